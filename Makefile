@@ -1,0 +1,30 @@
+# The project's commands. `make` alone lists them.
+
+CARGO ?= cargo
+FOLDER ?= wirestamp-demo
+
+.PHONY: help demo test bench fmt setup build fuzz
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+demo: build ## Measure a call, a video and a burst across a bottleneck; print it and write a report
+	target/release/wirestamp demo --output $(FOLDER)
+
+test: setup ## Everything that CI checks: formatting, lints, documentation, tests
+	tools/test
+
+bench: setup ## Measure what a stamp and its conversion cost; run it on an idle machine
+	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+build: setup ## Build the tool
+	$(CARGO) build --release --locked -p wirestamp
+
+fuzz: setup ## Fuzz every parser for a minute each (needs a nightly toolchain and cargo-fuzz)
+	tools/fuzz
+
+setup: ## Find what is missing to build and test, and install it (as root) or say how
+	@tools/setup

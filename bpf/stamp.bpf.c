@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * xdp-pass: stamp every frame in the driver's softIRQ, copy its head to a ring buffer, and let the
+ * frame go on to whoever it was for.
+ *
+ * The record layout and the meaning of the counts are shared with
+ * crates/capture/src/xdp/mod.rs.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+/* How many bytes of each frame are copied. Set before loading; the verifier sees a constant. */
+const volatile __u32 head_bytes = 256;
+
+struct record {
+	__u64 stamp;    /* CLOCK_MONOTONIC, nanoseconds */
+	__u32 length;   /* of the frame on the wire */
+	__u32 captured; /* bytes that follow, at most head_bytes */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24); /* resized before loading */
+} frames SEC(".maps");
+
+enum count { SEEN, DROPPED, COUNTS };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counts SEC(".maps");
+
+static __always_inline void count(enum count which)
+{
+	__u32 key = which;
+	__u64 *value = bpf_map_lookup_elem(&counts, &key);
+
+	if (value)
+		*value += 1;
+}
+
+/* ".frags": veth hands over frames above one page in fragments, and so do jumbo-frame drivers. */
+SEC("xdp.frags")
+int stamp_and_pass(struct xdp_md *frame)
+{
+	__u64 now = bpf_ktime_get_ns(); /* first, before anything can delay it */
+	/* 64 bits wide, so that the verifier keeps the bounds it has seen. */
+	__u64 room = head_bytes;
+	__u64 length = bpf_xdp_get_buff_len(frame);
+	__u64 captured = length < room ? length : room;
+	struct record *record;
+
+	count(SEEN);
+	record = bpf_ringbuf_reserve(&frames, sizeof(*record) + room, 0);
+	if (!record) {
+		count(DROPPED);
+		return XDP_PASS;
+	}
+	record->stamp = now;
+	record->length = length;
+	if (captured == 0 || bpf_xdp_load_bytes(frame, 0, record + 1, captured) < 0)
+		captured = 0;
+	record->captured = captured;
+	/* Always wake the reader: by itself the kernel does so only when every record before this
+	 * one has been given back, which takes the pipeline a while. */
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,59 @@
+//! Where every packet of a capture went.
+
+use serde::Serialize;
+
+/// The account of a capture. Each packet that the kernel had for us is in exactly one of the
+/// outcomes, which [`Ledger::balances`] checks; what the interface itself dropped never got that
+/// far and stands apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// Packets that the interface's driver dropped, for whomever they were meant.
+    pub interface_dropped: u64,
+    /// Packets that reached the receiver: those that passed the filter, where the kernel applies
+    /// it, and all of the interface's otherwise.
+    pub seen: u64,
+    /// Dropped because the ring between the kernel and us was full.
+    pub kernel_dropped: u64,
+    /// Refused by the filter where we apply it (`xdp-pass`).
+    pub filtered: u64,
+    /// Arrived after the count that was asked for.
+    pub surplus: u64,
+    /// Lost because the consumer had failed, for instance when the disk was full.
+    pub consumer_dropped: u64,
+    /// Handed to the consumer: written, correlated, counted.
+    pub delivered: u64,
+    /// Delivered packets whose kernel stamp was taken late, when they were copied to the ring.
+    pub stamped_late: u64,
+}
+
+impl Ledger {
+    /// Packets that should have been captured and were not.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.kernel_dropped + self.consumer_dropped
+    }
+
+    /// Whether every packet seen has been accounted for.
+    #[must_use]
+    pub fn balances(&self) -> bool {
+        self.seen
+            == self.kernel_dropped
+                + self.filtered
+                + self.surplus
+                + self.consumer_dropped
+                + self.delivered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_is_in_no_outcome_upsets_the_balance() {
+        let whole = Ledger { seen: 10, kernel_dropped: 3, delivered: 7, ..Ledger::default() };
+        assert!(whole.balances());
+        assert_eq!(whole.lost(), 3);
+        assert!(!Ledger { delivered: 6, ..whole }.balances());
+    }
+}

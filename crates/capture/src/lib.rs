@@ -1,0 +1,36 @@
+//! Captures packets and stamps them.
+//!
+//! [`Capture::open`] sets up a reception method with a timestamp source ([`PAIRS`] lists which go
+//! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
+//! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
+//! packet. [`file`] writes and reads capture files.
+//!
+//! `unsafe` is confined to what talks to the kernel: `mapping`, `ring`, `xdp`, and the few system
+//! calls of `affinity`, `interface`, `priority`, `stop` and
+//! `waiter`.
+
+mod affinity;
+mod capture;
+mod error;
+pub mod file;
+mod filter;
+mod interface;
+mod ledger;
+mod mapping;
+mod method;
+mod pipeline;
+mod priority;
+mod receiver;
+mod ring;
+mod stop;
+mod waiter;
+mod xdp;
+
+pub use affinity::{Cores, allowed as allowed_cores};
+pub use capture::{Capture, Config, Facts, is_interface};
+pub use error::Error;
+pub use filter::Filter;
+pub use ledger::Ledger;
+pub use method::{Method, PAIRS, Pair, StampSource, pair};
+pub use pipeline::{Captured, Limit, Sink, Wait};
+pub use stop::Stop;

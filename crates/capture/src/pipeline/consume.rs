@@ -1,0 +1,144 @@
+//! Stage three: packets with their time go to the caller, their memory back to the kernel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+use rtrb::Consumer;
+use wirestamp_clock::{Stamp, Time, Utc};
+
+use super::Plan;
+use super::convert::Stamped;
+use crate::filter::Filter;
+use crate::receiver::{Frame, Lender};
+use crate::{Error, Ledger};
+
+/// A captured packet. Its bytes are on loan for the duration of the call they are passed to.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// When it was captured, by which clock, how exactly.
+    pub stamp: Stamp,
+    /// The kernel's own stamp of the same packet, where it is another one than `stamp`. How much
+    /// later `stamp` was taken is the acquisition lag.
+    pub kernel: Option<Time<Utc>>,
+    /// The frame from its first byte, cut to the snap length.
+    pub bytes: &'a [u8],
+    /// The frame's length on the wire in bytes, without the check sequence.
+    pub length: u32,
+}
+
+/// What is done with the packets of a capture.
+pub trait Sink {
+    /// Takes one packet.
+    ///
+    /// # Errors
+    /// An error ends the capture; packets after this one are counted as dropped by the consumer.
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error>;
+
+    /// Called when no packet is waiting: the moment to flush.
+    ///
+    /// # Errors
+    /// As for [`Sink::packet`].
+    fn pause(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The consumer's end of the pipeline.
+pub(super) struct Link<'a> {
+    pub(super) stamped: Consumer<Stamped>,
+    pub(super) stalled: &'a AtomicBool,
+    pub(super) converter: &'a Thread,
+    pub(super) lender: Arc<dyn Lender>,
+}
+
+/// What the consumer did, and what stopped it from doing more.
+pub(super) struct Consumed {
+    pub(super) ledger: Ledger,
+    pub(super) failure: Option<Error>,
+}
+
+/// Consumes until the queue of packets has ended, and asks for that end when the plan's limit is
+/// reached or the sink fails.
+pub(super) fn consume(
+    mut link: Link<'_>,
+    plan: &Plan<'_>,
+    filter: Option<&Filter>,
+    sink: &mut dyn Sink,
+) -> Consumed {
+    let deadline = plan.limit.duration.and_then(|duration| Instant::now().checked_add(duration));
+    let mut done = Consumed { ledger: Ledger::default(), failure: None };
+    loop {
+        // Asked before the queue is, so that packets pushed just before the end are not missed.
+        let ended = link.stamped.is_abandoned();
+        // Bounded, so that the deadline is looked at on a link that never pauses.
+        for Stamped { frame, stamp } in std::iter::from_fn(|| link.stamped.pop().ok()).take(4096) {
+            let wanted = |bytes: &[u8]| filter.is_none_or(|filter| filter.passes(bytes));
+            done.take(&frame, stamp, plan.limit.packets, wanted, sink);
+            link.lender.give_back(frame.ticket);
+        }
+        if link.stalled.swap(false, Ordering::AcqRel) {
+            link.converter.unpark();
+        }
+        let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if late || done.failure.is_some() || plan.limit.packets == Some(done.ledger.delivered) {
+            plan.stop.request();
+        }
+        if link.stamped.is_empty() {
+            if ended {
+                return done;
+            }
+            if done.failure.is_none() {
+                done.note(sink.pause());
+                if done.failure.is_some() {
+                    continue; // to ask for the end, before waiting for it
+                }
+            }
+            match deadline {
+                Some(deadline) if !late => {
+                    thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+                }
+                _ => thread::park(),
+            }
+        }
+    }
+}
+
+impl Consumed {
+    /// Puts one packet where it belongs, and into the ledger.
+    fn take(
+        &mut self,
+        frame: &Frame,
+        stamp: Stamp,
+        limit: Option<u64>,
+        wanted: impl Fn(&[u8]) -> bool,
+        sink: &mut dyn Sink,
+    ) {
+        // SAFETY: the lender outlives this call, and the ticket is given back after it.
+        let bytes = unsafe { frame.bytes() };
+        let kernel = frame.kernel.and_then(|nanos| i64::try_from(nanos).ok());
+        if !wanted(bytes) {
+            self.ledger.filtered += 1;
+        } else if limit == Some(self.ledger.delivered) {
+            self.ledger.surplus += 1;
+        } else if self.failure.is_some() {
+            self.ledger.consumer_dropped += 1;
+        } else {
+            let kernel = kernel.map(Time::from_nanos);
+            let taken = sink.packet(&Captured { stamp, kernel, bytes, length: frame.length });
+            match taken {
+                Ok(()) => self.ledger.delivered += 1,
+                Err(_) => self.ledger.consumer_dropped += 1,
+            }
+            self.note(taken);
+        }
+    }
+
+    /// Keeps the first failure.
+    fn note(&mut self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.failure.get_or_insert(error);
+        }
+    }
+}

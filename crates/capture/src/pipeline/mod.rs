@@ -1,0 +1,138 @@
+//! The three stages of a capture, each on a thread of its own, joined by two bounded queues:
+//!
+//! - [`acquire`] reads the raw stamp and hands the frame on; no conversion, allocation or lock;
+//! - [`convert`] turns raw stamps into time, in batches, on another core;
+//! - [`consume`] filters where the kernel could not, hands packets to the caller's [`Sink`], and
+//!   gives their memory back.
+//!
+//! This is the offloading of Orosz & Skopko 2013, section III, with the packet bytes left where
+//! the kernel put them. When a later stage cannot keep up, frames stay in the kernel's ring until
+//! that is full: the only place where the pipeline loses packets, and the kernel counts them.
+
+mod acquire;
+mod consume;
+mod convert;
+
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+use std::{io, panic};
+
+use rtrb::RingBuffer;
+use wirestamp_clock::{ClockService, Domain};
+
+pub use consume::{Captured, Sink};
+
+use crate::affinity::{self, Cores};
+use crate::filter::Filter;
+use crate::priority::realtime;
+use crate::receiver::Receiver;
+use crate::{Error, Ledger, Stop};
+
+/// Frames that may wait between two stages.
+const QUEUE: usize = 1 << 16;
+
+/// How the acquisition thread waits for the next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It looks at the ring without pause. A raw stamp is then taken within a fraction of a
+    /// microsecond of the packet, for the price of a whole core.
+    Spin,
+    /// It sleeps until the kernel wakes it. A raw stamp then carries the wake-up, some
+    /// microseconds on an idle machine and more on a busy one.
+    Block,
+}
+
+/// When a capture ends by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limit {
+    /// After so many packets.
+    pub packets: Option<u64>,
+    /// After so long.
+    pub duration: Option<Duration>,
+}
+
+/// What the stages share.
+pub(crate) struct Plan<'a> {
+    pub(crate) clock: &'a ClockService,
+    pub(crate) domain: Domain,
+    pub(crate) cores: Cores,
+    pub(crate) wait: Wait,
+    pub(crate) realtime: bool,
+    pub(crate) limit: Limit,
+    pub(crate) stop: &'a Stop,
+    pub(crate) interface: &'a str,
+}
+
+/// Runs the three stages until the stop is requested or the limit reached, and accounts for every
+/// packet. The consumer runs on the calling thread, and applies `filter` where the kernel cannot.
+///
+/// The error, if there is one, comes with the ledger up to that point.
+pub(crate) fn run<R: Receiver>(
+    receiver: R,
+    plan: &Plan<'_>,
+    filter: Option<&Filter>,
+    sink: &mut dyn Sink,
+) -> (Ledger, Result<(), Error>) {
+    let lender = receiver.lender();
+    let (frames_in, frames_out) = RingBuffer::new(QUEUE);
+    let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
+    let stalled = AtomicBool::new(false);
+    let consumer = thread::current();
+    let pinning = |source| Error::system("pin a thread", plan.interface, "cap_sys_nice", source);
+
+    thread::scope(|scope| {
+        let (stalled, consumer) = (&stalled, &consumer);
+        let converting = spawn(scope, "ws-convert", move || {
+            // A thread on the wrong core is slow, not wrong: the capture goes on and says so.
+            let pinned = affinity::pin(plan.cores.convert);
+            convert::convert(frames_out, stamped_in, plan, stalled, consumer);
+            pinned
+        });
+        let converter = converting.thread().clone();
+        let acquiring = spawn(scope, "ws-acquire", {
+            let converter = converter.clone();
+            move || {
+                let pinned = affinity::pin(plan.cores.acquire);
+                let placed = if plan.realtime { pinned.and_then(|()| realtime()) } else { pinned };
+                let counts = acquire::acquire(receiver, frames_in, &converter, plan);
+                placed.and(counts)
+            }
+        });
+        let pinned = affinity::pin(plan.cores.consume).map_err(pinning);
+        let link = consume::Link { stamped: stamped_out, stalled, converter: &converter, lender };
+        let consumed = consume::consume(link, plan, filter, sink);
+
+        let mut ledger = consumed.ledger;
+        let acquired = join(acquiring).map(|counts| {
+            ledger.seen = counts.seen;
+            ledger.kernel_dropped = counts.dropped;
+            ledger.stamped_late = counts.stamped_late;
+        });
+        let converted = join(converting);
+        let failed = |source| Error::system("capture", plan.interface, "cap_net_raw", source);
+        let outcome = consumed
+            .failure
+            .map_or(Ok(()), Err)
+            .and(pinned)
+            .and(acquired.map_err(failed))
+            .and(converted.map_err(pinning));
+        (ledger, outcome)
+    })
+}
+
+/// Spawns a named stage. A stage that ends drops its queues, at which the others end too.
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    stage: impl FnOnce() -> io::Result<T> + Send + 'scope,
+) -> ScopedJoinHandle<'scope, io::Result<T>> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn_scoped(scope, stage)
+        .expect("a process that has come this far can start a thread")
+}
+
+fn join<T>(stage: ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+    stage.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+}

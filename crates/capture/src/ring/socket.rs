@@ -1,0 +1,167 @@
+//! The packet socket behind a ring: packet(7), socket(7).
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::Setup;
+use crate::Error;
+use crate::filter::Filter;
+use crate::interface::Interface;
+use crate::receiver::KernelCounts;
+
+const ETH_P_ALL: u16 = 0x0003; // linux/if_ether.h
+#[expect(clippy::cast_possible_truncation, reason = "AF_PACKET is 17")]
+const FAMILY: libc::sa_family_t = libc::AF_PACKET as libc::sa_family_t;
+const CAPABILITIES: &str = "cap_net_raw";
+
+/// A packet socket that counts what the kernel did for it.
+#[derive(Debug)]
+pub(super) struct PacketSocket {
+    fd: OwnedFd,
+    counts: KernelCounts,
+}
+
+impl PacketSocket {
+    /// Opens a socket for `version` of the ring that sees nothing yet: the filter and the ring are
+    /// put in place before [`PacketSocket::bind`], so that no unfiltered packet ever gets in.
+    pub(super) fn open(
+        interface: &Interface,
+        version: libc::c_int,
+        filter: Option<&Filter>,
+        setup: &Setup,
+    ) -> Result<Self, Error> {
+        let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
+        // SAFETY: socket takes no pointers; its result is checked before it is owned.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(failed("capture")(io::Error::last_os_error()));
+        }
+        // SAFETY: `fd` was just opened and nothing else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = Self { fd, counts: KernelCounts::default() };
+        socket.set(libc::PACKET_VERSION, &version).map_err(failed("choose the ring's version"))?;
+        socket
+            .set(libc::PACKET_RESERVE, &super::vlan::TAG_BYTES)
+            .map_err(failed("reserve room for VLAN tags"))?;
+        if !setup.outgoing {
+            socket
+                .set(libc::PACKET_IGNORE_OUTGOING, &1)
+                .map_err(failed("ignore outgoing packets"))?;
+        }
+        // Without it the kernel stamps a packet only when it copies it to the ring.
+        socket
+            .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)
+            .map_err(failed("have packets stamped on arrival"))?;
+        // A filter is also what cuts packets to the snap length.
+        let program = match filter {
+            Some(filter) => limit(filter.instructions(), setup.snaplen),
+            None => vec![accept(setup.snaplen)],
+        };
+        socket.attach(program).map_err(failed("attach the filter"))?;
+        Ok(socket)
+    }
+
+    /// Lets the packets of `interface` in.
+    pub(super) fn bind(&self, interface: &Interface) -> Result<(), Error> {
+        // SAFETY: sockaddr_ll is plain data, for which all zeroes is a valid value.
+        let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+        address.sll_family = FAMILY;
+        address.sll_protocol = ETH_P_ALL.to_be();
+        address.sll_ifindex = interface.index;
+        // SAFETY: the address is a sockaddr_ll and its size is passed.
+        let result = unsafe {
+            libc::bind(
+                self.fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size::<libc::sockaddr_ll>(),
+            )
+        };
+        check(result).map_err(|e| Error::system("capture", &interface.name, CAPABILITIES, e))
+    }
+
+    /// Sets a packet(7) option.
+    pub(super) fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+        self.set_level(libc::SOL_PACKET, option, value)
+    }
+
+    fn set_level<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+        // SAFETY: the value is readable and its size is passed.
+        let result = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                std::ptr::from_ref(value).cast(),
+                size::<T>(),
+            )
+        };
+        check(result)
+    }
+
+    fn attach(&self, mut program: Vec<libc::sock_filter>) -> io::Result<()> {
+        let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+        self.set_level(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+    }
+
+    /// Refuses every packet from now on.
+    pub(super) fn refuse_all(&self) -> io::Result<()> {
+        self.attach(vec![accept(0)])
+    }
+
+    /// The kernel's counts since the socket was opened. Reading `PACKET_STATISTICS` sets them to
+    /// zero, so they are added up here.
+    pub(super) fn counts(&mut self) -> io::Result<KernelCounts> {
+        // Version 3 adds a third number; the first two are the same in every version.
+        let mut stats = [0_u32; 3];
+        let mut length = size::<[u32; 3]>();
+        // SAFETY: the buffer is writable and its size is passed.
+        let result = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                stats.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        check(result)?;
+        let [packets, drops, _] = stats;
+        self.counts.seen += u64::from(packets);
+        self.counts.dropped += u64::from(drops);
+        Ok(self.counts)
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The size of a `T` as socket calls want it.
+fn size<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).expect("what goes to the kernel is small")
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The instruction that returns `bytes`: accept and cut to so many, or refuse where it is 0.
+fn accept(bytes: u32) -> libc::sock_filter {
+    libc::sock_filter { code: BPF_RET_K, jt: 0, jf: 0, k: bytes }
+}
+
+const BPF_RET_K: u16 = 0x06; // linux/bpf_common.h: BPF_RET | BPF_K
+
+/// Makes a program that accepts whole packets accept `snaplen` bytes of them.
+fn limit(mut program: Vec<libc::sock_filter>, snaplen: u32) -> Vec<libc::sock_filter> {
+    for instruction in &mut program {
+        if instruction.code == BPF_RET_K {
+            instruction.k = instruction.k.min(snaplen);
+        }
+    }
+    program
+}

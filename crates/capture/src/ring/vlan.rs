@@ -1,0 +1,72 @@
+//! Puts back the VLAN tag that the kernel takes out of a frame before a packet socket sees it.
+
+use crate::receiver::Frame;
+
+/// Room that is asked for in front of each packet, and the size of an 802.1Q tag.
+pub(super) const TAG_BYTES: u32 = 4;
+
+const ADDRESS_BYTES: u32 = 12; // two MAC addresses stand before the tag
+const TPID_8021Q: u16 = 0x8100;
+
+/// What the ring's header says of a tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tag {
+    /// The packet's status word; without `TP_STATUS_VLAN_VALID` there was no tag.
+    pub(super) status: u32,
+    /// The tag control information.
+    pub(super) tci: u16,
+    /// The tag's protocol; 0 from kernels that do not say, where it is 802.1Q.
+    pub(super) tpid: u16,
+}
+
+/// Restores the frame's tag, if it had one: its bytes then begin four earlier.
+///
+/// # Safety
+/// The frame's bytes and the four before them are ours to write.
+pub(super) unsafe fn restore(frame: &mut Frame, tag: Tag) {
+    if tag.status & libc::TP_STATUS_VLAN_VALID == 0 || frame.captured < ADDRESS_BYTES {
+        return;
+    }
+    let tpid = if tag.tpid == 0 { TPID_8021Q } else { tag.tpid };
+    let [a, b] = tpid.to_be_bytes();
+    let [c, d] = tag.tci.to_be_bytes();
+    // SAFETY: the caller vouches for the four bytes before the frame, and it was just checked to
+    // have both addresses; `copy_from` allows the overlap, and the tag lands on bytes that were
+    // moved away.
+    unsafe {
+        let start = frame.data.sub(TAG_BYTES as usize);
+        start.copy_from(frame.data, ADDRESS_BYTES as usize);
+        start.add(ADDRESS_BYTES as usize).cast::<[u8; 4]>().write_unaligned([a, b, c, d]);
+        frame.data = start;
+    }
+    frame.captured += TAG_BYTES;
+    frame.length += TAG_BYTES;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::NonNull;
+
+    use super::*;
+    use crate::receiver::Ticket;
+
+    #[test]
+    fn the_tag_stands_between_the_addresses_and_the_type() {
+        let mut memory = [0_u8; 4 + 16];
+        for (i, byte) in (0_u8..).zip(&mut memory[4..]) {
+            *byte = i;
+        }
+        let start = NonNull::from(&mut memory).cast::<u8>();
+        // SAFETY: the frame starts four bytes into the array and has 16.
+        let data = unsafe { start.add(4) };
+        let mut frame =
+            Frame { raw: 0, kernel: None, data, captured: 16, length: 60, ticket: Ticket::Later };
+        let tag = Tag { status: libc::TP_STATUS_VLAN_VALID, tci: 0x2007, tpid: 0 };
+        // SAFETY: the four bytes before the frame are the array's first.
+        unsafe { restore(&mut frame, tag) };
+        assert_eq!((frame.data, frame.captured, frame.length), (start, 20, 64));
+        let (addresses, rest) = memory.split_at(12);
+        assert_eq!(addresses, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(rest, [0x81, 0x00, 0x20, 0x07, 12, 13, 14, 15]);
+    }
+}

@@ -1,0 +1,194 @@
+//! `ring` with `kernel` stamps: TPACKET_V3, whose blocks hold as many packets as fit and change
+//! hands as a whole.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Setup;
+use super::socket::PacketSocket;
+use super::vlan::{self, Tag};
+use crate::Error;
+use crate::filter::Filter;
+use crate::interface::Interface;
+use crate::mapping::Mapping;
+use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+
+/// Large enough for any packet with its header, small enough to be handed over often.
+const BLOCK_BYTES: usize = 256 * 1024;
+/// How long the kernel keeps a block that does not fill, in milliseconds.
+const RETIRE_MS: u32 = 10;
+
+mod field {
+    //! Offsets in `struct tpacket_block_desc` and its `tpacket_hdr_v1` (linux/if_packet.h).
+    pub(super) const STATUS: usize = 8;
+    pub(super) const PACKETS: usize = 12;
+    pub(super) const FIRST_PACKET: usize = 16;
+}
+
+/// A ring of blocks.
+#[derive(Debug)]
+pub(crate) struct BlockRing {
+    socket: PacketSocket,
+    blocks: Arc<Blocks>,
+    /// Blocks opened since the ring was; the next one is `opened % count`.
+    opened: usize,
+    /// The block being read: where its next packet begins, and how many are left in it.
+    current: Option<Cursor>,
+    stamped_late: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    block: usize,
+    offset: usize,
+    left: u32,
+}
+
+/// The blocks, and how many of those opened have come back.
+#[derive(Debug)]
+struct Blocks {
+    memory: Mapping,
+    count: usize,
+    returned: AtomicUsize,
+}
+
+impl BlockRing {
+    pub(crate) fn open(
+        interface: &Interface,
+        filter: Option<&Filter>,
+        setup: &Setup,
+    ) -> Result<Self, Error> {
+        let failed = |e| Error::system("set up the ring", &interface.name, "cap_net_raw", e);
+        let version = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
+        let socket = PacketSocket::open(interface, version, filter, setup)?;
+        let blocks = Arc::new(Blocks::allocate(&socket, setup).map_err(failed)?);
+        socket.bind(interface)?;
+        Ok(Self { socket, blocks, opened: 0, current: None, stamped_late: 0 })
+    }
+
+    /// The block being read, or the next one the kernel has finished.
+    fn cursor(&mut self) -> Option<Cursor> {
+        if self.current.is_none() {
+            self.current = self.blocks.open(self.opened);
+            self.opened += usize::from(self.current.is_some());
+            // The kernel keeps a block open until it has a packet, so an empty one is not expected;
+            // it would go back as it came.
+            if let Some(Cursor { block, left: 0, .. }) = self.current {
+                self.blocks.give_back(Ticket::Release(block));
+                self.current = None;
+            }
+        }
+        self.current
+    }
+}
+
+impl Blocks {
+    fn allocate(socket: &PacketSocket, setup: &Setup) -> io::Result<Self> {
+        let count = (setup.bytes / BLOCK_BYTES).max(2);
+        let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::InvalidInput);
+        let frame_bytes = 2048; // checked by the kernel, but without meaning in version 3
+        let request = libc::tpacket_req3 {
+            tp_block_size: to_u32(BLOCK_BYTES)?,
+            tp_block_nr: to_u32(count)?,
+            tp_frame_size: frame_bytes,
+            tp_frame_nr: to_u32(count * BLOCK_BYTES)? / frame_bytes,
+            tp_retire_blk_tov: RETIRE_MS,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        socket.set(libc::PACKET_RX_RING, &request)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let memory = Mapping::new(socket.as_fd(), 0, count * BLOCK_BYTES, protection)?;
+        Ok(Self { memory, count, returned: AtomicUsize::new(0) })
+    }
+
+    fn offset(&self, nth: usize) -> usize {
+        nth % self.count * BLOCK_BYTES
+    }
+
+    /// A cursor on the first packet of the `nth` block, if the kernel has finished it.
+    fn open(&self, nth: usize) -> Option<Cursor> {
+        if nth - self.returned.load(Ordering::Acquire) == self.count {
+            return None; // every block is out, so the next one is one of ours
+        }
+        let start = self.offset(nth);
+        let status = self.memory.word(start + field::STATUS).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        let left = self.memory.word(start + field::PACKETS).load(Ordering::Relaxed);
+        let first = self.memory.word(start + field::FIRST_PACKET).load(Ordering::Relaxed);
+        Some(Cursor { block: nth, offset: start + first as usize, left })
+    }
+
+    /// The packet under the cursor, and its header.
+    fn frame(&self, cursor: Cursor) -> (Frame, libc::tpacket3_hdr) {
+        let header = self.memory.at(cursor.offset, size_of::<libc::tpacket3_hdr>());
+        // SAFETY: the kernel wrote a tpacket3_hdr there before it gave the block to us; it keeps
+        // packets aligned to TPACKET_ALIGNMENT, 16 bytes.
+        let header = unsafe { header.cast::<libc::tpacket3_hdr>().read() };
+        let captured = header.tp_snaplen;
+        let data = self.memory.at(cursor.offset + usize::from(header.tp_mac), captured as usize);
+        let raw = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
+        let ticket = if cursor.left == 1 { Ticket::Release(cursor.block) } else { Ticket::Later };
+        let mut frame = Frame { raw, kernel: None, data, captured, length: header.tp_len, ticket };
+        let tag = Tag {
+            status: header.tp_status,
+            // The 16-bit tag control information, which the kernel keeps in 32.
+            tci: (header.hv1.tp_vlan_tci & 0xffff) as u16,
+            tpid: header.hv1.tp_vlan_tpid,
+        };
+        // SAFETY: the block is ours until it is given back, and PACKET_RESERVE left the room that
+        // a tag needs before the packet.
+        unsafe { vlan::restore(&mut frame, tag) };
+        (frame, header)
+    }
+}
+
+impl Lender for Blocks {
+    fn give_back(&self, ticket: Ticket) {
+        if let Ticket::Release(nth) = ticket {
+            let status = self.memory.word(self.offset(nth) + field::STATUS);
+            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.returned.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+impl Receiver for BlockRing {
+    fn lender(&self) -> Arc<dyn Lender> {
+        Arc::clone(&self.blocks) as _
+    }
+
+    fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
+        let mut taken = 0;
+        while taken < room {
+            let Some(cursor) = self.cursor() else { break };
+            let (frame, header) = self.blocks.frame(cursor);
+            self.stamped_late += u64::from(header.tp_status & libc::TP_STATUS_TS_SOFTWARE == 0);
+            self.current = (cursor.left > 1).then(|| Cursor {
+                offset: cursor.offset + header.tp_next_offset as usize,
+                left: cursor.left - 1,
+                ..cursor
+            });
+            take(frame);
+            taken += 1;
+        }
+        taken
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.socket.as_fd().as_raw_fd()
+    }
+
+    fn close_intake(&mut self) -> io::Result<()> {
+        self.socket.refuse_all()
+    }
+
+    fn counts(&mut self) -> io::Result<KernelCounts> {
+        let counts = self.socket.counts()?;
+        Ok(KernelCounts { stamped_late: self.stamped_late, ..counts })
+    }
+}

@@ -1,0 +1,162 @@
+//! `xdp-pass`: an XDP program stamps each frame in the driver's softIRQ, copies its head to a BPF
+//! ring buffer and lets the frame go on, so that an endpoint keeps its traffic
+//! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
+
+mod ring_buffer;
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, XdpFlags};
+
+use self::ring_buffer::RingBuffer;
+use self::skeleton::StampSkelBuilder;
+use crate::Error;
+use crate::interface::Interface;
+use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+
+#[expect(
+    clippy::allow_attributes,
+    clippy::undocumented_unsafe_blocks,
+    unreachable_pub,
+    reason = "generated from the object file by libbpf-cargo"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/stamp.skel.rs"));
+}
+
+/// The largest head that is copied of a frame. Every record takes room for a whole one.
+pub(crate) const LARGEST_HEAD: u32 = 2048;
+
+mod record {
+    //! The layout of `struct record` in the BPF program, native byte order.
+    pub(super) const LENGTH: usize = 8;
+    pub(super) const CAPTURED: usize = 12;
+    pub(super) const HEAD: usize = 16;
+}
+
+/// Keys of the program's `counts` map.
+const SEEN: u32 = 0;
+const DROPPED: u32 = 1;
+
+/// The attached program and the buffer it fills. The program is detached when this is dropped, and
+/// by the kernel when the process ends in any way, because the link is a file descriptor.
+pub(crate) struct XdpPass {
+    link: Option<Link>,
+    counts: MapHandle,
+    buffer: Arc<RingBuffer>,
+}
+
+/// Where in the receive path the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the driver, before the kernel has made a packet of the frame.
+    Driver,
+    /// In the network stack, because the driver has no XDP: later, and slower.
+    Stack,
+}
+
+impl XdpPass {
+    /// Loads the program and attaches it to `interface`. The ring buffer takes the power of two
+    /// below or at `bytes`.
+    pub(crate) fn open(
+        interface: &Interface,
+        snaplen: u32,
+        bytes: usize,
+    ) -> Result<(Self, Place), Error> {
+        let refused = |error: libbpf_rs::Error| {
+            if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+                Error::Permission {
+                    what: "an XDP program",
+                    interface: interface.name.clone(),
+                    capabilities: "cap_bpf,cap_net_admin,cap_perfmon",
+                }
+            } else {
+                Error::Xdp { interface: interface.name.clone(), reason: error.to_string() }
+            }
+        };
+        // libbpf's own lines would stand between ours; its error codes say enough.
+        libbpf_rs::set_print(None);
+        let mut object = MaybeUninit::uninit();
+        let mut open = StampSkelBuilder::default().open(&mut object).map_err(refused)?;
+        if let Some(constants) = open.maps.rodata_data.as_mut() {
+            constants.head_bytes = snaplen.min(LARGEST_HEAD);
+        }
+        let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
+        open.maps.frames.set_max_entries(size).map_err(refused)?;
+        let skeleton = open.load().map_err(refused)?;
+
+        let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize)
+            .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
+        let counts = MapHandle::try_from(&skeleton.maps.counts).map_err(refused)?;
+        let link = skeleton.progs.stamp_and_pass.attach_xdp(interface.index).map_err(refused)?;
+        let place = place(interface, &skeleton.progs.stamp_and_pass).map_err(refused)?;
+        Ok((Self { link: Some(link), counts, buffer: Arc::new(buffer) }, place))
+    }
+
+    fn count(&self, key: u32) -> io::Result<u64> {
+        let per_core = self
+            .counts
+            .lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)
+            .map_err(io::Error::other)?
+            .unwrap_or_default();
+        let value = |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
+        Ok(per_core.iter().map(value).sum())
+    }
+}
+
+/// Asks the kernel where it put the program: a driver without XDP gets it in the stack.
+fn place(interface: &Interface, program: &impl AsFd) -> Result<Place, libbpf_rs::Error> {
+    let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
+    let generic = u32::from(query.attach_mode) == libbpf_rs::libbpf_sys::XDP_ATTACHED_SKB;
+    Ok(if generic { Place::Stack } else { Place::Driver })
+}
+
+/// The frame of the record at `position`.
+fn frame(position: NonNull<u8>, ticket: Ticket) -> Frame {
+    // SAFETY: the ring buffer checked that a whole record head lies there; the program wrote it
+    // before it submitted the record, which is aligned to 8.
+    let (raw, length, captured, data) = unsafe {
+        (
+            position.cast::<u64>().read(),
+            position.add(record::LENGTH).cast::<u32>().read(),
+            position.add(record::CAPTURED).cast::<u32>().read(),
+            position.add(record::HEAD),
+        )
+    };
+    Frame { raw, kernel: None, data, captured, length, ticket }
+}
+
+impl Receiver for XdpPass {
+    fn lender(&self) -> Arc<dyn Lender> {
+        Arc::clone(&self.buffer) as _
+    }
+
+    fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
+        let mut taken = 0;
+        while taken < room {
+            let Some((position, ticket)) = self.buffer.next(record::HEAD) else { break };
+            take(frame(position, ticket));
+            taken += 1;
+        }
+        taken
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.buffer.descriptor().as_raw_fd()
+    }
+
+    fn close_intake(&mut self) -> io::Result<()> {
+        self.link = None;
+        Ok(())
+    }
+
+    fn counts(&mut self) -> io::Result<KernelCounts> {
+        let (seen, dropped) = (self.count(SEEN)?, self.count(DROPPED)?);
+        Ok(KernelCounts { seen, dropped, stamped_late: 0 })
+    }
+}

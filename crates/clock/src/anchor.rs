@@ -1,0 +1,206 @@
+//! Anchors: one clock read together with the system's clocks, and how well that went.
+
+use crate::ratio::{approx, ceil_nanos};
+use crate::sys::{self, KernelClock};
+use crate::{Counter, Domain, MonotonicRaw, Span, Time, Utc};
+
+/// Bracketed reads of which the tightest is kept. One read takes some 100 ns, and an interrupt
+/// spoils one or two in a row: of eight, some are clean unless the machine is stalled throughout.
+const READS: usize = 8;
+
+/// What a calibrator reads: the clock to be calibrated and the two it is calibrated against.
+///
+/// The calibrator touches no clock in any other way, so that it runs in simulation as it does in
+/// earnest. A reading takes place at some instant between the call and the return.
+pub trait Clocks {
+    /// The clock to be calibrated, in its own ticks, ordered against the other two readings.
+    fn raw(&mut self) -> u64;
+    /// The system's time of day.
+    fn utc(&mut self) -> Time<Utc>;
+    /// The system's steady clock.
+    fn monotonic_raw(&mut self) -> Time<MonotonicRaw>;
+}
+
+/// One instant on three clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// The calibrated clock, in its own ticks.
+    pub raw: u64,
+    /// What `CLOCK_REALTIME` showed when the calibrated clock showed `raw`.
+    pub utc: Time<Utc>,
+    /// What `CLOCK_MONOTONIC_RAW` showed then.
+    pub monotonic_raw: Time<MonotonicRaw>,
+    /// How far `utc` and `monotonic_raw` can each be off: half the width of the bracket around
+    /// them, plus the granularity of the calibrated clock, rounded up. A bound, not an estimate:
+    /// the readings did happen inside their brackets.
+    pub error: Span,
+}
+
+/// Two readings of the system's clocks, each between two readings of the calibrated one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bracket {
+    first: u64,
+    utc: Time<Utc>,
+    second: u64,
+    monotonic_raw: Time<MonotonicRaw>,
+    third: u64,
+}
+
+impl Bracket {
+    /// The tightest of several reads, or `None` if the calibrated clock ran backwards in all.
+    pub(crate) fn read(clocks: &mut impl Clocks) -> Option<Self> {
+        (0..READS)
+            .map(|_| Self::read_once(clocks))
+            .filter(|read| read.first <= read.second && read.second <= read.third)
+            .min_by_key(|read| read.half_width())
+    }
+
+    fn read_once(clocks: &mut impl Clocks) -> Self {
+        // In this order: a struct expression evaluates its fields as they are written.
+        Self {
+            first: clocks.raw(),
+            utc: clocks.utc(),
+            second: clocks.raw(),
+            monotonic_raw: clocks.monotonic_raw(),
+            third: clocks.raw(),
+        }
+    }
+
+    /// Half the width of the wider bracket, in ticks, rounded up.
+    fn half_width(&self) -> u64 {
+        (self.second - self.first).max(self.third - self.second).div_ceil(2)
+    }
+
+    /// Ticks and nanoseconds of `CLOCK_MONOTONIC_RAW` that passed from `earlier` to `self`.
+    pub(crate) fn since(&self, earlier: &Self) -> (u64, Span) {
+        let ticks = midpoint(self.second, self.third)
+            .saturating_sub(midpoint(earlier.second, earlier.third));
+        (ticks, self.monotonic_raw - earlier.monotonic_raw)
+    }
+
+    /// The anchor at the middle of the UTC bracket. `nanos_per_tick` carries the other reading
+    /// there, over some tens of nanoseconds: a rate that is wrong by 1000 ppm does not show.
+    pub(crate) fn anchor(&self, nanos_per_tick: f64, granularity: Span) -> Anchor {
+        let raw = midpoint(self.first, self.second);
+        let carried = approx(midpoint(self.second, self.third) - raw) * nanos_per_tick;
+        // The system's clocks are read, and carried, in whole nanoseconds: hence the one.
+        let error = approx(self.half_width()) * nanos_per_tick + 1.0;
+        Anchor {
+            raw,
+            utc: self.utc,
+            monotonic_raw: self.monotonic_raw - Span::from_nanos(ceil_nanos(carried - 0.5)),
+            error: Span::from_nanos(ceil_nanos(error)) + granularity,
+        }
+    }
+}
+
+fn midpoint(low: u64, high: u64) -> u64 {
+    low + (high - low) / 2
+}
+
+/// The clocks of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClocks {
+    target: Target,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Counter(Counter),
+    Monotonic,
+}
+
+impl SystemClocks {
+    /// To calibrate a counter.
+    #[must_use]
+    pub const fn counter(counter: Counter) -> Self {
+        Self { target: Target::Counter(counter) }
+    }
+
+    /// To calibrate `CLOCK_MONOTONIC`, as a counter of nanoseconds.
+    #[must_use]
+    pub const fn monotonic() -> Self {
+        Self { target: Target::Monotonic }
+    }
+
+    /// The domain of the stamps that [`Clocks::raw`] reads.
+    #[must_use]
+    pub const fn domain(self) -> Domain {
+        match self.target {
+            Target::Counter(counter) => counter.domain(),
+            Target::Monotonic => Domain::Monotonic,
+        }
+    }
+}
+
+impl Clocks for SystemClocks {
+    fn raw(&mut self) -> u64 {
+        match self.target {
+            Target::Counter(counter) => counter.read_ordered(),
+            Target::Monotonic => u64::try_from(sys::now(KernelClock::Monotonic)).unwrap_or(0),
+        }
+    }
+
+    fn utc(&mut self) -> Time<Utc> {
+        Time::from_nanos(sys::now(KernelClock::Realtime))
+    }
+
+    fn monotonic_raw(&mut self) -> Time<MonotonicRaw> {
+        Time::from_nanos(sys::now(KernelClock::MonotonicRaw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clocks at 1 GHz that show the same nanosecond, each read taking the next of `delays`, in
+    /// the middle of which it happens.
+    struct Even<D> {
+        now: u64,
+        delays: D,
+    }
+
+    impl<D: Iterator<Item = u64>> Even<D> {
+        fn read(&mut self) -> u64 {
+            let delay = self.delays.next().unwrap();
+            self.now += delay;
+            self.now - delay / 2
+        }
+    }
+
+    impl<D: Iterator<Item = u64>> Clocks for Even<D> {
+        fn raw(&mut self) -> u64 {
+            self.read()
+        }
+        fn utc(&mut self) -> Time<Utc> {
+            Time::from_nanos(self.read().cast_signed())
+        }
+        fn monotonic_raw(&mut self) -> Time<MonotonicRaw> {
+            Time::from_nanos(self.read().cast_signed())
+        }
+    }
+
+    #[test]
+    fn both_system_clocks_are_within_the_error_at_the_anchor() {
+        for [first, utc, second, monotonic_raw, third] in
+            [[20, 40, 20, 40, 20], [10, 90, 10, 20, 30], [30, 20, 80, 100, 10]]
+        {
+            let delays = [first, utc, second, monotonic_raw, third].into_iter().cycle();
+            let bracket = Bracket::read(&mut Even { now: 1_000, delays }).unwrap();
+            let anchor = bracket.anchor(1.0, Span::from_nanos(1));
+            let raw = anchor.raw.cast_signed();
+            assert!((raw - anchor.utc.as_nanos()).abs() <= anchor.error.as_nanos());
+            assert!((raw - anchor.monotonic_raw.as_nanos()).abs() <= anchor.error.as_nanos());
+        }
+    }
+
+    #[test]
+    fn the_tightest_read_is_kept() {
+        let slow = [500_u64; 5].into_iter();
+        let tight = [20; 5];
+        let delays = slow.clone().chain(slow.clone()).chain(tight).chain(slow.cycle());
+        let bracket = Bracket::read(&mut Even { now: 1_000, delays }).unwrap();
+        assert_eq!(bracket.anchor(1.0, Span::ZERO).error, Span::from_nanos(21));
+    }
+}

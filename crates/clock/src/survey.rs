@@ -1,0 +1,148 @@
+//! What each source of raw stamps is worth on this machine.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::counter::tsc_verdict;
+use crate::ratio::approx;
+use crate::{Calibrator, Counter, SystemClocks};
+
+/// Rounds of [`READS`] timed reads, of which the median counts.
+const ROUNDS: usize = 31;
+const READS: u32 = 1_000;
+
+/// How long a frequency is measured: to about 20 ppm.
+const BASELINE: Duration = Duration::from_millis(5);
+
+/// A source of raw stamps. Serialises with these names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Source {
+    /// `tsc` or `os`.
+    pub name: &'static str,
+    /// Whether it may be used.
+    pub available: bool,
+    /// Why, or why not.
+    pub reason: String,
+    /// Ticks per second of `CLOCK_MONOTONIC_RAW`.
+    pub frequency_hz: Option<f64>,
+    /// The usual step between two reads in a row, in nanoseconds. No step shorter than a read can
+    /// be seen, so a clock that moves in shorter ones is finer than this.
+    pub granularity_ns: Option<f64>,
+    /// Nanoseconds that one read takes, back to back with others.
+    pub cost_ns: Option<f64>,
+}
+
+/// All sources, and the one that [`Counter::select`] chooses.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Survey {
+    /// The name of the source in use.
+    pub selected: &'static str,
+    /// Every source this program knows.
+    pub sources: Vec<Source>,
+}
+
+/// Measures every source, in some 10 ms.
+#[must_use]
+pub fn survey() -> Survey {
+    let os_reason = "CLOCK_MONOTONIC_RAW is there on every Linux".to_owned();
+    let sources = vec![tsc(), measure(Counter::Os, os_reason)];
+    Survey { selected: Counter::select().name(), sources }
+}
+
+fn tsc() -> Source {
+    match tsc_verdict() {
+        Ok((tsc, reason)) => measure(tsc, reason),
+        Err(reason) => unavailable("tsc", reason),
+    }
+}
+
+fn unavailable(name: &'static str, reason: String) -> Source {
+    Source {
+        name,
+        available: false,
+        reason,
+        frequency_hz: None,
+        granularity_ns: None,
+        cost_ns: None,
+    }
+}
+
+fn measure(counter: Counter, reason: String) -> Source {
+    let step = usual_step(|| counter.read());
+    let clocks = SystemClocks::counter(counter);
+    let frequency_hz = match Calibrator::new(counter.domain(), clocks, step) {
+        Ok(mut calibrator) => {
+            let start = Instant::now();
+            while start.elapsed() < BASELINE {}
+            calibrator.sample().difference().frequency_hz()
+        }
+        Err(error) => return unavailable(counter.name(), error.to_string()),
+    };
+    Source {
+        name: counter.name(),
+        available: true,
+        reason,
+        frequency_hz: Some(frequency_hz),
+        granularity_ns: Some(approx(step) * 1e9 / frequency_hz),
+        cost_ns: Some(cost_of(counter)),
+    }
+}
+
+/// The usual step between reads in a row, in ticks: the most frequent one of more than one tick,
+/// or one tick if there is none.
+///
+/// Not the smallest: a counter that moves in steps of some 10 ns may show one tick more when it is
+/// read again within a step, so that no two reads are equal (seen on AMD's Zen 5: 0, 26, 52, 53,
+/// 78). That tick is no progress of the clock.
+pub(crate) fn usual_step(mut read: impl FnMut() -> u64) -> u64 {
+    let mut counts = BTreeMap::new();
+    let mut previous = read();
+    for _ in 0..READS {
+        let next = read();
+        *counts.entry(next.saturating_sub(previous)).or_insert(0_u32) += 1;
+        previous = next;
+    }
+    let steps = counts.into_iter().filter(|&(step, _)| step > 1);
+    steps.max_by_key(|&(_, count)| count).map_or(1, |(step, _)| step)
+}
+
+fn cost_of(counter: Counter) -> f64 {
+    let mut rounds: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..READS {
+                black_box(counter.read());
+            }
+            start.elapsed()
+        })
+        .collect();
+    rounds.sort_unstable();
+    rounds[ROUNDS / 2].as_secs_f64() * 1e9 / f64::from(READS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_selected_source_is_available_and_measured() {
+        let survey = survey();
+        let selected = survey.sources.iter().find(|source| source.name == survey.selected).unwrap();
+        assert!(selected.available);
+        assert!(selected.frequency_hz.unwrap() > 1e6);
+        assert!(selected.granularity_ns.unwrap() > 0.0);
+        assert!(selected.cost_ns.unwrap() > 0.0);
+    }
+
+    #[test]
+    fn a_tick_that_only_keeps_reads_apart_is_no_step() {
+        let mut lattice = (0_u64..).flat_map(|n| [n * 52, n * 52 + 1, n * 52 + 26, n * 52 + 27]);
+        assert_eq!(usual_step(|| lattice.next().unwrap()), 25);
+        let mut slow = (0_u64..).map(|n| n / 10);
+        assert_eq!(usual_step(|| slow.next().unwrap()), 1);
+        assert_eq!(usual_step(|| 5), 1);
+    }
+}

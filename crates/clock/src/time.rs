@@ -1,0 +1,204 @@
+//! Points in time and spans between them, with the time scale in the type.
+//!
+//! A [`Time`] counts nanoseconds from the epoch of its [`Scale`] in a signed 64-bit integer, which
+//! reaches 292 years to either side. A [`Span`] is the signed distance between two times of one
+//! scale. Arithmetic saturates at the ends of the range: a stamp far out of range stays far out of
+//! range and never wraps into a plausible one.
+//!
+//! Two times of different scales do not mix:
+//!
+//! ```compile_fail
+//! use wirestamp_clock::{Monotonic, Time, Utc};
+//! let wall: Time<Utc> = Time::from_nanos(1);
+//! let uptime: Time<Monotonic> = Time::from_nanos(1);
+//! let _ = wall - uptime; // expected `Time<Utc>`, found `Time<Monotonic>`
+//! ```
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Add, AddAssign, Neg, Sub};
+
+/// A time scale: what the nanoseconds of a [`Time`] are counted from, and by what.
+pub trait Scale: 'static {
+    /// The scale's name as people write it.
+    const NAME: &'static str;
+}
+
+/// Coordinated universal time as the system clock keeps it (`CLOCK_REALTIME`, epoch 1970-01-01).
+/// It is slewed by up to 500 ppm and stepped by whoever synchronises the system.
+#[derive(Debug)]
+pub enum Utc {}
+
+/// Time since boot as `CLOCK_MONOTONIC` keeps it: slewed like [`Utc`], never stepped.
+#[derive(Debug)]
+pub enum Monotonic {}
+
+/// Time since boot as `CLOCK_MONOTONIC_RAW` keeps it: neither slewed nor stepped.
+#[derive(Debug)]
+pub enum MonotonicRaw {}
+
+impl Scale for Utc {
+    const NAME: &'static str = "UTC";
+}
+impl Scale for Monotonic {
+    const NAME: &'static str = "monotonic";
+}
+impl Scale for MonotonicRaw {
+    const NAME: &'static str = "monotonic-raw";
+}
+
+/// A point in time on scale `S`.
+pub struct Time<S> {
+    nanos: i64,
+    scale: PhantomData<fn() -> S>,
+}
+
+impl<S> Time<S> {
+    /// The point `nanos` nanoseconds after the scale's epoch.
+    #[must_use]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self { nanos, scale: PhantomData }
+    }
+
+    /// Nanoseconds since the scale's epoch.
+    #[must_use]
+    pub const fn as_nanos(self) -> i64 {
+        self.nanos
+    }
+}
+
+// Written out, because a derive would ask the same of `S`, which is never constructed.
+impl<S> Clone for Time<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Time<S> {}
+impl<S> PartialEq for Time<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+impl<S> Eq for Time<S> {}
+impl<S> PartialOrd for Time<S> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<S> Ord for Time<S> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+impl<S: Scale> fmt::Debug for Time<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ns {}", self.nanos, S::NAME)
+    }
+}
+
+impl<S> Sub for Time<S> {
+    type Output = Span;
+    fn sub(self, earlier: Self) -> Span {
+        Span(self.nanos.saturating_sub(earlier.nanos))
+    }
+}
+impl<S> Add<Span> for Time<S> {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self::from_nanos(self.nanos.saturating_add(span.0))
+    }
+}
+impl<S> Sub<Span> for Time<S> {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self::from_nanos(self.nanos.saturating_sub(span.0))
+    }
+}
+
+/// A signed distance in time, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(i64);
+
+impl Span {
+    /// No distance at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest span, about 292 years; also what an unbounded error is reported as.
+    pub const MAX: Self = Self(i64::MAX);
+
+    /// A span of `nanos` nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    /// A span of `millis` milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// A span of `secs` seconds.
+    #[must_use]
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// The span in nanoseconds.
+    #[must_use]
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    /// The span without its sign.
+    #[must_use]
+    pub const fn abs(self) -> Self {
+        Self(self.0.saturating_abs())
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+impl Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+impl Neg for Span {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self(self.0.saturating_neg())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_has_the_sign_of_later_minus_earlier() {
+        let early: Time<Utc> = Time::from_nanos(5);
+        let late = early + Span::from_nanos(7);
+        assert_eq!((late - early).as_nanos(), 7);
+        assert_eq!((early - late).as_nanos(), -7);
+    }
+
+    #[test]
+    fn arithmetic_saturates_instead_of_wrapping() {
+        let end: Time<Utc> = Time::from_nanos(i64::MAX);
+        assert_eq!(end + Span::from_nanos(1), end);
+        assert_eq!((end - Time::from_nanos(i64::MIN)), Span::MAX);
+        assert_eq!(Span::from_secs(i64::MAX), Span::MAX);
+        assert_eq!(-Span::from_nanos(i64::MIN), Span::MAX);
+    }
+}

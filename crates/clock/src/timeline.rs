@@ -1,0 +1,331 @@
+//! Timelines: from raw stamps to system time with an error bound.
+//!
+//! A timeline is an immutable snapshot. It cuts the axis of raw values into pieces; within a piece
+//! time is a straight line, and the error grows in proportion to the distance from the nearer
+//! anchor. The pieces come from the anchors of a [`crate::Calibrator`]; how their slopes and errors
+//! are found is told there.
+
+use std::num::NonZeroU64;
+
+use crate::ratio::Ratio;
+use crate::{DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
+
+/// Converts raw stamps of one domain to UTC.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    domain: Domain,
+    /// Never empty; ascending by `start`, the first of which is zero.
+    pieces: Vec<Piece>,
+    difference: DifferenceClock,
+    steps: u32,
+}
+
+/// A stretch of raw values over which conversion is one straight line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    /// The first raw value that belongs here; the piece ends where the next one starts.
+    pub(crate) start: u64,
+    /// The anchor that distances are taken from, and its time.
+    pub(crate) origin: u64,
+    pub(crate) origin_utc: Time<Utc>,
+    /// Nanoseconds per tick.
+    pub(crate) slope: Ratio,
+    /// Ticks to the anchor at the other end, if there is one.
+    pub(crate) length: Option<NonZeroU64>,
+    /// The error at the anchors, and its growth in nanoseconds per tick away from the nearer one.
+    /// The growth is rounded down, so the error at the anchors has to be a nanosecond larger.
+    pub(crate) error: Span,
+    pub(crate) error_slope: Ratio,
+}
+
+impl Piece {
+    /// The time of a raw value on the piece's line; saturates.
+    pub(crate) fn utc(&self, raw: u64) -> Time<Utc> {
+        let nanos = self.slope.scale(raw.abs_diff(self.origin));
+        let origin = self.origin_utc.as_nanos();
+        Time::from_nanos(if raw >= self.origin {
+            origin.saturating_add_unsigned(nanos)
+        } else {
+            origin.saturating_sub_unsigned(nanos)
+        })
+    }
+
+    /// The error of a raw value; saturates.
+    fn error(&self, raw: u64) -> Span {
+        let distance = raw.abs_diff(self.origin);
+        let nearer =
+            self.length.map_or(distance, |length| distance.min(length.get().abs_diff(distance)));
+        let growth = self.error_slope.scale_down(nearer);
+        Span::from_nanos(self.error.as_nanos().saturating_add_unsigned(growth))
+    }
+}
+
+/// A piece as the inner loop wants it: the part of it where nothing can overflow, so that the
+/// arithmetic needs no saturation. It gives what [`Piece`] gives.
+#[derive(Clone, Copy)]
+struct Line {
+    origin: u64,
+    origin_utc: i64,
+    slope: Ratio,
+    /// The other anchor's distance, or twice the reach where there is none.
+    length: u64,
+    error: i64,
+    error_slope: Ratio,
+    /// The largest distance beyond the origin that is converted here.
+    reach: u64,
+}
+
+impl Line {
+    /// The line of `piece`, which ends at the raw value `last`.
+    fn of(piece: &Piece, last: u64) -> Self {
+        // With both terms under 2^62, sums stay under 2^63.
+        const ROOM: i64 = 1 << 62;
+        let (origin_utc, error) = (piece.origin_utc.as_nanos(), piece.error.as_nanos());
+        let fits = |slope: Ratio| slope.largest_within(ROOM.unsigned_abs());
+        let room = fits(piece.slope).min(fits(piece.error_slope)).min(u64::MAX / 2);
+        let reach = match last.checked_sub(piece.origin) {
+            Some(width) if origin_utc.abs() < ROOM && error < ROOM => width.min(room),
+            _ => 0,
+        };
+        Self {
+            origin: piece.origin,
+            origin_utc,
+            slope: piece.slope,
+            length: piece.length.map_or(u64::MAX, NonZeroU64::get),
+            error,
+            error_slope: piece.error_slope,
+            reach,
+        }
+    }
+
+    #[inline(always)]
+    fn reaches(&self, raw: u64) -> bool {
+        raw.wrapping_sub(self.origin) <= self.reach
+    }
+
+    /// Time and error of a raw value that is in reach.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_wrap, reason = "under 2^62 within reach")]
+    fn convert(&self, raw: u64) -> (Time<Utc>, Span) {
+        let distance = raw.wrapping_sub(self.origin);
+        let nearer = distance.min(self.length.wrapping_sub(distance));
+        let nanos = self.slope.scale_within(distance) as i64;
+        let growth = self.error_slope.scale_down_within(nearer) as i64;
+        let utc = Time::from_nanos(self.origin_utc.wrapping_add(nanos));
+        (utc, Span::from_nanos(self.error.wrapping_add(growth)))
+    }
+}
+
+impl Timeline {
+    /// A timeline of pieces that are not empty, ascend, and start at zero.
+    pub(crate) fn new(
+        domain: Domain,
+        pieces: Vec<Piece>,
+        difference: DifferenceClock,
+        steps: u32,
+    ) -> Self {
+        debug_assert!(pieces.first().is_some_and(|piece| piece.start == 0));
+        debug_assert!(pieces.is_sorted_by_key(|piece| piece.start));
+        Self { domain, pieces, difference, steps }
+    }
+
+    /// For stamps that are nanoseconds of UTC already, as the kernel's are ([`Domain::Realtime`]).
+    /// The error is their resolution, 1 ns: they are the system clock's own readings.
+    #[must_use]
+    pub fn identity(domain: Domain) -> Self {
+        let piece = Piece {
+            start: 0,
+            origin: 0,
+            origin_utc: Time::from_nanos(0),
+            slope: Ratio::ONE,
+            length: None,
+            error: Span::from_nanos(1),
+            error_slope: Ratio::ZERO,
+        };
+        Self::new(domain, vec![piece], DifferenceClock::nanoseconds(domain), 0)
+    }
+
+    /// The domain whose stamps this converts.
+    #[must_use]
+    pub const fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    /// The system time of a raw value of this timeline's domain, and how far off it can be.
+    ///
+    /// Every raw value has an answer. Between two anchors it is interpolated from both, beyond them
+    /// extrapolated, with an error that grows with the distance.
+    #[must_use]
+    pub fn convert(&self, raw: u64) -> Stamp {
+        let piece = &self.pieces[self.piece_of(raw)];
+        let raw_stamp = RawStamp { domain: self.domain, value: raw };
+        Stamp { raw: raw_stamp, utc: piece.utc(raw), error: piece.error(raw) }
+    }
+
+    /// Converts many raw values and appends the stamps to `out`, in the same order.
+    ///
+    /// Meant for values that ascend, as those of one capture thread do: the piece is looked up
+    /// once for each run of values in it.
+    pub fn convert_batch(&self, raw: &[u64], out: &mut Vec<Stamp>) {
+        let domain = self.domain;
+        let mut rest = raw;
+        while let Some((&first, others)) = rest.split_first() {
+            let line = self.line_at(self.piece_of(first));
+            let run = rest.iter().position(|&raw| !line.reaches(raw)).unwrap_or(rest.len());
+            if run == 0 {
+                out.push(self.convert(first));
+                rest = others;
+                continue;
+            }
+            let (here, beyond) = rest.split_at(run);
+            out.extend(here.iter().map(move |&raw| {
+                let (utc, error) = line.convert(raw);
+                Stamp { raw: RawStamp { domain, value: raw }, utc, error }
+            }));
+            rest = beyond;
+        }
+    }
+
+    /// How often conversion had to start afresh since the calibrator began: the system clock was
+    /// stepped, or the calibrated clock was disrupted (by a suspend or a migration).
+    #[must_use]
+    pub const fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// The clock for spans between two stamps of this domain.
+    #[must_use]
+    pub const fn difference(&self) -> DifferenceClock {
+        self.difference
+    }
+
+    fn line_at(&self, index: usize) -> Line {
+        let last = self.pieces.get(index + 1).map_or(u64::MAX, |next| next.start - 1);
+        Line::of(&self.pieces[index], last)
+    }
+
+    /// The index of the piece that `raw` belongs to: the last one that starts no later.
+    fn piece_of(&self, raw: u64) -> usize {
+        // The first piece starts at zero, so the partition point is never zero.
+        self.pieces.partition_point(|piece| piece.start <= raw) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Anchor;
+    use crate::history::{History, Rate};
+    use crate::ratio::approx;
+    use proptest::prelude::*;
+
+    const FIRST_RAW: u64 = 1 << 40;
+    const FIRST_UTC: i64 = 1_790_000_000_000_000_000;
+    const SECOND: i64 = 1_000_000_000;
+
+    fn anchor(ticks: u64, nanos: i64, step: i64) -> Anchor {
+        Anchor {
+            raw: FIRST_RAW + ticks,
+            utc: Time::from_nanos(FIRST_UTC + nanos + step),
+            monotonic_raw: Time::from_nanos(nanos),
+            error: Span::from_nanos(30),
+        }
+    }
+
+    /// Anchors a second apart, of which the last ones come after a step.
+    fn timeline(hertz: u64, before: u32, after: u32, step: i64) -> Timeline {
+        let nanos_per_tick = 1e9 / approx(hertz);
+        let rate = Rate { nanos_per_tick, error: nanos_per_tick * 1e-6 };
+        let granularity = Span::from_nanos(1);
+        let mut history = History::new(Domain::Counter, anchor(0, 0, 0), rate, granularity);
+        for second in 1..before + after {
+            let step = if second < before { 0 } else { step };
+            history.push(anchor(hertz * u64::from(second), SECOND * i64::from(second), step));
+        }
+        history.timeline()
+    }
+
+    #[test]
+    fn at_its_anchors_a_timeline_repeats_them() {
+        let timeline = timeline(2_600_000_000, 4, 0, 0);
+        for second in 0..4_i64 {
+            let stamp = timeline.convert(FIRST_RAW + 2_600_000_000 * second.unsigned_abs());
+            assert_eq!(stamp.utc.as_nanos(), FIRST_UTC + SECOND * second);
+            assert_eq!(stamp.error, Span::from_nanos(32));
+        }
+    }
+
+    #[test]
+    fn the_error_grows_away_from_the_anchors() {
+        let timeline = timeline(1_000_000_000, 3, 0, 0);
+        let error = |seconds: f64| {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+            let ticks = (seconds * 1e9) as u64;
+            timeline.convert(FIRST_RAW + ticks).error
+        };
+        assert!(error(0.5) > error(0.1));
+        assert_eq!(error(0.4), error(0.6), "the nearer anchor counts");
+        assert!(error(4.0) > error(3.0) && error(3.0) > error(2.1));
+        assert!(timeline.convert(0).error > timeline.convert(FIRST_RAW / 2).error);
+    }
+
+    #[test]
+    fn in_the_gap_of_a_step_the_error_reaches_both_epochs() {
+        let hour = 3_600 * SECOND;
+        for step in [hour, -hour] {
+            let timeline = timeline(1_000_000_000, 3, 2, step);
+            assert_eq!(timeline.steps(), 1);
+            let stamp = timeline.convert(FIRST_RAW + 2_500_000_000);
+            assert_eq!(stamp.utc.as_nanos(), FIRST_UTC + SECOND * 5 / 2, "the old epoch");
+            assert!(stamp.error.as_nanos() >= hour);
+            let before = timeline.convert(FIRST_RAW + 1_500_000_000);
+            assert_eq!(before.utc.as_nanos(), FIRST_UTC + SECOND * 3 / 2);
+            assert!(before.error < Span::from_nanos(1_000));
+            let after = timeline.convert(FIRST_RAW + 3_500_000_000);
+            assert_eq!(after.utc.as_nanos(), FIRST_UTC + SECOND * 7 / 2 + step);
+            assert!(after.error < Span::from_nanos(1_000));
+        }
+    }
+
+    #[test]
+    fn kernel_stamps_are_utc_already() {
+        let stamp = Timeline::identity(Domain::Realtime).convert(1_790_000_000_123_456_789);
+        assert_eq!(stamp.utc.as_nanos(), 1_790_000_000_123_456_789);
+        assert_eq!(stamp.error, Span::from_nanos(1));
+        assert_eq!(Timeline::identity(Domain::Realtime).convert(u64::MAX).utc.as_nanos(), i64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn a_day_of_ticks_converts_to_within_a_nanosecond_of_the_exact_time(
+            hertz in 1_000_000_u64..=6_000_000_000,
+            part_of_day in 0.0..=1.0_f64,
+        ) {
+            let timeline = timeline(hertz, 2, 0, 0);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1 of a day")]
+            let ticks = (approx(hertz * 86_400) * part_of_day) as u64;
+            let utc = timeline.convert(FIRST_RAW + ticks).utc.as_nanos();
+            // Exact: utc - FIRST_UTC = ticks / hertz seconds, compared without a division.
+            let converted = i128::from(utc - FIRST_UTC) * i128::from(hertz);
+            let exact = i128::from(ticks) * i128::from(SECOND);
+            prop_assert!((converted - exact).abs() <= i128::from(hertz));
+        }
+
+        #[test]
+        fn a_batch_converts_like_one_stamp_at_a_time(
+            hertz in 1_000_000_u64..=6_000_000_000,
+            near in prop::collection::vec(0..6_u64 << 30, 0..50),
+            anywhere in prop::collection::vec(any::<u64>(), 0..50),
+            step in prop::sample::select(vec![0, SECOND, -SECOND]),
+        ) {
+            let timeline = timeline(hertz, 3, 3, step);
+            let near = near.iter().map(|ticks| FIRST_RAW - (1 << 30) + ticks);
+            let edges = [0, FIRST_RAW - 1, FIRST_RAW, FIRST_RAW + hertz, u64::MAX];
+            let raw: Vec<u64> = near.chain(anywhere).chain(edges).collect();
+            let expected: Vec<Stamp> = raw.iter().map(|&raw| timeline.convert(raw)).collect();
+            let mut batch = vec![expected[0]];
+            timeline.convert_batch(&raw, &mut batch);
+            prop_assert_eq!(&batch[1..], &expected[..], "appended, in order");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Runs batches of `ip` and `tc` inside a namespace.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::{Command, Output, Stdio};
+
+use crate::{LabError, Netns};
+
+/// One of iproute2's programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Program {
+    Ip,
+    Tc,
+}
+
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ip => "ip",
+            Self::Tc => "tc",
+        }
+    }
+
+    /// Runs the lines of `script` in `netns`, in one process. The script may name `others` by
+    /// [`Netns::path_in_command`].
+    ///
+    /// # Errors
+    /// [`LabError::Command`] with the line that failed; the lines before it have had their effect.
+    pub(crate) fn batch(
+        self,
+        netns: &Netns,
+        script: &str,
+        others: &[&Netns],
+    ) -> Result<(), LabError> {
+        let mut command = self.command(netns, others);
+        let output = run(command.args(["-batch", "-"]), script).map_err(|e| self.failed(e))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let (number, message) = failure(&said);
+        let line = number.and_then(|number| script.lines().nth(number.checked_sub(1)?));
+        Err(LabError::Command {
+            program: self.name(),
+            line: line.unwrap_or("-batch -").into(),
+            message,
+        })
+    }
+
+    /// What the program prints on standard output when run with `arguments` in `netns`.
+    pub(crate) fn query(self, netns: &Netns, arguments: &[&str]) -> Result<Vec<u8>, LabError> {
+        let mut command = self.command(netns, &[]);
+        let output = run(command.args(arguments), "").map_err(|e| self.failed(e))?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(LabError::Command {
+            program: self.name(),
+            line: arguments.join(" "),
+            message: failure(&String::from_utf8_lossy(&output.stderr)).1,
+        })
+    }
+
+    fn command(self, netns: &Netns, others: &[&Netns]) -> Command {
+        let mut command = netns.command_with(self.name(), others);
+        // Debian keeps `tc` in /usr/sbin, which is not in an ordinary user's path.
+        let path = env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"));
+        command
+    }
+
+    fn failed(self, error: io::Error) -> LabError {
+        if error.kind() == io::ErrorKind::NotFound {
+            LabError::MissingProgram { program: self.name() }
+        } else {
+            LabError::system(format!("cannot run `{}` in the namespace", self.name()))(error)
+        }
+    }
+}
+
+/// Runs `command` with `input` on its standard input.
+fn run(command: &mut Command, input: &str) -> io::Result<Output> {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    // A batch is far shorter than a pipe (64 KiB), and nothing is printed before it is read. A
+    // program that ends early breaks the pipe; what it said is the better message.
+    if let Some(mut pipe) = child.stdin.take() {
+        let _ = pipe.write_all(input.as_bytes());
+    }
+    child.wait_with_output()
+}
+
+/// The line number of `Command failed -:N`, and everything else that was said, on one line.
+fn failure(said: &str) -> (Option<usize>, String) {
+    let number = |line: &str| line.strip_prefix("Command failed -:").map(str::parse);
+    let at = said.lines().find_map(number).and_then(Result::ok);
+    let rest: Vec<_> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && number(line).is_none())
+        .collect();
+    (at, if rest.is_empty() { "no message".into() } else { rest.join("; ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failing_line_is_found_in_what_the_program_said() {
+        let said = "Error: Specified qdisc kind is unknown.\nCommand failed -:5\n";
+        assert_eq!(failure(said), (Some(5), "Error: Specified qdisc kind is unknown.".into()));
+        assert_eq!(failure(""), (None, "no message".into()));
+    }
+}

@@ -1,0 +1,36 @@
+//! Test beds of network namespaces that leave nothing behind.
+//!
+//! A bed is made of *anonymous* namespaces: they have no name in `/run/netns`, the process holds
+//! them by file descriptor, and the kernel takes them down, with every interface, queue and route
+//! inside, when the last descriptor is closed. It closes them for a process that was killed as it
+//! does for one that ended well, so there is nothing to clean and no handler that could be missed.
+//!
+//! - [`Netns`]: one namespace; sockets and commands inside it.
+//! - [`PathLab`]: source, router with a bottleneck, sink, and a tap before and after the bottleneck.
+//! - [`up`], [`down`], [`run`]: the same bed with names, for people and scripts.
+//!
+//! Addresses exist only inside the namespaces, and no interface of the machine is connected to
+//! them: traffic in a bed cannot leave it.
+
+mod error;
+mod impairments;
+mod iproute;
+mod netns;
+mod path;
+mod privilege;
+mod registry;
+mod run;
+mod sys;
+mod truth;
+
+pub use error::LabError;
+pub use impairments::{Impairments, Selector};
+pub use netns::Netns;
+pub use path::{
+    PathLab, ROUTER_EGRESS_V4, ROUTER_EGRESS_V6, ROUTER_INGRESS_V4, ROUTER_INGRESS_V6, SINK_V4,
+    SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B,
+};
+pub use privilege::{MissingPrivilege, check as check_privilege};
+pub use registry::{PREFIX, down, up};
+pub use run::run;
+pub use truth::BottleneckCounters;

@@ -1,0 +1,72 @@
+//! Whether this process may build a bed, and how to let it.
+
+use std::fs;
+
+use thiserror::Error;
+
+/// The capabilities that a bed and the tools on it need, by number (`linux/capability.h`):
+/// namespaces and mounts, interfaces and queues, packet sockets. BPF programs need `CAP_BPF` and
+/// `CAP_PERFMON`, which `CAP_SYS_ADMIN` includes (capabilities(7)).
+pub(crate) const NEEDED: [(u32, &str); 3] =
+    [(21, "CAP_SYS_ADMIN"), (12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
+
+/// Capabilities that this process lacks.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "not permitted: {} missing; run it with sudo, or once: \
+     sudo setcap cap_net_raw,cap_net_admin,cap_sys_admin,cap_bpf,cap_perfmon+ep {}",
+    missing.join(", "),
+    program()
+)]
+pub struct MissingPrivilege {
+    /// Their names, as capabilities(7) writes them.
+    pub missing: Vec<&'static str>,
+}
+
+/// Checks that this process has the capabilities that a bed needs.
+///
+/// # Errors
+/// [`MissingPrivilege`], whose one line says what is missing and how to grant it.
+pub fn check() -> Result<(), MissingPrivilege> {
+    check_status(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// The check on the text of a `/proc/PID/status` (proc_pid_status(5)).
+fn check_status(status: &str) -> Result<(), MissingPrivilege> {
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let missing: Vec<_> = NEEDED
+        .into_iter()
+        .filter(|(number, _)| effective >> number & 1 == 0)
+        .map(|(_, name)| name)
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(MissingPrivilege { missing }) }
+}
+
+/// This program's file, for the line to copy.
+fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "PROGRAM".into(), |path| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_missing_capability_is_named() {
+        let raw_only = "Name:\tx\nCapEff:\t0000000000002000\n";
+        let error = check_status(raw_only).unwrap_err();
+        assert_eq!(error.missing, ["CAP_SYS_ADMIN", "CAP_NET_ADMIN"]);
+        let line = error.to_string();
+        assert!(line.contains("sudo setcap") && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn root_misses_nothing_and_an_unreadable_status_misses_everything() {
+        assert_eq!(check_status("CapEff:\t000001ffffffffff\n"), Ok(()));
+        assert_eq!(check_status("").unwrap_err().missing.len(), 3);
+    }
+}

@@ -1,0 +1,208 @@
+//! Nothing of a bed is left, however it ended.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use wirestamp_lab::{Impairments, Netns, PathLab, check_privilege, down, run, up};
+
+/// Set in the process that a test starts from this same program in order to kill it.
+const VICTIM: &str = "WIRESTAMP_LAB_TEST_VICTIM";
+
+fn is_root() -> bool {
+    let permitted = check_privilege().is_ok();
+    if !permitted {
+        eprintln!("skipped: needs root");
+    }
+    permitted
+}
+
+fn lab() -> PathLab {
+    PathLab::new(&Impairments::bottleneck(10_000_000, 50_000)).unwrap()
+}
+
+/// Starts the test `name` of this program as a victim.
+fn victim(name: &str) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .stdin(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+/// Reads lines until one has `mark`; the text behind it.
+fn after_mark(lines: &mut impl BufRead, mark: &str) -> String {
+    for line in lines.lines() {
+        let line = line.unwrap();
+        if let Some((_, rest)) = line.split_once(mark) {
+            return rest.trim().to_owned();
+        }
+    }
+    panic!("the output ended without {mark:?}");
+}
+
+/// How long the kernel may take to remove a namespace before the test counts as failed.
+const FAILED_AFTER: Duration = Duration::from_secs(30);
+
+/// An interface whose other end is in the victim's namespace, and news of it.
+struct Watch {
+    _ours: Netns,
+    monitor: Child,
+    news: Receiver<String>,
+}
+
+impl Watch {
+    /// Puts the other end into the namespace at `path`.
+    fn new(path: &str) -> Self {
+        let ours = Netns::new().unwrap();
+        let ip = |arguments: &str| {
+            let status = ours.command("ip").args(arguments.split(' ')).status().unwrap();
+            assert!(status.success(), "ip {arguments}");
+        };
+        ip(&format!("link add name probe type veth peer probe netns {path}"));
+        let mut monitor =
+            ours.command("ip").args(["monitor", "link"]).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(monitor.stdout.take().unwrap()).lines();
+        let (tell, news) = mpsc::channel();
+        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        // The monitor does not say when it has begun to listen: change things until it tells.
+        for state in ["up", "down"].into_iter().cycle() {
+            ip(&format!("link set dev probe {state}"));
+            if news.recv_timeout(Duration::from_millis(50)).is_ok() {
+                break;
+            }
+        }
+        Self { _ours: ours, monitor, news }
+    }
+
+    /// Waits until the kernel has removed the other end, and this one with it.
+    fn wait_until_deleted(mut self) {
+        while !self.news.recv_timeout(FAILED_AFTER).unwrap().contains("Deleted") {}
+        self.monitor.kill().unwrap();
+        self.monitor.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_killed_process_takes_its_bed_with_it() {
+    if !is_root() {
+        return;
+    }
+    if env::var_os(VICTIM).is_some() {
+        let lab = lab();
+        let fd = lab.sink().as_fd().as_raw_fd();
+        println!("\nsink: /proc/{}/fd/{fd}", std::process::id());
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    let mut victim = victim("a_killed_process_takes_its_bed_with_it");
+    let mut lines = BufReader::new(victim.stdout.take().unwrap());
+    let path = after_mark(&mut lines, "sink:");
+    let watch = Watch::new(&path);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    watch.wait_until_deleted();
+}
+
+#[test]
+fn a_killed_run_takes_the_command_and_its_children_with_it() {
+    if !is_root() {
+        return;
+    }
+    if env::var_os(VICTIM).is_some() {
+        let script = "sleep 1000 & echo && echo started: && wait";
+        let _ = run(&lab(), "test", OsStr::new("sh"), &["-c", script]);
+        return;
+    }
+    let mut victim = victim("a_killed_run_takes_the_command_and_its_children_with_it");
+    let mut lines = BufReader::new(victim.stdout.take().unwrap());
+    after_mark(&mut lines, "started:");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // The pipe ends when the last process that could write to it has ended.
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+}
+
+#[test]
+fn an_interrupt_from_the_terminal_is_the_commands_to_handle() {
+    if !is_root() {
+        return;
+    }
+    if env::var_os(VICTIM).is_some() {
+        let script = "trap 'exit 7' INT; echo; echo started:; sleep 1000 & wait";
+        let status = run(&lab(), "test", OsStr::new("sh"), &["-c", script]).unwrap();
+        println!("\nended: {:?}", status.code());
+        return;
+    }
+    let mut victim = victim("an_interrupt_from_the_terminal_is_the_commands_to_handle");
+    let mut lines = BufReader::new(victim.stdout.take().unwrap());
+    after_mark(&mut lines, "started:");
+    let group = -libc::pid_t::try_from(victim.id()).unwrap();
+    // SAFETY: takes two numbers; the group is that of the process started above.
+    assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
+    assert_eq!(after_mark(&mut lines, "ended:"), "Some(7)");
+    assert!(victim.wait().unwrap().success());
+}
+
+#[test]
+fn a_command_sees_the_names_and_its_status_comes_back() {
+    if !is_root() {
+        return;
+    }
+    let lab = lab();
+    let shell = |script: &str| run(&lab, "wstest-run", OsStr::new("sh"), &["-c", script]);
+    let sees = "ip netns exec wstest-run-sink ip link show dev tap-b >/dev/null && \
+                ip -n wstest-run-router link show dev tap-a >/dev/null && exit 42";
+    assert_eq!(shell(sees).unwrap().code(), Some(42));
+    assert_eq!(shell("kill -9 $$").unwrap().code(), Some(128 + 9));
+    assert!(!Path::new("/run/netns/wstest-run-sink").exists());
+    let error = run(&lab, "x", OsStr::new("/nonexistent"), &[""; 0]).unwrap_err();
+    assert!(error.to_string().starts_with("cannot run `/nonexistent`"), "{error}");
+}
+
+#[test]
+fn up_replaces_what_was_left_and_down_says_what_it_removed() {
+    if !is_root() {
+        return;
+    }
+    let prefix = format!("wstest-{}", std::process::id());
+    let names = ["source", "router", "sink"].map(|role| format!("{prefix}-{role}"));
+    let impairments = Impairments::bottleneck(10_000_000, 50_000);
+    drop(up(&prefix, &impairments).unwrap());
+    // As after a kill in the middle: one name is gone, one is a file with nothing mounted on it.
+    Netns::unpublish(&names[1]).unwrap();
+    Netns::unpublish(&names[2]).unwrap();
+    fs::write(Path::new("/run/netns").join(&names[2]), "").unwrap();
+    drop(up(&prefix, &impairments).unwrap());
+    let shown = Netns::open(&names[2]).unwrap().command("ip").args(["-o", "link"]).output();
+    assert!(String::from_utf8_lossy(&shown.unwrap().stdout).contains("tap-b"));
+    assert_eq!(down(&prefix).unwrap(), names);
+    assert_eq!(down(&prefix).unwrap(), [""; 0]);
+    assert!(names.iter().all(|name| !Path::new("/run/netns").join(name).exists()));
+}
+
+#[test]
+fn a_bed_without_names_adds_nothing_to_the_machine() {
+    if !is_root() {
+        return;
+    }
+    let lab = lab();
+    let interfaces = fs::read_dir("/sys/class/net").unwrap();
+    let names: Vec<_> = interfaces.map(|entry| entry.unwrap().file_name()).collect();
+    for ours in ["out", "tap-a", "tap-b", "bottleneck", "copier", "twin"] {
+        assert!(!names.iter().any(|name| name == ours), "{ours} is in the root namespace");
+    }
+    drop(lab);
+}

@@ -1,0 +1,302 @@
+//! The distribution of a quantity in constant memory.
+
+use hdrhistogram::Histogram;
+use serde::{Serialize, Serializer};
+use wirestamp_clock::Span;
+
+/// Significant decimal digits of the histograms: percentiles are right to 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Records spans, negative ones too, and tells their count, extremes, mean, standard deviation
+/// and percentiles.
+///
+/// Count, minimum and maximum are exact. Mean and standard deviation are computed as the values
+/// come (Welford, "Note on a method for calculating corrected sums of squares and products",
+/// Technometrics 4(3), 1962) in double precision, which carries whole nanoseconds up to 104 days.
+/// Percentiles come from a histogram whose buckets are at most 0.1 % wide, two of them because
+/// such histograms hold no negative values: memory does not grow with the number of values, only
+/// with the number of powers of two they span, at 8 kB each.
+///
+/// Serialised, it is its [`Summary`], with null for everything but the count while that is 0.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    count: u64,
+    min: i64,
+    max: i64,
+    mean: f64,
+    /// Sum of the squared differences from the mean.
+    squares: f64,
+    /// How many of the values are negative.
+    negatives: u64,
+    below_zero: Option<Histogram<u64>>,
+    from_zero: Option<Histogram<u64>>,
+}
+
+/// A distribution in nine numbers; all but the count in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// How many values there are.
+    pub count: u64,
+    /// The least value.
+    pub min: i64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The standard deviation of the sample (with n - 1); 0 for a single value.
+    pub stddev: f64,
+    /// The median.
+    pub p50: i64,
+    /// The 90th percentile.
+    pub p90: i64,
+    /// The 99th percentile.
+    pub p99: i64,
+    /// The 99.9th percentile.
+    pub p999: i64,
+    /// The greatest value.
+    pub max: i64,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            min: i64::MAX,
+            max: i64::MIN,
+            mean: 0.0,
+            squares: 0.0,
+            negatives: 0,
+            below_zero: None,
+            from_zero: None,
+        }
+    }
+}
+
+impl Distribution {
+    /// A distribution without values.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a value.
+    pub fn record(&mut self, value: Span) {
+        let nanos = value.as_nanos();
+        self.count += 1;
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+        let difference = nanos_to_f64(nanos) - self.mean;
+        self.mean += difference / count_to_f64(self.count);
+        self.squares += difference * (nanos_to_f64(nanos) - self.mean);
+        let histogram = if nanos < 0 {
+            self.negatives += 1;
+            &mut self.below_zero
+        } else {
+            &mut self.from_zero
+        };
+        count_in(histogram, nanos.unsigned_abs());
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The value at or below which the fraction `quantile` of the values lies: of `n` values in
+    /// order, number ⌈`quantile` · n⌉ (the nearest rank). `quantile` is clamped to 0..=1, the
+    /// result to the exact extremes. `None` without values.
+    #[must_use]
+    pub fn percentile(&self, quantile: f64) -> Option<Span> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = nearest_rank(quantile, self.count);
+        let nanos = if rank == self.count {
+            self.max
+        } else if rank <= self.negatives {
+            // From the least value upwards is from the greatest magnitude downwards.
+            -magnitude_at(self.below_zero.as_ref(), self.negatives - rank + 1)
+        } else {
+            magnitude_at(self.from_zero.as_ref(), rank - self.negatives)
+        };
+        Some(Span::from_nanos(nanos.clamp(self.min, self.max)))
+    }
+
+    /// The distribution in nine numbers, or `None` without values.
+    #[must_use]
+    pub fn summary(&self) -> Option<Summary> {
+        let percentile = |quantile| self.percentile(quantile).map(Span::as_nanos);
+        Some(Summary {
+            count: self.count,
+            min: self.min,
+            mean: self.mean,
+            stddev: self.standard_deviation(),
+            p50: percentile(0.5)?,
+            p90: percentile(0.9)?,
+            p99: percentile(0.99)?,
+            p999: percentile(0.999)?,
+            max: self.max,
+        })
+    }
+
+    fn standard_deviation(&self) -> f64 {
+        match self.count {
+            0 | 1 => 0.0,
+            count => (self.squares / count_to_f64(count - 1)).sqrt(),
+        }
+    }
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// The keys of [`Summary`] with nothing to tell.
+        #[derive(Default, Serialize)]
+        struct Empty {
+            count: u64,
+            min: (),
+            mean: (),
+            stddev: (),
+            p50: (),
+            p90: (),
+            p99: (),
+            p999: (),
+            max: (),
+        }
+        match self.summary() {
+            Some(summary) => summary.serialize(serializer),
+            None => Empty::default().serialize(serializer),
+        }
+    }
+}
+
+/// Counts a magnitude; a histogram is made when the first value for it comes.
+fn count_in(histogram: &mut Option<Histogram<u64>>, magnitude: u64) {
+    if histogram.is_none() {
+        *histogram = Histogram::new(SIGNIFICANT_DIGITS).ok();
+    }
+    if let Some(histogram) = histogram {
+        let resized = histogram.record(magnitude);
+        debug_assert!(resized.is_ok(), "a growing histogram takes any value");
+    }
+}
+
+/// The magnitude of this rank, counted from 1 for the least: the middle of its bucket.
+fn magnitude_at(histogram: Option<&Histogram<u64>>, rank: u64) -> i64 {
+    let Some(histogram) = histogram else { return 0 };
+    let mut counted = 0;
+    let bucket = histogram.iter_recorded().find(|bucket| {
+        counted += bucket.count_at_value();
+        counted >= rank
+    });
+    let middle = bucket.map_or(0, |bucket| histogram.median_equivalent(bucket.value_iterated_to()));
+    i64::try_from(middle).unwrap_or(i64::MAX)
+}
+
+/// ⌈`quantile` · `count`⌉, at least 1 and at most `count`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the product lies between 0 and the count; a cast from float saturates"
+)]
+fn nearest_rank(quantile: f64, count: u64) -> u64 {
+    let rank = (quantile.clamp(0.0, 1.0) * count_to_f64(count)).ceil() as u64;
+    rank.clamp(1, count)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact to 2^53 ns, 104 days; rounded beyond")]
+pub(crate) fn nanos_to_f64(nanos: i64) -> f64 {
+    nanos as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact to 2^53 values; rounded beyond")]
+pub(crate) fn count_to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn distribution(values: &[i64]) -> Distribution {
+        let mut distribution = Distribution::new();
+        for value in values {
+            distribution.record(Span::from_nanos(*value));
+        }
+        distribution
+    }
+
+    #[test]
+    fn a_single_value_is_all_of_it() {
+        let summary = distribution(&[-7]).summary().expect("a value");
+        assert_eq!((summary.min, summary.p50, summary.p999, summary.max), (-7, -7, -7, -7));
+        assert_eq!((summary.count, summary.mean, summary.stddev), (1, -7.0, 0.0));
+    }
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let values: Vec<i64> = (-500..500).collect();
+        let distribution = distribution(&values);
+        let at = |quantile| distribution.percentile(quantile).map(Span::as_nanos);
+        assert_eq!(at(0.0), Some(-500));
+        assert_eq!(at(0.001), Some(-500));
+        assert_eq!(at(0.0011), Some(-499));
+        assert_eq!(at(0.5), Some(-1));
+        assert_eq!(at(0.501), Some(0));
+        assert_eq!(at(0.999), Some(498));
+        assert_eq!(at(1.0), Some(499));
+        assert_eq!(at(f64::NAN), Some(-500));
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_taken() {
+        let summary = distribution(&[i64::MIN, i64::MAX, 0]).summary().expect("values");
+        assert_eq!((summary.min, summary.p50, summary.max), (i64::MIN, 0, i64::MAX));
+    }
+
+    #[test]
+    fn the_keys_are_those_of_the_contract_and_null_without_values() {
+        let json = |distribution: &Distribution| {
+            serde_json::to_string(distribution).expect("a distribution can be serialised")
+        };
+        assert_eq!(
+            json(&distribution(&[1, 3])),
+            r#"{"count":2,"min":1,"mean":2.0,"stddev":1.4142135623730951,"p50":1,"p90":3,"p99":3,"p999":3,"max":3}"#
+        );
+        assert_eq!(
+            json(&distribution(&[])),
+            r#"{"count":0,"min":null,"mean":null,"stddev":null,"p50":null,"p90":null,"p99":null,"p999":null,"max":null}"#
+        );
+    }
+
+    /// Relative difference, for numbers that should be equal but for rounding.
+    fn differ(one: f64, other: f64) -> f64 {
+        (one - other).abs() / one.abs().max(other.abs()).max(1.0)
+    }
+
+    proptest! {
+        #[test]
+        fn a_distribution_says_what_the_sorted_values_say(
+            mut values in prop::collection::vec(
+                prop_oneof![-3000i64..3000, -10_000_000_000i64..10_000_000_000], 1..400),
+            quantile in 0.0..=1.0f64,
+        ) {
+            let distribution = distribution(&values);
+            values.sort_unstable();
+            let count = values.len() as u64;
+            let exact = values[usize::try_from(nearest_rank(quantile, count))? - 1];
+            let found = distribution.percentile(quantile).expect("values").as_nanos();
+            prop_assert!(found.abs_diff(exact) <= exact.unsigned_abs() / 1000, "{found} {exact}");
+
+            let summary = distribution.summary().expect("values");
+            prop_assert_eq!(summary.count, count);
+            prop_assert_eq!((summary.min, summary.max), (values[0], values[values.len() - 1]));
+            let mean = values.iter().copied().map(nanos_to_f64).sum::<f64>() / count_to_f64(count);
+            prop_assert!((summary.mean - mean).abs() < 1e-3, "{} {mean}", summary.mean);
+            let squares: f64 =
+                values.iter().map(|value| (nanos_to_f64(*value) - mean).powi(2)).sum();
+            let stddev = (squares / count_to_f64(count.max(2) - 1)).sqrt();
+            prop_assert!(differ(summary.stddev, stddev) < 1e-9, "{} {stddev}", summary.stddev);
+        }
+    }
+}

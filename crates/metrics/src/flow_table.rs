@@ -1,0 +1,67 @@
+//! The quality of each flow.
+
+use std::collections::HashMap;
+
+use wirestamp_packet::FlowKey;
+
+use crate::{Outcome, Quality};
+
+/// A [`Quality`] for each flow, and one for all of them together.
+///
+/// Memory is bounded by a limit on the number of flows: the first so many have a quality of their
+/// own, and later ones share [`others`](Self::others). A flow takes some tens to a few hundred
+/// kilobytes, depending on how widely its delays spread.
+#[derive(Clone, Debug)]
+pub struct FlowTable {
+    limit: usize,
+    total: Quality,
+    others: Quality,
+    flows: HashMap<FlowKey, Quality>,
+}
+
+impl FlowTable {
+    /// A table for at most `limit` flows.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { limit, total: Quality::new(), others: Quality::new(), flows: HashMap::new() }
+    }
+
+    /// Adds an outcome to its flow and to the total.
+    pub fn record(&mut self, outcome: &Outcome) {
+        self.total.record(outcome);
+        let flow = outcome.flow();
+        if let Some(quality) = self.flows.get_mut(&flow) {
+            quality.record(outcome);
+        } else if self.flows.len() < self.limit {
+            self.flows.entry(flow).or_default().record(outcome);
+        } else {
+            self.others.record(outcome);
+        }
+    }
+
+    /// The quality over all flows.
+    #[must_use]
+    pub fn total(&self) -> &Quality {
+        &self.total
+    }
+
+    /// The quality over the flows that came after the table was full.
+    #[must_use]
+    pub fn others(&self) -> &Quality {
+        &self.others
+    }
+
+    /// The quality of one flow, if it is in the table.
+    #[must_use]
+    pub fn get(&self, flow: &FlowKey) -> Option<&Quality> {
+        self.flows.get(flow)
+    }
+
+    /// The flows in the table with their qualities, in the order of the keys.
+    #[must_use]
+    pub fn flows(&self) -> Vec<(FlowKey, &Quality)> {
+        let mut flows: Vec<_> = self.flows.iter().map(|(flow, quality)| (*flow, quality)).collect();
+        flows.sort_by_key(|(flow, _)| *flow);
+        flows
+    }
+}

@@ -1,0 +1,41 @@
+//! The correlator of observation points, and the RFC metrics on top of it.
+//!
+//! A packet seen at a point is an [`Observation`]. The [`Correlator`] takes the observations of
+//! two points and says of each what became of it, as an [`Outcome`]. [`Quality`] counts outcomes
+//! into the metrics of one flow or of all, and a [`FlowTable`] keeps one `Quality` for each flow.
+//! [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
+//! constant memory.
+//!
+//! | metric | defined in | here |
+//! |---|---|---|
+//! | one-way delay | RFC 7679 section 3.4 | [`Outcome::Matched`], [`Quality::delay`] |
+//! | delay variation (IPDV) | RFC 3393 section 2.4 | [`Outcome::Matched`], [`Quality::variation`] |
+//! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
+//! | duplication | RFC 5560 section 3 | [`Outcome::Duplicated`], [`Counts::duplicated`] |
+//! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
+//!
+//! The RFCs define these for test traffic with known contents; here they are taken of whatever
+//! packets pass both points.
+//!
+//! What the *capture* lost is not known here and not part of any count: a packet that the capture
+//! at point B dropped is indistinguishable from one that the network dropped. Before a loss is
+//! believed, the capture's own ledger of drops must read zero.
+
+#![forbid(unsafe_code)]
+
+mod correlator;
+mod departures;
+mod distribution;
+mod flow_table;
+mod interarrival;
+mod observation;
+mod outcome;
+mod quality;
+
+pub use correlator::{Config, Correlator};
+pub use distribution::{Distribution, Summary};
+pub use flow_table::FlowTable;
+pub use interarrival::InterArrival;
+pub use observation::{Observation, Point};
+pub use outcome::Outcome;
+pub use quality::{ClockError, Counts, Quality};

@@ -1,0 +1,92 @@
+//! What became of a packet between two points.
+
+use wirestamp_clock::Span;
+use wirestamp_packet::FlowKey;
+
+use crate::{Observation, Point};
+
+/// What became of an observation.
+///
+/// Every observation at A ends in exactly one of [`Matched`](Self::Matched),
+/// [`Lost`](Self::Lost) and [`GivenUp`](Self::GivenUp); every observation at B in exactly one of
+/// [`Matched`](Self::Matched), [`Duplicated`](Self::Duplicated),
+/// [`Unexpected`](Self::Unexpected) and [`GivenUp`](Self::GivenUp).
+/// [`Identical`](Self::Identical) comes in addition to these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Seen at both points.
+    Matched {
+        /// The packet at A.
+        sent: Observation,
+        /// Its first copy at B.
+        received: Observation,
+        /// The one-way delay (RFC 7679 section 3.4): the time from A to B. Negative where the
+        /// clocks of the points disagree by more than the packet took; such delays are reported
+        /// as they are, because hiding them would hide what they say about the clocks.
+        delay: Span,
+        /// How far `delay` can be off because of the clocks.
+        error: Span,
+        /// Whether the packet is reordered (Type-P-Reordered, RFC 4737 section 3.3): a packet of
+        /// its flow that left A after it had already come to B. Copies do not take part.
+        reordered: bool,
+        /// The delay of this packet less that of the packet of its flow that left A just before
+        /// it: the delay variation of the pair (RFC 3393 section 2.4, with "adjacent in sending
+        /// order" as the selection function). `None` while the earlier one has not been matched;
+        /// if it is matched later, the pair is reported there, as `until_next`.
+        since_previous: Option<Span>,
+        /// The delay of the packet of the same flow that left A just after this one, less that
+        /// of this one, if that packet had been matched already: the other half of
+        /// `since_previous`. Each pair is reported once.
+        until_next: Option<Span>,
+    },
+    /// Seen at A and not at B within the time-out (RFC 7680 section 2.4). Also packets that were
+    /// still under way when the observation ended: let B observe for the time-out longer than A.
+    Lost {
+        /// The packet at A.
+        sent: Observation,
+    },
+    /// One more copy at B of a packet that was already matched (RFC 5560 section 3).
+    Duplicated {
+        /// The packet at A.
+        sent: Observation,
+        /// The copy at B that is one too many.
+        received: Observation,
+    },
+    /// Seen at B only: it did not pass A, or it was changed on the way, or it took longer than
+    /// the time-out, or A's capture dropped it.
+    Unexpected {
+        /// The packet at B.
+        received: Observation,
+    },
+    /// What became of this one could not be found out, because the correlator's capacity was
+    /// reached. Neither it nor what might have been its counterpart is counted as lost or
+    /// unexpected.
+    GivenUp {
+        /// Where it was seen.
+        point: Point,
+        /// The packet.
+        observation: Observation,
+    },
+    /// This packet at A cannot be told from one that left A less than the time-out before it. The
+    /// copies at B are matched in the order of departure, so that the counts are right, but if
+    /// one of them is lost, the delays of the others may be those of their twins.
+    Identical {
+        /// The later of the two.
+        sent: Observation,
+    },
+}
+
+impl Outcome {
+    /// The flow of the packet.
+    #[must_use]
+    pub fn flow(&self) -> FlowKey {
+        match self {
+            Self::Matched { sent, .. }
+            | Self::Lost { sent }
+            | Self::Duplicated { sent, .. }
+            | Self::Identical { sent } => sent.flow,
+            Self::Unexpected { received } => received.flow,
+            Self::GivenUp { observation, .. } => observation.flow,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What the correlator makes of packets whose fate is known.
+
+mod common;
+
+use Point::{A, B};
+use common::{ERROR_NS, config, outcomes, seen_in};
+use wirestamp_clock::{Domain, Span, Time, Timeline};
+use wirestamp_metrics::{Correlator, Observation, Outcome, Point};
+
+const MANY: usize = 100;
+
+fn seen(id: u64, millis: i64) -> Observation {
+    seen_in(0, id, millis)
+}
+
+/// An outcome in short: its name, the packet and, for matches, the delay in milliseconds.
+fn brief(outcome: &Outcome) -> String {
+    let name = |name: &str, id: u64| format!("{name} {id}");
+    match outcome {
+        Outcome::Matched { sent, delay, reordered, .. } => format!(
+            "{} {} after {}",
+            if *reordered { "reordered" } else { "matched" },
+            sent.id.0,
+            delay.as_nanos() / 1_000_000
+        ),
+        Outcome::Lost { sent } => name("lost", sent.id.0),
+        Outcome::Duplicated { sent, .. } => name("duplicated", sent.id.0),
+        Outcome::Unexpected { received } => name("unexpected", received.id.0),
+        Outcome::Identical { sent } => name("identical", sent.id.0),
+        Outcome::GivenUp { point, observation } => {
+            format!("given up at {point:?} {}", observation.id.0)
+        }
+    }
+}
+
+fn briefs(outcomes: &[Outcome]) -> Vec<String> {
+    outcomes.iter().map(brief).collect()
+}
+
+/// Packets seen at a point: (identity, milliseconds).
+fn at(point: Point, packets: &[(u64, i64)]) -> Vec<(Point, Observation)> {
+    packets.iter().map(|(id, millis)| (point, seen(*id, *millis))).collect()
+}
+
+/// All of A, then all of B; and the other way round. Both must give the same, but for the order.
+fn fates(sent: &[(u64, i64)], received: &[(u64, i64)]) -> Vec<String> {
+    let (sent, received) = (at(A, sent), at(B, received));
+    let run = |first: &[_], second: &[_]| {
+        let mut fates = briefs(&outcomes(MANY, first.iter().chain(second).copied()));
+        fates.sort();
+        fates
+    };
+    let fates = run(&sent, &received);
+    assert_eq!(fates, run(&received, &sent), "the order of the calls must not matter");
+    fates
+}
+
+#[test]
+fn packets_that_arrive_in_order_are_matched() {
+    assert_eq!(
+        fates(&[(1, 0), (2, 10)], &[(1, 5), (2, 17)]),
+        ["matched 1 after 5", "matched 2 after 7"]
+    );
+}
+
+#[test]
+fn a_packet_that_never_arrives_is_lost() {
+    assert_eq!(fates(&[(1, 0), (2, 10)], &[(2, 15)]), ["lost 1", "matched 2 after 5"]);
+}
+
+#[test]
+fn a_packet_later_than_the_time_out_is_lost_and_unexpected() {
+    let fates = fates(&[(1, 0), (2, 10)], &[(2, 1010), (1, 1011)]);
+    assert_eq!(fates, ["lost 1", "matched 2 after 1000", "unexpected 1"]);
+}
+
+#[test]
+fn packets_exactly_as_late_as_the_time_out_are_matched() {
+    let fates = fates(&[(1, 0), (2, 0), (3, 2000)], &[(2, 1000), (1, 1000), (3, 2005)]);
+    assert_eq!(fates, ["matched 2 after 1000", "matched 3 after 5", "reordered 1 after 1000"]);
+}
+
+#[test]
+fn a_packet_seen_at_b_only_is_unexpected() {
+    assert_eq!(fates(&[(1, 0)], &[(7, 3), (1, 5)]), ["matched 1 after 5", "unexpected 7"]);
+}
+
+#[test]
+fn a_packet_seen_twice_is_a_duplicate_and_not_reordered() {
+    let fates = fates(&[(1, 0), (2, 10)], &[(1, 5), (2, 15), (1, 16), (1, 17)]);
+    let expected = ["duplicated 1", "duplicated 1", "matched 1 after 5", "matched 2 after 5"];
+    assert_eq!(fates, expected);
+}
+
+#[test]
+fn a_packet_overtaken_in_its_flow_is_reordered() {
+    let fates = fates(&[(1, 0), (2, 10), (3, 20)], &[(2, 25), (1, 26), (3, 27)]);
+    assert_eq!(fates, ["matched 2 after 15", "matched 3 after 7", "reordered 1 after 26"]);
+}
+
+#[test]
+fn a_loss_is_no_reordering() {
+    let fates = fates(&[(1, 0), (2, 10), (3, 20)], &[(3, 25)]);
+    assert_eq!(fates, ["lost 1", "lost 2", "matched 3 after 5"]);
+}
+
+#[test]
+fn a_packet_of_another_flow_does_not_overtake() {
+    let outcomes = outcomes(
+        MANY,
+        [
+            (A, seen_in(0, 1, 0)),
+            (A, seen_in(1, 2, 1)),
+            (B, seen_in(1, 2, 5)),
+            (B, seen_in(0, 1, 6)),
+        ],
+    );
+    assert_eq!(briefs(&outcomes), ["matched 2 after 4", "matched 1 after 6"]);
+}
+
+#[test]
+fn a_delay_may_be_negative_up_to_the_skew() {
+    let fates = fates(&[(1, 200), (2, 210)], &[(1, 100), (2, 109)]);
+    assert_eq!(fates, ["lost 2", "matched 1 after -100", "unexpected 2"]);
+}
+
+#[test]
+fn identical_packets_are_matched_in_the_order_of_departure() {
+    let fates = fates(&[(1, 0), (1, 10), (1, 20)], &[(1, 5), (1, 16), (1, 27)]);
+    assert_eq!(
+        fates,
+        [
+            "identical 1",
+            "identical 1",
+            "matched 1 after 5",
+            "matched 1 after 6",
+            "matched 1 after 7"
+        ]
+    );
+}
+
+#[test]
+fn packets_further_apart_than_the_time_out_are_not_identical() {
+    let fates = fates(&[(1, 0), (1, 1001)], &[(1, 1006)]);
+    assert_eq!(fates, ["lost 1", "matched 1 after 5"]);
+}
+
+#[test]
+fn an_observation_at_b_waits_for_a_and_holds_what_is_behind_it() {
+    let mut reported = Vec::new();
+    let mut correlator = Correlator::new(config(MANY));
+    let mut observe = |point, id, millis| {
+        let mut outcomes = Vec::new();
+        correlator.observe(point, seen(id, millis), &mut |outcome| outcomes.push(outcome));
+        reported.push(briefs(&outcomes));
+    };
+    observe(A, 2, 10);
+    observe(B, 1, 5);
+    observe(B, 2, 15);
+    observe(A, 3, 105);
+    observe(A, 4, 106);
+    let expected: [&[&str]; 5] = [&[], &[], &[], &[], &["unexpected 1", "matched 2 after 5"]];
+    assert_eq!(reported, expected);
+}
+
+#[test]
+fn a_loss_is_reported_once_time_has_passed_it_at_both_points() {
+    let mut outcomes = Vec::new();
+    let mut sink = |outcome| outcomes.push(outcome);
+    let mut correlator = Correlator::new(config(MANY));
+    correlator.observe(A, seen(1, 0), &mut sink);
+    correlator.observe(B, seen(9, 50), &mut sink);
+    let later = Time::from_nanos(0) + Span::from_millis(1001);
+    correlator.advance(B, later, &mut sink);
+    correlator.advance(A, later, &mut sink);
+    assert_eq!(briefs(&outcomes), ["unexpected 9", "lost 1"]);
+}
+
+#[test]
+fn a_duplicate_after_the_time_out_is_unexpected() {
+    let fates = fates(&[(1, 0)], &[(1, 5), (1, 1001)]);
+    assert_eq!(fates, ["matched 1 after 5", "unexpected 1"]);
+}
+
+#[test]
+fn beyond_the_capacity_the_oldest_departure_is_given_up_and_not_lost() {
+    let observations = [at(A, &[(1, 0), (2, 10), (3, 20)]), at(B, &[(1, 25), (2, 26), (3, 27)])];
+    let outcomes = outcomes(2, observations.concat());
+    let expected =
+        ["given up at A 1", "given up at B 1", "matched 2 after 16", "matched 3 after 7"];
+    assert_eq!(briefs(&outcomes), expected);
+}
+
+#[test]
+fn beyond_the_capacity_the_oldest_arrival_is_given_up_and_its_packet_not_lost() {
+    let observations = [at(B, &[(1, 25), (2, 26), (3, 27)]), at(A, &[(1, 0), (2, 10), (3, 20)])];
+    let outcomes = outcomes(2, observations.concat());
+    let expected =
+        ["given up at B 1", "matched 2 after 16", "matched 3 after 7", "given up at A 1"];
+    let mut expected = expected.map(String::from);
+    let mut briefs = briefs(&outcomes);
+    expected.sort();
+    briefs.sort();
+    assert_eq!(briefs, expected);
+}
+
+#[test]
+fn delay_variation_is_taken_once_for_each_pair_of_neighbours_that_both_arrived() {
+    // Delays 5, 8, lost, 20, 6; the last overtakes the one before it.
+    let sent = [(1, 0), (2, 10), (3, 20), (4, 30), (5, 40)];
+    let received = [(1, 5), (2, 18), (5, 46), (4, 50)];
+    let outcomes = outcomes(MANY, [at(A, &sent), at(B, &received)].concat());
+    let variations: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Outcome::Matched { sent, since_previous, until_next, .. } => {
+                let millis = |span: &Option<Span>| span.map(|span| span.as_nanos() / 1_000_000);
+                Some((sent.id.0, millis(since_previous), millis(until_next)))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = [(1, None, None), (2, Some(3), None), (5, None, None), (4, None, Some(-14))];
+    assert_eq!(variations, expected);
+}
+
+#[test]
+fn delay_variation_of_a_flow_slower_than_the_time_out_is_known() {
+    let sent = [(1, 0), (2, 5000), (3, 10_000)];
+    let received = [(1, 5), (2, 5007), (3, 10_004)];
+    let merged = sent
+        .iter()
+        .zip(&received)
+        .flat_map(|(sent, received)| [at(A, &[*sent])[0], at(B, &[*received])[0]]);
+    let variations: Vec<_> = outcomes(MANY, merged)
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Outcome::Matched { since_previous, .. } => *since_previous,
+            _ => None,
+        })
+        .collect();
+    assert_eq!(variations, [Span::from_millis(2), Span::from_millis(-3)]);
+}
+
+/// The delay and the error of one packet whose system clock was stepped while it was under way.
+fn delay_across_a_step(domain: Domain) -> (Span, Span) {
+    let sent = seen(1, 0);
+    let mut received = seen(1, 5);
+    received.stamp.utc = received.stamp.utc + Span::from_millis(300);
+    let mut correlator = Correlator::new(config(MANY));
+    correlator.set_difference_clock(Timeline::identity(domain).difference());
+    let mut found = None;
+    let mut sink = |outcome| {
+        if let Outcome::Matched { delay, error, .. } = outcome {
+            found = Some((delay, error));
+        }
+    };
+    correlator.observe(A, sent, &mut sink);
+    correlator.observe(B, received, &mut sink);
+    found.expect("a match")
+}
+
+#[test]
+fn with_a_difference_clock_the_delay_does_not_pass_through_utc() {
+    let clock = Timeline::identity(Domain::Monotonic).difference();
+    let delay = Span::from_millis(5);
+    assert_eq!(delay_across_a_step(Domain::Monotonic), (delay, clock.error(delay)));
+}
+
+#[test]
+fn a_difference_clock_of_another_domain_is_not_used() {
+    let expected = (Span::from_millis(305), Span::from_nanos(2 * ERROR_NS));
+    assert_eq!(delay_across_a_step(Domain::Realtime), expected);
+}

@@ -1,0 +1,274 @@
+//! A view over a captured frame.
+
+use etherparse::err::Layer;
+use etherparse::{Ipv6ExtensionsSlice, LaxNetSlice, LaxSlicedPacket, TransportSlice};
+
+use crate::FlowKey;
+use crate::internet::{Fragment, Internet};
+
+/// What the first byte of a captured frame belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkType {
+    /// An Ethernet II header (pcap `LINKTYPE_ETHERNET`), with up to three VLAN tags.
+    Ethernet,
+    /// An IPv4 or IPv6 header (pcap `LINKTYPE_RAW`, and tunnel devices).
+    Ip,
+}
+
+/// Why a frame is not a [`Packet`]. Callers count such frames; none of these is a fault of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The frame carries something other than IPv4 or IPv6, such as ARP.
+    #[error("the frame carries no IP packet and is left out")]
+    NotIp,
+    /// The captured bytes end inside the link or IP header.
+    #[error(
+        "the frame is cut off before the end of its IP header: capture with a longer snap length"
+    )]
+    CutShort,
+    /// The IP header contradicts itself: a wrong version, or a length below its minimum.
+    #[error("the frame's IP header is malformed, and the frame is left out")]
+    Malformed,
+}
+
+/// An IP packet inside a captured frame; borrows the frame's bytes.
+///
+/// Bytes may be missing at the end, because captures are limited to a snap length: what the
+/// headers say about the packet on the wire is kept apart from what was captured of it. Ethernet
+/// padding is not part of the packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    flow: FlowKey,
+    internet: Internet<'a>,
+    payload: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Finds the IP packet in a captured frame.
+    ///
+    /// `bytes` is what was captured of the frame, without its frame check sequence.
+    ///
+    /// # Errors
+    ///
+    /// See [`ParseError`]. A packet whose IP header is whole but whose transport header is cut
+    /// off or malformed is a packet, with an empty [`payload`](Self::payload).
+    pub fn parse(link: LinkType, bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let sliced = match link {
+            LinkType::Ethernet => {
+                LaxSlicedPacket::from_ethernet(bytes).map_err(|_| ParseError::CutShort)?
+            }
+            LinkType::Ip => LaxSlicedPacket::from_ip(bytes).map_err(|error| ip_error(&error))?,
+        };
+        let readable = !sliced.stop_err.as_ref().is_some_and(|(_, layer)| is_extension(*layer));
+        let mut internet = match &sliced.net {
+            Some(LaxNetSlice::Ipv4(ip)) => Internet::v4(ip),
+            Some(LaxNetSlice::Ipv6(ip)) if readable => Internet::v6(ip, ip.extensions()),
+            Some(LaxNetSlice::Ipv6(ip)) => Internet::v6(ip, &Ipv6ExtensionsSlice::default()),
+            Some(LaxNetSlice::Arp(_)) => return Err(ParseError::NotIp),
+            None => return Err(no_network_layer(&sliced)),
+        };
+        if !readable {
+            internet.forget_body();
+        }
+        let payload = match &sliced.transport {
+            Some(TransportSlice::Udp(udp)) => udp.payload(),
+            Some(TransportSlice::Tcp(tcp)) => tcp.payload(),
+            _ => &[],
+        };
+        Ok(Self { flow: internet.flow(), internet, payload })
+    }
+
+    /// The flow the packet belongs to.
+    #[must_use]
+    pub fn flow(&self) -> FlowKey {
+        self.flow
+    }
+
+    /// The captured bytes of the UDP or TCP payload. Empty for other protocols and for fragments,
+    /// and shorter than on the wire where the capture cut the packet off.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The captured bytes above IP: transport header and payload. Empty where the extension
+    /// headers could not be read to their end.
+    pub(crate) fn body(&self) -> &'a [u8] {
+        self.internet.body
+    }
+
+    /// How many bytes above IP there were on the wire, or `None` where the headers do not say:
+    /// a length field of 0 (a segment that the network card is to cut up, or a jumbogram), or
+    /// extension headers that could not be read to their end.
+    pub(crate) fn body_length(&self) -> Option<usize> {
+        self.internet.body_length
+    }
+
+    pub(crate) fn fragment(&self) -> Fragment {
+        self.internet.fragment
+    }
+}
+
+/// Whether parsing stopped between the IP header and the transport header.
+fn is_extension(layer: Layer) -> bool {
+    matches!(
+        layer,
+        Layer::IpAuthHeader
+            | Layer::Ipv6ExtHeader
+            | Layer::Ipv6HopByHopHeader
+            | Layer::Ipv6DestOptionsHeader
+            | Layer::Ipv6RouteHeader
+            | Layer::Ipv6FragHeader
+    )
+}
+
+fn ip_error(error: &etherparse::err::ip::LaxHeaderSliceError) -> ParseError {
+    match error {
+        etherparse::err::ip::LaxHeaderSliceError::Len(_) => ParseError::CutShort,
+        etherparse::err::ip::LaxHeaderSliceError::Content(_) => ParseError::Malformed,
+    }
+}
+
+fn no_network_layer(sliced: &LaxSlicedPacket<'_>) -> ParseError {
+    use etherparse::err::packet::SliceError;
+    match sliced.stop_err {
+        None | Some((_, Layer::Arp)) => ParseError::NotIp,
+        Some((SliceError::Len(_), _)) => ParseError::CutShort,
+        Some(_) => ParseError::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::samples::Datagram;
+    use crate::{IdentityKey, PacketId};
+
+    fn flow_of(link: LinkType, bytes: &[u8]) -> String {
+        Packet::parse(link, bytes).expect("an IP packet").flow().to_string()
+    }
+
+    #[test]
+    fn a_datagram_is_found_behind_ethernet_and_a_vlan_tag() {
+        let mut datagram = Datagram::new(b"hello");
+        datagram.padding = 13;
+        for vlan in [None, Some(42)] {
+            datagram.vlan = vlan;
+            let frame = datagram.frame(&datagram.ipv4());
+            let packet = Packet::parse(LinkType::Ethernet, &frame).expect("an IP packet");
+            assert_eq!(packet.payload(), b"hello");
+            assert_eq!(packet.flow().to_string(), "10.77.1.1:5000 > 10.77.2.2:5001 udp");
+        }
+    }
+
+    #[test]
+    fn a_raw_packet_of_either_version_is_found() {
+        let datagram = Datagram::new(b"hello");
+        let expected = "10.77.1.1:5000 > 10.77.2.2:5001 udp";
+        assert_eq!(flow_of(LinkType::Ip, &datagram.ipv4()), expected);
+        let expected = "[fd00::1]:5000 > [fd00::2]:5001 udp";
+        assert_eq!(flow_of(LinkType::Ip, &datagram.ipv6(17, &[])), expected);
+    }
+
+    #[test]
+    fn later_fragments_have_no_ports() {
+        let mut datagram = Datagram::new(b"hello");
+        datagram.fragment_offset = 185;
+        assert_eq!(flow_of(LinkType::Ip, &datagram.ipv4()), "10.77.1.1 > 10.77.2.2 udp");
+        // Fragment header: next header UDP, offset 185, more fragments, identification 9.
+        let header = [17, 0, 0x05, 0xc9, 0, 0, 0, 9];
+        let packet = datagram.ipv6(44, &header);
+        let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
+        assert_eq!(packet.flow().to_string(), "fd00::1 > fd00::2 udp");
+        assert_eq!(packet.fragment(), Fragment { identification: 9, offset: 185 });
+    }
+
+    #[test]
+    fn a_truncated_datagram_keeps_its_flow_and_its_length_on_the_wire() {
+        let datagram = Datagram::new(&[1; 400]);
+        for packet in [datagram.ipv4(), datagram.ipv6(17, &[])] {
+            let header = packet.len() - 408;
+            let parsed = Packet::parse(LinkType::Ip, &packet[..header + 4]).expect("an IP packet");
+            assert_eq!(parsed.flow().source.port(), 5000);
+            assert_eq!(parsed.payload(), b"");
+            assert_eq!(parsed.body_length(), Some(408));
+        }
+    }
+
+    #[test]
+    fn extension_headers_that_break_off_leave_the_body_unknown() {
+        // Hop-by-hop options, then a routing header that was not captured.
+        let datagram = Datagram::new(b"hello");
+        let packet = datagram.ipv6(0, &[43, 0, 1, 4, 0, 0, 0, 0]);
+        let packet = Packet::parse(LinkType::Ip, &packet[..48]).expect("an IP packet");
+        assert_eq!(packet.body_length(), None);
+        assert_eq!(packet.identity(IdentityKey::default()), None);
+        assert_eq!(packet.flow().source.port(), 0);
+    }
+
+    #[test]
+    fn an_unset_length_field_leaves_the_length_unknown() {
+        let mut packet = Datagram::new(b"hello").ipv4();
+        packet[2..4].fill(0);
+        let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
+        assert_eq!(packet.body_length(), None);
+        assert_eq!(packet.payload(), b"hello");
+    }
+
+    #[test]
+    fn what_is_not_an_ip_packet_is_told_apart_from_what_is_cut_short() {
+        let parse = |link, bytes: &[u8]| Packet::parse(link, bytes).map(|_| ()).unwrap_err();
+        let mut arp = vec![0xff; 12];
+        arp.extend([0x08, 0x06]);
+        arp.extend([0; 46]);
+        assert_eq!(parse(LinkType::Ethernet, &arp), ParseError::NotIp);
+        assert_eq!(parse(LinkType::Ethernet, &arp[..13]), ParseError::CutShort);
+        let datagram = Datagram::new(b"hello");
+        let frame = datagram.frame(&datagram.ipv4());
+        assert_eq!(parse(LinkType::Ethernet, &frame[..30]), ParseError::CutShort);
+        assert_eq!(parse(LinkType::Ip, &[]), ParseError::CutShort);
+        assert_eq!(parse(LinkType::Ip, &[0x15; 40]), ParseError::Malformed);
+    }
+
+    /// Calls everything that reads the bytes.
+    fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
+        [LinkType::Ethernet, LinkType::Ip]
+            .into_iter()
+            .filter_map(|link| Packet::parse(link, bytes).ok())
+            .map(|packet| (packet.payload().len(), packet.identity(IdentityKey::default())))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            read_all(&bytes);
+        }
+
+        #[test]
+        fn mutated_and_truncated_frames_do_no_harm(
+            v6 in any::<bool>(),
+            // Hop-by-hop, routing, fragment, destination options, authentication, UDP.
+            first_header in prop::sample::select(vec![0u8, 43, 44, 60, 51, 17]),
+            extensions in prop::collection::vec(any::<u8>(), 0..32),
+            vlan in any::<Option<u16>>(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+            kept in any::<prop::sample::Index>(),
+        ) {
+            let mut datagram = Datagram::new(&[3; 120]);
+            datagram.vlan = vlan;
+            let packet =
+                if v6 { datagram.ipv6(first_header, &extensions) } else { datagram.ipv4() };
+            let mut frame = datagram.frame(&packet);
+            for (place, value) in changes {
+                let place = place.index(frame.len());
+                frame[place] = value;
+            }
+            let kept = kept.index(frame.len() + 1);
+            read_all(&frame[..kept]);
+            read_all(frame.get(14..kept).unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Views over frames, flows and packet identity.
+//!
+//! A captured frame becomes a [`Packet`]: a view that borrows the bytes and knows the packet's
+//! [`FlowKey`], its transport payload and, if enough of it was captured, its [`PacketId`], which
+//! is the same at every observation point on the path.
+//!
+//! ```
+//! use wirestamp_packet::{IdentityKey, LinkType, Packet};
+//!
+//! # let frame = [0u8; 60];
+//! match Packet::parse(LinkType::Ethernet, &frame) {
+//!     Ok(packet) => match packet.identity(IdentityKey::default()) {
+//!         Some(id) => println!("{} {id:?}", packet.flow()),
+//!         None => println!("{} captured too short to be recognised", packet.flow()),
+//!     },
+//!     Err(reason) => println!("{reason}"),
+//! }
+//! ```
+//!
+//! # No panics
+//!
+//! Whatever the bytes are, nothing in this crate panics: each function reads only what it has
+//! checked to be there, and the tests feed it arbitrary, mutated and truncated frames.
+
+#![forbid(unsafe_code)]
+
+mod flow;
+mod frame;
+mod identity;
+mod internet;
+#[cfg(test)]
+mod samples;
+
+pub use flow::FlowKey;
+pub use frame::{LinkType, Packet, ParseError};
+pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};

@@ -1,0 +1,27 @@
+//! Traffic paced by the counter, every packet with an identity, its intended and its actual send
+//! time; and a receiver that knows the truth about what arrived.
+//!
+//! - [`Pattern`]: frame size and rhythm, among them the papers' two.
+//! - [`Schedule`]: several streams merged into one order of deadlines.
+//! - [`Sender`]: sends each packet when its deadline comes, never before.
+//! - [`Payload`]: what each packet carries.
+//! - [`Sink`]: counts what arrived, and says if it missed anything itself.
+#![deny(unsafe_code)]
+
+mod clock;
+mod pace;
+mod pattern;
+mod payload;
+mod schedule;
+mod sender;
+mod sequence;
+mod sink;
+mod sys;
+
+pub use clock::{PacingClock, ServiceClock};
+pub use pattern::{MAX_FRAME_BYTES, Pattern, PatternError};
+pub use payload::{Payload, PayloadError, SEQUENCE_LOW_BYTE_OFFSET};
+pub use schedule::{Due, Plan, Schedule};
+pub use sender::{SendError, SendReport, Sender, Sent, Stream, StreamReport};
+pub use sequence::StreamTruth;
+pub use sink::{Sink, SinkError, SinkReport};
