@@ -1,0 +1,96 @@
+//! `wirestamp clock`.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use wirestamp_clock::{ClockService, ClockStatus, Counter, Survey, survey};
+
+use crate::interrupt::stop_on_signal;
+use crate::output::{Output, time};
+use crate::table::table;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Calibrate for so many seconds before printing; the longer, the better the rate is known
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    duration: f64,
+}
+
+#[derive(Serialize)]
+struct Document {
+    #[serde(flatten)]
+    survey: Survey,
+    rate_error_ppm: f64,
+    error_ns: i64,
+    frequency_hz: f64,
+    granularity_ns: i64,
+    steps: u32,
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let survey = survey();
+    let service = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let stop = stop_on_signal()?;
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.duration);
+    while !stop.is_requested() && Instant::now() < deadline {
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    let status = service.status();
+    output.result(&Document::new(survey, status), text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Document {
+    fn new(survey: Survey, status: ClockStatus) -> Self {
+        let ClockStatus { rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, .. } =
+            status;
+        Self { survey, rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps }
+    }
+}
+
+fn text(document: &Document) -> String {
+    let nanos = |value: Option<f64>| value.map_or("-".into(), |ns| format!("{ns:.1} ns"));
+    let rows: Vec<_> = document
+        .survey
+        .sources
+        .iter()
+        .map(|source| {
+            let mark = if source.name == document.survey.selected { "* " } else { "  " };
+            let frequency = source.frequency_hz;
+            vec![
+                format!("{mark}{}", source.name),
+                if source.available { "yes" } else { "no" }.to_owned(),
+                frequency.map_or("-".into(), |hz| format!("{:.3} MHz", hz / 1e6)),
+                nanos(source.granularity_ns),
+                nanos(source.cost_ns),
+                source.reason.clone(),
+            ]
+        })
+        .collect();
+    let table = table(&["  source", "usable", "frequency", "step", "cost", "because"], &rows);
+    format!(
+        "{table}\n\
+         The source marked * makes raw stamps. Calibrated against the system's clocks:\n  \
+         frequency                 {:.6} MHz, known within {:.3} ppm\n  \
+         smallest step             {}\n  \
+         a stamp is system time    within {}\n  \
+         steps of the system clock {}\n",
+        document.frequency_hz / 1e6,
+        document.rate_error_ppm,
+        time(document.granularity_ns),
+        time(document.error_ns),
+        document.steps,
+    )
+}
+
+/// A number of seconds that a run may last: more than none, and less than a year.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds < 31_536_000.0 => Ok(seconds),
+        _ => Err("expected a number of seconds above 0, such as 2.5".into()),
+    }
+}

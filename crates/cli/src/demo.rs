@@ -1,0 +1,118 @@
+//! `wirestamp demo`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestamp_metrics::Quality;
+use wirestamp_study::demo::{self, Findings, Options, Progress};
+
+use crate::clock::seconds;
+use crate::interrupt::stop_on_signal;
+use crate::output::{Output, mean, time};
+use crate::quality;
+use crate::table::table;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Send for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    duration: f64,
+    /// Where the report and the captures go
+    #[arg(short, long, value_name = "FOLDER", default_value = "wirestamp-demo")]
+    output: PathBuf,
+    /// Send IPv6 rather than IPv4
+    #[arg(short = '6', long)]
+    ipv6: bool,
+}
+
+pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        duration: Duration::from_secs_f64(arguments.duration),
+        folder: arguments.output,
+        ipv6: arguments.ipv6,
+    };
+    let stop = stop_on_signal()?;
+    let bar = progress_bar(output);
+    let findings = demo::run(&options, &stop, &mut |progress| match progress {
+        Progress::Step(step) => bar.set_message(step),
+        Progress::Sending(share) => bar.set_position(per_mille(share)),
+    });
+    bar.finish_and_clear();
+    let findings = findings?;
+    output.result(&findings, text)?;
+    Ok(if findings.is_true() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn progress_bar(output: Output) -> ProgressBar {
+    if !output.shows_progress() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style);
+    bar
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+fn per_mille(share: f64) -> u64 {
+    (share.clamp(0.0, 1.0) * 1000.0) as u64
+}
+
+fn text(findings: &Findings) -> String {
+    let error = |quality: &Quality| quality.clock_error().map(|error| error.max.as_nanos());
+    let rows: Vec<_> = findings
+        .streams
+        .iter()
+        .map(|found| quality::row(found.name.into(), &found.quality, error(&found.quality)))
+        .collect();
+    let mut text = String::new();
+    if findings.interrupted {
+        text.push_str("Interrupted: these are the figures of the part that ran.\n\n");
+    }
+    text.push_str(&table(&quality::HEADER, &rows));
+    text.push('\n');
+    for tap in &findings.taps {
+        if let Some(lag) = tap.report.acquisition_lag_ns.summary() {
+            let _ = writeln!(
+                text,
+                "{}: {} packets with {} stamps, taken after the kernel's own by {} (median), {} \
+                 (99 %); {} lost by the capture",
+                tap.facts.interface,
+                tap.ledger.delivered,
+                tap.facts.clock,
+                time(lag.p50),
+                time(lag.p99),
+                tap.ledger.lost()
+            );
+        }
+    }
+    if let Some(delay) = findings.total.delay().summary() {
+        let _ = writeln!(text, "mean one-way delay of all packets: {}", mean(delay.mean));
+    }
+    text.push_str("\nIs this true?\n");
+    for check in &findings.checks {
+        let mark = if check.holds { "yes" } else { "NO " };
+        let _ = writeln!(
+            text,
+            "  {mark}  {}: {} measured, {} known ({})",
+            check.what, check.measured, check.truth, check.how
+        );
+    }
+    for note in &findings.notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    let [a, b] = &findings.captures;
+    let _ = writeln!(
+        text,
+        "\nreport: {}\ncaptures: {}, {}",
+        findings.report.display(),
+        a.display(),
+        b.display()
+    );
+    text
+}

@@ -1,0 +1,80 @@
+//! `wirestamp`: precise packet timestamps and end-to-end quality of service.
+//!
+//! Parses the arguments, calls the floors below, prints. Results go to standard output, as text or
+//! with `--json` as one document; everything else goes to standard error. The exit status is 0 when
+//! all went well, 1 when something failed, 2 when the arguments made no sense.
+
+#![forbid(unsafe_code)]
+
+mod capture;
+mod clock;
+mod delay;
+mod demo;
+mod interrupt;
+mod lab;
+mod output;
+mod quality;
+mod send;
+mod table;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use output::Output;
+
+/// Precise packet timestamps and end-to-end quality of service, on ordinary Linux machines.
+///
+/// Every figure of delay comes with the error bound of the clock that measured it.
+#[derive(Parser)]
+#[command(name = "wirestamp", version, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the clocks of this machine, which one is used, and how well it is known
+    Clock(clock::Arguments),
+    /// Capture and stamp the packets of an interface
+    Capture(capture::Arguments),
+    /// Send paced traffic, each packet with an identity and its send time
+    Send(send::Arguments),
+    /// Measure one-way delay, loss, reordering and duplication between two points
+    Delay(delay::Arguments),
+    /// Build, use and remove a test bed of network namespaces
+    Lab(lab::Arguments),
+    /// Measure a call, a video and a burst across a bottleneck, and check it against the truth
+    Demo(demo::Arguments),
+}
+
+fn main() -> ExitCode {
+    let Arguments { output, command } = Arguments::parse();
+    let result = match command {
+        Command::Clock(arguments) => clock::run(&arguments, output),
+        Command::Capture(arguments) => capture::run(arguments, output),
+        Command::Send(arguments) => send::run(arguments, output),
+        Command::Delay(arguments) => delay::run(arguments, output),
+        Command::Lab(arguments) => lab::run(arguments, output),
+        Command::Demo(arguments) => demo::run(arguments, output),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wirestamp: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whoever read our output has seen enough of it, as in `wirestamp ... | head`.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

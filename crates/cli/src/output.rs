@@ -1,0 +1,78 @@
+//! Where results and remarks go.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::Args;
+use serde::Serialize;
+use wirestamp_study::report::format;
+
+/// How results are printed; the same for every command.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Output {
+    /// Print the result as one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print no progress and no remarks
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print more remarks
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+impl Output {
+    /// Prints the result: `document` with `--json`, and otherwise what `text` makes of it.
+    pub(crate) fn result<T: Serialize>(
+        self,
+        document: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, document).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            out.write_all(text(document).as_bytes())?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Says something that is not the result.
+    pub(crate) fn remark(self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Says something that only `--verbose` asks for.
+    pub(crate) fn detail(self, text: impl std::fmt::Display) {
+        if self.verbose {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Whether somebody watches the progress.
+    pub(crate) fn shows_progress(self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+}
+
+/// A time in nanoseconds with the unit that suits it.
+pub(crate) fn time(nanos: i64) -> String {
+    plain(&format::nanos(nanos))
+}
+
+/// A mean time in nanoseconds with the unit that suits it.
+pub(crate) fn mean(nanos: f64) -> String {
+    plain(&format::duration(nanos))
+}
+
+/// `part` of `whole` in percent.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    plain(&format::percent(part, whole))
+}
+
+/// The typography of the report, in characters that every terminal has and grep can find.
+fn plain(text: &str) -> String {
+    text.replace(format::THIN_SPACE, " ").replace(['\u{2212}', '\u{2013}'], "-")
+}

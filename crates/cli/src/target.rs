@@ -1,0 +1,56 @@
+//! `IF` or `IF@NAMESPACE`: an interface, here or in a named network namespace.
+
+use std::str::FromStr;
+
+use anyhow::Context;
+use wirestamp_lab::Netns;
+
+/// An interface as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) interface: String,
+    namespace: Option<String>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (interface, namespace) = match text.split_once('@') {
+            Some((interface, namespace)) => (interface, Some(namespace)),
+            None => (text, None),
+        };
+        if interface.is_empty() || namespace.is_some_and(str::is_empty) {
+            return Err("expected IF or IF@NAMESPACE".into());
+        }
+        Ok(Self { interface: interface.into(), namespace: namespace.map(str::to_owned) })
+    }
+}
+
+impl Target {
+    /// Does `work` in the interface's namespace.
+    pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        match &self.namespace {
+            None => Ok(work()),
+            Some(name) => Netns::open(name)?
+                .run(work)
+                .with_context(|| format!("cannot enter the namespace {name}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_may_be_in_another_namespace() {
+        let here: Target = "eth0".parse().unwrap();
+        assert_eq!((here.interface.as_str(), here.namespace), ("eth0", None));
+        let there: Target = "tap-b@wirestamp-sink".parse().unwrap();
+        assert_eq!(there.interface, "tap-b");
+        assert_eq!(there.namespace.as_deref(), Some("wirestamp-sink"));
+        assert!("@x".parse::<Target>().is_err());
+        assert!("eth0@".parse::<Target>().is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! Two capture files of the same packets, at two points.
+
+use wirestamp_capture::Error;
+use wirestamp_capture::file::{Provenance, Reader};
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
+use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
+
+use crate::meeting::observe;
+
+/// What comparing two files found, beside the outcomes.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// How wrong a delay can be because of the clocks, or why that cannot be known.
+    pub clock_error: Result<Span, String>,
+    /// Packets of both files that could not be recognised: not IP, or cut too short.
+    pub unidentified: u64,
+    /// Packets that the systems that captured say they dropped, at A and at B.
+    pub capture_lost: [u64; 2],
+    /// Where a file was damaged and the part before that was used (`partial`).
+    pub damage: Vec<String>,
+}
+
+/// Correlates the packets of file `a` with those of file `b`. With `partial`, a damaged file
+/// counts up to the damage.
+///
+/// # Errors
+/// When a file is damaged and `partial` is not set.
+pub fn compare(
+    a: Reader,
+    b: Reader,
+    config: Config,
+    partial: bool,
+    record: &mut impl FnMut(Outcome),
+) -> Result<Comparison, Error> {
+    let mut correlator = Correlator::new(config);
+    let mut files = [File::new(a, partial)?, File::new(b, partial)?];
+    // In the order of time, so that neither runs ahead of the other by more than it must.
+    loop {
+        let [a, b] = &files;
+        let point = match (&a.next, &b.next) {
+            (None, None) => break,
+            (Some(a), Some(b)) if b.stamp.utc < a.stamp.utc => Point::B,
+            (Some(_), _) => Point::A,
+            (None, Some(_)) => Point::B,
+        };
+        let file = &mut files[usize::from(point == Point::B)];
+        if let Some(observation) = file.take()? {
+            correlator.observe(point, observation, record);
+        }
+    }
+    correlator.finish(record);
+    let [a, b] = files;
+    Ok(Comparison {
+        clock_error: clock_error(a.reader.provenance(), b.reader.provenance()),
+        unidentified: a.unidentified + b.unidentified,
+        capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
+        damage: a.damage.into_iter().chain(b.damage).collect(),
+    })
+}
+
+/// A file and the next packet in it.
+struct File {
+    reader: Reader,
+    next: Option<Observation>,
+    partial: bool,
+    unidentified: u64,
+    damage: Option<String>,
+}
+
+impl File {
+    fn new(reader: Reader, partial: bool) -> Result<Self, Error> {
+        let mut file = Self { reader, next: None, partial, unidentified: 0, damage: None };
+        file.next = file.read()?;
+        Ok(file)
+    }
+
+    fn take(&mut self) -> Result<Option<Observation>, Error> {
+        let next = self.read()?;
+        Ok(std::mem::replace(&mut self.next, next))
+    }
+
+    /// The next packet that can be recognised.
+    fn read(&mut self) -> Result<Option<Observation>, Error> {
+        while self.damage.is_none() {
+            let packet = match self.reader.next_packet() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break,
+                Err(error) if self.partial => {
+                    self.damage = Some(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            // A file's stamps are system time already; how wrong they are is said for the file as
+            // a whole.
+            let value = u64::try_from(packet.time.as_nanos()).unwrap_or(0);
+            let raw = RawStamp { domain: Domain::Realtime, value };
+            let stamp = Stamp { raw, utc: packet.time, error: Span::ZERO };
+            match observe(packet.link, &packet.bytes, packet.length, stamp) {
+                Some(observation) => return Ok(Some(observation)),
+                None => self.unidentified += 1,
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn clock_error(a: Option<&Provenance>, b: Option<&Provenance>) -> Result<Span, String> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return Err("a file does not say which clock made its stamps".into());
+    };
+    if !a.shares_clock_with(b) {
+        return Err("the files come from two machines, or two boots of one, whose clocks may \
+                    differ by any amount"
+            .into());
+    }
+    Ok(Span::from_nanos(a.error_ns) + Span::from_nanos(b.error_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provenance(boot_id: &str, error_ns: i64) -> Provenance {
+        Provenance {
+            method: "ring".into(),
+            stamp: "raw".into(),
+            clock: "tsc".into(),
+            boot_id: boot_id.into(),
+            error_ns,
+        }
+    }
+
+    #[test]
+    fn errors_of_both_files_add_up_on_one_machine_and_are_unknown_between_two() {
+        let (a, b, far) = (provenance("x", 30), provenance("x", 12), provenance("y", 12));
+        assert_eq!(clock_error(Some(&a), Some(&b)), Ok(Span::from_nanos(42)));
+        assert!(clock_error(Some(&a), Some(&far)).unwrap_err().contains("two machines"));
+        assert!(clock_error(Some(&a), None).unwrap_err().contains("does not say"));
+    }
+}

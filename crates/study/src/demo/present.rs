@@ -1,0 +1,217 @@
+//! The demo's findings as a report.
+
+use std::fs;
+
+use wirestamp_capture::Ledger;
+use wirestamp_clock::{Time, Utc};
+
+use super::recorder::{Recorder, Stream};
+use super::{Findings, Found, millis};
+use crate::report;
+
+/// The page about a run that began at `started`.
+pub(super) fn report(
+    findings: &Findings,
+    recorder: &Recorder,
+    started: Time<Utc>,
+) -> report::Report {
+    let streams = recorder.streams.iter().zip(&findings.streams);
+    report::Report {
+        title: "Wirestamp demo: a call, a video and a burst across a bottleneck".into(),
+        generated_at: format!("{} UTC", date(started)),
+        summary: summary(findings),
+        machine: machine(findings),
+        streams: streams.map(|(stream, found)| self::stream(stream, found, started)).collect(),
+        checks: findings.checks.clone(),
+        ledgers: findings
+            .taps
+            .iter()
+            .map(|tap| ledger(&tap.facts.interface, &tap.ledger))
+            .collect(),
+        files: files(findings),
+        commands: commands(findings),
+    }
+}
+
+fn summary(findings: &Findings) -> Vec<String> {
+    let mut summary = vec![
+        "Three streams were sent through a router whose outgoing link carries 9 Mbit/s and whose \
+         queue holds 50,000 bytes, and captured before and behind it."
+            .into(),
+    ];
+    summary
+        .extend(findings.streams.iter().map(|found| format!("{}: {}", found.name, verdict(found))));
+    if findings.interrupted {
+        summary.push("The run was interrupted; the figures are those of the part that ran.".into());
+    }
+    summary.extend(findings.notes.iter().cloned());
+    summary
+}
+
+/// What the path did to a stream, in a sentence.
+pub(super) fn verdict(found: &Found) -> String {
+    let counts = found.quality.counts();
+    let Some(delay) = found.quality.delay().summary() else {
+        return "nothing arrived.".into();
+    };
+    let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let harm: Vec<_> = [
+        of(counts.lost, "lost"),
+        of(counts.reordered, "out of order"),
+        of(counts.duplicated, "doubled"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let harm = if harm.is_empty() { "none harmed".into() } else { harm.join(", ") };
+    format!(
+        "{} packets, {harm}; {:.1} ms on average, 99 % within {:.1} ms.",
+        counts.sent,
+        delay.mean / 1e6,
+        millis(delay.p99),
+    )
+}
+
+fn stream(stream: &Stream, found: &Found, started: Time<Utc>) -> report::Stream {
+    let quality = &stream.quality;
+    let counts = quality.counts();
+    let seconds = |time: Time<Utc>| millis((time - started).as_nanos()) / 1e3;
+    let [at_a, at_b] = stream.interarrival();
+    report::Stream {
+        name: found.name.into(),
+        description: found.pattern.clone(),
+        verdict: verdict(found),
+        sent: counts.sent,
+        received: counts.matched,
+        lost: counts.lost,
+        duplicated: counts.duplicated,
+        reordered: counts.reordered,
+        delay: quality.delay().summary(),
+        variation: quality.variation().summary(),
+        clock_error_ns: quality.clock_error().map(|error| error.max.as_nanos()),
+        delays: stream.delays.iter().map(|&(at, d)| (seconds(at), d.as_nanos())).collect(),
+        lost_at: stream.lost.iter().copied().map(seconds).collect(),
+        interarrival: vec![("at tap A".into(), at_a), ("at tap B".into(), at_b)],
+    }
+}
+
+fn ledger(point: &str, ledger: &Ledger) -> report::Ledger {
+    let rows = [
+        ("reached the receiver", ledger.seen),
+        ("dropped by the kernel, ring full", ledger.kernel_dropped),
+        ("dropped because the consumer failed", ledger.consumer_dropped),
+        ("delivered", ledger.delivered),
+        ("dropped by the interface itself, before", ledger.interface_dropped),
+    ];
+    report::Ledger {
+        point: point.into(),
+        rows: rows.map(|(what, count)| (what.to_owned(), count)).into(),
+        balanced: ledger.balances(),
+    }
+}
+
+fn machine(findings: &Findings) -> Vec<(String, String)> {
+    let clock = &findings.clock;
+    let mut rows = vec![
+        ("Kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
+        ("Processor".to_owned(), processor()),
+        (
+            "Clock".to_owned(),
+            format!(
+                "{}, {:.6} MHz within {:.3} ppm",
+                clock.selected,
+                clock.frequency_hz / 1e6,
+                clock.rate_error_ppm
+            ),
+        ),
+        (
+            "A stamp against system time".to_owned(),
+            format!(
+                "within {} ns; steps of the clock during the run: {}",
+                clock.error_ns, clock.steps
+            ),
+        ),
+        ("Correlator's time-out".to_owned(), "1 s".to_owned()),
+    ];
+    for tap in &findings.taps {
+        let Some(lag) = tap.report.acquisition_lag_ns.summary() else { continue };
+        let facts = &tap.facts;
+        rows.push((
+            format!("Stamps at {}", facts.interface),
+            format!(
+                "{} {}, {}; after the kernel's own stamp by {:.1} µs (median), {:.1} µs (99 %)",
+                facts.method,
+                facts.stamp,
+                facts.taken,
+                millis(lag.p50) * 1e3,
+                millis(lag.p99) * 1e3,
+            ),
+        ));
+    }
+    rows
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
+}
+
+fn processor() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("unknown model", |rest| rest.trim_start_matches([' ', '\t', ':']));
+    format!("{model}, {cores} cores")
+}
+
+fn files(findings: &Findings) -> Vec<(String, String)> {
+    let [a, b] = &findings.captures;
+    let describe = |what: &str| format!("{what}, pcapng with nanoseconds; opens in Wireshark");
+    vec![
+        (a.display().to_string(), describe("the packets before the router")),
+        (b.display().to_string(), describe("the packets behind it")),
+    ]
+}
+
+fn commands(findings: &Findings) -> Vec<String> {
+    let [a, b] = &findings.captures;
+    let (a, b) = (a.display(), b.display());
+    vec![
+        format!("wirestamp delay {a} {b}"),
+        format!("tcpdump -n --nano -tt -r {b} | head"),
+        format!("tshark -r {b} -q -z conv,udp"),
+    ]
+}
+
+/// A time as `2026-11-21 14:05:09`, by the civil calendar (the days-to-date algorithm of
+/// H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+fn date(time: Time<Utc>) -> String {
+    let seconds = time.as_nanos().div_euclid(1_000_000_000);
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let of = |seconds: i64| date(Time::from_nanos(seconds * 1_000_000_000));
+        assert_eq!(of(0), "1970-01-01 00:00:00");
+        assert_eq!(of(951_782_399), "2000-02-28 23:59:59");
+        assert_eq!(of(951_782_400), "2000-02-29 00:00:00");
+        assert_eq!(of(1_795_269_909), "2026-11-21 14:05:09");
+    }
+}

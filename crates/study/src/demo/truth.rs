@@ -1,0 +1,163 @@
+//! What is known of the run from elsewhere than the taps, and whether the taps agree.
+
+use wirestamp_lab::{BottleneckCounters, Impairments};
+use wirestamp_metrics::{Counts, Quality};
+use wirestamp_traffic::{SendReport, SinkReport, StreamTruth};
+
+use super::bed::full_queue;
+use super::millis;
+use super::recorder::Recorder;
+use crate::report::Check;
+
+/// How far the mean delay may be from tcpdump's, as a share.
+const WITNESS_TOLERANCE: f64 = 0.02;
+/// How far the longest delay may be from the full queue's, as a share: packets do not fill the
+/// queue to the byte, and the token bucket lets some leave at once.
+const QUEUE_TOLERANCE: f64 = 0.10;
+
+/// What is known.
+pub(super) struct Truth<'a> {
+    /// The sender's own count.
+    pub(super) sent: &'a SendReport,
+    /// What each stream's socket received, in the order of the streams.
+    pub(super) arrived: &'a [SinkReport],
+    /// The queue's own count.
+    pub(super) bottleneck: BottleneckCounters,
+    /// Copies that the router says it made.
+    pub(super) copies: u64,
+    /// What the path was told to do.
+    pub(super) path: &'a Impairments,
+    /// tcpdump's measurement.
+    pub(super) witness: Option<&'a Quality>,
+}
+
+impl Truth<'_> {
+    /// Sets the truth beside what the taps found.
+    pub(super) fn checks(&self, found: &Recorder) -> Vec<Check> {
+        let mut checks = vec![
+            self.per_stream(
+                "Packets sent",
+                found,
+                |sent, _| sent,
+                |c| c.sent,
+                "the sender's count",
+            ),
+            self.per_stream(
+                "Packets lost",
+                found,
+                |sent, arrived| sent.saturating_sub(arrived.distinct),
+                |counts| counts.lost,
+                "sent, less the different ones that the receiving socket got",
+            ),
+            self.per_stream(
+                "Copies that arrived",
+                found,
+                |_, arrived| arrived.duplicated,
+                |counts| counts.duplicated,
+                "sequence numbers that the receiving socket got again",
+            ),
+            self.per_stream(
+                "Packets reordered",
+                found,
+                |_, arrived| arrived.reordered,
+                |counts| counts.reordered,
+                "sequence numbers below the next expected (RFC 4737) at the receiving socket",
+            ),
+            self.drops(found.total.counts()),
+            self.sockets(),
+        ];
+        checks.extend(self.longest(&found.total));
+        checks.extend(self.witness(&found.total));
+        checks
+    }
+
+    fn per_stream(
+        &self,
+        what: &str,
+        found: &Recorder,
+        truth: impl Fn(u64, StreamTruth) -> u64,
+        measured: impl Fn(&Counts) -> u64,
+        how: &str,
+    ) -> Check {
+        let truth: Vec<u64> = (self.sent.streams.iter().zip(self.arrived))
+            .map(|(sent, arrived)| {
+                let arrived = arrived.streams.get(&sent.id).copied().unwrap_or_default();
+                truth(sent.sent, arrived)
+            })
+            .collect();
+        let measured: Vec<u64> =
+            found.streams.iter().map(|stream| measured(stream.quality.counts())).collect();
+        Check {
+            what: format!("{what}: call, video, burst"),
+            truth: join(&truth),
+            measured: join(&measured),
+            holds: truth == measured,
+            how: format!("{how}; equal to the packet"),
+        }
+    }
+
+    fn drops(&self, found: &Counts) -> Check {
+        let truth = self.bottleneck.dropped_packets;
+        let measured = (found.sent + self.copies).saturating_sub(found.received);
+        Check {
+            what: "Packets that the bottleneck dropped, copies included".into(),
+            truth: truth.to_string(),
+            measured: measured.to_string(),
+            holds: truth == measured,
+            how: "the queue's own counter; equal to the packet".into(),
+        }
+    }
+
+    fn sockets(&self) -> Check {
+        let complete = self.arrived.iter().all(SinkReport::is_complete);
+        let dropped: u32 = self.arrived.iter().map(|report| report.dropped).sum();
+        Check {
+            what: "Packets that the receiving sockets dropped".into(),
+            truth: "0".into(),
+            measured: dropped.to_string(),
+            holds: complete,
+            how: "otherwise the counts above would be no truth".into(),
+        }
+    }
+
+    fn longest(&self, found: &Quality) -> Option<Check> {
+        // Without a loss the queue was never full, and there is nothing to compare with.
+        if self.bottleneck.dropped_packets == 0 {
+            return None;
+        }
+        let longest = found.delay().summary()?.max;
+        let full = full_queue(self.path).as_nanos();
+        Some(Check {
+            what: "Longest delay".into(),
+            truth: format!("{:.1} ms", millis(full)),
+            measured: format!("{:.1} ms", millis(longest)),
+            holds: deviation(longest, full) <= QUEUE_TOLERANCE,
+            how: "the full queue at the bottleneck's rate; within 10 %".into(),
+        })
+    }
+
+    fn witness(&self, found: &Quality) -> Option<Check> {
+        let theirs = self.witness?.delay().summary()?;
+        let ours = found.delay().summary()?;
+        let share = (ours.mean - theirs.mean).abs() / theirs.mean.abs();
+        Some(Check {
+            what: "Mean one-way delay".into(),
+            truth: format!("{:.4} ms over {} packets", theirs.mean / 1e6, theirs.count),
+            measured: format!("{:.4} ms over {} packets", ours.mean / 1e6, ours.count),
+            holds: share <= WITNESS_TOLERANCE,
+            how: format!(
+                "tcpdump with the kernel's stamps at both taps; within 2 %, here {:.2} %",
+                share * 100.0
+            ),
+        })
+    }
+}
+
+fn join(values: &[u64]) -> String {
+    values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// By what share of `expected` a time is off.
+fn deviation(nanos: i64, expected: i64) -> f64 {
+    millis(nanos - expected).abs() / millis(expected)
+}

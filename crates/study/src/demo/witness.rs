@@ -1,0 +1,101 @@
+//! A second measurement of the same packets, by somebody else: tcpdump with the kernel's stamps at
+//! both taps.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Stdio};
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use wirestamp_capture::file::Reader;
+use wirestamp_lab::{Netns, PathLab, TAP_A, TAP_B};
+use wirestamp_metrics::{Config, Quality};
+
+use crate::compare;
+
+/// Two tcpdumps that are listening.
+pub(super) struct Witness {
+    taps: [Tcpdump; 2],
+}
+
+struct Tcpdump {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    file: PathBuf,
+}
+
+impl Witness {
+    /// Starts tcpdump at both taps and waits until both listen. `None` when it is not installed.
+    pub(super) fn start(lab: &PathLab, folder: &Path) -> anyhow::Result<Option<Self>> {
+        let start = |namespace: &Netns, tap: &str| {
+            Tcpdump::start(namespace, tap, folder.join(format!("witness-{tap}.pcap")))
+        };
+        let Some(a) = start(lab.router(), TAP_A)? else { return Ok(None) };
+        let Some(b) = start(lab.sink(), TAP_B)? else { return Ok(None) };
+        Ok(Some(Self { taps: [a, b] }))
+    }
+
+    /// Ends both, and says what they found.
+    pub(super) fn finish(self) -> anyhow::Result<Quality> {
+        let [a, b] = self.taps.map(Tcpdump::finish);
+        let (a, b) = (a?, b?);
+        let mut quality = Quality::new();
+        let mut record = |outcome| quality.record(&outcome);
+        compare(Reader::open(&a)?, Reader::open(&b)?, Config::default(), false, &mut record)?;
+        for file in [a, b] {
+            fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+        }
+        Ok(quality)
+    }
+}
+
+impl Tcpdump {
+    fn start(namespace: &Netns, tap: &str, file: PathBuf) -> anyhow::Result<Option<Self>> {
+        let mut command = namespace.command("tcpdump");
+        // Nanoseconds, each packet at once, and a large buffer, as its manual advises against
+        // drops; `-Z root` because it could not write to a folder of root's otherwise.
+        command.args(["-n", "--time-stamp-precision=nano", "--immediate-mode", "-B", "16384"]);
+        command.args(["-Z", "root", "-i", tap, "-w"]).arg(&file).arg("udp");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).context("cannot start tcpdump"),
+        };
+        let said = child.stderr.take().context("tcpdump has no standard error")?;
+        let mut tcpdump = Self { child, said: BufReader::new(said), file };
+        let mut line = String::new();
+        while !line.contains("listening on") {
+            line.clear();
+            if tcpdump.said.read_line(&mut line)? == 0 {
+                bail!("tcpdump ended before it listened on {tap}");
+            }
+        }
+        Ok(Some(tcpdump))
+    }
+
+    fn finish(mut self) -> anyhow::Result<PathBuf> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).context("cannot end tcpdump")?;
+        let mut last_words = String::new();
+        self.said.read_to_string(&mut last_words)?;
+        self.child.wait()?;
+        let dropped = last_words
+            .lines()
+            .find_map(|line| line.strip_suffix(" packets dropped by kernel"))
+            .context("tcpdump did not say what it dropped")?;
+        if dropped != "0" {
+            bail!("tcpdump dropped {dropped} packets, which makes it no witness; run it again");
+        }
+        Ok(self.file.clone())
+    }
+}
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        // After `finish` both calls find nothing to do; without it, the run has failed elsewhere.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

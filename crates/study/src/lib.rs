@@ -1,0 +1,15 @@
+//! Experiments, their checks against ground truth, and their reports.
+//!
+//! This floor joins the ones below it: [`Meeting`] brings the captures of two observation points
+//! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
+//! measurement on one machine and checks it against what is known of it.
+
+#![forbid(unsafe_code)]
+
+mod compare;
+pub mod demo;
+mod meeting;
+pub mod report;
+
+pub use compare::{Comparison, compare};
+pub use meeting::{Meeting, Tap, TapReport};

@@ -1,0 +1,270 @@
+//! The page around the streams: what it opens with, and what it ends with.
+
+use super::format::{
+    Escaped, NOTHING, approximate, count, duration, length, nanos, percent, plural,
+};
+use super::stream;
+use wirestamp_metrics::Summary;
+
+use super::{Check, Ledger, Report, Stream};
+
+/// Terms and their meaning, with where they are defined.
+const DEFINITIONS: [(&str, &str, &str); 6] = [
+    (
+        "One-way delay",
+        "RFC 7679",
+        "The time from a packet's passing the first observation point to its passing the second.",
+    ),
+    (
+        "Delay variation",
+        "RFC 3393",
+        "The difference of the one-way delays of two packets. Each stream's table gives it for \
+         packets that follow one another, where it may be negative. The table at the top gives \
+         how much longer than the median the slowest hundredth of the packets took.",
+    ),
+    (
+        "Loss",
+        "RFC 7680",
+        "A packet that passed the first point and was not seen at the second within the time \
+         allowed.",
+    ),
+    (
+        "Reordering",
+        "RFC 4737",
+        "A packet that arrives after one that was sent later. The early packet is in order, the \
+         late one is counted.",
+    ),
+    (
+        "Duplication",
+        "RFC 5560",
+        "A further copy of a packet at the second point that passed the first point once.",
+    ),
+    (
+        "Clock error",
+        "this report",
+        "The true delay is no farther from the measured one than this. It covers reading the \
+         clock and converting its counter to time.",
+    ),
+];
+
+/// The report as a complete HTML document.
+///
+/// Any text in the report may be hostile: it is shown, never interpreted. Any list may be empty:
+/// its section is left out or says so.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    let title = Escaped(&report.title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{}</style>\n</head>\n<body>\n",
+        include_str!("style.css")
+    );
+    page += &header(report);
+    page += "<main>\n";
+    page += &glance(&report.streams);
+    for (index, stream) in (1..).zip(&report.streams) {
+        page += &stream::section(stream, index);
+    }
+    page += &checks(&report.checks);
+    page += &ledgers(&report.ledgers);
+    page += &pairs("machine", "Machine and clock", &report.machine, "");
+    page += &files(report);
+    page += &definitions();
+    page += "</main>\n</body>\n</html>\n";
+    page
+}
+
+/// The title, the summary, and whether the report agrees with the truth.
+fn header(report: &Report) -> String {
+    let summary = match report.summary.join(" ") {
+        text if text.is_empty() => String::new(),
+        text => format!("<p class=\"summary\">{}</p>\n", Escaped(&text)),
+    };
+    format!(
+        "<header>\n<h1>{}</h1>\n<p class=\"when\">{}</p>\n{summary}{}</header>\n",
+        Escaped(&report.title),
+        Escaped(&report.generated_at),
+        outcome(&report.checks)
+    )
+}
+
+/// One line that says how many checks hold; nothing if there are none.
+fn outcome(checks: &[Check]) -> String {
+    let all = length(checks);
+    let failed: Vec<_> = checks.iter().filter(|check| !check.holds).collect();
+    let (class, text) = match length(&failed) {
+        _ if all == 0 => return String::new(),
+        0 => ("pass", format!("{} against the truth: all hold.", plural(all, "check", "checks"))),
+        failed => (
+            "fail",
+            format!(
+                "{} of {} against the truth {} not hold.",
+                count(failed),
+                plural(all, "check", "checks"),
+                if failed == 1 { "does" } else { "do" }
+            ),
+        ),
+    };
+    format!("<p class=\"outcome {class}\">{text} <a href=\"#checks\">See which</a></p>\n")
+}
+
+/// One row for each stream.
+fn glance(streams: &[Stream]) -> String {
+    let rows: Vec<_> =
+        (1..).zip(streams).map(|(index, stream)| glance_row(stream, index)).collect();
+    let heads = [
+        "Stream",
+        "Sent",
+        "Lost",
+        "Reordered",
+        "Duplicated",
+        "Mean delay",
+        "99\u{202f}% delay",
+        "Delay variation",
+        "Clock error",
+    ];
+    let body = if rows.is_empty() {
+        "<p class=\"empty\">No stream was measured.</p>\n".to_owned()
+    } else {
+        table("glance", "What each stream met", &heads, &rows)
+    };
+    format!("<section id=\"glance\">\n<h2>At a glance</h2>\n{body}</section>\n")
+}
+
+fn glance_row(stream: &Stream, index: usize) -> Vec<String> {
+    let delay = |of: fn(&Summary) -> f64| {
+        stream.delay.as_ref().map_or(NOTHING.to_owned(), |numbers| duration(of(numbers)))
+    };
+    let lost = match stream.lost {
+        0 => "0".to_owned(),
+        lost => format!("{} ({})", count(lost), percent(lost, stream.sent)),
+    };
+    let error = stream.clock_error_ns.map_or("unknown".to_owned(), |ns| format!("± {}", nanos(ns)));
+    vec![
+        format!("<a href=\"#stream-{index}\">{}</a>", Escaped(&stream.name)),
+        count(stream.sent),
+        lost,
+        count(stream.reordered),
+        count(stream.duplicated),
+        delay(|numbers| numbers.mean),
+        delay(|numbers| approximate(numbers.p99)),
+        delay(|numbers| approximate(numbers.p99) - approximate(numbers.p50)),
+        error,
+    ]
+}
+
+/// Every check with its two values and whether they agree.
+fn checks(checks: &[Check]) -> String {
+    let cells = |check: &Check| {
+        let Check { what, truth, measured, holds, how } = check;
+        let (class, word) =
+            if *holds { ("pass", "✓ holds") } else { ("fail", "✗ does not hold") };
+        let mut cells: Vec<_> =
+            [what, truth, measured].into_iter().map(|text| Escaped(text).to_string()).collect();
+        cells.push(format!("<span class=\"mark {class}\">{word}</span>"));
+        cells.push(Escaped(how).to_string());
+        cells
+    };
+    let rows: Vec<_> = checks.iter().map(cells).collect();
+    let heads = ["What", "Truth", "Measured", "Result", "How it is known"];
+    let body = if rows.is_empty() {
+        "<p class=\"empty\">Nothing was checked.</p>\n".to_owned()
+    } else {
+        table("checks", "Measured against known values", &heads, &rows)
+    };
+    format!("<section id=\"checks\">\n<h2>Is this true?</h2>\n{body}</section>\n")
+}
+
+/// Every ledger; nothing if there are none.
+fn ledgers(ledgers: &[Ledger]) -> String {
+    let one = |ledger: &Ledger| {
+        let row = |(what, packets): &(String, u64)| {
+            format!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+                Escaped(what),
+                count(*packets)
+            )
+        };
+        let rows: String = ledger.rows.iter().map(row).collect();
+        let (class, word) = if ledger.balanced {
+            ("pass", "✓ balances: every packet is accounted for")
+        } else {
+            ("fail", "✗ does not balance: packets are unaccounted for")
+        };
+        format!(
+            "<div class=\"ledger\">\n<table class=\"ledger\">\n<caption>{}</caption>\n<tbody>\n\
+             {rows}</tbody>\n</table>\n<p class=\"mark {class}\">{word}</p>\n</div>\n",
+            Escaped(&ledger.point)
+        )
+    };
+    if ledgers.is_empty() {
+        return String::new();
+    }
+    let all: String = ledgers.iter().map(one).collect();
+    format!(
+        "<section id=\"ledgers\">\n<h2>Where every packet went</h2>\n<div class=\"columns\">\n\
+         {all}</div>\n</section>\n"
+    )
+}
+
+/// The files, and the commands to look at them.
+fn files(report: &Report) -> String {
+    let commands: String =
+        report.commands.iter().map(|line| format!("{}\n", Escaped(line))).collect();
+    let commands = if commands.is_empty() {
+        String::new()
+    } else {
+        format!("<p>To look at them:</p>\n<pre><code>{commands}</code></pre>\n")
+    };
+    pairs("files", "Files", &report.files, &commands)
+}
+
+fn definitions() -> String {
+    let entry = |(term, source, text): &(&str, &str, &str)| {
+        format!("<dt>{term} <span class=\"source\">{source}</span></dt><dd>{text}</dd>\n")
+    };
+    let entries: String = DEFINITIONS.iter().map(entry).collect();
+    format!(
+        "<section id=\"definitions\">\n<h2>What the words mean</h2>\n<dl class=\"terms\">\n\
+         {entries}</dl>\n</section>\n"
+    )
+}
+
+/// A section of pairs with `more` after them; nothing if both are empty.
+fn pairs(id: &str, heading: &str, pairs: &[(String, String)], more: &str) -> String {
+    if pairs.is_empty() && more.is_empty() {
+        return String::new();
+    }
+    let row = |(name, value): &(String, String)| {
+        format!("<dt>{}</dt><dd>{}</dd>\n", Escaped(name), Escaped(value))
+    };
+    let rows: String = pairs.iter().map(row).collect();
+    let list = if rows.is_empty() { rows } else { format!("<dl class=\"pairs\">\n{rows}</dl>\n") };
+    format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{list}{more}</section>\n")
+}
+
+/// A table of HTML cells, the first of each row its head. The roles are spelled out because the
+/// style sheet turns rows into blocks on narrow screens, which would otherwise undo the table for
+/// those who have it read to them.
+pub(super) fn table(class: &str, caption: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
+    let head: String = heads
+        .iter()
+        .map(|head| format!("<th scope=\"col\" role=\"columnheader\">{head}</th>"))
+        .collect();
+    let row = |cells: &Vec<String>| {
+        let cell = |(index, (head, cell)): (usize, (&&str, &String))| match index {
+            0 => format!("<th scope=\"row\" role=\"rowheader\">{cell}</th>"),
+            _ => format!("<td role=\"cell\" data-head=\"{head}\">{cell}</td>"),
+        };
+        let cells: String = heads.iter().zip(cells).enumerate().map(cell).collect();
+        format!("<tr role=\"row\">{cells}</tr>\n")
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!(
+        "<table class=\"{class} stacks\" role=\"table\">\n<caption>{caption}</caption>\n\
+         <thead role=\"rowgroup\"><tr role=\"row\">{head}</tr></thead>\n\
+         <tbody role=\"rowgroup\">\n{body}</tbody>\n</table>\n"
+    )
+}

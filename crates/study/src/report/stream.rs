@@ -1,0 +1,142 @@
+//! The section of one stream: its verdict, its distributions, its three figures.
+
+use super::figures::{self, Figure};
+use super::format::{Escaped, NOTHING, approximate, count, micros, percent};
+use super::page::table;
+use wirestamp_metrics::Summary;
+
+use super::Stream;
+
+/// Sizes of the figures in pixels: across the page, half of it, and across a telephone.
+const WIDE: (u32, u32) = (1000, 310);
+const HALF: (u32, u32) = (490, 290);
+const NARROW: (u32, u32) = (460, 300);
+
+/// The section of the stream that is `index`th in the report.
+pub(super) fn section(stream: &Stream, index: usize) -> String {
+    let description = match stream.description.as_str() {
+        "" => String::new(),
+        text => format!("<p class=\"pattern\">{}</p>\n", Escaped(text)),
+    };
+    let verdict = match stream.verdict.as_str() {
+        "" => String::new(),
+        text => format!("<p class=\"verdict\">{}</p>\n", Escaped(text)),
+    };
+    format!(
+        "<section id=\"stream-{index}\" class=\"stream\">\n<h2>{}</h2>\n{description}{verdict}\
+         {}{}<div class=\"columns\">\n{}{}</div>\n{}</section>\n",
+        Escaped(&stream.name),
+        counts(stream),
+        over_time(stream, index),
+        delay_histogram(stream, index),
+        interarrival(stream, index),
+        distributions(stream),
+    )
+}
+
+/// What became of the packets, in a line.
+fn counts(stream: &Stream) -> String {
+    let Stream { sent, received, lost, duplicated, reordered, .. } = *stream;
+    let share = |part| match part {
+        0 => String::new(),
+        _ => format!(" <small>{}</small>", percent(part, sent)),
+    };
+    let entry = |(name, value): (&str, u64)| {
+        let share = if name == "sent" { String::new() } else { share(value) };
+        format!("<div><dt>{name}</dt><dd>{}{share}</dd></div>", count(value))
+    };
+    let all = [
+        ("sent", sent),
+        ("received", received),
+        ("lost", lost),
+        ("duplicated", duplicated),
+        ("reordered", reordered),
+    ];
+    let entries: String = all.into_iter().map(entry).collect();
+    format!("<dl class=\"counts\">{entries}</dl>\n")
+}
+
+/// The delay over time, drawn twice: the style sheet shows the one that fits the screen, since a
+/// wide figure scaled down to a telephone has no readable letters.
+fn over_time(stream: &Stream, index: usize) -> String {
+    let drawn =
+        |size, name| figures::delay_over_time(stream, &format!("stream-{index}-{name}"), size);
+    let (Some(wide), Some(narrow)) = (drawn(WIDE, "time"), drawn(NARROW, "time-narrow")) else {
+        return absent("No packet was received, so there is no delay to show.");
+    };
+    let heading = "Delay over time";
+    format!(
+        "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n",
+        figure(heading, "", &wide),
+        figure(heading, "", &narrow)
+    )
+}
+
+fn delay_histogram(stream: &Stream, index: usize) -> String {
+    figures::delay_histogram(stream, &format!("stream-{index}-delays"), HALF).map_or_else(
+        || absent("No packet was received, so there is no histogram of delays."),
+        |drawn| figure("How often each delay occurred", "", &drawn),
+    )
+}
+
+fn interarrival(stream: &Stream, index: usize) -> String {
+    let Some(drawn) = figures::interarrival(stream, &format!("stream-{index}-gaps"), HALF) else {
+        return absent("Fewer than two packets arrived, so there is no time between arrivals.");
+    };
+    let names = (0..).zip(&stream.interarrival);
+    let key = names.map(|(number, (name, _)): (u8, _)| {
+        format!("<span class=\"key key-{}\">{}</span>", number % 4, Escaped(name))
+    });
+    figure("Time between one arrival and the next", &key.collect::<String>(), &drawn)
+}
+
+/// A figure below its heading and its key, above its caption.
+fn figure(heading: &str, key: &str, figure: &Figure) -> String {
+    let Figure { svg, caption } = figure;
+    let key = if key.is_empty() { String::new() } else { format!("<p class=\"keys\">{key}</p>\n") };
+    format!(
+        "<figure>\n<h3>{heading}</h3>\n{key}{svg}<figcaption>{}</figcaption>\n</figure>\n",
+        Escaped(caption)
+    )
+}
+
+fn absent(why: &str) -> String {
+    format!("<p class=\"empty\">{why}</p>\n")
+}
+
+/// The distributions of delay and its variation in figures, all in one unit so that they compare;
+/// nothing if there is neither.
+fn distributions(stream: &Stream) -> String {
+    if stream.delay.is_none() && stream.variation.is_none() {
+        return String::new();
+    }
+    let heads = [
+        "",
+        "Count",
+        "Least",
+        "Mean",
+        "Deviation",
+        "Median",
+        "90\u{202f}%",
+        "99\u{202f}%",
+        "99.9\u{202f}%",
+        "Most",
+    ];
+    let row = |name: &str, numbers: Option<&Summary>| {
+        let values = numbers.map_or_else(
+            || vec![NOTHING.to_owned(); heads.len() - 1],
+            |&Summary { count: n, min, mean, stddev, p50, p90, p99, p999, max }| {
+                let [min, p50, p90, p99, p999, max] =
+                    [min, p50, p90, p99, p999, max].map(approximate);
+                let values = [min, mean, stddev, p50, p90, p99, p999, max].map(micros);
+                [vec![count(n)], values.to_vec()].concat()
+            },
+        );
+        [vec![name.to_owned()], values].concat()
+    };
+    let rows = [
+        row("One-way delay (µs)", stream.delay.as_ref()),
+        row("Delay variation (µs)", stream.variation.as_ref()),
+    ];
+    table("distribution", "The distributions in figures", &heads, &rows)
+}
