@@ -1,0 +1,86 @@
+//! The built binary, and what may be left behind by it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Whether the test can run; says so if not.
+pub fn is_root() -> bool {
+    let root = fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
+    if !root {
+        eprintln!("skipped: needs root");
+    }
+    root
+}
+
+/// The binary under test.
+pub fn wirestamp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wirestamp"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    wirestamp(arguments).output().unwrap()
+}
+
+/// Runs it to an end that has to be good, and reads its JSON.
+pub fn json(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs another program to an end that has to be good, and gives back what it printed.
+pub fn tool(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it said on standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a run may leave behind: network namespaces with a process in them, their names, pinned BPF
+/// objects, and processes. Compared before and after.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traces {
+    namespaces: Vec<String>,
+    names: Vec<String>,
+    pinned: Vec<String>,
+    processes: Vec<String>,
+}
+
+impl Traces {
+    pub fn now() -> Self {
+        let mut namespaces = Vec::new();
+        let mut processes = Vec::new();
+        for process in list("/proc").into_iter().filter(|name| name.parse::<u32>().is_ok()) {
+            let of = |file: &str| Path::new("/proc").join(&process).join(file);
+            if let Ok(namespace) = fs::read_link(of("ns/net")) {
+                namespaces.push(namespace.display().to_string());
+            }
+            let name = fs::read_to_string(of("comm")).unwrap_or_default();
+            if matches!(name.trim(), "wirestamp" | "tcpdump") {
+                processes.push(format!("{process} {name}"));
+            }
+        }
+        namespaces.sort();
+        namespaces.dedup();
+        Self { namespaces, names: list("/run/netns"), pinned: list("/sys/fs/bpf"), processes }
+    }
+}
+
+fn list(folder: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
