@@ -88,8 +88,10 @@ pub(crate) enum StampName {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Direction {
+pub(crate) enum Direction {
+    /// Packets that come in
     In,
+    /// Those that this machine sends, too
     Inout,
 }
 
@@ -149,6 +151,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         "capturing on {} ({}, stamped {} with {}); Ctrl-C ends it",
         facts.interface, facts.method, facts.taken, facts.clock
     ));
+    detail(output, &clock);
     let (ledger, outcome) = opened.run(&clock, &stop, &mut counting);
     let (document, finished) = counting.finish(facts, ledger, arguments.write);
     // With the packets on standard output, the summary has to go elsewhere.
@@ -159,6 +162,19 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     }
     outcome.and(finished)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says how well the clock is known, if anybody wants to know.
+pub(crate) fn detail(output: Output, clock: &ClockService) {
+    let status = clock.status();
+    output.detail(format_args!(
+        "clock {}: {:.6} MHz within {:.3} ppm, steps of {}, system time within {}",
+        status.selected,
+        status.frequency_hz / 1e6,
+        status.rate_error_ppm,
+        time(status.granularity_ns),
+        time(status.error_ns)
+    ));
 }
 
 impl Arguments {

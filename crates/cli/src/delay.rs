@@ -15,7 +15,7 @@ use wirestamp_clock::{ClockService, Counter, Span};
 use wirestamp_metrics::{self as metrics, FlowTable, Outcome, Point, Quality};
 use wirestamp_study::{Meeting, Tap, compare};
 
-use crate::capture::{MethodName, StampName};
+use crate::capture::{Direction, MethodName, StampName, detail};
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// Which clock stamps them at interfaces
     #[arg(long, value_enum)]
     stamp: Option<StampName>,
+    /// Which way packets go at interfaces; a sender's own interface as A needs inout
+    #[arg(short = 'Q', long, value_enum, default_value = "in")]
+    direction: Direction,
     /// A packet counts as lost when it has not arrived after so many milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -112,6 +115,7 @@ fn interfaces(
     let a = open(arguments, &arguments.a, &clock)?;
     let b = open(arguments, &arguments.b, &clock)?;
     output.remark("measuring; Ctrl-C ends it");
+    detail(output, &clock);
     let mut flows = FlowTable::new(FLOWS);
     let meeting = Meeting::new(correlation, |outcome| flows.record(&outcome));
     let taps = thread::scope(|scope| {
@@ -132,11 +136,18 @@ fn interfaces(
     let [a, b] = taps;
     let ((a, ledger_a), (b, ledger_b)) = (a?, b?);
     let clock_error = flows.total().clock_error().map(|error| error.max.as_nanos());
+    let mut remarks = Vec::new();
+    if flows.total().counts().sent == 0 && arguments.direction == Direction::In {
+        remarks.push(format!(
+            "no packet came in at {}; if packets are sent from there, add -Q inout",
+            arguments.a
+        ));
+    }
     Ok(Findings {
         clock_error: Ok(clock_error),
         unidentified: a.unidentified + b.unidentified,
         capture_dropped: [ledger_a.lost(), ledger_b.lost()],
-        remarks: Vec::new(),
+        remarks,
         flows,
     })
 }
@@ -145,6 +156,7 @@ fn open(arguments: &Arguments, name: &str, clock: &ClockService) -> anyhow::Resu
     let target: Target = name.parse().map_err(anyhow::Error::msg)?;
     let config = Config {
         filter: arguments.filter.clone(),
+        outgoing: arguments.direction == Direction::Inout,
         limit: Limit { packets: None, duration: arguments.duration.map(Duration::from_secs_f64) },
         ..Config::new(&target.interface, arguments.method.into(), arguments.stamp_source())
     };

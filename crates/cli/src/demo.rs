@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestamp_metrics::Quality;
 use wirestamp_study::demo::{self, Findings, Options, Progress};
+use wirestamp_study::report::Check;
 
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
@@ -94,17 +95,11 @@ fn text(findings: &Findings) -> String {
     if let Some(delay) = findings.total.delay().summary() {
         let _ = writeln!(text, "mean one-way delay of all packets: {}", mean(delay.mean));
     }
-    text.push_str("\nIs this true?\n");
-    for check in &findings.checks {
-        let mark = if check.holds { "yes" } else { "NO " };
-        let _ = writeln!(
-            text,
-            "  {mark}  {}: {} measured, {} known ({})",
-            check.what, check.measured, check.truth, check.how
-        );
-    }
+    let checks: Vec<_> = findings.checks.iter().map(check).collect();
+    text.push('\n');
+    text.push_str(&table(&["is this true?", "measured", "known", ""], &checks));
     for note in &findings.notes {
-        let _ = writeln!(text, "  note: {note}");
+        let _ = writeln!(text, "note: {note}");
     }
     let [a, b] = &findings.captures;
     let _ = writeln!(
@@ -115,4 +110,10 @@ fn text(findings: &Findings) -> String {
         b.display()
     );
     text
+}
+
+/// A comparison with the truth as a row; the report says how the truth is known.
+fn check(check: &Check) -> Vec<String> {
+    let verdict = if check.holds { "yes" } else { "NO" };
+    vec![check.what.clone(), check.measured.clone(), check.truth.clone(), verdict.into()]
 }

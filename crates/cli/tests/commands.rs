@@ -101,7 +101,7 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
         (&["capture", "-i", "lo", "--stamp", "xdp"], 1, "it has kernel and raw"),
         (&["capture", "-i", "lo", "udp prot 1"], 1, "pcap-filter"),
         (&["capture"], 2, "--interface"),
-        (&["capture", "-i", "lo", "--duration", "-1"], 2, "number of seconds"),
+        (&["capture", "-i", "lo", "--duration", "0"], 2, "number of seconds"),
         (&["delay", "no-such-a", "no-such-b"], 1, "neither a file nor an interface"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 1, "voip"),
         (&["send", "-i", "no-such-if", "--to", "127.0.0.1", "--pattern", "voip"], 1, "ip link"),

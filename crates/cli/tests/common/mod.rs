@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// Whether the test can run; says so if not.
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let root = fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
     if !root {
@@ -17,40 +17,40 @@ pub fn is_root() -> bool {
 }
 
 /// The binary under test.
-pub fn wirestamp(arguments: &[&str]) -> Command {
+pub(crate) fn wirestamp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirestamp"));
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
 /// Runs it to its end.
-pub fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     wirestamp(arguments).output().unwrap()
 }
 
 /// Runs it to an end that has to be good, and reads its JSON.
-pub fn json(arguments: &[&str]) -> Value {
+pub(crate) fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Runs another program to an end that has to be good, and gives back what it printed.
-pub fn tool(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn tool(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// What it said on standard error.
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// What a run may leave behind: network namespaces with a process in them, their names, pinned BPF
 /// objects, and processes. Compared before and after.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Traces {
+pub(crate) struct Traces {
     namespaces: Vec<String>,
     names: Vec<String>,
     pinned: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let mut namespaces = Vec::new();
         let mut processes = Vec::new();
         for process in list("/proc").into_iter().filter(|name| name.parse::<u32>().is_ok()) {

@@ -72,7 +72,7 @@ pub struct Findings {
     /// The two taps, A and B.
     pub taps: Vec<TapFindings>,
     /// Where the truth is missing a part, in words.
-    pub notes: Vec<String>,
+    pub notes: Vec<&'static str>,
     /// The report.
     pub report: PathBuf,
     /// The captures at tap A and B.
@@ -145,7 +145,16 @@ pub fn run(
         witness: witness.as_ref(),
     };
     let checks = truth.checks(&recorder);
-    let findings = run.findings(&traffic, &recorder, checks, taps, witness.is_some());
+    let mut notes = Vec::new();
+    if witness.is_none() {
+        notes.push(
+            "tcpdump is missing, so nobody else measured the delay; `make setup` installs it",
+        );
+    }
+    if !truth.queue_was_full() {
+        notes.push("the run was over before the queue was full, so the delays were not compared");
+    }
+    let findings = run.findings(&traffic, &recorder, checks, taps, notes);
     let page = report::html(&present::report(&findings, &recorder, run.started));
     fs::write(&findings.report, page)
         .with_context(|| format!("cannot write {}", findings.report.display()))?;
@@ -281,7 +290,7 @@ impl Run<'_> {
         recorder: &Recorder,
         checks: Vec<Check>,
         taps: Vec<TapFindings>,
-        witnessed: bool,
+        notes: Vec<&'static str>,
     ) -> Findings {
         let patterns = bed::streams(self.options.duration, self.options.ipv6).unwrap_or_default();
         let streams = recorder.streams.iter().zip(&patterns).map(|(stream, sent)| Found {
@@ -290,14 +299,6 @@ impl Run<'_> {
             port: stream.role.port,
             quality: stream.quality.clone(),
         });
-        let mut notes = Vec::new();
-        if !witnessed {
-            notes.push(
-                "tcpdump is not installed, so nobody else measured the delay: `make setup` \
-                 installs it"
-                    .into(),
-            );
-        }
         let folder = &self.options.folder;
         Findings {
             interrupted: traffic.sent.stopped,

@@ -44,7 +44,7 @@ fn summary(findings: &Findings) -> Vec<String> {
     if findings.interrupted {
         summary.push("The run was interrupted; the figures are those of the part that ran.".into());
     }
-    summary.extend(findings.notes.iter().cloned());
+    summary.extend(findings.notes.iter().map(|note| format!("Note: {note}.")));
     summary
 }
 
