@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// How packets are received
     #[arg(long, value_enum, default_value = "ring")]
     method: MethodName,
-    /// Which clock stamps them [default: the method's most exact; see --list]
+    /// Which clock stamps them [default: kernel for ring, xdp for xdp-pass]
     #[arg(long, value_enum)]
     stamp: Option<StampName>,
     /// List the pairs of method and stamp
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144,
           value_parser = clap::value_parser!(u32).range(1..=262_144))]
     snaplen: u32,
-    /// Which way packets go
+    /// Packets that come in, or those that this machine sends, too
     #[arg(short = 'Q', long, value_enum, default_value = "inout")]
     direction: Direction,
     /// Memory for the ring between kernel and capture, in KiB
@@ -89,9 +89,7 @@ pub(crate) enum StampName {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Direction {
-    /// Packets that come in
     In,
-    /// Those that this machine sends, too
     Inout,
 }
 

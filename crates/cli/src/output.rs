@@ -10,13 +10,13 @@ use wirestamp_study::report::format;
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Output {
     /// Print the result as one JSON document
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
     /// Print no progress and no remarks
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Print more remarks
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) verbose: bool,
 }
 

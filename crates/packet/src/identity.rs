@@ -1,6 +1,7 @@
 //! The identity of a packet: what it is recognised by at another observation point.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -33,21 +34,22 @@ pub struct IdentityKey(pub u64);
 ///
 /// In the hash, for both versions of IP: source and destination address, the protocol above IP
 /// (in IPv6 the one after the extension headers), the fragment's identification and offset, and
-/// the first [`IDENTITY_BYTES`] bytes above IP, that is the transport header with its ports,
-/// sequence numbers and checksum, then payload. IPv4's identification counts whether or not the
+/// the first [`IDENTITY_BYTES`] bytes above IP, that is the transport header with its ports and
+/// sequence numbers, then payload. IPv4's identification counts whether or not the
 /// packet is a fragment.
 ///
 /// Not in the hash, because routers change it: hop limit (TTL), DSCP and ECN, the IP header
 /// checksum, the flow label, IP options and extension headers, the "don't fragment" flag (cleared
-/// by tunnels). Nor anything of the link: addresses, VLAN tags, padding.
+/// by tunnels). Nor the checksum of TCP and UDP: a packet captured on its sender does not have it
+/// yet where the network card fills it in. Nor anything of the link: addresses, VLAN tags, padding.
 ///
 /// # What it cannot do
 ///
 /// - A packet that is changed on the way (address translation, fragmentation, a proxy, a source
 ///   route in use) is another packet after it.
-/// - So is a packet captured on its sender before the network card has filled in its transport
-///   checksum, or cut a large segment up, or on its receiver after segments were joined. Capture
-///   on another machine, or turn these offloads off.
+/// - So is a packet captured on its sender before the network card has cut a large segment up, or
+///   on its receiver after segments were joined. Capture on another machine, or turn these
+///   offloads off.
 /// - Packets that are equal in all that is hashed have the same identity; a retransmitted IPv6
 ///   datagram is one. The correlator matches them in order.
 /// - Two different packets share an identity with probability 2^-64 for a pair, so that among
@@ -75,7 +77,20 @@ impl Packet<'_> {
         input[38] = flow.protocol;
         input[39] = if flow.source.is_ipv4() { 4 } else { 6 };
         input[HEADER_BYTES..HEADER_BYTES + window].copy_from_slice(body);
+        let checksum = transport_checksum(flow.protocol).filter(|_| fragment.offset == 0);
+        if let Some(checksum) = checksum.and_then(|at| input[HEADER_BYTES..].get_mut(at)) {
+            checksum.fill(0);
+        }
         Some(PacketId(xxh3_64_with_seed(&input[..HEADER_BYTES + window], key.0)))
+    }
+}
+
+/// Where the checksum is in the transport header: TCP (RFC 9293 section 3.1), UDP (RFC 768).
+fn transport_checksum(protocol: u8) -> Option<Range<usize>> {
+    match protocol {
+        6 => Some(16..18),
+        17 => Some(6..8),
+        _ => None,
     }
 }
 
@@ -157,15 +172,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_routers_and_switches_change_does_not_count(
+        fn what_is_changed_on_the_way_does_not_count(
             payload in prop::collection::vec(any::<u8>(), 0..200),
             (mac, vlan, padding) in (any::<u8>(), any::<Option<u16>>(), 0usize..50),
             (ttl, dscp_ecn, flow_label) in (any::<u8>(), any::<u8>(), any::<u16>()),
-            (header_checksum, flags) in (any::<u16>(), prop::sample::select(vec![0b000u8, 0b010])),
+            (header_checksum, transport_checksum) in any::<(u16, u16)>(),
+            flags in prop::sample::select(vec![0b000u8, 0b010]),
         ) {
             let sent = Datagram::new(&payload);
             let received = Datagram {
-                mac, vlan, padding, ttl, dscp_ecn, flow_label, header_checksum, flags, ..sent.clone()
+                mac, vlan, padding, ttl, dscp_ecn, flow_label, header_checksum, transport_checksum,
+                flags, ..sent.clone()
             };
             let expected = identities(&sent);
             prop_assert!(expected.iter().all(Option::is_some));

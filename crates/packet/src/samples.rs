@@ -10,6 +10,7 @@ pub(crate) struct Datagram {
     pub(crate) dscp_ecn: u8,
     pub(crate) flow_label: u16,
     pub(crate) header_checksum: u16,
+    pub(crate) transport_checksum: u16,
     pub(crate) flags: u8,
     pub(crate) identification: u16,
     pub(crate) fragment_offset: u16,
@@ -30,6 +31,7 @@ impl Datagram {
             dscp_ecn: 0,
             flow_label: 0,
             header_checksum: 0xabcd,
+            transport_checksum: 0x1234,
             flags: DONT_FRAGMENT,
             identification: 7,
             fragment_offset: 0,
@@ -41,7 +43,7 @@ impl Datagram {
     fn udp(&self) -> Vec<u8> {
         let length = u16::try_from(8 + self.payload.len()).expect("a test payload is short");
         let mut bytes = Vec::new();
-        for field in [SOURCE_PORT, DESTINATION_PORT, length, 0x1234] {
+        for field in [SOURCE_PORT, DESTINATION_PORT, length, self.transport_checksum] {
             bytes.extend(field.to_be_bytes());
         }
         bytes.extend(&self.payload);
