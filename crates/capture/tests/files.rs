@@ -65,7 +65,7 @@ fn a_written_file_is_read_back_to_the_nanosecond() {
     let path = write(&folder, 5);
     let (packets, end) = read(&path);
     end.unwrap();
-    let expected: Vec<_> = (0..5).map(|n| (FIRST_NS + i64::from(n), 60 + n as usize)).collect();
+    let expected: Vec<_> = (FIRST_NS..).zip(60..).take(5).collect();
     assert_eq!(packets, expected);
 
     let mut reader = Reader::open(&path).unwrap();

@@ -5,17 +5,8 @@ use wirestamp_metrics::Quality;
 use crate::output::{mean, percent, time};
 
 /// The columns of [`row`].
-pub(crate) const HEADER: [&str; 9] = [
-    "",
-    "sent",
-    "lost",
-    "reordered",
-    "doubled",
-    "mean delay",
-    "99 %",
-    "variation 99 %",
-    "clock error",
-];
+pub(crate) const HEADER: [&str; 9] =
+    ["", "sent", "lost", "reordered", "doubled", "mean delay", "99 %", "IPDV 99 %", "clock error"];
 
 /// One row: counts, one-way delay, delay variation (IPDV), and the bound of the clocks' error.
 pub(crate) fn row(name: String, quality: &Quality, clock_error_ns: Option<i64>) -> Vec<String> {

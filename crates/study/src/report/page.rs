@@ -16,11 +16,10 @@ const DEFINITIONS: [(&str, &str, &str); 6] = [
         "The time from a packet's passing the first observation point to its passing the second.",
     ),
     (
-        "Delay variation",
+        "Delay variation (IPDV)",
         "RFC 3393",
-        "The difference of the one-way delays of two packets. Each stream's table gives it for \
-         packets that follow one another, where it may be negative. The table at the top gives \
-         how much longer than the median the slowest hundredth of the packets took.",
+        "The one-way delay of a packet less that of the packet sent before it; negative where the \
+         later one was faster.",
     ),
     (
         "Loss",
@@ -122,7 +121,7 @@ fn glance(streams: &[Stream]) -> String {
         "Duplicated",
         "Mean delay",
         "99\u{202f}% delay",
-        "Delay variation",
+        "99\u{202f}% IPDV",
         "Clock error",
     ];
     let body = if rows.is_empty() {
@@ -134,9 +133,10 @@ fn glance(streams: &[Stream]) -> String {
 }
 
 fn glance_row(stream: &Stream, index: usize) -> Vec<String> {
-    let delay = |of: fn(&Summary) -> f64| {
-        stream.delay.as_ref().map_or(NOTHING.to_owned(), |numbers| duration(of(numbers)))
+    let most = |numbers: Option<Summary>| {
+        numbers.map_or(NOTHING.to_owned(), |numbers| duration(approximate(numbers.p99)))
     };
+    let mean = stream.delay.map_or(NOTHING.to_owned(), |numbers| duration(numbers.mean));
     let lost = match stream.lost {
         0 => "0".to_owned(),
         lost => format!("{} ({})", count(lost), percent(lost, stream.sent)),
@@ -148,9 +148,9 @@ fn glance_row(stream: &Stream, index: usize) -> Vec<String> {
         lost,
         count(stream.reordered),
         count(stream.duplicated),
-        delay(|numbers| numbers.mean),
-        delay(|numbers| approximate(numbers.p99)),
-        delay(|numbers| approximate(numbers.p99) - approximate(numbers.p50)),
+        mean,
+        most(stream.delay),
+        most(stream.variation),
         error,
     ]
 }

@@ -136,7 +136,7 @@ fn distributions(stream: &Stream) -> String {
     };
     let rows = [
         row("One-way delay (µs)", stream.delay.as_ref()),
-        row("Delay variation (µs)", stream.variation.as_ref()),
+        row("Delay variation, IPDV (µs)", stream.variation.as_ref()),
     ];
     table("distribution", "The distributions in figures", &heads, &rows)
 }
