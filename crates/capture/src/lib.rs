@@ -3,7 +3,7 @@
 //! [`Capture::open`] sets up a reception method with a timestamp source ([`PAIRS`] lists which go
 //! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
-//! packet. [`file`] writes and reads capture files.
+//! packet. [`mod@file`] writes and reads capture files.
 //!
 //! `unsafe` is confined to what talks to the kernel: `mapping`, `ring`, `xdp`, and the few system
 //! calls of `affinity`, `interface`, `priority`, `stop` and
