@@ -36,9 +36,6 @@ pub struct Config {
     pub cores: Cores,
     /// How the acquisition thread waits.
     pub wait: Wait,
-    /// Whether the acquisition thread gets real-time priority. Where that is not granted, the
-    /// capture goes on without and [`Facts::notes`] says so.
-    pub realtime: bool,
     /// When the capture ends by itself.
     pub limit: Limit,
 }
@@ -56,8 +53,7 @@ impl Config {
             outgoing: true,
             ring_bytes: 32 << 20,
             cores: Cores::choose(),
-            wait: Wait::Block,
-            realtime: false,
+            wait: Wait::Block { realtime: false },
             limit: Limit::default(),
         }
     }
@@ -111,8 +107,10 @@ impl Capture {
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
         let before = interface.counters().map_err(failed)?;
         let mut facts = Facts::of(pair, &config, clock);
-        if let Some(Err(reason)) = config.realtime.then(priority::realtime_is_granted) {
-            config.realtime = false;
+        if config.wait == (Wait::Block { realtime: true })
+            && let Err(reason) = priority::realtime_is_granted()
+        {
+            config.wait = Wait::Block { realtime: false };
             facts.notes.push(format!("no real-time priority for the stamping thread: {reason}"));
         }
         let source = Source::open(&config, &mut facts, &interface, filter.as_ref(), clock)?;
@@ -140,7 +138,6 @@ impl Capture {
             domain: self.config.stamp.domain(),
             cores: self.config.cores,
             wait: self.config.wait,
-            realtime: self.config.realtime,
             limit: self.config.limit,
             stop,
             interface: &self.config.interface,

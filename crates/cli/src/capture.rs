@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     spin: bool,
     /// Give the thread that takes the stamps real-time priority
-    #[arg(long)]
+    #[arg(long, conflicts_with = "spin")]
     realtime: bool,
     /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - leaves one free
     #[arg(long, value_name = "CORES", value_parser = cores)]
@@ -186,8 +186,7 @@ impl Arguments {
             outgoing: self.direction == Direction::Inout,
             ring_bytes: self.buffer_size as usize * 1024,
             cores: self.cores.unwrap_or_else(Cores::choose),
-            realtime: self.realtime,
-            wait: if self.spin { Wait::Spin } else { Wait::Block },
+            wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },
             limit: Limit {
                 packets: self.count,
                 duration: self.duration.map(Duration::from_secs_f64),

@@ -45,7 +45,7 @@ impl<R: Receiver> Stage<'_, R> {
         while !plan.stop.is_requested() {
             if self.hand_over() == 0 {
                 match plan.wait {
-                    Wait::Block => waiter.wait(WAIT_LIMIT)?,
+                    Wait::Block { .. } => waiter.wait(WAIT_LIMIT)?,
                     Wait::Spin => hint::spin_loop(),
                 }
             }

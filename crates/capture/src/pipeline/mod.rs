@@ -40,7 +40,13 @@ pub enum Wait {
     Spin,
     /// It sleeps until the kernel wakes it. A raw stamp then carries the wake-up, some
     /// microseconds on an idle machine and more on a busy one.
-    Block,
+    Block {
+        /// Whether it gets real-time priority, so that nothing else on its core delays it further.
+        /// Where that is not granted, the capture goes on without and
+        /// [`Facts::notes`](crate::Facts::notes) says so. Not for a thread that spins: the kernel
+        /// would stop it for 50 ms of every second (`sched_rt_runtime_us`, sched(7)).
+        realtime: bool,
+    },
 }
 
 /// When a capture ends by itself.
@@ -58,7 +64,6 @@ pub(crate) struct Plan<'a> {
     pub(crate) domain: Domain,
     pub(crate) cores: Cores,
     pub(crate) wait: Wait,
-    pub(crate) realtime: bool,
     pub(crate) limit: Limit,
     pub(crate) stop: &'a Stop,
     pub(crate) interface: &'a str,
@@ -94,7 +99,10 @@ pub(crate) fn run<R: Receiver>(
             let converter = converter.clone();
             move || {
                 let pinned = affinity::pin(plan.cores.acquire);
-                let placed = if plan.realtime { pinned.and_then(|()| realtime()) } else { pinned };
+                let placed = match plan.wait {
+                    Wait::Block { realtime: true } => pinned.and_then(|()| realtime()),
+                    Wait::Block { realtime: false } | Wait::Spin => pinned,
+                };
                 let counts = acquire::acquire(receiver, frames_in, &converter, plan);
                 placed.and(counts)
             }

@@ -69,7 +69,10 @@ impl XdpPass {
         bytes: usize,
     ) -> Result<(Self, Place), Error> {
         let refused = |error: libbpf_rs::Error| {
-            if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+            // The verifier says "permission denied" too, and root is not helped by sudo.
+            // SAFETY: geteuid takes nothing and cannot fail.
+            let privileged = unsafe { libc::geteuid() } == 0;
+            if !privileged && error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
                 Error::Permission {
                     what: "an XDP program",
                     interface: interface.name.clone(),

@@ -209,8 +209,7 @@ impl Run<'_> {
         let config = Config {
             filter: Some("udp".into()),
             outgoing: false,
-            wait: if spare { Wait::Spin } else { Wait::Block },
-            realtime: true,
+            wait: if spare { Wait::Spin } else { Wait::Block { realtime: true } },
             ..Config::new(tap, Method::Ring, StampSource::Raw)
         };
         let open = || Capture::open(config, self.clock);
