@@ -1,7 +1,8 @@
 //! Which core a thread of the pipeline runs on.
 
-use std::io;
-use std::mem;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::Error;
 
 /// The cores of the three stages. `None` leaves a thread to the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,66 +16,129 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// A sensible choice among the cores that this process may use: acquisition alone on the last
-    /// one (device interrupts and most daemons sit on the first), conversion on the one before it,
-    /// consumption wherever the scheduler finds room. On a single core nothing is pinned.
+    /// Cores for so many `captures` at the same time, among those that this process may use.
+    ///
+    /// The acquisition threads get the last ones (device interrupts and most daemons sit on the
+    /// first), each its own as long as that leaves one for converting; otherwise they share the
+    /// last. The converters share the remaining ones, nearest first. Consumers go where the
+    /// scheduler finds room. On a single core nothing is pinned.
     #[must_use]
-    pub fn choose() -> Self {
-        match allowed().as_slice() {
-            [.., convert, acquire] => {
-                Self { acquire: Some(*acquire), convert: Some(*convert), consume: None }
-            }
-            _ => Self::default(),
-        }
+    pub fn choose(captures: usize) -> Vec<Self> {
+        assign(&allowed(), captures)
+    }
+
+    /// Whether the acquisition threads of so many `captures` at the same time may spin: with
+    /// [`Cores::choose`], each has a core that it takes from no other stage, and the rest of the
+    /// process is left with at least as many.
+    #[must_use]
+    pub fn can_spin(captures: usize) -> bool {
+        suffice_to_spin(allowed().len(), captures)
     }
 
     /// Checks that this process may use the cores.
     ///
     /// # Errors
-    /// Names the first that it may not use, and those that it may.
-    pub fn check(&self) -> io::Result<()> {
-        [self.acquire, self.convert, self.consume].into_iter().flatten().try_for_each(check)
+    /// [`Error::NoSuchCore`] names the first that it may not use, and those that it may.
+    pub fn check(&self) -> Result<(), Error> {
+        let allowed = allowed();
+        let mut cores = [self.acquire, self.convert, self.consume].into_iter().flatten();
+        match cores.find(|core| !allowed.contains(core)) {
+            Some(core) => Err(Error::NoSuchCore { core, allowed }),
+            None => Ok(()),
+        }
     }
 }
 
-fn check(core: usize) -> io::Result<()> {
-    let allowed = allowed();
-    if allowed.contains(&core) {
-        return Ok(());
+fn assign(allowed: &[usize], captures: usize) -> Vec<Cores> {
+    if allowed.len() < 2 {
+        return vec![Cores::default(); captures];
     }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("core {core} is not one of those this process may use: {allowed:?}"),
-    ))
+    let acquiring = if captures < allowed.len() { captures } else { 1 };
+    let (convert, acquire) = allowed.split_at(allowed.len() - acquiring);
+    let pairs = acquire.iter().rev().cycle().zip(convert.iter().rev().cycle());
+    pairs
+        .take(captures)
+        .map(|(&acquire, &convert)| Cores {
+            acquire: Some(acquire),
+            convert: Some(convert),
+            consume: None,
+        })
+        .collect()
+}
+
+/// With two cores a capture, [`assign`] shares no acquisition core.
+fn suffice_to_spin(cores: usize, captures: usize) -> bool {
+    cores / 2 >= captures
 }
 
 /// The cores that the scheduler may run this thread on, in ascending order.
-#[must_use]
-pub fn allowed() -> Vec<usize> {
-    // SAFETY: cpu_set_t is a plain bit mask, for which all zeroes is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the set is writable and its size is passed.
-    if unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &raw mut set) } != 0 {
-        return Vec::new();
-    }
-    let size = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
-    // SAFETY: CPU_ISSET reads the bit of a core below CPU_SETSIZE, which the set has.
-    (0..size).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
+fn allowed() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect()
 }
 
-/// Ties the calling thread to `core`, if one is given.
+/// Ties the calling thread to `core`, if one is given, which [`Cores::check`] has passed.
 ///
-/// Fails when there is no such core, or this process may not use it.
-pub(crate) fn pin(core: Option<usize>) -> io::Result<()> {
-    let Some(core) = core else { return Ok(()) };
-    check(core)?;
-    // SAFETY: cpu_set_t is a plain bit mask, for which all zeroes is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: `core` was found in a set of the same type, so its bit exists.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: the set is readable and its size is passed; 0 is the calling thread.
-    match unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+/// Should the core have been taken from this process since, the thread stays with the scheduler:
+/// the kernel does the same to a thread whose core goes away later (cpuset(7), "Exceptions").
+pub(crate) fn pin(core: Option<usize>) {
+    if let Some(core) = core {
+        let mut set = CpuSet::new();
+        set.set(core);
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cores that each of so many captures gets of so many cores: acquiring, converting.
+    fn assigned(cores: usize, captures: usize) -> Vec<(usize, usize)> {
+        let allowed: Vec<_> = (0..cores).collect();
+        let pair = |cores: &Cores| cores.acquire.zip(cores.convert);
+        assign(&allowed, captures).iter().filter_map(pair).collect()
+    }
+
+    #[test]
+    fn acquisition_threads_have_their_own_cores_while_one_is_left_over() {
+        assert_eq!(assigned(2, 1), [(1, 0)]);
+        assert_eq!(assigned(2, 2), [(1, 0), (1, 0)]);
+        assert_eq!(assigned(3, 2), [(2, 0), (1, 0)]);
+        assert_eq!(assigned(4, 1), [(3, 2)]);
+        assert_eq!(assigned(4, 2), [(3, 1), (2, 0)]);
+        assert_eq!(assigned(8, 1), [(7, 6)]);
+        assert_eq!(assigned(8, 2), [(7, 5), (6, 4)]);
+    }
+
+    #[test]
+    fn nothing_is_pinned_on_a_single_core() {
+        assert_eq!(assign(&[5], 1), [Cores::default()]);
+        assert_eq!(assign(&[5], 2), [Cores::default(); 2]);
+    }
+
+    #[test]
+    fn threads_spin_only_on_cores_that_are_theirs_alone() {
+        let enough = |cores| [1, 2].map(|captures| suffice_to_spin(cores, captures));
+        assert_eq!(enough(1), [false, false]);
+        assert_eq!(enough(2), [true, false]);
+        assert_eq!(enough(3), [true, false]);
+        assert_eq!(enough(4), [true, true]);
+        assert_eq!(enough(8), [true, true]);
+        for (cores, captures) in [(2, 1), (4, 2), (8, 2), (8, 4)] {
+            let assigned = assigned(cores, captures);
+            let pinned_to =
+                |core| assigned.iter().filter(|(a, c)| *a == core || *c == core).count();
+            assert!(assigned.iter().all(|&(acquire, _)| pinned_to(acquire) == 1), "{cores} cores");
+        }
+    }
+
+    #[test]
+    fn a_core_that_cannot_be_used_is_named_with_those_that_can() {
+        let cores = Cores { convert: Some(CpuSet::MAX_CPU), ..Cores::default() };
+        let error = cores.check().unwrap_err();
+        assert!(error.is_usage());
+        let expected = format!("core {}; choose among {:?}", CpuSet::MAX_CPU, allowed());
+        assert!(error.to_string().ends_with(&expected), "{error}");
     }
 }

@@ -1,14 +1,12 @@
 //! A capture: what is asked for, what was granted, and the run.
 
-use std::path::Path;
-
 use serde::Serialize;
-use wirestamp_clock::ClockService;
+use wirestamp_clock::{ClockService, Domain};
 
 use crate::affinity::Cores;
 use crate::filter::Filter;
-use crate::interface::{Counters, Interface};
-use crate::method::{Method, Pair, StampSource, pair};
+use crate::interface::Interface;
+use crate::method::{Method, Pair, ReceiverKind, StampSource, pair};
 use crate::pipeline::{self, Limit, Plan, Sink, Wait};
 use crate::priority;
 use crate::ring::{BlockRing, PerFrameRing, Setup};
@@ -41,7 +39,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A capture of whole packets on `interface` with the defaults of the command line.
+    /// A capture of whole packets on `interface` with the defaults of the command line. Its cores
+    /// are chosen for a process with one capture; see [`Cores::choose`] for more.
     #[must_use]
     pub fn new(interface: &str, method: Method, stamp: StampSource) -> Self {
         Self {
@@ -52,7 +51,7 @@ impl Config {
             filter: None,
             outgoing: true,
             ring_bytes: 32 << 20,
-            cores: Cores::choose(),
+            cores: Cores::choose(1).pop().unwrap_or_default(),
             wait: Wait::Block { realtime: false },
             limit: Limit::default(),
         }
@@ -81,9 +80,12 @@ pub struct Facts {
 /// A capture that is set up: packets arrive in its ring already.
 pub struct Capture {
     config: Config,
+    pair: &'static Pair,
     facts: Facts,
     interface: Interface,
-    before: Counters,
+    /// What the interface had dropped before.
+    dropped: u64,
+    /// What the consumer has to filter by.
     filter: Option<Filter>,
     source: Source,
 }
@@ -102,10 +104,11 @@ impl Capture {
     /// An interface, pair, filter or core that does not exist, or what the kernel refuses.
     pub fn open(mut config: Config, clock: &ClockService) -> Result<Self, Error> {
         let pair = pair(config.method, config.stamp)?;
+        config.cores.check()?;
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let mut interface = Interface::open(&config.interface)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
-        let before = interface.counters().map_err(failed)?;
+        let dropped = interface.dropped().map_err(failed)?;
         let mut facts = Facts::of(pair, &config, clock);
         if config.wait == (Wait::Block { realtime: true })
             && let Err(reason) = priority::realtime_is_granted()
@@ -113,10 +116,9 @@ impl Capture {
             config.wait = Wait::Block { realtime: false };
             facts.notes.push(format!("no real-time priority for the stamping thread: {reason}"));
         }
-        let source = Source::open(&config, &mut facts, &interface, filter.as_ref(), clock)?;
-        // The ring filters in the kernel; what XDP copies is filtered by the consumer.
-        let filter = filter.filter(|_| config.method == Method::XdpPass);
-        Ok(Self { config, facts, interface, before, filter, source })
+        let source = Source::open(pair, &config, &mut facts, &interface, filter.as_ref(), clock)?;
+        let filter = filter.filter(|_| !pair.filtered_by_kernel);
+        Ok(Self { config, pair, facts, interface, dropped, filter, source })
     }
 
     /// What was granted.
@@ -127,6 +129,8 @@ impl Capture {
 
     /// Captures until `stop` is requested or the limit reached. The ledger is complete in either
     /// case; an error says what ended the capture early.
+    ///
+    /// The calling thread becomes the consumer, and stays on [`Cores::consume`] if that is set.
     pub fn run(
         mut self,
         clock: &ClockService,
@@ -135,7 +139,7 @@ impl Capture {
     ) -> (Ledger, Result<(), Error>) {
         let plan = Plan {
             clock,
-            domain: self.config.stamp.domain(),
+            domain: self.pair.domain,
             cores: self.config.cores,
             wait: self.config.wait,
             limit: self.config.limit,
@@ -148,8 +152,8 @@ impl Capture {
             Source::PerFrame(ring) => pipeline::run(ring, &plan, filter, sink),
             Source::Xdp(xdp) => pipeline::run(xdp, &plan, filter, sink),
         };
-        if let Ok(after) = self.interface.counters() {
-            ledger.interface_dropped = after.dropped.saturating_sub(self.before.dropped);
+        if let Ok(dropped) = self.interface.dropped() {
+            ledger.interface_dropped = dropped.saturating_sub(self.dropped);
         }
         (ledger, outcome)
     }
@@ -162,10 +166,10 @@ impl Facts {
             method: pair.method.name(),
             stamp: pair.stamp.name(),
             taken: pair.taken,
-            clock: match pair.stamp {
-                StampSource::Raw => clock.counter().name(),
-                StampSource::Kernel => "CLOCK_REALTIME",
-                StampSource::Xdp => "CLOCK_MONOTONIC",
+            clock: match pair.domain {
+                Domain::Counter => clock.counter().name(),
+                Domain::Realtime => "CLOCK_REALTIME",
+                Domain::Monotonic => "CLOCK_MONOTONIC",
             },
             snaplen: config.snaplen,
             notes: Vec::new(),
@@ -175,6 +179,7 @@ impl Facts {
 
 impl Source {
     fn open(
+        pair: &Pair,
         config: &Config,
         facts: &mut Facts,
         interface: &Interface,
@@ -183,12 +188,14 @@ impl Source {
     ) -> Result<Self, Error> {
         let setup =
             Setup { snaplen: config.snaplen, bytes: config.ring_bytes, outgoing: config.outgoing };
-        Ok(match config.stamp {
-            StampSource::Kernel => Self::Blocks(BlockRing::open(interface, filter, &setup)?),
-            StampSource::Raw => {
-                Self::PerFrame(PerFrameRing::open(interface, filter, &setup, clock.counter())?)
+        Ok(match pair.receiver {
+            ReceiverKind::Blocks => Self::Blocks(BlockRing::open(interface, filter, &setup)?),
+            ReceiverKind::PerFrame => {
+                let ring = PerFrameRing::open(interface, filter, &setup, clock.counter())?;
+                facts.snaplen = ring.snaplen();
+                Self::PerFrame(ring)
             }
-            StampSource::Xdp => {
+            ReceiverKind::Xdp => {
                 let (xdp, place) = XdpPass::open(interface, config.snaplen, config.ring_bytes)?;
                 facts.snaplen = config.snaplen.min(LARGEST_HEAD);
                 if place == Place::Stack {
@@ -202,10 +209,4 @@ impl Source {
             }
         })
     }
-}
-
-/// Whether `name` is an interface of the calling thread's network namespace rather than a file.
-#[must_use]
-pub fn is_interface(name: &Path) -> bool {
-    name.to_str().is_some_and(|name| Interface::open(name).is_ok())
 }

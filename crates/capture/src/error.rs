@@ -4,6 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why a capture could not be opened, went wrong, or could not be read back.
+///
+/// A message has its cause in it, for which reason [`std::error::Error::source`] is `None`: a
+/// report that prints the chain would say it twice.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The pair of method and stamp is not one of [`crate::PAIRS`].
@@ -15,6 +18,24 @@ pub enum Error {
         stamp: String,
         /// What can be had instead, as words.
         alternatives: String,
+    },
+    /// There is no such method or timestamp source.
+    #[error("there is no {what} {name}; choose among {known}")]
+    NoSuchName {
+        /// What was asked for by name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are, as words.
+        known: String,
+    },
+    /// A thread was to run on a core that this process may not use.
+    #[error("this process may not use core {core}; choose among {allowed:?}")]
+    NoSuchCore {
+        /// The core that was asked for.
+        core: usize,
+        /// The cores that it may use.
+        allowed: Vec<usize>,
     },
     /// No interface of that name in this network namespace.
     #[error("there is no interface {0}; `ip link` lists those of this network namespace")]
@@ -33,14 +54,14 @@ pub enum Error {
         capabilities: &'static str,
     },
     /// The kernel refused for another reason.
-    #[error("cannot {what} on {interface}: {source}")]
+    #[error("cannot {what} on {interface}: {cause}{}", next_step(cause))]
     System {
         /// What was tried.
         what: &'static str,
         /// The interface it was tried on.
         interface: String,
         /// The kernel's answer.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The XDP program was not loaded or attached.
     #[error("cannot run the XDP program on {interface}: {reason}; --method ring needs none")]
@@ -59,20 +80,20 @@ pub enum Error {
         reason: String,
     },
     /// A file could not be created or written.
-    #[error("cannot write {path}: {source}{}", advice(source))]
+    #[error("cannot write {path}: {cause}{}", next_step_of_writing(cause))]
     Write {
         /// The file.
         path: PathBuf,
         /// The operating system's reason.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A capture file could not be opened or read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
         /// The operating system's reason.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not a capture.
     #[error("{path} is not a capture file ({reason}); pcapng and classic pcap are understood")]
@@ -98,28 +119,91 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error for a system call `what` that failed on `interface` with `source`.
+    /// Whether the request itself was wrong: it has to be put differently, and nothing that is done
+    /// to the interface, the privileges or the files would help.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::NoSuchPair { .. }
+                | Self::NoSuchName { .. }
+                | Self::NoSuchCore { .. }
+                | Self::Filter { .. }
+        )
+    }
+
+    /// Whether the packets went to a pipe whose reader has gone, as `head` does when it has seen
+    /// enough.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write { cause, .. } if cause.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The error for a system call `what` that failed on `interface` with `cause`.
     pub(crate) fn system(
         what: &'static str,
         interface: &str,
         capabilities: &'static str,
-        source: io::Error,
+        cause: io::Error,
     ) -> Self {
         let interface = interface.to_owned();
-        if source.kind() == io::ErrorKind::PermissionDenied {
+        if cause.kind() == io::ErrorKind::PermissionDenied {
             Self::Permission { what, interface, capabilities }
         } else {
-            Self::System { what, interface, source }
+            Self::System { what, interface, cause }
         }
     }
 }
 
-fn advice(source: &io::Error) -> &'static str {
-    match source.kind() {
+/// What to do about a refused system call, where that is known.
+fn next_step(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(libc::ENODEV | libc::ENXIO) => {
+            "; the interface is gone: `ip link` lists those that are there"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => "; allow more open files with `ulimit -n`",
+        Some(libc::EAFNOSUPPORT) => "; load the kernel's packet sockets with `modprobe af_packet`",
+        _ if cause.kind() == io::ErrorKind::OutOfMemory => {
+            "; ask for a smaller ring with --buffer-size"
+        }
+        _ => "",
+    }
+}
+
+fn next_step_of_writing(cause: &io::Error) -> &'static str {
+    match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; what was captured before is in the file and readable: free some space and run again"
         }
         io::ErrorKind::NotFound => "; the folder has to exist",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once_and_then_what_to_do() {
+        let cause = io::Error::from_raw_os_error(libc::ENOMEM);
+        let words = cause.to_string();
+        let error = Error::system("set up the ring", "eth0", "cap_net_raw", cause);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot set up the ring on eth0: {words}; ask for a smaller ring with --buffer-size"
+            )
+        );
+        assert!(error.source().is_none());
+    }
+
+    #[test]
+    fn only_a_reader_that_has_gone_is_a_broken_pipe() {
+        let written = |kind: io::ErrorKind| Error::Write { path: "-".into(), cause: kind.into() };
+        assert!(written(io::ErrorKind::BrokenPipe).is_broken_pipe());
+        assert!(!written(io::ErrorKind::StorageFull).is_broken_pipe());
     }
 }

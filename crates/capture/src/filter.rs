@@ -1,4 +1,5 @@
 //! Filters in the syntax of pcap-filter(7), compiled by libpcap.
+#![expect(unsafe_code, reason = "the program's instructions go to the kernel as its own type")]
 
 use pcap::{BpfProgram, Capture, Linktype};
 

@@ -5,9 +5,10 @@
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
 //! packet. [`mod@file`] writes and reads capture files.
 //!
-//! `unsafe` is confined to what talks to the kernel: `mapping`, `ring`, `xdp`, and the few system
-//! calls of `affinity`, `interface`, `priority`, `stop` and
-//! `waiter`.
+//! `unsafe` is confined to what shares memory with the kernel, `mapping`, `receiver`, `ring`, `xdp`
+//! and `pipeline::consume`, and to what the libraries lack: the system calls of `interface` and
+//! `priority`, and the type of `filter`'s instructions.
+#![deny(unsafe_code)]
 
 mod affinity;
 mod capture;
@@ -26,8 +27,8 @@ mod stop;
 mod waiter;
 mod xdp;
 
-pub use affinity::{Cores, allowed as allowed_cores};
-pub use capture::{Capture, Config, Facts, is_interface};
+pub use affinity::Cores;
+pub use capture::{Capture, Config, Facts};
 pub use error::Error;
 pub use filter::Filter;
 pub use ledger::Ledger;

@@ -1,4 +1,5 @@
 //! Memory shared with the kernel.
+#![expect(unsafe_code, reason = "mmap(2), and pointers into what it returns")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,7 +1,9 @@
 //! Which reception method goes with which timestamp source. The table is data: the command line
 //! prints it, and the pipeline opens what it says.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::str::FromStr;
 
 use wirestamp_clock::Domain;
 
@@ -28,17 +30,35 @@ pub enum StampSource {
     Xdp,
 }
 
-/// A method, a source that it can stamp with, and where that stamp is taken.
+/// A method, a source that it can stamp with, and what follows from the two.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     /// The reception method.
     pub method: Method,
     /// The timestamp source.
     pub stamp: StampSource,
+    /// The clock that the source reads.
+    pub domain: Domain,
     /// Where on a packet's way up the clock is read.
     pub taken: &'static str,
     /// What of a packet is captured, where that is not everything up to the snap length.
     pub limits: &'static str,
+    /// Whether the kernel applies the filter, so that a packet that does not pass costs nothing
+    /// more; otherwise the consumer does.
+    pub filtered_by_kernel: bool,
+    /// What is opened for it.
+    pub(crate) receiver: ReceiverKind,
+}
+
+/// The implementations of [`crate::receiver::Receiver`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReceiverKind {
+    /// [`crate::ring::BlockRing`]
+    Blocks,
+    /// [`crate::ring::PerFrameRing`]
+    PerFrame,
+    /// [`crate::xdp::XdpPass`]
+    Xdp,
 }
 
 /// Every pair that can be asked for; the first of a method is its default.
@@ -46,20 +66,30 @@ pub const PAIRS: &[Pair] = &[
     Pair {
         method: Method::Ring,
         stamp: StampSource::Kernel,
+        domain: Domain::Realtime,
         taken: "by the kernel, where the packet enters the network stack",
         limits: "",
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::Blocks,
     },
     Pair {
         method: Method::Ring,
         stamp: StampSource::Raw,
+        domain: Domain::Counter,
         taken: "by the acquisition thread, when it finds the packet in the ring",
-        limits: "",
+        limits: "packets that the network card or the kernel joined (GRO) are cut to the \
+                 interface's MTU",
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::PerFrame,
     },
     Pair {
         method: Method::XdpPass,
         stamp: StampSource::Xdp,
+        domain: Domain::Monotonic,
         taken: "in the driver's softIRQ, before the network stack",
         limits: "incoming packets only; the first 2048 bytes of each at most",
+        filtered_by_kernel: false,
+        receiver: ReceiverKind::Xdp,
     },
 ];
 
@@ -76,10 +106,8 @@ impl Method {
     /// The source used when none is asked for.
     #[must_use]
     pub fn default_stamp(self) -> StampSource {
-        match self {
-            Self::Ring => StampSource::Kernel,
-            Self::XdpPass => StampSource::Xdp,
-        }
+        let mut pairs = PAIRS.iter();
+        pairs.find(|pair| pair.method == self).expect("PAIRS has every method").stamp
     }
 }
 
@@ -97,11 +125,8 @@ impl StampSource {
     /// The clock that the stamp's value is read from.
     #[must_use]
     pub fn domain(self) -> Domain {
-        match self {
-            Self::Kernel => Domain::Realtime,
-            Self::Raw => Domain::Counter,
-            Self::Xdp => Domain::Monotonic,
-        }
+        let mut pairs = PAIRS.iter();
+        pairs.find(|pair| pair.stamp == self).expect("PAIRS has every source").domain
     }
 }
 
@@ -115,6 +140,35 @@ impl fmt::Display for StampSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        named("method", name, |pair| pair.method)
+    }
+}
+
+impl FromStr for StampSource {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        named("timestamp source", name, |pair| pair.stamp)
+    }
+}
+
+/// What is called `name` among the members that `member` takes from each pair.
+fn named<T: fmt::Display>(
+    what: &'static str,
+    name: &str,
+    member: fn(&Pair) -> T,
+) -> Result<T, Error> {
+    PAIRS.iter().map(member).find(|found| found.to_string() == name).ok_or_else(|| {
+        let names: BTreeSet<_> = PAIRS.iter().map(|pair| member(pair).to_string()).collect();
+        let known = Vec::from_iter(names).join(", ");
+        Error::NoSuchName { what, name: name.to_owned(), known }
+    })
 }
 
 /// The pair of `method` and `stamp`.
@@ -138,10 +192,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_method_can_do_its_default_stamp() {
-        for method in [Method::Ring, Method::XdpPass] {
-            assert!(pair(method, method.default_stamp()).is_ok(), "{method}");
+    fn a_method_without_a_stamp_gets_the_first_of_its_rows() {
+        assert_eq!(Method::Ring.default_stamp(), StampSource::Kernel);
+        assert_eq!(Method::XdpPass.default_stamp(), StampSource::Xdp);
+    }
+
+    #[test]
+    fn a_source_reads_one_clock_whatever_the_method() {
+        for pair in PAIRS {
+            assert_eq!(pair.stamp.domain(), pair.domain, "{} {}", pair.method, pair.stamp);
         }
+    }
+
+    #[test]
+    fn every_name_is_understood_and_an_unknown_one_told_apart() {
+        for pair in PAIRS {
+            assert_eq!(pair.method.name().parse::<Method>().unwrap(), pair.method);
+            assert_eq!(pair.stamp.name().parse::<StampSource>().unwrap(), pair.stamp);
+        }
+        let error = "rong".parse::<Method>().unwrap_err();
+        assert_eq!(error.to_string(), "there is no method rong; choose among ring, xdp-pass");
+        let error = "Raw".parse::<StampSource>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no timestamp source Raw; choose among kernel, raw, xdp"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! Real-time priority for the thread that takes the stamps.
+#![expect(unsafe_code, reason = "sched_setscheduler(2)")]
 
 use std::io;
 use std::thread;

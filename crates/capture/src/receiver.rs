@@ -1,7 +1,8 @@
 //! What every reception method gives the pipeline: frames that lie in memory lent by the kernel.
+#![expect(unsafe_code, reason = "frames are pointers into memory that the kernel lends")]
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use std::sync::Arc;
 pub(crate) struct Frame {
     /// The stamp, in ticks of the receiver's clock domain.
     pub(crate) raw: u64,
-    /// The kernel's own stamp in nanoseconds of `CLOCK_REALTIME`, where it is another one.
+    /// The kernel's own stamp in nanoseconds of `CLOCK_REALTIME`, where it is another one and was
+    /// taken on the packet's arrival.
     pub(crate) kernel: Option<u64>,
     /// The first captured byte.
     pub(crate) data: NonNull<u8>,
@@ -73,7 +75,7 @@ pub(crate) trait Receiver: Send {
     fn acquire(&mut self, room: usize, take: impl FnMut(Frame)) -> usize;
 
     /// A descriptor that epoll(7) has news of when frames have arrived.
-    fn descriptor(&self) -> RawFd;
+    fn descriptor(&self) -> BorrowedFd<'_>;
 
     /// Lets nothing new in. What has arrived before can still be acquired.
     fn close_intake(&mut self) -> io::Result<()>;

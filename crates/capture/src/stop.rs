@@ -1,9 +1,11 @@
 //! A stop request that a waiting thread notices at once.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
 
 /// Asks a capture to end. Clones ask the same capture; a request cannot be taken back.
 #[derive(Clone, Debug)]
@@ -21,23 +23,15 @@ impl Stop {
     /// # Errors
     /// When the process is out of file descriptors.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: eventfd takes no pointers; its result is checked before it is owned.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and nothing else owns it.
-        let event = unsafe { OwnedFd::from_raw_fd(fd) };
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self(Arc::new(Inner { requested: AtomicBool::new(false), event })))
     }
 
     /// Requests the stop and wakes whoever waits for packets.
     pub fn request(&self) {
         self.0.requested.store(true, Ordering::Release);
-        let one = 1_u64.to_ne_bytes();
-        // SAFETY: the buffer holds the eight bytes that are passed. The result does not matter:
-        // the counter can only be full if the event is signalled already.
-        unsafe { libc::write(self.0.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        // Fails only if the counter is full, and then the event is signalled already.
+        let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 
     /// Whether the stop was requested.

@@ -1,21 +1,20 @@
 //! Every pair of method and stamp on real packets, across a path of network namespaces.
 
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::mpsc;
 use std::thread;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Limit, Method, PAIRS, Sink, StampSource, Stop,
+    Capture, Captured, Config, Cores, Error, Ledger, Limit, Method, PAIRS, Sink, StampSource, Stop,
 };
 use wirestamp_clock::{ClockService, Counter, Stamp};
-use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
+use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, TAP_B};
 
 const PORT: u16 = 5000;
 
 fn lab() -> Option<PathLab> {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
         return None;
     }
@@ -159,4 +158,74 @@ fn a_file_gives_back_what_was_captured() {
     let provenance = reader.provenance().unwrap();
     assert_eq!((&*provenance.method, &*provenance.stamp), ("ring", "raw"));
     assert!(provenance.error_ns > 0);
+}
+
+/// Captures one packet of `payload` bytes, sent to `address` from namespace `from`, at `interface`
+/// of namespace `at`, with raw stamps and every default. Returns the snap length that the facts
+/// claim, the packet and its length.
+fn one_packet(
+    [from, at]: [&Netns; 2],
+    interface: &str,
+    address: Ipv4Addr,
+    payload: usize,
+) -> (u32, Vec<u8>, u32) {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let stop = Stop::new().unwrap();
+    let config = Config {
+        filter: Some(format!("udp port {PORT}")),
+        limit: Limit { packets: Some(1), duration: None },
+        ..Config::new(interface, Method::Ring, StampSource::Raw)
+    };
+    let capture = at.run(|| Capture::open(config, &clock)).unwrap().unwrap();
+    let claimed = capture.facts().snaplen;
+    let socket = from.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    socket.send_to(&vec![7; payload], (address, PORT)).unwrap();
+    let mut kept = Kept::default();
+    let (_, outcome) = capture.run(&clock, &stop, &mut kept);
+    outcome.unwrap();
+    let (_, bytes, length) = kept.0.remove(0);
+    (claimed, bytes, length)
+}
+
+#[test]
+fn with_every_default_a_full_frame_is_captured_whole() {
+    let Some(lab) = lab() else { return };
+    let path = [lab.source(), lab.sink()];
+    let (claimed, bytes, length) = one_packet(path, TAP_B, SINK_V4, 1400);
+    assert_eq!(claimed, 14 + 4 + 1500);
+    assert_eq!((bytes.len(), length), (14 + 20 + 8 + 1400, 14 + 20 + 8 + 1400));
+    assert!(bytes[42..].iter().all(|&byte| byte == 7));
+}
+
+#[test]
+fn an_interface_of_long_packets_gets_slots_for_them() {
+    let Some(lab) = lab() else { return };
+    let up = lab.sink().command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+    assert!(up.success());
+    let sink = [lab.sink(); 2];
+    let (claimed, bytes, length) = one_packet(sink, "lo", Ipv4Addr::LOCALHOST, 60_000);
+    assert_eq!(claimed, 14 + 4 + 65_536);
+    assert_eq!((bytes.len(), length), (14 + 20 + 8 + 60_000, 14 + 20 + 8 + 60_000));
+}
+
+#[test]
+fn a_short_snap_length_is_kept_to() {
+    let Some(lab) = lab() else { return };
+    for pair in PAIRS {
+        let mut kept = Kept::default();
+        let config = Config { snaplen: 60, ..config(pair.method, pair.stamp, Some(1)) };
+        let (_, outcome) = capture(&lab, config, &mut kept, |_| send(&lab, 1));
+        outcome.unwrap();
+        let (_, bytes, length) = &kept.0[0];
+        assert_eq!((bytes.len(), *length), (60, 246), "{} {}", pair.method, pair.stamp);
+    }
+}
+
+#[test]
+fn a_core_that_cannot_be_used_is_refused_before_anything_is_opened() {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let cores = Cores { acquire: Some(1_000_000), ..Cores::default() };
+    let config = Config { cores, ..Config::new("none", Method::Ring, StampSource::Kernel) };
+    let error = Capture::open(config, &clock).err().unwrap();
+    assert!(matches!(error, Error::NoSuchCore { core: 1_000_000, .. }), "{error}");
 }

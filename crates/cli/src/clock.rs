@@ -76,7 +76,7 @@ fn text(document: &Document) -> String {
         "{table}\n\
          The source marked * makes raw stamps. Calibrated against the system's clocks:\n  \
          frequency                 {:.6} MHz, known within {:.3} ppm\n  \
-         smallest step             {}\n  \
+         usual smallest step       {}\n  \
          a stamp is system time    within {}\n  \
          steps of the system clock {}\n",
         document.frequency_hz / 1e6,

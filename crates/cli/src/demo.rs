@@ -13,9 +13,10 @@ use wirestamp_study::report::Check;
 
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
-use crate::output::{Output, mean, time};
+use crate::output::{Output, mean};
 use crate::quality;
 use crate::table::table;
+use crate::tap;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -78,19 +79,7 @@ fn text(findings: &Findings) -> String {
     text.push_str(&table(&quality::HEADER, &rows));
     text.push('\n');
     for tap in &findings.taps {
-        if let Some(lag) = tap.report.acquisition_lag_ns.summary() {
-            let _ = writeln!(
-                text,
-                "{}: {} packets with {} stamps, taken after the kernel's own by {} (median), {} \
-                 (99 %); {} lost by the capture",
-                tap.facts.interface,
-                tap.ledger.delivered,
-                tap.facts.clock,
-                time(lag.p50),
-                time(lag.p99),
-                tap.ledger.lost()
-            );
-        }
+        let _ = writeln!(text, "{}", tap::line(tap));
     }
     if let Some(delay) = findings.total.delay().summary() {
         let _ = writeln!(text, "mean one-way delay of all packets: {}", mean(delay.mean));

@@ -30,7 +30,8 @@ enum Action {
     Up(Path),
     /// Remove the bed, whole or in part
     Down,
-    /// Build a bed, run a command that sees its namespaces, remove it however that ends
+    /// Build a bed, run a command that sees its namespaces, exit with its status, remove the bed
+    /// however that ends
     Run {
         #[command(flatten)]
         path: Path,

@@ -16,7 +16,9 @@ mod output;
 mod quality;
 mod send;
 mod table;
+mod tap;
 mod target;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -56,25 +58,19 @@ fn main() -> ExitCode {
     let Arguments { output, command } = Arguments::parse();
     let result = match command {
         Command::Clock(arguments) => clock::run(&arguments, output),
-        Command::Capture(arguments) => capture::run(arguments, output),
+        Command::Capture(arguments) => capture::run(&arguments, output),
         Command::Send(arguments) => send::run(arguments, output),
-        Command::Delay(arguments) => delay::run(arguments, output),
+        Command::Delay(arguments) => delay::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
     };
     match result {
         Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough of it, as in `wirestamp ... | head`.
+        Err(error) if usage::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("wirestamp: {error:#}");
-            ExitCode::FAILURE
+            if usage::is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
-}
-
-/// Whoever read our output has seen enough of it, as in `wirestamp ... | head`.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

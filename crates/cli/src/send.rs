@@ -14,6 +14,7 @@ use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, mean, time};
 use crate::target::Target;
+use crate::usage::usage;
 
 #[derive(Args)]
 #[command(
@@ -33,16 +34,19 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 5004)]
     port: u16,
     /// voip, hd-video, or free with --size and --interval
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", hide_possible_values = true,
+          value_parser = ["voip", "hd-video", "free"])]
     pattern: String,
     /// Frame size of the free pattern in bytes, Ethernet header included
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", required_if_eq("pattern", "free"))]
     size: Option<u16>,
     /// Interval of the free pattern, such as 20ms, 50us or 1500ns; 0ns sends back to back
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", value_parser = interval,
+          required_if_eq("pattern", "free"))]
     interval: Option<Span>,
     /// End after so many packets
-    #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration")]
+    #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
+          value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after so many seconds
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
@@ -110,18 +114,12 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
 
 impl Arguments {
     fn pattern(&self) -> anyhow::Result<Pattern> {
-        if self.pattern == "free" {
-            let (Some(size), Some(interval)) = (self.size, self.interval) else {
-                bail!("the free pattern needs --size and --interval");
-            };
-            return Ok(Pattern::new("free", size, interval)?);
+        match (Pattern::by_name(&self.pattern), self.size, self.interval) {
+            (Some(pattern), None, None) => Ok(pattern),
+            (Some(_), ..) => Err(usage("--size and --interval belong to --pattern free")),
+            (None, Some(size), Some(interval)) => Ok(Pattern::new("free", size, interval)?),
+            (None, ..) => Err(usage("--pattern free needs --size and --interval")),
         }
-        if self.size.is_some() || self.interval.is_some() {
-            bail!("--size and --interval belong to --pattern free");
-        }
-        Pattern::by_name(&self.pattern).with_context(|| {
-            format!("there is no pattern {}: use voip, hd-video or free", self.pattern)
-        })
     }
 }
 

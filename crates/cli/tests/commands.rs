@@ -96,14 +96,18 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 13] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
-        (&["capture", "-i", "lo", "--stamp", "xdp"], 1, "it has kernel and raw"),
-        (&["capture", "-i", "lo", "udp prot 1"], 1, "pcap-filter"),
+        (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel and raw"),
+        (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
+        (&["capture", "-i", "lo", "-w", "-", "--json"], 2, "write to a file"),
+        (&["delay", "/dev/null", "lo"], 2, "not of one kind"),
+        (&["delay", "/dev/null", "/dev/null", "--stamp", "raw"], 2, "for interfaces"),
+        (&["send", "-i", "lo", "--to", "::1", "--pattern", "free"], 2, "--size"),
         (&["capture"], 2, "--interface"),
         (&["capture", "-i", "lo", "--duration", "0"], 2, "number of seconds"),
         (&["delay", "no-such-a", "no-such-b"], 1, "neither a file nor an interface"),
-        (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 1, "voip"),
+        (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 2, "voip"),
         (&["send", "-i", "no-such-if", "--to", "127.0.0.1", "--pattern", "voip"], 1, "ip link"),
         (&["capture", "-i", "lo@nowhere"], 1, "nowhere"),
     ];
@@ -113,10 +117,17 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(hint), "{arguments:?}: {said}");
         assert!(!said.contains("panicked"), "{said}");
+        assert!(!says_twice(&said), "{arguments:?}: {said}");
         if code == 1 {
             assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
         }
     }
+}
+
+/// Whether a reason stands in a line more than once.
+fn says_twice(line: &str) -> bool {
+    let parts: Vec<_> = line.split([':', ';']).map(str::trim).filter(|p| p.len() > 8).collect();
+    parts.iter().enumerate().any(|(i, part)| parts[..i].contains(part))
 }
 
 #[test]

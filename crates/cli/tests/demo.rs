@@ -4,6 +4,8 @@ mod common;
 
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use common::{Traces, is_root, json, run, stderr, tool, wirestamp};
 
 #[test]
@@ -34,23 +36,30 @@ fn everything_the_demo_reports_agrees_with_the_truth() {
         let burst = &found["streams"][2];
         assert!(burst["lost"].as_u64() > Some(0), "nothing was lost: {burst:#}");
         assert!(burst["clock_error_ns"].as_i64() > Some(0));
-        same_to_everybody(folder);
+        same_to_everybody(folder, &found);
     }
     assert_eq!(Traces::now(), before);
 }
 
 /// tcpdump and tshark find the same packets at the same nanoseconds, `delay` the same quality.
-fn same_to_everybody(folder: &str) {
+fn same_to_everybody(folder: &str, found: &Value) {
     let [a, b] = ["a", "b"].map(|tap| format!("{folder}/tap-{tap}.pcapng"));
-    for file in [&a, &b] {
+    for (tap, file) in [&a, &b].into_iter().enumerate() {
         let tshark = tool("tshark", &["-r", file, "-T", "fields", "-e", "frame.time_epoch"]);
         let tcpdump = tool("tcpdump", &["-r", file, "-n", "-tt", "--nano", "-q"]);
         let tcpdump: Vec<_> = tcpdump.lines().map(|line| line.split_once(' ').unwrap().0).collect();
         assert_eq!(tshark.lines().collect::<Vec<_>>(), tcpdump);
+        let delivered = found["taps"][tap]["ledger"]["delivered"].as_u64();
+        assert_eq!(delivered, Some(tcpdump.len() as u64));
         let fractions = tcpdump.iter().filter(|time| !time.ends_with("000")).count();
         assert!(fractions > tcpdump.len() / 2, "these are no nanoseconds: {}", tcpdump[0]);
     }
     let again = json(&["delay", &a, &b, "--json"]);
+    for key in ["sent", "received", "matched", "lost", "duplicated", "reordered"] {
+        assert_eq!(again[key], found["total"][key], "{key}");
+    }
+    let means = [&again, &found["total"]].map(|found| found["owd_ns"]["mean"].as_f64().unwrap());
+    assert!((means[0] - means[1]).abs() < 1000.0, "{means:?} ns");
     let report = std::fs::read_to_string(format!("{folder}/report.html")).unwrap();
     assert!(report.contains("<svg"), "a report without figures");
     let tshark = tool("tshark", &["-r", &a, "-T", "fields", "-e", "frame.number"]);

@@ -23,17 +23,17 @@ pub trait Clocks {
 
 /// One instant on three clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Anchor {
+pub(crate) struct Anchor {
     /// The calibrated clock, in its own ticks.
-    pub raw: u64,
+    pub(crate) raw: u64,
     /// What `CLOCK_REALTIME` showed when the calibrated clock showed `raw`.
-    pub utc: Time<Utc>,
+    pub(crate) utc: Time<Utc>,
     /// What `CLOCK_MONOTONIC_RAW` showed then.
-    pub monotonic_raw: Time<MonotonicRaw>,
+    pub(crate) monotonic_raw: Time<MonotonicRaw>,
     /// How far `utc` and `monotonic_raw` can each be off: half the width of the bracket around
     /// them, plus the granularity of the calibrated clock, rounded up. A bound, not an estimate:
     /// the readings did happen inside their brackets.
-    pub error: Span,
+    pub(crate) error: Span,
 }
 
 /// Two readings of the system's clocks, each between two readings of the calibrated one.
@@ -100,7 +100,7 @@ fn midpoint(low: u64, high: u64) -> u64 {
 
 /// The clocks of this machine.
 #[derive(Clone, Copy, Debug)]
-pub struct SystemClocks {
+pub(crate) struct SystemClocks {
     target: Target,
 }
 
@@ -112,32 +112,42 @@ enum Target {
 
 impl SystemClocks {
     /// To calibrate a counter.
-    #[must_use]
-    pub const fn counter(counter: Counter) -> Self {
+    pub(crate) const fn counter(counter: Counter) -> Self {
         Self { target: Target::Counter(counter) }
     }
 
     /// To calibrate `CLOCK_MONOTONIC`, as a counter of nanoseconds.
-    #[must_use]
-    pub const fn monotonic() -> Self {
+    pub(crate) const fn monotonic() -> Self {
         Self { target: Target::Monotonic }
     }
 
     /// The domain of the stamps that [`Clocks::raw`] reads.
-    #[must_use]
-    pub const fn domain(self) -> Domain {
+    pub(crate) const fn domain(self) -> Domain {
         match self.target {
             Target::Counter(counter) => counter.domain(),
             Target::Monotonic => Domain::Monotonic,
         }
     }
+
+    /// Fills `reads` with readings of the clock to be calibrated, in a row and unordered, as packets
+    /// are stamped.
+    pub(crate) fn read_fast(self, reads: &mut [u64]) {
+        match self.target {
+            Target::Counter(counter) => reads.fill_with(|| counter.read()),
+            Target::Monotonic => reads.fill_with(monotonic),
+        }
+    }
+}
+
+fn monotonic() -> u64 {
+    u64::try_from(sys::now(KernelClock::Monotonic)).unwrap_or(0)
 }
 
 impl Clocks for SystemClocks {
     fn raw(&mut self) -> u64 {
         match self.target {
             Target::Counter(counter) => counter.read_ordered(),
-            Target::Monotonic => u64::try_from(sys::now(KernelClock::Monotonic)).unwrap_or(0),
+            Target::Monotonic => monotonic(),
         }
     }
 

@@ -37,7 +37,7 @@ const TSC_BASED: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
 /// program, nor hold back what stands after it: the value can be off by as far as the CPU reorders,
 /// some tens of cycles (about 10 to 30 ns). Fences would remove that at about the same cost on
 /// every packet. The stamp of a packet is read after a branch on the packet's arrival, so it can be
-/// early by that much, but not late. [`Counter::read_ordered`] has the fences, for calibration.
+/// early by that much, but not late. Calibration reads with fences.
 ///
 /// # Cost
 ///
@@ -75,8 +75,7 @@ impl Counter {
     /// The counter's value read after everything earlier in the program and before anything later:
     /// `lfence; rdtsc; lfence` (Intel SDM vol. 2B, RDTSC).
     #[inline]
-    #[must_use]
-    pub fn read_ordered(self) -> u64 {
+    pub(crate) fn read_ordered(self) -> u64 {
         match self {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: every x86-64 CPU has `lfence` (SSE2) and `rdtsc`; neither touches memory.

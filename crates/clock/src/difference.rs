@@ -9,6 +9,10 @@
 //! oscillator's frequency is right. Nothing on the machine alone can tell how right that is:
 //! a kernel that measures the TSC at boot, or is told its nominal frequency, can be off by some
 //! tens of ppm, a microsecond in a delay of 20 ms. The error given here does not contain that.
+//!
+//! The stamps of [`Domain::Realtime`] are the system clock's own readings, and their spans are
+//! slewed and stepped with it. The error of such a span contains the slewing and no step:
+//! [`crate::Timeline::steps`], compared before and after, tells whether there was one.
 
 use std::num::NonZeroU64;
 
@@ -47,7 +51,8 @@ impl DifferenceClock {
         }
     }
 
-    /// A clock of nanoseconds of which only the slew limit is known.
+    /// A clock of nanoseconds of which only the slew limit is known. Steps are in its spans and
+    /// not in their errors.
     pub(crate) fn nanoseconds(domain: Domain) -> Self {
         let nanosecond = Span::from_nanos(1);
         Self::new(domain, NonZeroU64::MIN, NonZeroU64::MIN, SLEW_LIMIT, nanosecond)
@@ -72,7 +77,8 @@ impl DifferenceClock {
     }
 
     /// How far [`Self::span`] can be off: the rate's error over the span and the granularity of
-    /// both stamps, rounded up.
+    /// both stamps, rounded up. In [`Domain::Realtime`] only if the system clock was not stepped
+    /// between the stamps ([`crate::Timeline::steps`]).
     #[must_use]
     pub fn error(&self, span: Span) -> Span {
         let nanos = approx(span.as_nanos().unsigned_abs());
@@ -97,9 +103,8 @@ impl DifferenceClock {
         self.rate_error * 1e6
     }
 
-    /// The usual step of the clock, rounded up to a nanosecond.
-    #[must_use]
-    pub const fn granularity(&self) -> Span {
+    /// The smallest usual step of the clock, rounded up to a nanosecond.
+    pub(crate) const fn granularity(&self) -> Span {
         self.granularity
     }
 }

@@ -15,10 +15,11 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
+use crate::anchor::Anchor;
 use crate::difference::SLEW_LIMIT;
 use crate::pieces::{WELL_MEASURED, pieces};
 use crate::ratio::{approx, ceil_nanos};
-use crate::{Anchor, DifferenceClock, Domain, Span, Timeline};
+use crate::{DifferenceClock, Domain, Span, Timeline};
 
 /// A minute of anchors at four a second.
 const CAPACITY: usize = 256;

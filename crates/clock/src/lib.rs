@@ -8,7 +8,7 @@
 //! 1. [`Counter::read`] takes a raw value. [`Counter::select`] decides once, at the start, whether
 //!    the CPU's counter can be trusted; [`survey()`] says why.
 //! 2. A [`Calibrator`] reads the counter together with the system's clocks from time to time. Each
-//!    such joint read is an [`Anchor`]. [`ClockService`] runs calibrators on a thread of its own.
+//!    such joint read is an anchor. [`ClockService`] runs calibrators on a thread of its own.
 //! 3. A [`Timeline`], an immutable snapshot of the last minute's anchors, converts raw values into
 //!    [`Stamp`]s: UTC, and how far off it can be.
 //! 4. A [`DifferenceClock`] measures between two stamps of one clock without UTC in between, which
@@ -50,6 +50,8 @@
 //! - **A small step.** One that slewing could have explained (500 ppm of a sampling interval,
 //!   125 us) is taken for slewing. Faster slewing, which some time daemons do when they start, is
 //!   taken for steps: counted, and inside the error.
+//! - **What a step does to the kernel's stamps.** They are readings of the system clock, and a step
+//!   between two of them is in their difference; [`Timeline::steps`] tells that there was one.
 //! - **What the CPU reordered.** A raw stamp is read without fences; see [`Counter`].
 #![deny(unsafe_code)]
 
@@ -67,12 +69,12 @@ mod sys;
 mod time;
 mod timeline;
 
-pub use anchor::{Anchor, Clocks, SystemClocks};
+pub use anchor::Clocks;
 pub use calibrator::{CalibrationError, Calibrator};
 pub use counter::Counter;
 pub use difference::DifferenceClock;
 pub use service::{ClockService, ClockStatus};
 pub use stamp::{Domain, RawStamp, Stamp};
 pub use survey::{Source, Survey, survey};
-pub use time::{Monotonic, MonotonicRaw, Scale, Span, Time, Utc};
+pub use time::{MonotonicRaw, Scale, Span, Time, Utc};
 pub use timeline::Timeline;

@@ -22,11 +22,12 @@
 
 use std::num::NonZeroU64;
 
+use crate::anchor::Anchor;
 use crate::difference::SLEW_LIMIT;
 use crate::history::{Entry, History, Rate, nanos};
 use crate::ratio::{Ratio, approx};
 use crate::timeline::Piece;
-use crate::{Anchor, Domain, Span};
+use crate::{Domain, Span};
 
 /// A pair of segments counts as well measured if its uncertainty is at most this many times that
 /// of the best pair. It keeps the noise of the first, short segments and of a rare bad read from

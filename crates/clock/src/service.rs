@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::survey::usual_step;
-use crate::{Calibrator, Clocks, Counter, Domain, SystemClocks, Timeline};
+use crate::anchor::SystemClocks;
+use crate::survey::smallest_usual_step;
+use crate::{Calibrator, Counter, Domain, Timeline};
 
 /// The second sample comes this long after the first.
 const FIRST_INTERVAL: Duration = Duration::from_millis(1);
@@ -22,7 +23,6 @@ const LONGEST_INTERVAL: Duration = Duration::from_millis(250);
 pub struct ClockService {
     counter: Counter,
     shared: Arc<Shared>,
-    realtime: Arc<Timeline>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -37,6 +37,8 @@ struct Shared {
 struct State {
     counter: Arc<Timeline>,
     monotonic: Arc<Timeline>,
+    /// Told by the counter's timeline how often the system clock was stepped.
+    realtime: Arc<Timeline>,
     stopping: bool,
 }
 
@@ -51,7 +53,7 @@ pub struct ClockStatus {
     pub rate_error_ppm: f64,
     /// How far a stamp taken now and converted now can be off from system time.
     pub error_ns: i64,
-    /// The usual step of the counter, rounded up.
+    /// The smallest usual step of the counter, as [`crate::Source::granularity_ns`], rounded up.
     pub granularity_ns: i64,
     /// Steps of the system clock and disruptions of the counter since the start.
     pub steps: u32,
@@ -65,10 +67,7 @@ impl ClockService {
     /// If the thread cannot be made, or a clock stands still or runs backwards.
     pub fn start(counter: Counter) -> io::Result<Self> {
         let calibrate = |clocks: SystemClocks| {
-            let step = usual_step(|| match clocks.domain() {
-                Domain::Counter => counter.read(),
-                Domain::Monotonic | Domain::Realtime => { clocks }.raw(),
-            });
+            let step = smallest_usual_step(clocks);
             Calibrator::new(clocks.domain(), clocks, step).map_err(io::Error::other)
         };
         let counter_calibrator = calibrate(SystemClocks::counter(counter))?;
@@ -77,6 +76,7 @@ impl ClockService {
             state: Mutex::new(State {
                 counter: counter_calibrator.timeline(),
                 monotonic: monotonic_calibrator.timeline(),
+                realtime: Arc::new(Timeline::identity(Domain::Realtime)),
                 stopping: false,
             }),
             stop: Condvar::new(),
@@ -85,19 +85,19 @@ impl ClockService {
             let shared = Arc::clone(&shared);
             move || shared.keep_fresh(counter, counter_calibrator, monotonic_calibrator)
         })?;
-        let realtime = Arc::new(Timeline::identity(Domain::Realtime));
-        Ok(Self { counter, shared, realtime, thread: Some(thread) })
+        Ok(Self { counter, shared, thread: Some(thread) })
     }
 
     /// The newest timeline of `domain`. It stays good for some seconds; a converter takes a new
     /// one for each batch.
     #[must_use]
     pub fn timeline(&self, domain: Domain) -> Arc<Timeline> {
-        match domain {
-            Domain::Counter => Arc::clone(&self.shared.lock().counter),
-            Domain::Monotonic => Arc::clone(&self.shared.lock().monotonic),
-            Domain::Realtime => Arc::clone(&self.realtime),
-        }
+        let state = self.shared.lock();
+        Arc::clone(match domain {
+            Domain::Counter => &state.counter,
+            Domain::Monotonic => &state.monotonic,
+            Domain::Realtime => &state.realtime,
+        })
     }
 
     /// The counter that is calibrated.
@@ -155,10 +155,19 @@ impl Shared {
             interval =
                 if seen == steps { (interval * 2).min(LONGEST_INTERVAL) } else { FIRST_INTERVAL };
             steps = seen;
-            let mut state = self.lock();
-            state.counter = counter;
-            state.monotonic = monotonic;
+            self.publish(counter, monotonic);
         }
+    }
+
+    /// Makes these the newest timelines.
+    fn publish(&self, counter: Arc<Timeline>, monotonic: Arc<Timeline>) {
+        let mut state = self.lock();
+        if counter.steps() != state.realtime.steps() {
+            let steps = counter.steps();
+            state.realtime = Arc::new(Timeline::identity_after(Domain::Realtime, steps));
+        }
+        state.counter = counter;
+        state.monotonic = monotonic;
     }
 
     /// Waits for `interval`, or until the service is dropped: true in that case.
@@ -183,7 +192,7 @@ fn jittered(interval: Duration, counter: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Span;
+    use crate::{Clocks, Span};
 
     #[test]
     fn a_service_converts_at_once_and_stops_when_dropped() {
@@ -210,6 +219,19 @@ mod tests {
             let stamp = service.timeline(clock.domain()).convert(raw);
             assert!(stamp.utc + stamp.error >= before, "{stamp:?} read after {before:?}");
             assert!(stamp.utc - stamp.error <= after, "{stamp:?} read before {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_the_counter_sees_is_told_of_the_kernels_stamps_too() {
+        let after = |steps| Arc::new(Timeline::identity_after(Domain::Counter, steps));
+        let state =
+            State { counter: after(0), monotonic: after(0), realtime: after(0), stopping: false };
+        let shared = Shared { state: Mutex::new(state), stop: Condvar::new() };
+        for steps in [0, 1, 1, 3] {
+            shared.publish(after(steps), after(0));
+            let realtime = Arc::clone(&shared.lock().realtime);
+            assert_eq!(realtime.steps(), steps);
         }
     }
 

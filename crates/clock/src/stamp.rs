@@ -7,7 +7,8 @@ use crate::{Span, Time, Utc};
 pub enum Domain {
     /// The CPU's counter, or what stands in for it ([`crate::Counter`] says which).
     Counter,
-    /// The kernel's `CLOCK_REALTIME`, in nanoseconds since 1970.
+    /// The kernel's `CLOCK_REALTIME`, in nanoseconds since 1970. It can be stepped between two
+    /// stamps ([`crate::Timeline::steps`]).
     Realtime,
     /// The kernel's `CLOCK_MONOTONIC`, in nanoseconds since boot: what an XDP program can read.
     Monotonic,

@@ -1,14 +1,20 @@
 //! What each source of raw stamps is worth on this machine.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::anchor::SystemClocks;
 use crate::counter::tsc_verdict;
 use crate::ratio::approx;
-use crate::{Calibrator, Counter, SystemClocks};
+use crate::{Calibrator, Counter};
+
+/// Reads in a row, between which the steps of a clock show. It takes some 0.1 ms.
+const STEP_READS: usize = 4_000;
+
+/// One in so many steps may be smaller than the smallest usual one.
+const SMALLER_STEPS: usize = 5;
 
 /// Rounds of [`READS`] timed reads, of which the median counts.
 const ROUNDS: usize = 31;
@@ -28,8 +34,9 @@ pub struct Source {
     pub reason: String,
     /// Ticks per second of `CLOCK_MONOTONIC_RAW`.
     pub frequency_hz: Option<f64>,
-    /// The usual step between two reads in a row, in nanoseconds. No step shorter than a read can
-    /// be seen, so a clock that moves in shorter ones is finer than this.
+    /// The smallest usual step, in nanoseconds: at most a fifth of the steps between reads in a row
+    /// are smaller. No step shorter than a read can be seen, so a clock that moves in shorter ones
+    /// is finer than this.
     pub granularity_ns: Option<f64>,
     /// Nanoseconds that one read takes, back to back with others.
     pub cost_ns: Option<f64>,
@@ -71,8 +78,8 @@ fn unavailable(name: &'static str, reason: String) -> Source {
 }
 
 fn measure(counter: Counter, reason: String) -> Source {
-    let step = usual_step(|| counter.read());
     let clocks = SystemClocks::counter(counter);
+    let step = smallest_usual_step(clocks);
     let frequency_hz = match Calibrator::new(counter.domain(), clocks, step) {
         Ok(mut calibrator) => {
             let start = Instant::now();
@@ -91,22 +98,25 @@ fn measure(counter: Counter, reason: String) -> Source {
     }
 }
 
-/// The usual step between reads in a row, in ticks: the most frequent one of more than one tick,
-/// or one tick if there is none.
+/// The smallest usual step of the clock, in its ticks, seen in reads as fast as they get.
+pub(crate) fn smallest_usual_step(clocks: SystemClocks) -> u64 {
+    let mut reads = vec![0; STEP_READS];
+    clocks.read_fast(&mut reads);
+    smallest_usual_step_in(&reads)
+}
+
+/// The step that at most one in [`SMALLER_STEPS`] is smaller than, of those of more than one tick;
+/// one tick if there is none.
 ///
 /// Not the smallest: a counter that moves in steps of some 10 ns may show one tick more when it is
 /// read again within a step, so that no two reads are equal (seen on AMD's Zen 5: 0, 26, 52, 53,
-/// 78). That tick is no progress of the clock.
-pub(crate) fn usual_step(mut read: impl FnMut() -> u64) -> u64 {
-    let mut counts = BTreeMap::new();
-    let mut previous = read();
-    for _ in 0..READS {
-        let next = read();
-        *counts.entry(next.saturating_sub(previous)).or_insert(0_u32) += 1;
-        previous = next;
-    }
-    let steps = counts.into_iter().filter(|&(step, _)| step > 1);
-    steps.max_by_key(|&(_, count)| count).map_or(1, |(step, _)| step)
+/// 78). That tick is no progress of the clock, and the 25 ticks after it are no whole step. Nor
+/// the most frequent, which is the multiple of the step that a read happens to take.
+fn smallest_usual_step_in(reads: &[u64]) -> u64 {
+    let steps = reads.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    let mut steps: Vec<u64> = steps.filter(|&step| step > 1).collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / SMALLER_STEPS).map_or(1, |&step| step)
 }
 
 fn cost_of(counter: Counter) -> f64 {
@@ -137,12 +147,23 @@ mod tests {
         assert!(selected.cost_ns.unwrap() > 0.0);
     }
 
+    fn smallest_usual_step_of(reads: impl Iterator<Item = u64>) -> u64 {
+        smallest_usual_step_in(&reads.take(STEP_READS).collect::<Vec<_>>())
+    }
+
     #[test]
     fn a_tick_that_only_keeps_reads_apart_is_no_step() {
-        let mut lattice = (0_u64..).flat_map(|n| [n * 52, n * 52 + 1, n * 52 + 26, n * 52 + 27]);
-        assert_eq!(usual_step(|| lattice.next().unwrap()), 25);
-        let mut slow = (0_u64..).map(|n| n / 10);
-        assert_eq!(usual_step(|| slow.next().unwrap()), 1);
-        assert_eq!(usual_step(|| 5), 1);
+        let in_pairs = (0..).flat_map(|n| [n * 52, n * 52 + 1, n * 52 + 26, n * 52 + 27]);
+        assert_eq!(smallest_usual_step_of(in_pairs), 25);
+        let now_and_then = (0..).flat_map(|n| (0..9).map(move |k| n * 208 + k * 26 + k / 8));
+        assert_eq!(smallest_usual_step_of(now_and_then), 26);
+        assert_eq!(smallest_usual_step_of((0..).map(|n| n / 10)), 1);
+        assert_eq!(smallest_usual_step_of(std::iter::repeat(5)), 1);
+    }
+
+    #[test]
+    fn reads_that_take_several_steps_do_not_hide_the_step() {
+        let mostly_two = (0..).flat_map(|n| [0, 52, 104, 130].map(|at| n * 182 + at));
+        assert_eq!(smallest_usual_step_of(mostly_two), 26);
     }
 }

@@ -8,10 +8,10 @@
 //! Two times of different scales do not mix:
 //!
 //! ```compile_fail
-//! use wirestamp_clock::{Monotonic, Time, Utc};
+//! use wirestamp_clock::{MonotonicRaw, Time, Utc};
 //! let wall: Time<Utc> = Time::from_nanos(1);
-//! let uptime: Time<Monotonic> = Time::from_nanos(1);
-//! let _ = wall - uptime; // expected `Time<Utc>`, found `Time<Monotonic>`
+//! let uptime: Time<MonotonicRaw> = Time::from_nanos(1);
+//! let _ = wall - uptime; // expected `Time<Utc>`, found `Time<MonotonicRaw>`
 //! ```
 
 use std::cmp::Ordering;
@@ -30,19 +30,12 @@ pub trait Scale: 'static {
 #[derive(Debug)]
 pub enum Utc {}
 
-/// Time since boot as `CLOCK_MONOTONIC` keeps it: slewed like [`Utc`], never stepped.
-#[derive(Debug)]
-pub enum Monotonic {}
-
 /// Time since boot as `CLOCK_MONOTONIC_RAW` keeps it: neither slewed nor stepped.
 #[derive(Debug)]
 pub enum MonotonicRaw {}
 
 impl Scale for Utc {
     const NAME: &'static str = "UTC";
-}
-impl Scale for Monotonic {
-    const NAME: &'static str = "monotonic";
 }
 impl Scale for MonotonicRaw {
     const NAME: &'static str = "monotonic-raw";

@@ -133,6 +133,11 @@ impl Timeline {
     /// The error is their resolution, 1 ns: they are the system clock's own readings.
     #[must_use]
     pub fn identity(domain: Domain) -> Self {
+        Self::identity_after(domain, 0)
+    }
+
+    /// The same after so many steps of the system clock.
+    pub(crate) fn identity_after(domain: Domain, steps: u32) -> Self {
         let piece = Piece {
             start: 0,
             origin: 0,
@@ -142,7 +147,7 @@ impl Timeline {
             error: Span::from_nanos(1),
             error_slope: Ratio::ZERO,
         };
-        Self::new(domain, vec![piece], DifferenceClock::nanoseconds(domain), 0)
+        Self::new(domain, vec![piece], DifferenceClock::nanoseconds(domain), steps)
     }
 
     /// The domain whose stamps this converts.
@@ -188,6 +193,11 @@ impl Timeline {
 
     /// How often conversion had to start afresh since the calibrator began: the system clock was
     /// stepped, or the calibrated clock was disrupted (by a suspend or a migration).
+    ///
+    /// In [`Domain::Realtime`] conversion never starts afresh; there it is what the timeline of the
+    /// counter counted, because the stamps themselves do not show a step. If the count at the end
+    /// of a measurement is the one at its beginning, no step of more than 125 us is in the spans
+    /// between its stamps. A step is counted with the next anchor, up to 250 ms later.
     #[must_use]
     pub const fn steps(&self) -> u32 {
         self.steps
@@ -214,7 +224,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Anchor;
+    use crate::anchor::Anchor;
     use crate::history::{History, Rate};
     use crate::ratio::approx;
     use proptest::prelude::*;

@@ -4,17 +4,25 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::privilege;
+
 /// A bed could not be built, named, removed or read.
+///
+/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
+/// chain of causes, the error would tell it twice.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A system call failed.
-    #[error("{doing}: {source}{}", hint(source))]
+    #[error("{doing}: {cause}{}", hint(cause))]
     System {
         /// What was being done, to what.
         doing: String,
         /// The kernel's answer.
-        source: io::Error,
+        cause: io::Error,
     },
+    /// No namespace has this name.
+    #[error("there is no network namespace `{0}`: `ip netns list` shows the names")]
+    NoSuchNetns(String),
     /// A program of iproute2 is not installed.
     #[error("`{program}` was not found: install it with `apt-get install iproute2`")]
     MissingProgram {
@@ -54,15 +62,32 @@ impl LabError {
     /// Wraps a failed system call with what it was for.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
-        |source| Self::System { doing, source }
+        |cause| Self::System { doing, cause }
     }
 }
 
 /// The next step where the kernel's answer alone does not say it.
-fn hint(source: &io::Error) -> &'static str {
-    if source.kind() == io::ErrorKind::PermissionDenied {
-        " (run it with sudo, or grant it the capabilities)"
+fn hint(cause: &io::Error) -> String {
+    if cause.kind() == io::ErrorKind::PermissionDenied {
+        format!("; {}", privilege::how_to_get())
     } else {
-        ""
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_once_and_says_which_capabilities_to_grant() {
+        let denied = io::Error::from_raw_os_error(libc::EPERM);
+        let error = LabError::system("cannot make a network namespace")(denied);
+        let line = error.to_string();
+        assert!(error.source().is_none(), "the cause is in the message");
+        assert!(line.contains("not permitted") && line.contains("cap_net_admin"), "{line}");
+        assert!(!line.contains('\n'), "{line}");
     }
 }

@@ -80,8 +80,7 @@ impl Impairments {
     ///
     /// One full frame, without which the bucket would pass none (tc-tbf(8)), and what the rate
     /// brings in 1 ms, so that a timer up to 1 ms late costs the path none of its rate.
-    #[must_use]
-    pub const fn burst_bytes(&self) -> u64 {
+    const fn burst_bytes(&self) -> u64 {
         FULL_FRAME + self.rate_bits_per_s / 8 / 1000
     }
 

@@ -26,10 +26,7 @@ mod truth;
 pub use error::LabError;
 pub use impairments::{Impairments, Selector};
 pub use netns::Netns;
-pub use path::{
-    PathLab, ROUTER_EGRESS_V4, ROUTER_EGRESS_V6, ROUTER_INGRESS_V4, ROUTER_INGRESS_V6, SINK_V4,
-    SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B,
-};
+pub use path::{PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B};
 pub use privilege::{MissingPrivilege, check as check_privilege};
 pub use registry::{PREFIX, down, up};
 pub use run::run;

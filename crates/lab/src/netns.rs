@@ -43,10 +43,13 @@ impl Netns {
     /// The namespace that `ip netns` knows as `name`.
     ///
     /// # Errors
-    /// [`LabError::System`] when there is none, [`LabError::Name`] when there cannot be one.
+    /// [`LabError::NoSuchNetns`] when there is none, [`LabError::Name`] when there cannot be one,
+    /// [`LabError::System`] when it is not to be had.
     pub fn open(name: &str) -> Result<Self, LabError> {
-        let file = File::open(name_path(name)?)
-            .map_err(LabError::system(format!("cannot open the network namespace `{name}`")))?;
+        let file = File::open(name_path(name)?).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => LabError::NoSuchNetns(name.into()),
+            _ => LabError::system(format!("cannot open the network namespace `{name}`"))(error),
+        })?;
         Ok(Self { fd: Arc::new(file.into()) })
     }
 
@@ -106,7 +109,7 @@ impl Netns {
     ///
     /// # Errors
     /// [`LabError::System`] when the name is taken or `/run/netns` cannot be written.
-    pub fn publish(&self, name: &str) -> Result<(), LabError> {
+    pub(crate) fn publish(&self, name: &str) -> Result<(), LabError> {
         let path = name_path(name)?;
         share_names().map_err(LabError::system(format!("cannot prepare {NAMES}")))?;
         self.bind(&path).map_err(LabError::system(format!("cannot make {}", path.display())))
@@ -127,7 +130,7 @@ impl Netns {
     ///
     /// # Errors
     /// [`LabError::System`] when the name exists and cannot be removed.
-    pub fn unpublish(name: &str) -> Result<bool, LabError> {
+    pub(crate) fn unpublish(name: &str) -> Result<bool, LabError> {
         let path = name_path(name)?;
         // Fails where one was killed between making the file and mounting on it: a plain file.
         let _ = sys::unmount(&path);
@@ -189,5 +192,12 @@ mod tests {
             assert!(matches!(name_path(name), Err(LabError::Name(_))), "{name:?}");
         }
         assert!(name_path("wirestamp-source").is_ok());
+    }
+
+    #[test]
+    fn whoever_asks_for_a_namespace_that_does_not_exist_is_told_where_the_names_are() {
+        let error = Netns::open("no-such-namespace").unwrap_err();
+        assert!(matches!(error, LabError::NoSuchNetns(_)), "{error}");
+        assert!(error.to_string().contains("`ip netns list`"), "{error}");
     }
 }

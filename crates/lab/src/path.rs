@@ -34,17 +34,17 @@ const TWIN: &str = "twin";
 /// The source's IPv4 address.
 pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 /// The router's IPv4 address at tap A.
-pub const ROUTER_INGRESS_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+const ROUTER_INGRESS_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
 /// The router's IPv4 address at the bottleneck.
-pub const ROUTER_EGRESS_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 1);
+const ROUTER_EGRESS_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 1);
 /// The sink's IPv4 address.
 pub const SINK_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 2, 2);
 /// The source's IPv6 address.
 pub const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 1, 0, 0, 0, 0, 0, 1);
 /// The router's IPv6 address at tap A.
-pub const ROUTER_INGRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 1, 0, 0, 0, 0, 0, 2);
+const ROUTER_INGRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 1, 0, 0, 0, 0, 0, 2);
 /// The router's IPv6 address at the bottleneck.
-pub const ROUTER_EGRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 1);
+const ROUTER_EGRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 1);
 /// The sink's IPv6 address.
 pub const SINK_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 2);
 

@@ -6,18 +6,17 @@ use thiserror::Error;
 
 /// The capabilities that a bed and the tools on it need, by number (`linux/capability.h`):
 /// namespaces and mounts, interfaces and queues, packet sockets. BPF programs need `CAP_BPF` and
-/// `CAP_PERFMON`, which `CAP_SYS_ADMIN` includes (capabilities(7)).
+/// `CAP_PERFMON`, which `CAP_SYS_ADMIN` includes (capabilities(7)). Real-time priority and pinning
+/// need `CAP_SYS_NICE`; nobody has to use them, so it is not checked for.
 pub(crate) const NEEDED: [(u32, &str); 3] =
     [(21, "CAP_SYS_ADMIN"), (12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
 
+/// All of them, as setcap(8) writes them.
+const ALL: &str = "cap_net_raw,cap_net_admin,cap_sys_admin,cap_bpf,cap_perfmon,cap_sys_nice";
+
 /// Capabilities that this process lacks.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error(
-    "not permitted: {} missing; run it with sudo, or once: \
-     sudo setcap cap_net_raw,cap_net_admin,cap_sys_admin,cap_bpf,cap_perfmon+ep {}",
-    missing.join(", "),
-    program()
-)]
+#[error("not permitted: {} missing; {}", missing.join(", "), how_to_get())]
 pub struct MissingPrivilege {
     /// Their names, as capabilities(7) writes them.
     pub missing: Vec<&'static str>,
@@ -46,9 +45,11 @@ fn check_status(status: &str) -> Result<(), MissingPrivilege> {
     if missing.is_empty() { Ok(()) } else { Err(MissingPrivilege { missing }) }
 }
 
-/// This program's file, for the line to copy.
-fn program() -> String {
-    std::env::current_exe().map_or_else(|_| "PROGRAM".into(), |path| path.display().to_string())
+/// The next step of somebody who lacks a capability, with a line to copy.
+pub(crate) fn how_to_get() -> String {
+    let program = std::env::current_exe()
+        .map_or_else(|_| "PROGRAM".into(), |path| path.display().to_string());
+    format!("run it with sudo, or once: sudo setcap {ALL}+ep {program}")
 }
 
 #[cfg(test)]
@@ -62,6 +63,8 @@ mod tests {
         assert_eq!(error.missing, ["CAP_SYS_ADMIN", "CAP_NET_ADMIN"]);
         let line = error.to_string();
         assert!(line.contains("sudo setcap") && !line.contains('\n'), "{line}");
+        let grants = |(_, name): (u32, &str)| line.contains(&name.to_lowercase());
+        assert!(NEEDED.into_iter().all(grants), "{line}");
     }
 
     #[test]

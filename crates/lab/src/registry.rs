@@ -15,7 +15,7 @@ pub(crate) fn names(prefix: &str) -> [String; 3] {
 /// part by something that was killed, is taken down first.
 ///
 /// # Errors
-/// [`LabError`] as for [`PathLab::new`] and [`Netns::publish`]; no name is left then.
+/// [`LabError`] as for [`PathLab::new`], or when a name cannot be made; none is left then.
 pub fn up(prefix: &str, impairments: &Impairments) -> Result<PathLab, LabError> {
     down(prefix)?;
     let lab = PathLab::new(impairments)?;

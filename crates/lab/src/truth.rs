@@ -5,18 +5,14 @@ use serde::Deserialize;
 use crate::iproute::Program;
 use crate::{LabError, Netns};
 
-/// The bottleneck's counters: every packet that was offered to it is in one of them.
-///
-/// The kernel reads them one after the other, so while packets are on the move one that leaves may
-/// be both in the queue and sent. They balance once as many were sent and dropped as were offered.
+/// The bottleneck's counters: every packet that was offered to it ends up in one of them. Those
+/// that wait in the queue are in neither yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BottleneckCounters {
     /// Packets that left it.
     pub sent_packets: u64,
     /// Packets that found the queue full and were dropped.
     pub dropped_packets: u64,
-    /// Packets that are in the queue now.
-    pub backlog_packets: u64,
 }
 
 /// An entry of `tc -s -j qdisc show`, as far as it is needed.
@@ -25,7 +21,6 @@ struct Qdisc {
     kind: String,
     packets: u64,
     drops: u64,
-    qlen: u64,
 }
 
 /// An entry of `tc -s -j filter show`, as far as it is needed.
@@ -61,11 +56,7 @@ pub(crate) fn bottleneck(router: &Netns, egress: &str) -> Result<BottleneckCount
 fn parse_bottleneck(json: &[u8]) -> Result<BottleneckCounters, String> {
     let qdiscs: Vec<Qdisc> = serde_json::from_slice(json).map_err(|e| e.to_string())?;
     let bucket = qdiscs.iter().find(|qdisc| qdisc.kind == "tbf").ok_or("there is no tbf")?;
-    Ok(BottleneckCounters {
-        sent_packets: bucket.packets,
-        dropped_packets: bucket.drops,
-        backlog_packets: bucket.qlen,
-    })
+    Ok(BottleneckCounters { sent_packets: bucket.packets, dropped_packets: bucket.drops })
 }
 
 /// Reads how many packets the filters on the arrivals at `ingress` have copied.
@@ -91,10 +82,9 @@ mod tests {
 
     #[test]
     fn the_bucket_is_found_among_the_queues_inside_it() {
-        let json = br#"[{"kind":"tbf","handle":"1:","root":true,"packets":7,"drops":3,"qlen":2},
-            {"kind":"bfifo","parent":"10:2","packets":9,"drops":9,"qlen":9}]"#;
-        let counters =
-            BottleneckCounters { sent_packets: 7, dropped_packets: 3, backlog_packets: 2 };
+        let json = br#"[{"kind":"tbf","handle":"1:","root":true,"packets":7,"drops":3},
+            {"kind":"bfifo","parent":"10:2","packets":9,"drops":9}]"#;
+        let counters = BottleneckCounters { sent_packets: 7, dropped_packets: 3 };
         assert_eq!(parse_bottleneck(json), Ok(counters));
         assert!(parse_bottleneck(b"[]").is_err());
         assert!(parse_bottleneck(b"").is_err());

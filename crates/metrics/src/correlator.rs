@@ -77,8 +77,6 @@ pub struct Correlator {
     sent_until: Time<Utc>,
     /// B's time, as far as B's observations are decided.
     received_until: Time<Utc>,
-    /// The time that B was said to have reached; it counts once nothing before it is undecided.
-    quiet_until: Time<Utc>,
     /// When the departures left that had to be forgotten before their time.
     forgotten_sent: Gap,
     /// When the observations at B were made that had to be forgotten undecided.
@@ -103,7 +101,6 @@ impl Correlator {
             waiting: VecDeque::new(),
             sent_until: beginning,
             received_until: beginning,
-            quiet_until: beginning,
             forgotten_sent: Gap::default(),
             forgotten_received: Gap::default(),
             finished: false,
@@ -122,6 +119,9 @@ impl Correlator {
 
     /// Takes the next observation of a point, in the order in which that point captured them, and
     /// reports what is decided by it.
+    ///
+    /// A point's time is known from its packets only: while it sees none, what the other point
+    /// sees may stay undecided, at the latest until [`Self::finish`].
     pub fn observe(
         &mut self,
         point: Point,
@@ -131,17 +131,6 @@ impl Correlator {
         match point {
             Point::A => self.depart(observation, sink),
             Point::B => self.arrive(observation, sink),
-        }
-        self.settle(sink);
-    }
-
-    /// Says that a point has delivered every observation before `time`, and reports what is
-    /// decided by it. Without this, a point's time stands still while it sees no packets, and
-    /// what the other one sees stays undecided until [`Self::finish`].
-    pub fn advance(&mut self, point: Point, time: Time<Utc>, sink: &mut impl FnMut(Outcome)) {
-        match point {
-            Point::A => self.sent_until = self.sent_until.max(time),
-            Point::B => self.quiet_until = self.quiet_until.max(time),
         }
         self.settle(sink);
     }
@@ -177,9 +166,6 @@ impl Correlator {
             let Some(outcome) = self.decide(received) else { break };
             self.waiting.pop_front();
             sink(outcome);
-        }
-        if self.waiting.is_empty() {
-            self.received_until = self.received_until.max(self.quiet_until);
         }
         self.retire(sink);
     }

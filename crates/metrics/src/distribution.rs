@@ -104,8 +104,7 @@ impl Distribution {
     /// The value at or below which the fraction `quantile` of the values lies: of `n` values in
     /// order, number ⌈`quantile` · n⌉ (the nearest rank). `quantile` is clamped to 0..=1, the
     /// result to the exact extremes. `None` without values.
-    #[must_use]
-    pub fn percentile(&self, quantile: f64) -> Option<Span> {
+    fn percentile(&self, quantile: f64) -> Option<Span> {
         if self.count == 0 {
             return None;
         }

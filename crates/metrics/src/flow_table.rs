@@ -51,12 +51,6 @@ impl FlowTable {
         &self.others
     }
 
-    /// The quality of one flow, if it is in the table.
-    #[must_use]
-    pub fn get(&self, flow: &FlowKey) -> Option<&Quality> {
-        self.flows.get(flow)
-    }
-
     /// The flows in the table with their qualities, in the order of the keys.
     #[must_use]
     pub fn flows(&self) -> Vec<(FlowKey, &Quality)> {

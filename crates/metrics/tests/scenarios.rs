@@ -4,7 +4,7 @@ mod common;
 
 use Point::{A, B};
 use common::{ERROR_NS, config, outcomes, seen_in};
-use wirestamp_clock::{Domain, Span, Time, Timeline};
+use wirestamp_clock::{Domain, Span, Timeline};
 use wirestamp_metrics::{Correlator, Observation, Outcome, Point};
 
 const MANY: usize = 100;
@@ -145,35 +145,29 @@ fn packets_further_apart_than_the_time_out_are_not_identical() {
     assert_eq!(fates, ["lost 1", "matched 1 after 5"]);
 }
 
-#[test]
-fn an_observation_at_b_waits_for_a_and_holds_what_is_behind_it() {
-    let mut reported = Vec::new();
+/// What is reported at each of these observations: (point, identity, milliseconds).
+fn reported(observations: &[(Point, u64, i64)]) -> Vec<Vec<String>> {
     let mut correlator = Correlator::new(config(MANY));
-    let mut observe = |point, id, millis| {
+    let mut observe = |&(point, id, millis): &(Point, u64, i64)| {
         let mut outcomes = Vec::new();
         correlator.observe(point, seen(id, millis), &mut |outcome| outcomes.push(outcome));
-        reported.push(briefs(&outcomes));
+        briefs(&outcomes)
     };
-    observe(A, 2, 10);
-    observe(B, 1, 5);
-    observe(B, 2, 15);
-    observe(A, 3, 105);
-    observe(A, 4, 106);
+    observations.iter().map(&mut observe).collect()
+}
+
+#[test]
+fn an_observation_at_b_waits_for_a_and_holds_what_is_behind_it() {
+    let reported = reported(&[(A, 2, 10), (B, 1, 5), (B, 2, 15), (A, 3, 105), (A, 4, 106)]);
     let expected: [&[&str]; 5] = [&[], &[], &[], &[], &["unexpected 1", "matched 2 after 5"]];
     assert_eq!(reported, expected);
 }
 
 #[test]
 fn a_loss_is_reported_once_time_has_passed_it_at_both_points() {
-    let mut outcomes = Vec::new();
-    let mut sink = |outcome| outcomes.push(outcome);
-    let mut correlator = Correlator::new(config(MANY));
-    correlator.observe(A, seen(1, 0), &mut sink);
-    correlator.observe(B, seen(9, 50), &mut sink);
-    let later = Time::from_nanos(0) + Span::from_millis(1001);
-    correlator.advance(B, later, &mut sink);
-    correlator.advance(A, later, &mut sink);
-    assert_eq!(briefs(&outcomes), ["unexpected 9", "lost 1"]);
+    let reported = reported(&[(A, 1, 0), (A, 2, 1000), (B, 2, 1001), (A, 3, 1001)]);
+    let expected: [&[&str]; 4] = [&[], &[], &["matched 2 after 1"], &["lost 1"]];
+    assert_eq!(reported, expected);
 }
 
 #[test]

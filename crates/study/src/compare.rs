@@ -1,9 +1,10 @@
 //! Two capture files of the same packets, at two points.
 
-use wirestamp_capture::Error;
 use wirestamp_capture::file::{Provenance, Reader};
+use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
 use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
+use wirestamp_packet::LinkType;
 
 use crate::meeting::observe;
 
@@ -21,7 +22,7 @@ pub struct Comparison {
 }
 
 /// Correlates the packets of file `a` with those of file `b`. With `partial`, a damaged file
-/// counts up to the damage.
+/// counts up to the damage; with a filter, only the packets that pass it count.
 ///
 /// # Errors
 /// When a file is damaged and `partial` is not set.
@@ -30,10 +31,11 @@ pub fn compare(
     b: Reader,
     config: Config,
     partial: bool,
+    filter: Option<&Filter>,
     record: &mut impl FnMut(Outcome),
 ) -> Result<Comparison, Error> {
     let mut correlator = Correlator::new(config);
-    let mut files = [File::new(a, partial)?, File::new(b, partial)?];
+    let mut files = [File::new(a, partial, filter)?, File::new(b, partial, filter)?];
     // In the order of time, so that neither runs ahead of the other by more than it must.
     loop {
         let [a, b] = &files;
@@ -59,17 +61,18 @@ pub fn compare(
 }
 
 /// A file and the next packet in it.
-struct File {
+struct File<'a> {
     reader: Reader,
+    filter: Option<&'a Filter>,
     next: Option<Observation>,
     partial: bool,
     unidentified: u64,
     damage: Option<String>,
 }
 
-impl File {
-    fn new(reader: Reader, partial: bool) -> Result<Self, Error> {
-        let mut file = Self { reader, next: None, partial, unidentified: 0, damage: None };
+impl<'a> File<'a> {
+    fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Result<Self, Error> {
+        let mut file = Self { reader, filter, next: None, partial, unidentified: 0, damage: None };
         file.next = file.read()?;
         Ok(file)
     }
@@ -79,7 +82,7 @@ impl File {
         Ok(std::mem::replace(&mut self.next, next))
     }
 
-    /// The next packet that can be recognised.
+    /// The next packet that passes the filter and can be recognised.
     fn read(&mut self) -> Result<Option<Observation>, Error> {
         while self.damage.is_none() {
             let packet = match self.reader.next_packet() {
@@ -91,6 +94,9 @@ impl File {
                 }
                 Err(error) => return Err(error),
             };
+            if self.filter.is_some_and(|filter| !passes(filter, packet.link, &packet.bytes)) {
+                continue;
+            }
             // A file's stamps are system time already; how wrong they are is said for the file as
             // a whole.
             let value = u64::try_from(packet.time.as_nanos()).unwrap_or(0);
@@ -102,6 +108,18 @@ impl File {
             }
         }
         Ok(None)
+    }
+}
+
+/// Filters are compiled for Ethernet frames; a packet that was captured without gets a header.
+fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
+    match link {
+        LinkType::Ethernet => filter.passes(bytes),
+        LinkType::Ip => {
+            let version = bytes.first().map_or(0, |byte| byte >> 4);
+            let ethertype: [u8; 2] = if version == 6 { [0x86, 0xdd] } else { [0x08, 0x00] };
+            filter.passes(&[&[0; 12], &ethertype[..], bytes].concat())
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Experiments, their checks against ground truth, and their reports.
 //!
-//! This floor joins the ones below it: [`Meeting`] brings the captures of two observation points
+//! This floor joins the ones below it: [`Recording`] keeps what is captured, [`Meeting`] brings the captures of two observation points
 //! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
 //! measurement on one machine and checks it against what is known of it.
 
@@ -9,7 +9,9 @@
 mod compare;
 pub mod demo;
 mod meeting;
+mod recording;
 pub mod report;
 
 pub use compare::{Comparison, compare};
-pub use meeting::{Meeting, Tap, TapReport};
+pub use meeting::{Meeting, TapReport};
+pub use recording::{Figures, Recording};

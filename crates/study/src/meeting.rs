@@ -3,23 +3,59 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use wirestamp_capture::file::Writer;
-use wirestamp_capture::{Captured, Error, Ledger, Sink};
-use wirestamp_clock::{ClockService, Domain, Stamp};
-use wirestamp_metrics::{
-    Config, Correlator, Distribution, InterArrival, Observation, Outcome, Point,
-};
+use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Sink, Stop};
+use wirestamp_clock::Stamp;
+use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::{IdentityKey, LinkType, Packet};
+
+use crate::recording::{Figures, Recording};
 
 /// Where the observations of two points on this machine meet. `record` is told of every outcome.
 pub struct Meeting<R> {
     state: Mutex<(Correlator, R)>,
 }
 
+/// What one tap captured.
+#[derive(Debug, Serialize)]
+pub struct TapReport {
+    /// The capture's set-up.
+    pub facts: Facts,
+    /// Where its packets went.
+    pub ledger: Ledger,
+    /// Whether that accounts for every packet.
+    pub balanced: bool,
+    /// What was recorded of them.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Packets with no identity: not IP, or cut too short. They take no part in the measurement.
+    pub unidentified: u64,
+}
+
 impl<R: FnMut(Outcome) + Send> Meeting<R> {
     /// A meeting of two points that have seen nothing yet.
     pub fn new(config: Config, record: R) -> Self {
         Self { state: Mutex::new((Correlator::new(config), record)) }
+    }
+
+    /// Runs the capture at one point to its end, and brings its packets to the meeting.
+    ///
+    /// # Errors
+    /// What ended the capture early, or kept its file from being finished.
+    pub fn attend(
+        &self,
+        point: Point,
+        capture: Capture,
+        recording: Recording<'_>,
+        stop: &Stop,
+    ) -> Result<TapReport, Error> {
+        let facts = capture.facts().clone();
+        let mut tap = Tap { point, meeting: self, recording, unidentified: 0 };
+        let clock = tap.recording.clock();
+        let (ledger, outcome) = capture.run(clock, stop, &mut tap);
+        let unidentified = tap.unidentified;
+        let (figures, written) = tap.recording.finish(&ledger);
+        outcome.and(written)?;
+        Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
     }
 
     /// Decides what is still open.
@@ -35,82 +71,32 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
     }
 }
 
-/// One observation point: identifies the packets of a capture and brings them to the meeting.
-pub struct Tap<'a, R> {
+/// One observation point: records the packets of a capture, identifies them and brings them to
+/// the meeting.
+struct Tap<'a, R> {
     point: Point,
     meeting: &'a Meeting<R>,
-    clock: &'a ClockService,
-    domain: Domain,
-    writer: Option<Writer>,
-    report: TapReport,
-}
-
-/// What one tap saw.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct TapReport {
-    /// Packets with no identity: not IP, or cut too short. They take no part in the measurement.
-    pub unidentified: u64,
-    /// Times between packets.
-    pub interarrival_ns: InterArrival,
-    /// How much later than the kernel's own stamp the raw one was taken; empty where the stamp is
-    /// the kernel's.
-    pub acquisition_lag_ns: Distribution,
-}
-
-impl<'a, R: FnMut(Outcome) + Send> Tap<'a, R> {
-    /// A tap for a capture whose stamps are of `domain`. With a writer, it also goes to a file.
-    pub fn new(
-        point: Point,
-        meeting: &'a Meeting<R>,
-        clock: &'a ClockService,
-        domain: Domain,
-        writer: Option<Writer>,
-    ) -> Self {
-        Self { point, meeting, clock, domain, writer, report: TapReport::default() }
-    }
-
-    /// Ends the file, if there is one, with the capture's ledger.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn finish(self, ledger: &Ledger) -> Result<TapReport, Error> {
-        if let Some(writer) = self.writer {
-            writer.finish(ledger)?;
-        }
-        Ok(self.report)
-    }
-
-    /// Takes delays from the raw stamps, with the rate as it is known by now.
-    fn refresh(&mut self) {
-        let clock = self.clock.timeline(self.domain).difference();
-        self.report.interarrival_ns.set_difference_clock(clock);
-        self.meeting.lock().0.set_difference_clock(clock);
-    }
+    recording: Recording<'a>,
+    unidentified: u64,
 }
 
 impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
-        if let Some(writer) = &mut self.writer {
-            writer.packet(packet)?;
-        }
-        self.report.interarrival_ns.record(packet.stamp);
-        if let Some(kernel) = packet.kernel {
-            self.report.acquisition_lag_ns.record(packet.stamp.utc - kernel);
-        }
-        let stamp = packet.stamp;
-        match observe(LinkType::Ethernet, packet.bytes, packet.length, stamp) {
+        self.recording.packet(packet)?;
+        match observe(LinkType::Ethernet, packet.bytes, packet.length, packet.stamp) {
             Some(observation) => {
                 let (correlator, record) = &mut *self.meeting.lock();
                 correlator.observe(self.point, observation, record);
             }
-            None => self.report.unidentified += 1,
+            None => self.unidentified += 1,
         }
         Ok(())
     }
 
     fn pause(&mut self) -> Result<(), Error> {
-        self.refresh();
-        self.writer.as_mut().map_or(Ok(()), Writer::pause)
+        let clock = self.recording.difference_clock();
+        self.meeting.lock().0.set_difference_clock(clock);
+        self.recording.pause()
     }
 }
 

@@ -2,8 +2,8 @@
 //! time; and a receiver that knows the truth about what arrived.
 //!
 //! - [`Pattern`]: frame size and rhythm, among them the papers' two.
-//! - [`Schedule`]: several streams merged into one order of deadlines.
-//! - [`Sender`]: sends each packet when its deadline comes, never before.
+//! - [`Plan`]: when a stream sends, and how much.
+//! - [`Sender`]: sends the packets of all streams, each when its deadline comes, never before.
 //! - [`Payload`]: what each packet carries.
 //! - [`Sink`]: counts what arrived, and says if it missed anything itself.
 #![deny(unsafe_code)]
@@ -19,9 +19,9 @@ mod sink;
 mod sys;
 
 pub use clock::{PacingClock, ServiceClock};
-pub use pattern::{MAX_FRAME_BYTES, Pattern, PatternError};
+pub use pattern::{Pattern, PatternError};
 pub use payload::{Payload, PayloadError, SEQUENCE_LOW_BYTE_OFFSET};
-pub use schedule::{Due, Plan, Schedule};
+pub use schedule::Plan;
 pub use sender::{SendError, SendReport, Sender, Sent, Stream, StreamReport};
 pub use sequence::StreamTruth;
 pub use sink::{Sink, SinkError, SinkReport};

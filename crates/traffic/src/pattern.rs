@@ -6,7 +6,7 @@ use wirestamp_clock::Span;
 use crate::Payload;
 
 /// Longest frame, without its check sequence: 1500 bytes and the Ethernet header (IEEE 802.3).
-pub const MAX_FRAME_BYTES: u16 = 1514;
+const MAX_FRAME_BYTES: u16 = 1514;
 
 /// Ethernet header, and the UDP header (RFC 768) behind the IP header.
 const ETHERNET_AND_UDP: usize = 14 + 8;
@@ -66,7 +66,7 @@ impl Pattern {
     ///
     /// # Errors
     /// [`PatternError`] when the frame has no room for a [`Payload`] over IPv4 or is longer than
-    /// [`MAX_FRAME_BYTES`], or the interval is negative.
+    /// 1514 bytes, or the interval is negative.
     pub fn new(
         name: impl Into<String>,
         frame_bytes: u16,
@@ -150,7 +150,7 @@ impl Pattern {
     ///
     /// # Errors
     /// [`PatternError::FrameSize`] when a [`Payload`] does not fit over that IP version.
-    pub fn payload_bytes(&self, ipv6: bool) -> Result<usize, PatternError> {
+    pub(crate) fn payload_bytes(&self, ipv6: bool) -> Result<usize, PatternError> {
         let (ip_header, over) = if ipv6 { (IPV6_HEADER, "IPv6") } else { (IPV4_HEADER, "IPv4") };
         let headers = ETHERNET_AND_UDP + ip_header;
         let min = headers + Payload::MIN_BYTES;

@@ -18,29 +18,21 @@ pub struct Plan {
     pub packets: u64,
 }
 
-impl Plan {
-    /// `packets` packets of `pattern` from the start of the whole on.
-    #[must_use]
-    pub const fn new(pattern: Pattern, packets: u64) -> Self {
-        Self { pattern, start: Span::ZERO, packets }
-    }
-}
-
 /// One packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Due {
+pub(crate) struct Due {
     /// When, from the start of the whole.
-    pub offset: Span,
+    pub(crate) offset: Span,
     /// Which stream, by its place in the list of plans.
-    pub stream: usize,
+    pub(crate) stream: usize,
     /// Which packet of it, from 0.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 /// The packets of all streams in the order in which they are due; of those due at once, the one of
 /// the stream that comes first in the list.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     plans: Vec<Plan>,
     /// The next packet of each stream that has one.
     next: BinaryHeap<Reverse<Due>>,
@@ -48,8 +40,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// Merges the streams.
-    #[must_use]
-    pub fn new(plans: Vec<Plan>) -> Self {
+    pub(crate) fn new(plans: Vec<Plan>) -> Self {
         let first = |(stream, plan): (usize, &Plan)| due(plan, stream, 0);
         let next = plans.iter().enumerate().filter_map(first).map(Reverse).collect();
         Self { plans, next }

@@ -10,7 +10,8 @@ use thiserror::Error;
 use wirestamp_clock::{Span, Time, Utc};
 
 use crate::pace::{Pacer, Wait};
-use crate::{PacingClock, PatternError, Payload, Plan, Schedule, sys};
+use crate::schedule::Schedule;
+use crate::{PacingClock, PatternError, Payload, Plan, sys};
 
 /// How long one packet may wait for room in the send buffer before it counts as failed.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -44,6 +45,9 @@ impl Stream {
 }
 
 /// A stream could not be made ready to send.
+///
+/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
+/// chain of causes, the error would tell it twice.
 #[derive(Debug, Error)]
 pub enum SendError {
     /// The pattern does not fit the IP version.
@@ -53,20 +57,20 @@ pub enum SendError {
     #[error("DSCP {0} is out of range: use 0 to 63")]
     Dscp(u8),
     /// The interface could not be had.
-    #[error("cannot send over interface `{interface}`: {source}; `ip link` lists what there is")]
+    #[error("cannot send over interface `{interface}`: {cause}; `ip link` lists what there is")]
     Interface {
         /// What was asked for.
         interface: String,
         /// The kernel's answer.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The socket could not be had.
-    #[error("cannot open a socket towards {destination}: {source}")]
+    #[error("cannot open a socket towards {destination}: {cause}")]
     Socket {
         /// Where the stream goes.
         destination: SocketAddr,
         /// The kernel's answer.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -193,10 +197,10 @@ impl Outlet {
         let mut payload = vec![0; stream.plan.pattern.payload_bytes(destination.is_ipv6())?];
         Payload::fill(&mut payload);
         let socket =
-            open_socket(&stream).map_err(|source| SendError::Socket { destination, source })?;
+            open_socket(&stream).map_err(|cause| SendError::Socket { destination, cause })?;
         if let Some(interface) = &stream.interface {
             sys::bind_to_interface(&socket, interface)
-                .map_err(|source| SendError::Interface { interface: interface.clone(), source })?;
+                .map_err(|cause| SendError::Interface { interface: interface.clone(), cause })?;
         }
         let report = StreamReport { id: stream.id, ..StreamReport::default() };
         Ok(Self { stream, socket, payload, report })

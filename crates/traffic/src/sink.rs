@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use thiserror::Error;
@@ -18,21 +18,27 @@ const BUFFER_BYTES: i32 = 64 << 20;
 const STREAMS: usize = 16;
 /// How long a wait for a packet takes before it looks whether to stop.
 const PATIENCE: Duration = Duration::from_millis(10);
+/// How long what is queued at a request to stop may take to be counted. A full buffer holds a few
+/// hundred thousand packets at most, each with its book-keeping of several hundred bytes.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// The receiver could not be set up, or stopped working.
+///
+/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
+/// chain of causes, the error would tell it twice.
 #[derive(Debug, Error)]
 pub enum SinkError {
     /// The address could not be had.
-    #[error("cannot receive at {address}: {source}")]
+    #[error("cannot receive at {address}: {cause}")]
     Bind {
         /// What was asked for.
         address: SocketAddr,
         /// The kernel's answer.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The socket failed.
     #[error("receiving failed: {0}")]
-    Receive(#[source] io::Error),
+    Receive(io::Error),
 }
 
 /// What arrived.
@@ -44,6 +50,9 @@ pub struct SinkReport {
     pub foreign: u64,
     /// Packets that arrived and were dropped at the sink's own socket: its buffer was full.
     pub dropped: u32,
+    /// Whether packets kept coming for a second after the request to stop, so that some that came
+    /// before it may not have been counted.
+    pub unfinished: bool,
 }
 
 impl SinkReport {
@@ -51,7 +60,9 @@ impl SinkReport {
     /// If not, it is no ground truth.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.dropped == 0 && self.streams.values().all(|stream| stream.untracked == 0)
+        self.dropped == 0
+            && !self.unfinished
+            && self.streams.values().all(|stream| stream.untracked == 0)
     }
 }
 
@@ -76,7 +87,7 @@ impl Sink {
             socket.set_read_timeout(Some(PATIENCE))?;
             Ok(Self { socket })
         };
-        open().map_err(|source| SinkError::Bind { address, source })
+        open().map_err(|cause| SinkError::Bind { address, cause })
     }
 
     /// The address, with the port that was chosen if 0 was asked for.
@@ -87,29 +98,40 @@ impl Sink {
         self.socket.local_addr().map_err(SinkError::Receive)
     }
 
-    /// Counts what arrives until `stop` is set and then nothing has come for 10 ms.
+    /// Counts what arrives until `stop` is set and then nothing has come for 10 ms, or for a second
+    /// where packets keep coming, whoever sends them.
     ///
     /// # Errors
     /// [`SinkError::Receive`].
     pub fn run(self, stop: &AtomicBool) -> Result<SinkReport, SinkError> {
+        self.run_and_drain(stop, DRAIN)
+    }
+
+    fn run_and_drain(self, stop: &AtomicBool, drain: Duration) -> Result<SinkReport, SinkError> {
         let mut counts = Counts::default();
         let mut buffer = [0; 2048];
-        loop {
+        let mut deadline = None;
+        let unfinished = loop {
             // Looked at before the wait, so that what was in the buffer at the request is counted.
-            let stopping = stop.load(Ordering::Acquire);
+            if deadline.is_none() && stop.load(Ordering::Acquire) {
+                deadline = Some(Instant::now() + drain);
+            }
             match self.socket.recv(&mut buffer) {
                 Ok(length) => counts.arrive(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if stopping {
-                        break;
+                    if deadline.is_some() {
+                        break false;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(SinkError::Receive(error)),
             }
-        }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break true;
+            }
+        };
         let dropped = sys::dropped(&self.socket).map_err(SinkError::Receive)?;
-        Ok(counts.report(dropped))
+        Ok(SinkReport { dropped, unfinished, ..counts.report() })
     }
 }
 
@@ -132,9 +154,9 @@ impl Counts {
         }
     }
 
-    fn report(&self, dropped: u32) -> SinkReport {
+    fn report(&self) -> SinkReport {
         let streams = self.streams.iter().map(|(&id, tracker)| (id, tracker.truth())).collect();
-        SinkReport { streams, foreign: self.foreign, dropped }
+        SinkReport { streams, foreign: self.foreign, ..SinkReport::default() }
     }
 }
 
@@ -155,9 +177,9 @@ mod tests {
             counts.arrive(&bytes);
         }
         counts.arrive(b"hello");
-        let report = counts.report(0);
+        let report = counts.report();
         assert_eq!((report.streams.len(), report.foreign), (16, 2));
-        assert!(report.is_complete() && !counts.report(1).is_complete());
+        assert!(report.is_complete());
     }
 
     #[test]
@@ -171,6 +193,18 @@ mod tests {
         let report = sink.run(&AtomicBool::new(true)).unwrap();
         assert!(report.dropped > 0);
         assert_eq!(report.foreign + u64::from(report.dropped), 100);
+        assert!(!report.is_complete());
+    }
+
+    #[test]
+    fn packets_that_keep_coming_do_not_keep_a_sink_that_was_asked_to_stop() {
+        let sink = Sink::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let sender = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        for _ in 0..2 {
+            sender.send_to(b"hello", sink.local_addr().unwrap()).unwrap();
+        }
+        let report = sink.run_and_drain(&AtomicBool::new(true), Duration::ZERO).unwrap();
+        assert_eq!((report.foreign, report.unfinished), (1, true));
         assert!(!report.is_complete());
     }
 }

@@ -40,7 +40,8 @@ fn overfill(lab: &PathLab, address: IpAddr) -> (SendReport, SinkReport) {
     let sink = lab.sink().run(|| Sink::bind((address, PORT).into())).unwrap().unwrap();
     let pattern = Pattern::new("burst", 1000, Span::from_millis(50)).unwrap();
     let pattern = pattern.with_burst(80, Span::from_nanos(10_000)).unwrap();
-    let mut stream = Stream::new(3, Plan::new(pattern, 320), (address, PORT).into());
+    let plan = Plan { pattern, start: Span::ZERO, packets: 320 };
+    let mut stream = Stream::new(3, plan, (address, PORT).into());
     stream.interface = Some(SOURCE_INTERFACE.into());
     let sender = lab.source().run(|| Sender::open(vec![stream])).unwrap().unwrap();
     let service = ClockService::start(Counter::select()).unwrap();

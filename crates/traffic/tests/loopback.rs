@@ -17,6 +17,11 @@ fn pattern(interval_nanos: i64) -> Pattern {
     Pattern::new("free", 200, Span::from_nanos(interval_nanos)).unwrap()
 }
 
+/// `packets` packets from the start on.
+fn plan(pattern: Pattern, packets: u64) -> Plan {
+    Plan { pattern, start: Span::ZERO, packets }
+}
+
 /// Sends streams to a sink at `address` and returns both sides' accounts.
 fn exchange(address: IpAddr, plans: Vec<Plan>) -> (SendReport, Vec<Sent>, SinkReport) {
     let sink = Sink::bind((address, 0).into()).unwrap();
@@ -38,7 +43,7 @@ fn exchange(address: IpAddr, plans: Vec<Plan>) -> (SendReport, Vec<Sent>, SinkRe
 fn everything_sent_over_the_loopback_arrives_once_and_in_order() {
     for address in LOOPBACK {
         let burst = pattern(5_000_000).with_burst(20, Span::ZERO).unwrap();
-        let plans = vec![Plan::new(pattern(200_000), 300), Plan::new(burst, 100)];
+        let plans = vec![plan(pattern(200_000), 300), plan(burst, 100)];
         let (report, sent, arrived) = exchange(address, plans);
         assert_eq!((report.streams[0].sent, report.streams[0].bytes), (300, 60_000));
         assert_eq!((report.streams[1].sent, report.streams[1].failed), (100, 0));
@@ -57,7 +62,7 @@ fn everything_sent_over_the_loopback_arrives_once_and_in_order() {
 fn intended_times_are_an_interval_apart_and_in_the_payload() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let stream = Stream::new(7, Plan::new(Pattern::voip(), 3), receiver.local_addr().unwrap());
+    let stream = Stream::new(7, plan(Pattern::voip(), 3), receiver.local_addr().unwrap());
     let sender = Sender::open(vec![stream]).unwrap();
     let service = ClockService::start(Counter::select()).unwrap();
     let mut sent = Vec::new();
@@ -81,8 +86,8 @@ fn intended_times_are_an_interval_apart_and_in_the_payload() {
 #[test]
 fn a_request_to_stop_ends_a_stream_without_end() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let plan = Plan::new(pattern(100_000), u64::MAX);
-    let stream = Stream::new(1, plan, receiver.local_addr().unwrap());
+    let endless = plan(pattern(100_000), u64::MAX);
+    let stream = Stream::new(1, endless, receiver.local_addr().unwrap());
     let service = ClockService::start(Counter::select()).unwrap();
     let stop = AtomicBool::new(false);
     let report =
@@ -96,7 +101,7 @@ fn a_request_to_stop_ends_a_stream_without_end() {
 fn packets_that_the_kernel_refuses_are_counted_with_its_words() {
     // Port 0 is no destination (RFC 768, udp(7)): EINVAL.
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let stream = Stream::new(1, Plan::new(pattern(1000), 5), nowhere);
+    let stream = Stream::new(1, plan(pattern(1000), 5), nowhere);
     let service = ClockService::start(Counter::select()).unwrap();
     let stop = AtomicBool::new(false);
     let report =
@@ -109,7 +114,7 @@ fn packets_that_the_kernel_refuses_are_counted_with_its_words() {
 fn what_cannot_be_opened_is_refused_by_name() {
     let open = |change: fn(&mut Stream)| {
         let destination = (Ipv6Addr::LOCALHOST, 5000).into();
-        let mut stream = Stream::new(1, Plan::new(pattern(1000), 1), destination);
+        let mut stream = Stream::new(1, plan(pattern(1000), 1), destination);
         change(&mut stream);
         Sender::open(vec![stream]).map(drop)
     };

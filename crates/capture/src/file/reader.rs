@@ -58,7 +58,7 @@ impl Reader {
     /// # Errors
     /// When it cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let failed = |cause| Error::Read { path: path.to_owned(), cause };
         let strange = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
         let mut file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.is_dir() {

@@ -40,7 +40,7 @@ impl Writer {
     /// # Errors
     /// When the file cannot be created or written.
     pub fn create(path: &Path, facts: &Facts, provenance: Provenance) -> Result<Self, Error> {
-        let failed = |source| Error::Write { path: path.to_owned(), source };
+        let failed = |cause| Error::Write { path: path.to_owned(), cause };
         let buffer = if path == Path::new("-") {
             Buffer::new(Box::new(io::stdout()), None)
         } else {
@@ -108,11 +108,11 @@ impl Writer {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.blocks.get_mut().flush().map_err(|source| self.failed(source))
+        self.blocks.get_mut().flush().map_err(|cause| self.failed(cause))
     }
 
-    fn failed(&self, source: io::Error) -> Error {
-        Error::Write { path: self.path.clone(), source }
+    fn failed(&self, cause: io::Error) -> Error {
+        Error::Write { path: self.path.clone(), cause }
     }
 }
 

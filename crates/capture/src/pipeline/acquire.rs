@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rtrb::Producer;
 
 use super::{Plan, Wait};
+use crate::Error;
+use crate::priority::realtime;
 use crate::receiver::{Frame, KernelCounts, Receiver};
 use crate::waiter::Waiter;
 
@@ -23,13 +25,24 @@ pub(super) fn acquire<R: Receiver>(
     frames: Producer<Frame>,
     converter: &Thread,
     plan: &Plan<'_>,
-) -> io::Result<KernelCounts> {
+) -> Result<KernelCounts, Error> {
+    let failed =
+        |what, capability| move |cause| Error::system(what, plan.interface, capability, cause);
     let mut stage = Stage { receiver, frames, converter, acquired: 0 };
-    let result = stage.run(plan);
+    let result = prioritise(plan.wait)
+        .map_err(failed("take real-time priority", "cap_sys_nice"))
+        .and_then(|()| stage.run(plan).map_err(failed("capture", "cap_net_raw")));
     drop(stage);
     // The converter sees the end of the queue only if it looks.
     converter.unpark();
     result
+}
+
+fn prioritise(wait: Wait) -> io::Result<()> {
+    match wait {
+        Wait::Block { realtime: true } => realtime(),
+        Wait::Block { realtime: false } | Wait::Spin => Ok(()),
+    }
 }
 
 struct Stage<'a, R> {

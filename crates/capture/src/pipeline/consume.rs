@@ -1,4 +1,5 @@
 //! Stage three: packets with their time go to the caller, their memory back to the kernel.
+#![expect(unsafe_code, reason = "looks at frames in memory that the kernel lends")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +71,6 @@ pub(super) fn consume(
     let deadline = plan.limit.duration.and_then(|duration| Instant::now().checked_add(duration));
     let mut done = Consumed { ledger: Ledger::default(), failure: None };
     loop {
-        // Asked before the queue is, so that packets pushed just before the end are not missed.
         let ended = link.stamped.is_abandoned();
         // Bounded, so that the deadline is looked at on a link that never pauses.
         for Stamped { frame, stamp } in std::iter::from_fn(|| link.stamped.pop().ok()).take(4096) {
@@ -81,19 +81,19 @@ pub(super) fn consume(
         if link.stalled.swap(false, Ordering::AcqRel) {
             link.converter.unpark();
         }
+        if link.stamped.is_empty() && done.failure.is_none() {
+            done.note(sink.pause());
+        }
         let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if late || done.failure.is_some() || plan.limit.packets == Some(done.ledger.delivered) {
             plan.stop.request();
         }
+        // Asked after the sink's last turn, because a sink that parks, as channels do, takes the
+        // converter's wake-ups for its own; and before the queue is, so that packets pushed just
+        // before the end are not missed.
         if link.stamped.is_empty() {
             if ended {
                 return done;
-            }
-            if done.failure.is_none() {
-                done.note(sink.pause());
-                if done.failure.is_some() {
-                    continue; // to ask for the end, before waiting for it
-                }
             }
             match deadline {
                 Some(deadline) if !late => {
@@ -140,5 +140,69 @@ impl Consumed {
         if let Err(error) = result {
             self.failure.get_or_insert(error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::NonNull;
+
+    use rtrb::{Producer, RingBuffer};
+    use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span};
+
+    use super::*;
+    use crate::Stop;
+    use crate::affinity::Cores;
+    use crate::pipeline::{Limit, Wait};
+    use crate::receiver::Ticket;
+
+    struct Nowhere;
+
+    impl Lender for Nowhere {
+        fn give_back(&self, _: Ticket) {}
+    }
+
+    /// Parks while the converter ends, like a channel whose other end is slow.
+    struct Parking(Option<Producer<Stamped>>);
+
+    impl Sink for Parking {
+        fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+            drop(self.0.take());
+            thread::current().unpark(); // the converter's last deed
+            thread::park();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sink_that_takes_the_last_wake_up_does_not_keep_the_capture_from_ending() {
+        let clock = ClockService::start(Counter::select()).unwrap();
+        let stop = Stop::new().unwrap();
+        let plan = Plan {
+            clock: &clock,
+            domain: Domain::Counter,
+            cores: Cores::default(),
+            wait: Wait::Spin,
+            limit: Limit::default(),
+            stop: &stop,
+            interface: "none",
+        };
+        let (mut stamped_in, stamped) = RingBuffer::new(1);
+        let frame = Frame {
+            raw: 0,
+            kernel: None,
+            data: NonNull::dangling(),
+            captured: 0,
+            length: 0,
+            ticket: Ticket::Later,
+        };
+        let raw = RawStamp { domain: Domain::Counter, value: 0 };
+        let stamp = Stamp { raw, utc: Time::from_nanos(0), error: Span::from_nanos(0) };
+        stamped_in.push(Stamped { frame, stamp }).unwrap();
+        let (stalled, converter) = (AtomicBool::new(false), thread::current());
+        let lender = Arc::new(Nowhere);
+        let link = Link { stamped, stalled: &stalled, converter: &converter, lender };
+        let done = consume(link, &plan, None, &mut Parking(Some(stamped_in)));
+        assert_eq!(done.ledger.delivered, 1);
     }
 }

@@ -13,20 +13,20 @@ mod acquire;
 mod consume;
 mod convert;
 
+use std::panic;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
-use std::{io, panic};
 
 use rtrb::RingBuffer;
 use wirestamp_clock::{ClockService, Domain};
 
 pub use consume::{Captured, Sink};
+use consume::{Consumed, Link};
 
 use crate::affinity::{self, Cores};
 use crate::filter::Filter;
-use crate::priority::realtime;
-use crate::receiver::Receiver;
+use crate::receiver::{KernelCounts, Receiver};
 use crate::{Error, Ledger, Stop};
 
 /// Frames that may wait between two stages.
@@ -84,63 +84,54 @@ pub(crate) fn run<R: Receiver>(
     let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
     let stalled = AtomicBool::new(false);
     let consumer = thread::current();
-    let pinning = |source| Error::system("pin a thread", plan.interface, "cap_sys_nice", source);
-
     thread::scope(|scope| {
         let (stalled, consumer) = (&stalled, &consumer);
         let converting = spawn(scope, "ws-convert", move || {
-            // A thread on the wrong core is slow, not wrong: the capture goes on and says so.
-            let pinned = affinity::pin(plan.cores.convert);
+            affinity::pin(plan.cores.convert);
             convert::convert(frames_out, stamped_in, plan, stalled, consumer);
-            pinned
         });
         let converter = converting.thread().clone();
-        let acquiring = spawn(scope, "ws-acquire", {
-            let converter = converter.clone();
-            move || {
-                let pinned = affinity::pin(plan.cores.acquire);
-                let placed = match plan.wait {
-                    Wait::Block { realtime: true } => pinned.and_then(|()| realtime()),
-                    Wait::Block { realtime: false } | Wait::Spin => pinned,
-                };
-                let counts = acquire::acquire(receiver, frames_in, &converter, plan);
-                placed.and(counts)
-            }
+        let waker = converter.clone();
+        let acquiring = spawn(scope, "ws-acquire", move || {
+            affinity::pin(plan.cores.acquire);
+            acquire::acquire(receiver, frames_in, &waker, plan)
         });
-        let pinned = affinity::pin(plan.cores.consume).map_err(pinning);
-        let link = consume::Link { stamped: stamped_out, stalled, converter: &converter, lender };
+        affinity::pin(plan.cores.consume);
+        let link = Link { stamped: stamped_out, stalled, converter: &converter, lender };
         let consumed = consume::consume(link, plan, filter, sink);
-
-        let mut ledger = consumed.ledger;
-        let acquired = join(acquiring).map(|counts| {
-            ledger.seen = counts.seen;
-            ledger.kernel_dropped = counts.dropped;
-            ledger.stamped_late = counts.stamped_late;
-        });
-        let converted = join(converting);
-        let failed = |source| Error::system("capture", plan.interface, "cap_net_raw", source);
-        let outcome = consumed
-            .failure
-            .map_or(Ok(()), Err)
-            .and(pinned)
-            .and(acquired.map_err(failed))
-            .and(converted.map_err(pinning));
-        (ledger, outcome)
+        let acquired = join(acquiring);
+        join(converting);
+        account(consumed, acquired)
     })
+}
+
+/// Puts the kernel's counts beside the consumer's. Of two failures the consumer's is told: it is
+/// the one that the user of the packets has a name for.
+fn account(
+    consumed: Consumed,
+    acquired: Result<KernelCounts, Error>,
+) -> (Ledger, Result<(), Error>) {
+    let mut ledger = consumed.ledger;
+    let acquired = acquired.map(|counts| {
+        ledger.seen = counts.seen;
+        ledger.kernel_dropped = counts.dropped;
+        ledger.stamped_late = counts.stamped_late;
+    });
+    (ledger, consumed.failure.map_or(acquired, Err))
 }
 
 /// Spawns a named stage. A stage that ends drops its queues, at which the others end too.
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: &str,
-    stage: impl FnOnce() -> io::Result<T> + Send + 'scope,
-) -> ScopedJoinHandle<'scope, io::Result<T>> {
+    stage: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
     thread::Builder::new()
         .name(name.to_owned())
         .spawn_scoped(scope, stage)
         .expect("a process that has come this far can start a thread")
 }
 
-fn join<T>(stage: ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+fn join<T>(stage: ScopedJoinHandle<'_, T>) -> T {
     stage.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
 }

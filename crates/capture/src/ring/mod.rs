@@ -1,5 +1,6 @@
 //! `ring`: a packet socket's ring in shared memory
 //! (`Documentation/networking/packet_mmap.rst` in the kernel's source).
+#![expect(unsafe_code, reason = "socket calls, and headers that the kernel writes")]
 
 mod per_frame;
 mod socket;

@@ -2,7 +2,7 @@
 //! thread sees a packet the moment it is there and reads the counter for it alone.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,10 +17,13 @@ use crate::interface::Interface;
 use crate::mapping::Mapping;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
 
-/// The largest frame that a slot has room for, whatever the snap length: a full-size Ethernet
-/// frame takes a slot of 2 KiB; a coalesced one of 64 KiB is cut, and its length says so.
-const LARGEST_SLOT: usize = 16 * 1024;
-/// Slots per block. Blocks are what the kernel allocates in one piece: 32 pages at the most here.
+/// What the kernel puts into a slot before the packet: header, address, the reserved room for a
+/// VLAN tag, and the gaps that align them. It comes to 70 bytes for an Ethernet frame.
+const HEAD_BYTES: usize = 128;
+/// What an Ethernet frame has beyond its interface's MTU: its header and a VLAN tag.
+const ETHERNET_BYTES: u32 = 14 + TAG_BYTES;
+/// What the kernel allocates in one piece, unless a single slot takes more: 32 pages, small enough
+/// to be had when memory is in fragments.
 const BLOCK_BYTES: usize = 128 * 1024;
 
 /// A ring of frames and the counter that stamps them.
@@ -39,6 +42,7 @@ struct Slots {
     memory: Mapping,
     slot_bytes: usize,
     count: usize,
+    snaplen: u32,
     returned: AtomicUsize,
 }
 
@@ -52,30 +56,37 @@ impl PerFrameRing {
         let failed = |e| Error::system("set up the ring", &interface.name, "cap_net_raw", e);
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         let socket = PacketSocket::open(interface, version, filter, setup)?;
-        let slots = Slots::allocate(&socket, setup).map_err(failed)?;
+        let longest = socket.mtu(interface).map_err(failed)?.saturating_add(ETHERNET_BYTES);
+        let snaplen = setup.snaplen.min(longest);
+        let slots = Slots::allocate(&socket, snaplen, setup.bytes).map_err(failed)?;
         socket.bind(interface)?;
         Ok(Self { socket, slots: Arc::new(slots), counter, acquired: 0 })
+    }
+
+    /// Bytes kept of each packet at the most: what was asked for, or a full frame of the interface
+    /// if that is less, because every packet takes a slot that could hold the longest.
+    pub(crate) fn snaplen(&self) -> u32 {
+        self.slots.snaplen
     }
 }
 
 impl Slots {
-    fn allocate(socket: &PacketSocket, setup: &Setup) -> io::Result<Self> {
-        // Header, address and the kernel's alignment of the packet behind them stay below 128.
-        let wanted = 128 + TAG_BYTES as usize + setup.snaplen as usize;
-        let slot_bytes = wanted.next_power_of_two().clamp(256, LARGEST_SLOT);
-        let blocks = (setup.bytes / BLOCK_BYTES).max(1);
-        let count = blocks * (BLOCK_BYTES / slot_bytes);
-        let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::InvalidInput);
+    fn allocate(socket: &PacketSocket, snaplen: u32, ring_bytes: usize) -> io::Result<Self> {
+        let slot_bytes = slot_bytes(snaplen);
+        let block_bytes = BLOCK_BYTES.max(slot_bytes);
+        let blocks = (ring_bytes / block_bytes).max(1);
+        let count = blocks * (block_bytes / slot_bytes);
+        let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::OutOfMemory);
         let request = libc::tpacket_req {
-            tp_block_size: to_u32(BLOCK_BYTES)?,
+            tp_block_size: to_u32(block_bytes)?,
             tp_block_nr: to_u32(blocks)?,
             tp_frame_size: to_u32(slot_bytes)?,
             tp_frame_nr: to_u32(count)?,
         };
         socket.set(libc::PACKET_RX_RING, &request)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let memory = Mapping::new(socket.as_fd(), 0, blocks * BLOCK_BYTES, protection)?;
-        Ok(Self { memory, slot_bytes, count, returned: AtomicUsize::new(0) })
+        let memory = Mapping::new(socket.as_fd(), 0, blocks * block_bytes, protection)?;
+        Ok(Self { memory, slot_bytes, count, snaplen, returned: AtomicUsize::new(0) })
     }
 
     /// Where the slot of the `nth` frame begins.
@@ -89,19 +100,27 @@ impl Slots {
         // SAFETY: the kernel wrote a tpacket2_hdr there before it gave the slot to us; slots are
         // aligned to their size, a power of two of at least 256.
         let header = unsafe { header.cast::<libc::tpacket2_hdr>().read() };
-        let mac = usize::from(header.tp_mac);
-        let room = self.slot_bytes.saturating_sub(mac);
-        let captured = header.tp_snaplen.min(u32::try_from(room).unwrap_or(u32::MAX));
-        let data = self.memory.at(offset + mac, captured as usize);
-        let kernel = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
-        let mut frame =
-            Frame { raw, kernel: Some(kernel), data, captured, length: header.tp_len, ticket };
+        let captured = header.tp_snaplen;
+        let data = self.memory.at(offset + usize::from(header.tp_mac), captured as usize);
+        // Otherwise it was taken when the packet was copied here, which tells nothing of the lag.
+        let on_arrival = status & libc::TP_STATUS_TS_SOFTWARE != 0;
+        let kernel = on_arrival
+            .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec));
+        let mut frame = Frame { raw, kernel, data, captured, length: header.tp_len, ticket };
         let tag = Tag { status, tci: header.tp_vlan_tci, tpid: header.tp_vlan_tpid };
         // SAFETY: the slot is ours until it is given back, and PACKET_RESERVE left the room that a
         // tag needs before the packet.
         unsafe { vlan::restore(&mut frame, tag) };
+        // The kernel fills a slot to its end, and the tag came on top of that.
+        frame.captured = frame.captured.min(self.snaplen);
         frame
     }
+}
+
+/// The size of a slot that holds `snaplen` bytes of a packet: a power of two, so that slots fill
+/// their blocks. A full frame of 1500 bytes takes 2 KiB.
+fn slot_bytes(snaplen: u32) -> usize {
+    (HEAD_BYTES + snaplen as usize).next_power_of_two()
 }
 
 impl Lender for Slots {
@@ -137,8 +156,8 @@ impl Receiver for PerFrameRing {
         self.acquired - first
     }
 
-    fn descriptor(&self) -> RawFd {
-        self.socket.as_fd().as_raw_fd()
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn close_intake(&mut self) -> io::Result<()> {
@@ -147,5 +166,16 @@ impl Receiver for PerFrameRing {
 
     fn counts(&mut self) -> io::Result<KernelCounts> {
         self.socket.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_has_room_for_its_packet_and_is_no_larger_than_it_must_be() {
+        let sizes = [1, 128, 129, 1518, 9018, 65_554].map(slot_bytes);
+        assert_eq!(sizes, [256, 256, 512, 2048, 16 * 1024, 128 * 1024]);
     }
 }

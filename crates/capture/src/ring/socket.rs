@@ -80,6 +80,23 @@ impl PacketSocket {
         check(result).map_err(|e| Error::system("capture", &interface.name, CAPABILITIES, e))
     }
 
+    /// The interface's MTU: the longest packet in bytes that it takes, without the Ethernet header
+    /// (netdevice(7)).
+    pub(super) fn mtu(&self, interface: &Interface) -> io::Result<u32> {
+        // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
+        let mut request: libc::ifreq = unsafe { mem::zeroed() };
+        // The last byte stays zero: the kernel takes the name up to there.
+        let room = request.ifr_name.split_last_mut().map_or(&mut [][..], |(_, room)| room);
+        for (to, from) in room.iter_mut().zip(interface.name.bytes()) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        // SAFETY: SIOCGIFMTU reads and writes an ifreq, which is what it is given.
+        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) })?;
+        // SAFETY: of the union, SIOCGIFMTU has just set this member.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+        u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
     /// Sets a packet(7) option.
     pub(super) fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         self.set_level(libc::SOL_PACKET, option, value)

@@ -2,7 +2,7 @@
 //! hands as a whole.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -51,6 +51,7 @@ struct Cursor {
 struct Blocks {
     memory: Mapping,
     count: usize,
+    snaplen: u32,
     returned: AtomicUsize,
 }
 
@@ -87,7 +88,7 @@ impl BlockRing {
 impl Blocks {
     fn allocate(socket: &PacketSocket, setup: &Setup) -> io::Result<Self> {
         let count = (setup.bytes / BLOCK_BYTES).max(2);
-        let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::InvalidInput);
+        let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::OutOfMemory);
         let frame_bytes = 2048; // checked by the kernel, but without meaning in version 3
         let request = libc::tpacket_req3 {
             tp_block_size: to_u32(BLOCK_BYTES)?,
@@ -101,7 +102,7 @@ impl Blocks {
         socket.set(libc::PACKET_RX_RING, &request)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let memory = Mapping::new(socket.as_fd(), 0, count * BLOCK_BYTES, protection)?;
-        Ok(Self { memory, count, returned: AtomicUsize::new(0) })
+        Ok(Self { memory, count, snaplen: setup.snaplen, returned: AtomicUsize::new(0) })
     }
 
     fn offset(&self, nth: usize) -> usize {
@@ -143,6 +144,8 @@ impl Blocks {
         // SAFETY: the block is ours until it is given back, and PACKET_RESERVE left the room that
         // a tag needs before the packet.
         unsafe { vlan::restore(&mut frame, tag) };
+        // The tag came on top of the snap length.
+        frame.captured = frame.captured.min(self.snaplen);
         (frame, header)
     }
 }
@@ -179,8 +182,8 @@ impl Receiver for BlockRing {
         taken
     }
 
-    fn descriptor(&self) -> RawFd {
-        self.socket.as_fd().as_raw_fd()
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn close_intake(&mut self) -> io::Result<()> {

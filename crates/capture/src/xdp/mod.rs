@@ -1,12 +1,13 @@
 //! `xdp-pass`: an XDP program stamps each frame in the driver's softIRQ, copies its head to a BPF
 //! ring buffer and lets the frame go on, so that an endpoint keeps its traffic
 //! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
+#![expect(unsafe_code, reason = "libbpf's skeleton, and records that the kernel writes")]
 
 mod ring_buffer;
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -70,8 +71,7 @@ impl XdpPass {
     ) -> Result<(Self, Place), Error> {
         let refused = |error: libbpf_rs::Error| {
             // The verifier says "permission denied" too, and root is not helped by sudo.
-            // SAFETY: geteuid takes nothing and cannot fail.
-            let privileged = unsafe { libc::geteuid() } == 0;
+            let privileged = rustix::process::geteuid().is_root();
             if !privileged && error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
                 Error::Permission {
                     what: "an XDP program",
@@ -149,8 +149,8 @@ impl Receiver for XdpPass {
         taken
     }
 
-    fn descriptor(&self) -> RawFd {
-        self.buffer.descriptor().as_raw_fd()
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.buffer.descriptor()
     }
 
     fn close_intake(&mut self) -> io::Result<()> {

@@ -31,9 +31,7 @@ pub(super) struct RingBuffer {
 impl RingBuffer {
     /// Maps the ring buffer behind `map`, which has room for `size` bytes, a power of two.
     pub(super) fn map(map: BorrowedFd<'_>, size: usize) -> io::Result<Self> {
-        // SAFETY: sysconf takes no pointers.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
+        let page = rustix::param::page_size();
         let offset = libc::off_t::try_from(page).map_err(|_| io::ErrorKind::InvalidInput)?;
         let consumer = Mapping::new(map, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
         let producer = Mapping::new(map, offset, page + 2 * size, libc::PROT_READ)?;

@@ -12,13 +12,15 @@ use wirestamp_traffic::{Pattern, PatternError, Plan, SEQUENCE_LOW_BYTE_OFFSET, S
 pub(super) struct Role {
     /// What it stands for.
     pub(super) name: &'static str,
+    /// The same in a word.
+    pub(super) short: &'static str,
     /// Its UDP destination port, by which everything tells it from the others.
     pub(super) port: u16,
 }
 
-pub(super) const CALL: Role = Role { name: "Phone call (G.729)", port: 5004 };
-pub(super) const VIDEO: Role = Role { name: "HD video", port: 5006 };
-pub(super) const BURST: Role = Role { name: "Burst", port: 5008 };
+pub(super) const CALL: Role = Role { name: "Phone call (G.729)", short: "call", port: 5004 };
+pub(super) const VIDEO: Role = Role { name: "HD video", short: "video", port: 5006 };
+pub(super) const BURST: Role = Role { name: "Burst", short: "burst", port: 5008 };
 
 /// The streams in the order in which they are sent and shown.
 pub(super) const ROLES: [Role; 3] = [CALL, VIDEO, BURST];

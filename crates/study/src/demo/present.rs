@@ -4,6 +4,7 @@ use std::fs;
 
 use wirestamp_capture::Ledger;
 use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::Config as Correlation;
 
 use super::recorder::{Recorder, Stream};
 use super::{Findings, Found, millis};
@@ -34,11 +35,12 @@ pub(super) fn report(
 }
 
 fn summary(findings: &Findings) -> Vec<String> {
-    let mut summary = vec![
-        "Three streams were sent through a router whose outgoing link carries 9 Mbit/s and whose \
-         queue holds 50,000 bytes, and captured before and behind it."
-            .into(),
-    ];
+    let mut summary = vec![format!(
+        "Three streams were sent through a router whose outgoing link carries {} Mbit/s and \
+             whose queue holds {} bytes, and captured before and behind it.",
+        findings.rate_bits_per_s / 1_000_000,
+        findings.queue_bytes
+    )];
     summary
         .extend(findings.streams.iter().map(|found| format!("{}: {}", found.name, verdict(found))));
     if findings.interrupted {
@@ -131,10 +133,13 @@ fn machine(findings: &Findings) -> Vec<(String, String)> {
                 clock.error_ns, clock.steps
             ),
         ),
-        ("Correlator's time-out".to_owned(), "1 s".to_owned()),
+        (
+            "A packet counts as lost after".to_owned(),
+            format!("{} ms", millis(Correlation::default().timeout.as_nanos())),
+        ),
     ];
     for tap in &findings.taps {
-        let Some(lag) = tap.report.acquisition_lag_ns.summary() else { continue };
+        let Some(lag) = tap.figures.acquisition_lag_ns.summary() else { continue };
         let facts = &tap.facts;
         rows.push((
             format!("Stamps at {}", facts.interface),

@@ -4,16 +4,16 @@ use wirestamp_lab::{BottleneckCounters, Impairments};
 use wirestamp_metrics::{Counts, Quality};
 use wirestamp_traffic::{SendReport, SinkReport, StreamTruth};
 
-use super::bed::full_queue;
+use super::bed::{ROLES, full_queue};
 use super::millis;
 use super::recorder::Recorder;
+use crate::TapReport;
 use crate::report::Check;
 
-/// How far the mean delay may be from tcpdump's, as a share.
-const WITNESS_TOLERANCE: f64 = 0.02;
-/// How far the longest delay may be from the full queue's, as a share: packets do not fill the
-/// queue to the byte, and the token bucket lets some leave at once.
-const QUEUE_TOLERANCE: f64 = 0.10;
+/// How far the mean delay may be from tcpdump's.
+const WITNESS_PERCENT: f64 = 2.0;
+/// How far the longest delay may be from the full queue's: packets do not fill the queue to the byte, and the token bucket lets some leave at once.
+const QUEUE_PERCENT: f64 = 10.0;
 
 /// What is known.
 pub(super) struct Truth<'a> {
@@ -33,7 +33,7 @@ pub(super) struct Truth<'a> {
 
 impl Truth<'_> {
     /// Sets the truth beside what the taps found.
-    pub(super) fn checks(&self, found: &Recorder) -> Vec<Check> {
+    pub(super) fn checks(&self, found: &Recorder, taps: &[TapReport]) -> Vec<Check> {
         let mut checks = vec![
             self.per_stream(
                 "Packets sent",
@@ -65,6 +65,7 @@ impl Truth<'_> {
             ),
             self.drops(found.total.counts()),
             self.sockets(),
+            captures(taps),
         ];
         if self.queue_was_full() {
             checks.extend(self.longest(&found.total));
@@ -97,7 +98,7 @@ impl Truth<'_> {
         let measured: Vec<u64> =
             found.streams.iter().map(|stream| measured(stream.quality.counts())).collect();
         Check {
-            what: format!("{what}: call, video, burst"),
+            what: format!("{what}: {}", ROLES.map(|role| role.short).join(", ")),
             truth: join(&truth),
             measured: join(&measured),
             holds: truth == measured,
@@ -136,25 +137,37 @@ impl Truth<'_> {
             what: "Longest delay".into(),
             truth: format!("{:.1} ms", millis(full)),
             measured: format!("{:.1} ms", millis(longest)),
-            holds: deviation(longest, full) <= QUEUE_TOLERANCE,
-            how: "the full queue at the bottleneck's rate; within 10 %".into(),
+            holds: percent_off(millis(longest), millis(full)) <= QUEUE_PERCENT,
+            how: format!("the full queue at the bottleneck's rate; within {QUEUE_PERCENT} %"),
         })
     }
 
     fn witness(&self, found: &Quality) -> Option<Check> {
         let theirs = self.witness?.delay().summary()?;
         let ours = found.delay().summary()?;
-        let share = (ours.mean - theirs.mean).abs() / theirs.mean.abs();
+        let off = percent_off(ours.mean, theirs.mean);
         Some(Check {
             what: "Mean one-way delay".into(),
             truth: format!("{:.4} ms over {} packets", theirs.mean / 1e6, theirs.count),
             measured: format!("{:.4} ms over {} packets", ours.mean / 1e6, ours.count),
-            holds: share <= WITNESS_TOLERANCE,
+            holds: off <= WITNESS_PERCENT,
             how: format!(
-                "tcpdump with the kernel's stamps at both taps; within 2 %, here {:.2} %",
-                share * 100.0
+                "tcpdump with the kernel's stamps at both taps; within {WITNESS_PERCENT} %, here \
+                 {off:.2} %"
             ),
         })
+    }
+}
+
+fn captures(taps: &[TapReport]) -> Check {
+    let lost: Vec<_> = taps.iter().map(|tap| tap.ledger.lost()).collect();
+    Check {
+        what: "Packets that the captures lost: tap A, tap B".into(),
+        truth: join(&vec![0; taps.len()]),
+        measured: join(&lost),
+        holds: taps.iter().all(|tap| tap.balanced && tap.ledger.lost() == 0),
+        how: "otherwise their loss could pass for the network's; the ledgers have to balance"
+            .into(),
     }
 }
 
@@ -162,7 +175,6 @@ fn join(values: &[u64]) -> String {
     values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// By what share of `expected` a time is off.
-fn deviation(nanos: i64, expected: i64) -> f64 {
-    millis(nanos - expected).abs() / millis(expected)
+fn percent_off(value: f64, expected: f64) -> f64 {
+    (value - expected).abs() / expected.abs() * 100.0
 }

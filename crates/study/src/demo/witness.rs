@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Stdio};
 
@@ -42,7 +43,7 @@ impl Witness {
         let (a, b) = (a?, b?);
         let mut quality = Quality::new();
         let mut record = |outcome| quality.record(&outcome);
-        compare(Reader::open(&a)?, Reader::open(&b)?, Config::default(), false, &mut record)?;
+        compare(Reader::open(&a)?, Reader::open(&b)?, Config::default(), false, None, &mut record)?;
         for file in [a, b] {
             fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
         }
@@ -57,6 +58,8 @@ impl Tcpdump {
         // drops; `-Z root` because it could not write to a folder of root's otherwise.
         command.args(["-n", "--time-stamp-precision=nano", "--immediate-mode", "-B", "16384"]);
         command.args(["-Z", "root", "-i", tap, "-w"]).arg(&file).arg("udp");
+        // Ctrl-C in a terminal is meant for us: tcpdump has to stay for the last packets.
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -65,11 +68,10 @@ impl Tcpdump {
         };
         let said = child.stderr.take().context("tcpdump has no standard error")?;
         let mut tcpdump = Self { child, said: BufReader::new(said), file };
-        let mut line = String::new();
-        while !line.contains("listening on") {
-            line.clear();
-            if tcpdump.said.read_line(&mut line)? == 0 {
-                bail!("tcpdump ended before it listened on {tap}");
+        let mut all = String::new();
+        while !all.contains("listening on") {
+            if tcpdump.said.read_line(&mut all)? == 0 {
+                bail!("tcpdump does not listen on {tap}: {}", all.trim());
             }
         }
         Ok(Some(tcpdump))

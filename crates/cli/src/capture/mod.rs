@@ -1,0 +1,172 @@
+//! `wirestamp capture`.
+
+mod present;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use wirestamp_capture::file::{Provenance, Writer};
+use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSource, Wait, pair};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_study::Recording;
+
+use crate::clock::seconds;
+use crate::interrupt::stop_on_signal;
+use crate::output::{Output, time};
+use crate::target::Target;
+use crate::usage::usage;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
+    wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
+    wirestamp capture -i eth0 -w - | tshark -r -")]
+pub(crate) struct Arguments {
+    /// The interface, or interface@namespace
+    #[arg(short, long, value_name = "IF", required_unless_present = "list")]
+    interface: Option<Target>,
+    /// Write the packets to this pcapng file; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// How packets are received: ring or xdp-pass; see --list
+    #[arg(long, value_name = "METHOD", default_value = "ring")]
+    method: Method,
+    /// Which clock stamps them: kernel, raw or xdp [default: kernel for ring, xdp for xdp-pass]
+    #[arg(long, value_name = "STAMP")]
+    stamp: Option<StampSource>,
+    /// List the pairs of method and stamp
+    #[arg(long)]
+    list: bool,
+    /// End after so many packets
+    #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Bytes of each packet to keep
+    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144,
+          value_parser = clap::value_parser!(u32).range(1..=262_144))]
+    snaplen: u32,
+    /// in: only what arrives; inout: what this machine sends as well
+    #[arg(short = 'Q', long, value_enum, default_value = "inout")]
+    direction: Direction,
+    /// Memory for the ring between kernel and capture, in KiB
+    #[arg(short = 'B', long, value_name = "KIB", default_value_t = 32_768,
+          value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
+    buffer_size: u32,
+    /// Look for packets without pause: raw stamps without the wake-up, for the price of a core
+    #[arg(long)]
+    spin: bool,
+    /// Give the thread that takes the stamps real-time priority
+    #[arg(long, conflicts_with = "spin")]
+    realtime: bool,
+    /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - leaves one free
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    cores: Option<Cores>,
+    /// A filter in pcap-filter(7) syntax
+    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    filter: Vec<String>,
+}
+
+/// Which packets are captured at a point.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Direction {
+    In,
+    Inout,
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    if arguments.list {
+        return present::list(output);
+    }
+    let to_stdout = arguments.write.as_deref() == Some(Path::new("-"));
+    if to_stdout && output.json {
+        return Err(usage("-w - puts the packets where --json would print: write to a file"));
+    }
+    let target = arguments.interface.clone().context("no interface given")?;
+    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let stop = stop_on_signal()?;
+    let config = arguments.config(&target.interface);
+    let domain = pair(config.method, config.stamp)?.stamp.domain();
+    let capture = target.enter(|| Capture::open(config, &clock))??;
+    let facts = capture.facts().clone();
+    let writer = arguments.writer(&facts, &clock)?;
+    announce(&facts, &clock, output);
+    let mut recording = Recording::new(&clock, domain, writer);
+    let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
+    let (figures, written) = recording.finish(&ledger);
+    let summary = present::Summary::new(facts, figures, ledger, arguments.write.clone());
+    if to_stdout {
+        output.remark(summary.text().trim_end());
+    } else {
+        output.result(&summary, present::Summary::text)?;
+    }
+    outcome.and(written)?;
+    Ok(if ledger.balances() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says what was granted, and with `--verbose` how well the clock is known.
+fn announce(facts: &Facts, clock: &ClockService, output: Output) {
+    facts.notes.iter().for_each(|note| output.remark(note));
+    output.remark(format_args!(
+        "capturing on {} ({}, stamped {} with {}); Ctrl-C ends it",
+        facts.interface, facts.method, facts.taken, facts.clock
+    ));
+    detail(output, clock);
+}
+
+/// Says how well the clock is known, if anybody wants to know.
+pub(crate) fn detail(output: Output, clock: &ClockService) {
+    let status = clock.status();
+    output.detail(format_args!(
+        "clock {}: {:.6} MHz within {:.3} ppm, steps of {}, system time within {}",
+        status.selected,
+        status.frequency_hz / 1e6,
+        status.rate_error_ppm,
+        time(status.granularity_ns),
+        time(status.error_ns)
+    ));
+}
+
+impl Arguments {
+    fn config(&self, interface: &str) -> Config {
+        let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());
+        let filter = self.filter.join(" ");
+        let defaults = Config::new(interface, self.method, stamp);
+        Config {
+            snaplen: self.snaplen,
+            filter: (!filter.trim().is_empty()).then_some(filter),
+            outgoing: self.direction == Direction::Inout,
+            ring_bytes: self.buffer_size as usize * 1024,
+            cores: self.cores.unwrap_or(defaults.cores),
+            wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },
+            limit: Limit {
+                packets: self.count,
+                duration: self.duration.map(Duration::from_secs_f64),
+            },
+            ..defaults
+        }
+    }
+
+    fn writer(&self, facts: &Facts, clock: &ClockService) -> anyhow::Result<Option<Writer>> {
+        let Some(path) = &self.write else { return Ok(None) };
+        let provenance = Provenance::of(facts, clock.status().error_ns);
+        Ok(Some(Writer::create(path, facts, provenance)?))
+    }
+}
+
+/// `3,2,1` or `3,-,-`.
+fn cores(text: &str) -> Result<Cores, String> {
+    let core = |text: &str| match text {
+        "-" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| ()),
+    };
+    let cores: Result<Vec<_>, ()> = text.split(',').map(core).collect();
+    match cores.as_deref() {
+        Ok(&[acquire, convert, consume]) => Ok(Cores { acquire, convert, consume }),
+        _ => Err("expected three cores, such as 3,2,1 or 3,2,-".into()),
+    }
+}

@@ -1,0 +1,104 @@
+//! A capture's summary, and the list of what can be asked for.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use wirestamp_capture::{Facts, Ledger, PAIRS, Pair};
+use wirestamp_study::Figures;
+
+use crate::output::{Output, mean, time};
+use crate::tap;
+
+/// The document of `capture --json`.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    #[serde(flatten)]
+    facts: Facts,
+    #[serde(flatten)]
+    figures: Figures,
+    dropped: Dropped,
+    ledger: Ledger,
+    balanced: bool,
+    file: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Dropped {
+    interface: u64,
+    kernel: u64,
+    consumer: u64,
+}
+
+impl Summary {
+    pub(super) fn new(
+        facts: Facts,
+        figures: Figures,
+        ledger: Ledger,
+        file: Option<PathBuf>,
+    ) -> Self {
+        let dropped = Dropped {
+            interface: ledger.interface_dropped,
+            kernel: ledger.kernel_dropped,
+            consumer: ledger.consumer_dropped,
+        };
+        Self { facts, figures, dropped, balanced: ledger.balances(), ledger, file }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let Self { facts, figures, dropped, ledger, .. } = self;
+        let mut text = format!(
+            "{} packets, {} bytes on {}, stamped {} with {}",
+            figures.packets, figures.bytes, facts.interface, facts.taken, facts.clock
+        );
+        if let Some(error) = figures.error_ns {
+            let _ = write!(text, ", within {} of system time", time(error));
+        }
+        text.push('\n');
+        if let Some(times) = figures.interarrival_ns.distribution().summary() {
+            let _ = writeln!(
+                text,
+                "between packets: mean {}, median {}, 99 % within {}, longest {}",
+                mean(times.mean),
+                time(times.p50),
+                time(times.p99),
+                time(times.max)
+            );
+        }
+        if let Some(lag) = tap::lag(figures) {
+            let _ = writeln!(text, "stamps were taken {lag}");
+        }
+        let _ = writeln!(
+            text,
+            "dropped: {} by the interface, {} by the kernel (ring full), {} by the consumer",
+            dropped.interface, dropped.kernel, dropped.consumer
+        );
+        text + &tap::complaints(ledger)
+    }
+}
+
+/// `capture --list`.
+pub(super) fn list(output: Output) -> anyhow::Result<ExitCode> {
+    let document: Vec<_> = PAIRS.iter().map(document).collect();
+    output.result(&document, |_| {
+        "method    stamp\n".to_owned() + &PAIRS.iter().map(line).collect::<String>()
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document(pair: &Pair) -> Value {
+    json!({
+        "method": pair.method.name(),
+        "stamp": pair.stamp.name(),
+        "taken": pair.taken,
+        "limits": pair.limits,
+    })
+}
+
+fn line(pair: &Pair) -> String {
+    let limits = if pair.limits.is_empty() { String::new() } else { format!(" ({})", pair.limits) };
+    let (method, stamp) = (pair.method.name(), pair.stamp.name());
+    format!("{method:<9} {stamp:<7} stamped {}{limits}\n", pair.taken)
+}

@@ -1,0 +1,48 @@
+//! What one capture saw and lost, in words.
+
+use std::fmt::Write as _;
+
+use wirestamp_capture::Ledger;
+use wirestamp_study::{Figures, TapReport};
+
+use crate::output::time;
+
+/// A line about a tap of a measurement.
+pub(crate) fn line(tap: &TapReport) -> String {
+    let mut line = format!(
+        "{}: {} packets stamped {} with {}",
+        tap.facts.interface, tap.figures.packets, tap.facts.taken, tap.facts.clock
+    );
+    if let Some(lag) = lag(&tap.figures) {
+        let _ = write!(line, ", {lag}");
+    }
+    let _ = write!(line, "; {} lost by the capture", tap.ledger.lost());
+    line
+}
+
+/// How much later than the kernel the stamps were taken, if they are not the kernel's.
+pub(crate) fn lag(figures: &Figures) -> Option<String> {
+    let lag = figures.acquisition_lag_ns.summary()?;
+    Some(format!(
+        "after the kernel's own stamp by {} (median), {} (99 %), {} (longest)",
+        time(lag.p50),
+        time(lag.p99),
+        time(lag.max)
+    ))
+}
+
+/// What went wrong with the account of packets, a line each.
+pub(crate) fn complaints(ledger: &Ledger) -> String {
+    let mut text = String::new();
+    if ledger.stamped_late > 0 {
+        let _ = writeln!(
+            text,
+            "{} stamps were taken only when the packet was copied to the ring",
+            ledger.stamped_late
+        );
+    }
+    if !ledger.balances() {
+        let _ = writeln!(text, "the account of packets does not balance: {ledger:?}");
+    }
+    text
+}

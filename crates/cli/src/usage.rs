@@ -1,0 +1,37 @@
+//! Which errors are the user's wording, and which are no errors at all.
+
+use std::io;
+
+use wirestamp_capture::Error;
+use wirestamp_traffic::PatternError;
+
+/// Arguments that clap cannot see to be at odds.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The error for arguments that make no sense together.
+pub(crate) fn usage(what: impl Into<String>) -> anyhow::Error {
+    Usage(what.into()).into()
+}
+
+/// Whether other arguments would have been understood: exit status 2.
+pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
+    error.is::<Usage>()
+        || error.is::<PatternError>()
+        || error.downcast_ref::<Error>().is_some_and(Error::is_usage)
+}
+
+/// Whether it only says that nobody reads our output any more.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        || error.downcast_ref::<Error>().is_some_and(Error::is_broken_pipe)
+}

@@ -1,0 +1,93 @@
+//! What every capture keeps of its packets: a file, if one is asked for, and figures.
+
+use serde::Serialize;
+use wirestamp_capture::file::Writer;
+use wirestamp_capture::{Captured, Error, Ledger, Sink};
+use wirestamp_clock::{ClockService, DifferenceClock, Domain};
+use wirestamp_metrics::{Distribution, InterArrival};
+
+/// After so many packets the clock's rate is fetched anew, on a link that never pauses too.
+const REFRESH: u64 = 4096;
+
+/// A capture's packets, counted and written.
+pub struct Recording<'a> {
+    clock: &'a ClockService,
+    domain: Domain,
+    steps_before: u32,
+    writer: Option<Writer>,
+    figures: Figures,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figures {
+    /// Packets captured.
+    pub packets: u64,
+    /// Their bytes on the wire, without check sequences.
+    pub bytes: u64,
+    /// Times between packets.
+    pub interarrival_ns: InterArrival,
+    /// How much later than the kernel's own stamp the raw one was taken; empty where the stamp is
+    /// the kernel's.
+    pub acquisition_lag_ns: Distribution,
+    /// The largest error of a stamp against system time; none without packets.
+    pub error_ns: Option<i64>,
+    /// How often the system clock was stepped meanwhile.
+    pub clock_steps: u32,
+}
+
+impl<'a> Recording<'a> {
+    /// A recording of stamps of `domain`, in a file too if there is a writer.
+    pub fn new(clock: &'a ClockService, domain: Domain, writer: Option<Writer>) -> Self {
+        let steps_before = clock.timeline(domain).steps();
+        Self { clock, domain, steps_before, writer, figures: Figures::default() }
+    }
+
+    /// Ends the file, if there is one, with the capture's ledger. The figures are complete even
+    /// where the file is not.
+    pub fn finish(mut self, ledger: &Ledger) -> (Figures, Result<(), Error>) {
+        let steps = self.clock.timeline(self.domain).steps();
+        self.figures.clock_steps = steps.saturating_sub(self.steps_before);
+        let written = self.writer.map_or(Ok(()), |writer| writer.finish(ledger));
+        (self.figures, written)
+    }
+
+    /// The clock that is recorded against.
+    pub(crate) fn clock(&self) -> &'a ClockService {
+        self.clock
+    }
+
+    /// What takes times between two of the recorded stamps, with the rate as it is known by now.
+    pub(crate) fn difference_clock(&self) -> DifferenceClock {
+        self.clock.timeline(self.domain).difference()
+    }
+
+    fn refresh(&mut self) {
+        self.figures.interarrival_ns.set_difference_clock(self.difference_clock());
+    }
+}
+
+impl Sink for Recording<'_> {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        if let Some(writer) = &mut self.writer {
+            writer.packet(packet)?;
+        }
+        if self.figures.packets.is_multiple_of(REFRESH) {
+            self.refresh();
+        }
+        let figures = &mut self.figures;
+        figures.packets += 1;
+        figures.bytes += u64::from(packet.length);
+        figures.interarrival_ns.record(packet.stamp);
+        figures.error_ns = figures.error_ns.max(Some(packet.stamp.error.as_nanos()));
+        if let Some(kernel) = packet.kernel {
+            figures.acquisition_lag_ns.record(packet.stamp.utc - kernel);
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), Error> {
+        self.refresh();
+        self.writer.as_mut().map_or(Ok(()), Writer::pause)
+    }
+}
