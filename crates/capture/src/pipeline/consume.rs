@@ -71,7 +71,6 @@ pub(super) fn consume(
     let deadline = plan.limit.duration.and_then(|duration| Instant::now().checked_add(duration));
     let mut done = Consumed { ledger: Ledger::default(), failure: None };
     loop {
-        let ended = link.stamped.is_abandoned();
         // Bounded, so that the deadline is looked at on a link that never pauses.
         for Stamped { frame, stamp } in std::iter::from_fn(|| link.stamped.pop().ok()).take(4096) {
             let wanted = |bytes: &[u8]| filter.is_none_or(|filter| filter.passes(bytes));
@@ -91,6 +90,7 @@ pub(super) fn consume(
         // Asked after the sink's last turn, because a sink that parks, as channels do, takes the
         // converter's wake-ups for its own; and before the queue is, so that packets pushed just
         // before the end are not missed.
+        let ended = link.stamped.is_abandoned();
         if link.stamped.is_empty() {
             if ended {
                 return done;

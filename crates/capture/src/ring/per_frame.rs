@@ -97,8 +97,8 @@ impl Slots {
     /// The frame in the slot at `offset`, whose status word has said that it is ours.
     fn frame(&self, offset: usize, status: u32, raw: u64, ticket: Ticket) -> Frame {
         let header = self.memory.at(offset, size_of::<libc::tpacket2_hdr>());
-        // SAFETY: the kernel wrote a tpacket2_hdr there before it gave the slot to us; slots are
-        // aligned to their size, a power of two of at least 256.
+        // SAFETY: the kernel wrote a tpacket2_hdr there before it gave the slot to us; slots begin
+        // at multiples of a power of two of at least 128.
         let header = unsafe { header.cast::<libc::tpacket2_hdr>().read() };
         let captured = header.tp_snaplen;
         let data = self.memory.at(offset + usize::from(header.tp_mac), captured as usize);
