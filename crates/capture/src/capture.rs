@@ -13,6 +13,9 @@ use crate::ring::{BlockRing, PerFrameRing, Setup};
 use crate::xdp::{LARGEST_HEAD, Place, XdpPass};
 use crate::{Error, Ledger, Stop};
 
+/// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
+const LARGEST_PACKET: u32 = 262_144;
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -47,7 +50,7 @@ impl Config {
             interface: interface.to_owned(),
             method,
             stamp,
-            snaplen: 262_144, // tcpdump's
+            snaplen: LARGEST_PACKET,
             filter: None,
             outgoing: true,
             ring_bytes: 32 << 20,
@@ -106,7 +109,7 @@ impl Capture {
         let pair = pair(config.method, config.stamp)?;
         config.cores.check()?;
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
-        let mut interface = Interface::open(&config.interface)?;
+        let interface = Interface::open(&config.interface)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
         let dropped = interface.dropped().map_err(failed)?;
         let mut facts = Facts::of(pair, &config, clock);
@@ -116,8 +119,15 @@ impl Capture {
             config.wait = Wait::Block { realtime: false };
             facts.notes.push(format!("no real-time priority for the stamping thread: {reason}"));
         }
-        let source = Source::open(pair, &config, &mut facts, &interface, filter.as_ref(), clock)?;
-        let filter = filter.filter(|_| !pair.filtered_by_kernel);
+        let in_kernel = |filter: &&Filter| pair.filtered_by_kernel && !filter.looks_for_tags();
+        let kernel_filter = filter.as_ref().filter(in_kernel);
+        let consumer_filter = filter.is_some() && kernel_filter.is_none();
+        // What the consumer filters has to come whole; it is cut after that.
+        let snaplen = if consumer_filter { LARGEST_PACKET } else { config.snaplen };
+        let setup = Setup { snaplen, bytes: config.ring_bytes, outgoing: config.outgoing };
+        let source = Source::open(pair, &setup, &mut facts, &interface, kernel_filter, clock)?;
+        facts.snaplen = facts.snaplen.min(config.snaplen);
+        let filter = filter.filter(|_| consumer_filter);
         Ok(Self { config, pair, facts, interface, dropped, filter, source })
     }
 
@@ -132,7 +142,7 @@ impl Capture {
     ///
     /// The calling thread becomes the consumer, and stays on [`Cores::consume`] if that is set.
     pub fn run(
-        mut self,
+        self,
         clock: &ClockService,
         stop: &Stop,
         sink: &mut dyn Sink,
@@ -144,7 +154,8 @@ impl Capture {
             wait: self.config.wait,
             limit: self.config.limit,
             stop,
-            interface: &self.config.interface,
+            interface: &self.interface,
+            snaplen: self.facts.snaplen,
         };
         let filter = self.filter.as_ref();
         let (mut ledger, outcome) = match self.source {
@@ -180,29 +191,27 @@ impl Facts {
 impl Source {
     fn open(
         pair: &Pair,
-        config: &Config,
+        setup: &Setup,
         facts: &mut Facts,
         interface: &Interface,
         filter: Option<&Filter>,
         clock: &ClockService,
     ) -> Result<Self, Error> {
-        let setup =
-            Setup { snaplen: config.snaplen, bytes: config.ring_bytes, outgoing: config.outgoing };
         Ok(match pair.receiver {
-            ReceiverKind::Blocks => Self::Blocks(BlockRing::open(interface, filter, &setup)?),
+            ReceiverKind::Blocks => Self::Blocks(BlockRing::open(interface, filter, setup)?),
             ReceiverKind::PerFrame => {
-                let ring = PerFrameRing::open(interface, filter, &setup, clock.counter())?;
+                let ring = PerFrameRing::open(interface, filter, setup, clock.counter())?;
                 facts.snaplen = ring.snaplen();
                 Self::PerFrame(ring)
             }
             ReceiverKind::Xdp => {
-                let (xdp, place) = XdpPass::open(interface, config.snaplen, config.ring_bytes)?;
-                facts.snaplen = config.snaplen.min(LARGEST_HEAD);
+                let (xdp, place) = XdpPass::open(interface, setup.snaplen, setup.bytes)?;
+                facts.snaplen = setup.snaplen.min(LARGEST_HEAD);
                 if place == Place::Stack {
                     facts.taken = "in the network stack, because the driver has no XDP";
                     facts.notes.push(format!(
                         "{}'s driver has no XDP: stamps are taken in the network stack instead",
-                        config.interface
+                        interface.name
                     ));
                 }
                 Self::Xdp(xdp)

@@ -63,6 +63,22 @@ pub enum Error {
         /// The kernel's answer.
         cause: io::Error,
     },
+    /// The interface is down, or no longer there.
+    #[error("{interface} {what}")]
+    Unusable {
+        /// The interface.
+        interface: String,
+        /// What became of it, and what to do.
+        what: &'static str,
+    },
+    /// The interface carries no Ethernet frames.
+    #[error("{interface} is no Ethernet interface (hardware type {kind}); only those are captured")]
+    NotEthernet {
+        /// The interface.
+        interface: String,
+        /// Its type, `ARPHRD_*` of linux/if_arp.h.
+        kind: u16,
+    },
     /// The XDP program was not loaded or attached.
     #[error("cannot run the XDP program on {interface}: {reason}; --method ring needs none")]
     Xdp {

@@ -8,6 +8,7 @@ use crate::Error;
 /// A compiled filter over Ethernet frames.
 pub struct Filter {
     program: BpfProgram,
+    tagged: bool,
 }
 
 impl Filter {
@@ -24,7 +25,15 @@ impl Filter {
             },
         };
         let ethernet = Capture::dead(Linktype::ETHERNET).map_err(refused)?;
-        Ok(Self { program: ethernet.compile(expression, true).map_err(refused)? })
+        let program = ethernet.compile(expression, true).map_err(refused)?;
+        let words = expression.split(|c: char| !c.is_ascii_alphanumeric());
+        Ok(Self { program, tagged: words.into_iter().any(|word| word == "vlan") })
+    }
+
+    /// Whether it looks for VLAN tags, which the kernel takes out of a frame before a socket's
+    /// filter sees it.
+    pub(crate) fn looks_for_tags(&self) -> bool {
+        self.tagged
     }
 
     /// Whether a frame passes.

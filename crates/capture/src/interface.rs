@@ -1,42 +1,113 @@
-//! A network interface as the kernel counts it.
-#![expect(unsafe_code, reason = "if_nametoindex(3)")]
+//! A network interface as the kernel knows and counts it (netdevice(7)).
+#![expect(unsafe_code, reason = "if_nametoindex(3), and ioctls on a struct ifreq")]
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::mem;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
 
 use crate::Error;
+
+const ETHERNET: u16 = 1; // ARPHRD_ETHER (linux/if_arp.h)
+const LOOPBACK: u16 = 772; // ARPHRD_LOOPBACK, with Ethernet headers of zeroes
 
 /// An interface of the network namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: i32,
+    pub(crate) is_loopback: bool,
     /// `/proc/thread-self/net/dev` shows the namespace it was opened in, whoever reads it later.
     counters: File,
+    /// Any socket of that namespace answers questions about its interfaces.
+    socket: UnixDatagram,
 }
 
 impl Interface {
+    /// Finds an interface that can be captured on.
     pub(crate) fn open(name: &str) -> Result<Self, Error> {
         let missing = || Error::NoSuchInterface(name.to_owned());
         let c_name = CString::new(name).map_err(|_| missing())?;
         // SAFETY: the name is a NUL-terminated string that outlives the call.
         let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
         let index = i32::try_from(index).ok().filter(|&index| index > 0).ok_or_else(missing)?;
-        let counters = File::open("/proc/thread-self/net/dev").map_err(|cause| Error::System {
-            what: "read the counters",
+        let failed = |cause| Error::System {
+            what: "ask the kernel for its state",
             interface: name.to_owned(),
             cause,
-        })?;
-        Ok(Self { name: name.to_owned(), index, counters })
+        };
+        let counters = File::open("/proc/thread-self/net/dev").map_err(failed)?;
+        let socket = UnixDatagram::unbound().map_err(failed)?;
+        let mut interface =
+            Self { name: name.to_owned(), index, is_loopback: false, counters, socket };
+        let kind = interface.kind().map_err(failed)?;
+        if kind != ETHERNET && kind != LOOPBACK {
+            return Err(Error::NotEthernet { interface: interface.name, kind });
+        }
+        interface.is_loopback = kind == LOOPBACK;
+        interface.check()?;
+        Ok(interface)
+    }
+
+    /// Whether packets can still arrive here.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let unusable = |what| Err(Error::Unusable { interface: self.name.clone(), what });
+        let up = u16::try_from(libc::IFF_UP).unwrap_or(1);
+        // SAFETY: of the union, SIOCGIFFLAGS sets this member.
+        let flags = self.ask(libc::SIOCGIFFLAGS, |answer| unsafe { answer.ifru_flags });
+        match flags {
+            Ok(flags) if flags.cast_unsigned() & up != 0 => Ok(()),
+            Ok(_) => unusable("is down, so no packets arrive; `ip link set up` brings it up"),
+            Err(_) => unusable("has disappeared; what was captured before is complete"),
+        }
+    }
+
+    /// The longest packet in bytes that it takes, without the Ethernet header.
+    pub(crate) fn mtu(&self) -> Result<u32, Error> {
+        // SAFETY: of the union, SIOCGIFMTU sets this member.
+        let mtu = self.ask(libc::SIOCGIFMTU, |answer| unsafe { answer.ifru_mtu });
+        let mtu =
+            mtu.and_then(|mtu| u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into()));
+        mtu.map_err(|cause| Error::System {
+            what: "read the MTU",
+            interface: self.name.clone(),
+            cause,
+        })
+    }
+
+    /// Its hardware type.
+    fn kind(&self) -> io::Result<u16> {
+        // SAFETY: of the union, SIOCGIFHWADDR sets this member.
+        self.ask(libc::SIOCGIFHWADDR, |answer| unsafe { answer.ifru_hwaddr }.sa_family)
+    }
+
+    fn ask<T>(
+        &self,
+        question: libc::Ioctl,
+        answer: impl Fn(libc::__c_anonymous_ifr_ifru) -> T,
+    ) -> io::Result<T> {
+        // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
+        let mut request: libc::ifreq = unsafe { mem::zeroed() };
+        // The last byte stays zero: the kernel takes the name up to there.
+        let room = request.ifr_name.split_last_mut().map_or(&mut [][..], |(_, room)| room);
+        for (to, from) in room.iter_mut().zip(self.name.bytes()) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        // SAFETY: the questions asked here read and write an ifreq, which is what they are given.
+        match unsafe { libc::ioctl(self.socket.as_raw_fd(), question, &raw mut request) } {
+            0 => Ok(answer(request.ifr_ifru)),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// The packets that the driver has dropped since the interface came up; zero where the kernel
     /// no longer knows the interface.
-    pub(crate) fn dropped(&mut self) -> io::Result<u64> {
+    pub(crate) fn dropped(&self) -> io::Result<u64> {
         let mut table = String::new();
-        self.counters.rewind()?;
-        self.counters.read_to_string(&mut table)?;
+        (&self.counters).rewind()?;
+        (&self.counters).read_to_string(&mut table)?;
         Ok(dropped(&table, &self.name).unwrap_or(0))
     }
 }

@@ -14,7 +14,9 @@ pub struct Ledger {
     pub seen: u64,
     /// Dropped because the ring between the kernel and us was full.
     pub kernel_dropped: u64,
-    /// Refused by the filter where we apply it (`xdp-pass`).
+    /// Left in the ring when the capture ended, because the kernel did not hand them over in time.
+    pub left_behind: u64,
+    /// Refused by the filter where we apply it, not the kernel.
     pub filtered: u64,
     /// Arrived after the count that was asked for.
     pub surplus: u64,
@@ -22,7 +24,7 @@ pub struct Ledger {
     pub consumer_dropped: u64,
     /// Handed to the consumer: written, correlated, counted.
     pub delivered: u64,
-    /// Delivered packets whose kernel stamp was taken late, when they were copied to the ring.
+    /// Packets with kernel stamps that were taken late, when they were copied to the ring.
     pub stamped_late: u64,
 }
 
@@ -30,7 +32,7 @@ impl Ledger {
     /// Packets that should have been captured and were not.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.kernel_dropped + self.consumer_dropped
+        self.kernel_dropped + self.left_behind + self.consumer_dropped
     }
 
     /// Whether every packet seen has been accounted for.
@@ -38,6 +40,7 @@ impl Ledger {
     pub fn balances(&self) -> bool {
         self.seen
             == self.kernel_dropped
+                + self.left_behind
                 + self.filtered
                 + self.surplus
                 + self.consumer_dropped

@@ -74,6 +74,9 @@ pub(crate) trait Receiver: Send {
     /// Stamps and hands over up to `room` frames that have arrived; returns how many.
     fn acquire(&mut self, room: usize, take: impl FnMut(Frame)) -> usize;
 
+    /// Whether all its memory is out on loan, so that nothing can come before some is back.
+    fn is_lent_out(&self) -> bool;
+
     /// A descriptor that epoll(7) has news of when frames have arrived.
     fn descriptor(&self) -> BorrowedFd<'_>;
 

@@ -229,3 +229,132 @@ fn a_core_that_cannot_be_used_is_refused_before_anything_is_opened() {
     let error = Capture::open(config, &clock).err().unwrap();
     assert!(matches!(error, Error::NoSuchCore { core: 1_000_000, .. }), "{error}");
 }
+
+/// Runs `ip` in a namespace.
+fn ip(namespace: &Netns, arguments: &str) {
+    let status = namespace.command("ip").args(arguments.split(' ')).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
+}
+
+#[test]
+fn an_interface_that_goes_away_ends_the_capture_with_an_error() {
+    let removals = ["link set tap-b down", "link del tap-b"];
+    for (pair, removal) in PAIRS.iter().flat_map(|pair| removals.map(|removal| (pair, removal))) {
+        let Some(lab) = lab() else { return };
+        let mut kept = Kept::default();
+        let config = config(pair.method, pair.stamp, None);
+        let (ledger, outcome) = capture(&lab, config, &mut kept, |_| {
+            send(&lab, 5);
+            ip(lab.sink(), removal);
+        });
+        let name = format!("{} {} {removal}: {ledger:?}", pair.method, pair.stamp);
+        assert!(matches!(outcome, Err(Error::Unusable { .. })), "{name}: {outcome:?}");
+        assert_eq!((kept.0.len(), ledger.delivered, ledger.balances()), (5, 5, true), "{name}");
+    }
+}
+
+#[test]
+fn an_interface_that_is_down_or_carries_no_ethernet_is_refused() {
+    let Some(lab) = lab() else { return };
+    let clock = ClockService::start(Counter::select()).unwrap();
+    ip(lab.source(), "tuntap add dev tun0 mode tun");
+    ip(lab.source(), "link set tun0 up");
+    ip(lab.sink(), "link set tap-b down");
+    for pair in PAIRS {
+        let refused = |namespace: &Netns, interface: &str| {
+            let config = Config::new(interface, pair.method, pair.stamp);
+            namespace.run(|| Capture::open(config, &clock).err()).unwrap().unwrap()
+        };
+        let down = refused(lab.sink(), TAP_B);
+        assert!(down.to_string().contains("tap-b is down"), "{down}");
+        let tun = refused(lab.source(), "tun0");
+        assert!(tun.to_string().contains("no Ethernet"), "{tun}");
+    }
+}
+
+#[test]
+fn what_goes_over_the_loopback_interface_counts_once() {
+    let Some(lab) = lab() else { return };
+    ip(lab.sink(), "link set lo up");
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let stop = Stop::new().unwrap();
+    let config = Config {
+        filter: Some(format!("udp port {PORT}")),
+        ..Config::new("lo", Method::Ring, StampSource::Raw)
+    };
+    let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
+    let socket = lab.sink().run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
+    for _ in 0..10 {
+        socket.send_to(b"once", (Ipv4Addr::LOCALHOST, PORT)).unwrap();
+    }
+    stop.request();
+    let (ledger, outcome) = capture.run(&clock, &stop, &mut Kept::default());
+    outcome.unwrap();
+    assert_eq!((ledger.seen, ledger.delivered), (10, 10));
+}
+
+/// A UDP datagram of 100 bytes in VLAN 7, from the lab's source to its router.
+fn tagged_frame() -> Vec<u8> {
+    let mut frame = vec![2, 0x77, 0, 0, 1, 2, 2, 0x77, 0, 0, 1, 1, 0x81, 0, 0, 7, 0x08, 0];
+    frame.extend([0x45, 0, 0, 128, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2]);
+    frame.extend([0x13, 0x88, 0x13, 0x88, 0, 108, 0, 0]);
+    frame.extend([7; 100]);
+    frame
+}
+
+#[test]
+fn a_filter_for_vlan_tags_finds_them_with_every_method() {
+    let Some(lab) = lab() else { return };
+    let mut wire =
+        lab.source().run(|| pcap::Capture::from_device("out").unwrap().open().unwrap()).unwrap();
+    let clock = ClockService::start(Counter::select()).unwrap();
+    for pair in PAIRS {
+        let config = Config {
+            filter: Some("vlan 7 and udp".into()),
+            snaplen: 60,
+            limit: Limit { packets: Some(5), duration: None },
+            ..Config::new("tap-a", pair.method, pair.stamp)
+        };
+        let stop = Stop::new().unwrap();
+        let capture = lab.router().run(|| Capture::open(config, &clock)).unwrap().unwrap();
+        send(&lab, 3); // without a tag
+        for _ in 0..5 {
+            wire.sendpacket(tagged_frame()).unwrap();
+        }
+        let mut kept = Kept::default();
+        let (ledger, outcome) = capture.run(&clock, &stop, &mut kept);
+        outcome.unwrap();
+        let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
+        assert!(ledger.balances(), "{name}");
+        for (_, bytes, length) in &kept.0 {
+            assert_eq!((&bytes[12..16], bytes.len()), (&[0x81, 0, 0, 7][..], 60), "{name}");
+            assert_eq!(*length, 14 + 4 + 20 + 8 + 100, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_stalls_when_the_capture_ends_loses_nothing() {
+    /// Takes longer over its first packet than the kernel may over its last.
+    struct Stalling(bool);
+    impl Sink for Stalling {
+        fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+            if !std::mem::replace(&mut self.0, true) {
+                thread::sleep(std::time::Duration::from_millis(1300));
+            }
+            Ok(())
+        }
+    }
+    let Some(lab) = lab() else { return };
+    for pair in PAIRS {
+        let config = Config { ring_bytes: 64 << 10, ..config(pair.method, pair.stamp, None) };
+        let (ledger, outcome) = capture(&lab, config, &mut Stalling(false), |stop| {
+            send(&lab, 2000);
+            stop.request();
+        });
+        let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
+        outcome.unwrap();
+        assert!(ledger.balances() && ledger.left_behind == 0, "{name}");
+        assert_eq!(ledger.delivered + ledger.kernel_dropped, 2000, "{name}");
+    }
+}

@@ -204,6 +204,7 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
     assert!(packets.lines().count() >= 10, "{packets}");
     let summary = read("summary");
     assert!(summary.contains("by the consumer") && !summary.contains("not balance"), "{summary}");
+    assert!(summary.starts_with(&format!("{} packets,", packets.lines().count())), "{summary}");
 }
 
 #[test]

@@ -98,6 +98,10 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
         self.meeting.lock().0.set_difference_clock(clock);
         self.recording.pause()
     }
+
+    fn lost(&self) -> u64 {
+        self.recording.lost()
+    }
 }
 
 /// The observation of a packet, if it can be recognised elsewhere.

@@ -21,9 +21,9 @@ pub struct Recording<'a> {
 /// What was recorded.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
-    /// Packets captured.
+    /// Packets captured, and in the file if there is one.
     pub packets: u64,
-    /// Their bytes on the wire, without check sequences.
+    /// Bytes on the wire, without check sequences, of the packets captured.
     pub bytes: u64,
     /// Times between packets.
     pub interarrival_ns: InterArrival,
@@ -48,6 +48,8 @@ impl<'a> Recording<'a> {
     pub fn finish(mut self, ledger: &Ledger) -> (Figures, Result<(), Error>) {
         let steps = self.clock.timeline(self.domain).steps();
         self.figures.clock_steps = steps.saturating_sub(self.steps_before);
+        // What did not fit on the disk was taken, and is not there.
+        self.figures.packets = ledger.delivered;
         let written = self.writer.map_or(Ok(()), |writer| writer.finish(ledger));
         (self.figures, written)
     }
@@ -89,5 +91,9 @@ impl Sink for Recording<'_> {
     fn pause(&mut self) -> Result<(), Error> {
         self.refresh();
         self.writer.as_mut().map_or(Ok(()), Writer::pause)
+    }
+
+    fn lost(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::lost)
     }
 }

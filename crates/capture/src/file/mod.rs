@@ -3,6 +3,7 @@
 //! Beside what every tool reads, our interface block carries a [`Provenance`] as a comment: which
 //! clock made the stamps, and how wrong they can be.
 
+mod buffer;
 mod provenance;
 mod reader;
 mod writer;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rtrb::Producer;
 
-use super::{Plan, Wait};
+use super::{OnEnd, Plan, Wait};
 use crate::Error;
 use crate::priority::realtime;
 use crate::receiver::{Frame, KernelCounts, Receiver};
@@ -15,9 +15,24 @@ use crate::waiter::Waiter;
 
 /// Upper bound of a wait, which a packet or a stop request ends at once.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
+/// How often it is looked whether there is room again, after there was none.
+const ROOM_LIMIT: Duration = Duration::from_millis(1);
 /// How long the frames that are in the kernel's ring when the capture stops may take to come out
 /// of it. A ring of blocks hands its last one over when its timer expires, within 10 ms.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// Frames after which the kernel's counts are fetched: its counters have 32 bits.
+const COUNT_INTERVAL: u64 = 1 << 30;
+
+/// What came of the stage.
+pub(super) struct Acquired {
+    /// The kernel's counts, as far as they could be had.
+    pub(super) counts: KernelCounts,
+    /// Frames handed over.
+    pub(super) frames: u64,
+    /// What ended the stage before the stop was requested.
+    pub(super) outcome: Result<(), Error>,
+}
 
 /// Acquires until the stop is requested, then shuts the kernel's door and drains what is inside.
 pub(super) fn acquire<R: Receiver>(
@@ -25,17 +40,13 @@ pub(super) fn acquire<R: Receiver>(
     frames: Producer<Frame>,
     converter: &Thread,
     plan: &Plan<'_>,
-) -> Result<KernelCounts, Error> {
-    let failed =
-        |what, capability| move |cause| Error::system(what, plan.interface, capability, cause);
-    let mut stage = Stage { receiver, frames, converter, acquired: 0 };
-    let result = prioritise(plan.wait)
-        .map_err(failed("take real-time priority", "cap_sys_nice"))
-        .and_then(|()| stage.run(plan).map_err(failed("capture", "cap_net_raw")));
-    drop(stage);
-    // The converter sees the end of the queue only if it looks.
-    converter.unpark();
-    result
+) -> Acquired {
+    // Declared first, so that it is dropped last: the converter sees the end of the queue.
+    let _end = OnEnd::new(plan.stop, converter);
+    let mut stage = Stage { receiver, frames, converter, acquired: 0, counted: 0 };
+    let outcome = stage.run(plan);
+    let counts = stage.receiver.counts().unwrap_or_default();
+    Acquired { counts, frames: stage.acquired, outcome }
 }
 
 fn prioritise(wait: Wait) -> io::Result<()> {
@@ -50,21 +61,44 @@ struct Stage<'a, R> {
     frames: Producer<Frame>,
     converter: &'a Thread,
     acquired: u64,
+    /// How many of them there were when the kernel's counts were last fetched.
+    counted: u64,
 }
 
 impl<R: Receiver> Stage<'_, R> {
-    fn run(&mut self, plan: &Plan<'_>) -> io::Result<KernelCounts> {
-        let waiter = Waiter::new(self.receiver.descriptor(), plan.stop)?;
+    fn run(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
+        let failed = |what, capability| {
+            move |cause| Error::system(what, &plan.interface.name, capability, cause)
+        };
+        prioritise(plan.wait).map_err(failed("take real-time priority", "cap_sys_nice"))?;
+        let waiter = Waiter::new(self.receiver.descriptor(), plan.stop)
+            .map_err(failed("wait for packets", "cap_net_raw"))?;
+        let acquired = self.until_stop(plan, &waiter);
+        let drained = self.receiver.close_intake().and_then(|()| self.drain(&waiter));
+        acquired.and(drained.map_err(failed("empty the ring", "cap_net_raw")))
+    }
+
+    fn until_stop(&mut self, plan: &Plan<'_>, waiter: &Waiter) -> Result<(), Error> {
+        let failed = |cause| Error::system("capture", &plan.interface.name, "cap_net_raw", cause);
         while !plan.stop.is_requested() {
-            if self.hand_over() == 0 {
-                match plan.wait {
-                    Wait::Block { .. } => waiter.wait(WAIT_LIMIT)?,
-                    Wait::Spin => hint::spin_loop(),
+            if self.hand_over() > 0 {
+                if self.acquired - self.counted >= COUNT_INTERVAL {
+                    self.counted = self.acquired;
+                    self.receiver.counts().map_err(failed)?;
+                }
+            } else if plan.wait == Wait::Spin {
+                hint::spin_loop();
+            } else if self.frames.slots() == 0 {
+                // There is news, but no room for it; nothing tells when there is.
+                waiter.wait(ROOM_LIMIT).map_err(failed)?;
+            } else {
+                waiter.wait(WAIT_LIMIT).map_err(failed)?;
+                if self.hand_over() == 0 {
+                    plan.interface.check()?;
                 }
             }
         }
-        self.receiver.close_intake()?;
-        self.drain(&waiter)
+        plan.interface.check()
     }
 
     /// Passes on what has arrived. The converter is woken after the last frame is stamped, so that
@@ -83,20 +117,27 @@ impl<R: Receiver> Stage<'_, R> {
         count
     }
 
-    /// Acquires until as many frames have come out as the kernel says went in.
-    fn drain(&mut self, waiter: &Waiter) -> io::Result<KernelCounts> {
+    /// Acquires until as many frames have come out as the kernel says went in. The consumer may
+    /// take its time with those that are out already; the kernel has to hand over the rest soon.
+    fn drain(&mut self, waiter: &Waiter) -> io::Result<()> {
         let mut deadline = Instant::now() + DRAIN_LIMIT;
         loop {
-            if self.hand_over() > 0 {
+            let handed_over = self.hand_over() > 0;
+            let waiting_for_consumer = self.frames.slots() == 0 || self.receiver.is_lent_out();
+            if self.frames.is_abandoned() {
+                return Ok(()); // nobody takes them any more
+            }
+            if handed_over || waiting_for_consumer {
                 deadline = Instant::now() + DRAIN_LIMIT;
-                continue;
             }
             let counts = self.receiver.counts()?;
             let expected = counts.seen.saturating_sub(counts.dropped);
             if self.acquired >= expected || Instant::now() > deadline {
-                return Ok(counts);
+                return Ok(());
             }
-            waiter.wait(Duration::from_millis(10))?;
+            if !handed_over {
+                waiter.wait(ROOM_LIMIT)?;
+            }
         }
     }
 }

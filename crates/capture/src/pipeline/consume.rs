@@ -44,6 +44,12 @@ pub trait Sink {
     fn pause(&mut self) -> Result<(), Error> {
         Ok(())
     }
+
+    /// Packets that were taken without an error and are lost all the same, as those in a buffer
+    /// that could not be written. Asked once, at the end.
+    fn lost(&self) -> u64 {
+        0
+    }
 }
 
 /// The consumer's end of the pipeline.
@@ -74,10 +80,10 @@ pub(super) fn consume(
         // Bounded, so that the deadline is looked at on a link that never pauses.
         for Stamped { frame, stamp } in std::iter::from_fn(|| link.stamped.pop().ok()).take(4096) {
             let wanted = |bytes: &[u8]| filter.is_none_or(|filter| filter.passes(bytes));
-            done.take(&frame, stamp, plan.limit.packets, wanted, sink);
+            done.take(&frame, stamp, plan, wanted, sink);
             link.lender.give_back(frame.ticket);
         }
-        if link.stalled.swap(false, Ordering::AcqRel) {
+        if link.stalled.swap(false, Ordering::SeqCst) {
             link.converter.unpark();
         }
         if link.stamped.is_empty() && done.failure.is_none() {
@@ -93,6 +99,7 @@ pub(super) fn consume(
         let ended = link.stamped.is_abandoned();
         if link.stamped.is_empty() {
             if ended {
+                done.settle(sink);
                 return done;
             }
             match deadline {
@@ -111,7 +118,7 @@ impl Consumed {
         &mut self,
         frame: &Frame,
         stamp: Stamp,
-        limit: Option<u64>,
+        plan: &Plan<'_>,
         wanted: impl Fn(&[u8]) -> bool,
         sink: &mut dyn Sink,
     ) {
@@ -120,12 +127,14 @@ impl Consumed {
         let kernel = frame.kernel.and_then(|nanos| i64::try_from(nanos).ok());
         if !wanted(bytes) {
             self.ledger.filtered += 1;
-        } else if limit == Some(self.ledger.delivered) {
+        } else if plan.limit.packets == Some(self.ledger.delivered) {
             self.ledger.surplus += 1;
         } else if self.failure.is_some() {
             self.ledger.consumer_dropped += 1;
         } else {
             let kernel = kernel.map(Time::from_nanos);
+            // Cut after the filter has seen all that there is.
+            let bytes = &bytes[..bytes.len().min(plan.snaplen as usize)];
             let taken = sink.packet(&Captured { stamp, kernel, bytes, length: frame.length });
             match taken {
                 Ok(()) => self.ledger.delivered += 1,
@@ -133,6 +142,13 @@ impl Consumed {
             }
             self.note(taken);
         }
+    }
+
+    /// Moves what the sink took and lost to where it belongs.
+    fn settle(&mut self, sink: &dyn Sink) {
+        let lost = sink.lost().min(self.ledger.delivered);
+        self.ledger.delivered -= lost;
+        self.ledger.consumer_dropped += lost;
     }
 
     /// Keeps the first failure.
@@ -153,6 +169,7 @@ mod tests {
     use super::*;
     use crate::Stop;
     use crate::affinity::Cores;
+    use crate::interface::Interface;
     use crate::pipeline::{Limit, Wait};
     use crate::receiver::Ticket;
 
@@ -185,7 +202,8 @@ mod tests {
             wait: Wait::Spin,
             limit: Limit::default(),
             stop: &stop,
-            interface: "none",
+            interface: &Interface::open("lo").unwrap(),
+            snaplen: 1,
         };
         let (mut stamped_in, stamped) = RingBuffer::new(1);
         let frame = Frame {

@@ -6,7 +6,7 @@ use std::thread::{self, Thread};
 use rtrb::{Consumer, Producer};
 use wirestamp_clock::Stamp;
 
-use super::Plan;
+use super::{OnEnd, Plan};
 use crate::receiver::Frame;
 
 /// Frames that are converted in one go: enough to spread the cost of looking up the timeline, few
@@ -23,12 +23,15 @@ pub(super) struct Stamped {
 /// Converts until the queue of frames has ended. `stalled` tells the consumer that this thread
 /// waits for room rather than for frames, and wants to be woken when there is some.
 pub(super) fn convert(
-    mut frames: Consumer<Frame>,
-    mut stamped: Producer<Stamped>,
+    frames: Consumer<Frame>,
+    stamped: Producer<Stamped>,
     plan: &Plan<'_>,
     stalled: &AtomicBool,
     consumer: &Thread,
 ) {
+    // Declared first, so that it is dropped last: the consumer sees the end of the queue.
+    let _end = OnEnd::new(plan.stop, consumer);
+    let (mut frames, mut stamped) = (frames, stamped);
     let mut raw = Vec::with_capacity(BATCH);
     let mut stamps = Vec::with_capacity(BATCH);
     loop {
@@ -40,7 +43,7 @@ pub(super) fn convert(
             convert_batch(&mut frames, &mut stamped, count, plan, (&mut raw, &mut stamps));
             consumer.unpark();
         } else if waiting > 0 {
-            stalled.store(true, Ordering::Release);
+            stalled.store(true, Ordering::SeqCst);
             // The consumer may have made room, and have looked at the flag, just before.
             if stamped.slots() == 0 && !stamped.is_abandoned() {
                 thread::park();
@@ -54,8 +57,6 @@ pub(super) fn convert(
             thread::park();
         }
     }
-    drop(stamped);
-    consumer.unpark();
 }
 
 fn convert_batch(

@@ -15,18 +15,20 @@ mod convert;
 
 use std::panic;
 use std::sync::atomic::AtomicBool;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, ScopedJoinHandle, Thread};
 use std::time::Duration;
 
 use rtrb::RingBuffer;
 use wirestamp_clock::{ClockService, Domain};
 
+use acquire::Acquired;
 pub use consume::{Captured, Sink};
 use consume::{Consumed, Link};
 
 use crate::affinity::{self, Cores};
 use crate::filter::Filter;
-use crate::receiver::{KernelCounts, Receiver};
+use crate::interface::Interface;
+use crate::receiver::Receiver;
 use crate::{Error, Ledger, Stop};
 
 /// Frames that may wait between two stages.
@@ -66,7 +68,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) wait: Wait,
     pub(crate) limit: Limit,
     pub(crate) stop: &'a Stop,
-    pub(crate) interface: &'a str,
+    pub(crate) interface: &'a Interface,
+    /// Bytes of each packet that the sink gets.
+    pub(crate) snaplen: u32,
 }
 
 /// Runs the three stages until the stop is requested or the limit reached, and accounts for every
@@ -86,16 +90,29 @@ pub(crate) fn run<R: Receiver>(
     let consumer = thread::current();
     thread::scope(|scope| {
         let (stalled, consumer) = (&stalled, &consumer);
-        let converting = spawn(scope, "ws-convert", move || {
+        // However this thread ends, the acquisition must not go on without it.
+        let _end = OnEnd::new(plan.stop, consumer);
+        let converting = spawn(scope, "ws-convert", plan, move || {
             affinity::pin(plan.cores.convert);
             convert::convert(frames_out, stamped_in, plan, stalled, consumer);
         });
+        let converting = match converting {
+            Ok(converting) => converting,
+            Err(error) => return (Ledger::default(), Err(error)),
+        };
         let converter = converting.thread().clone();
         let waker = converter.clone();
-        let acquiring = spawn(scope, "ws-acquire", move || {
+        let acquiring = spawn(scope, "ws-acquire", plan, move || {
             affinity::pin(plan.cores.acquire);
             acquire::acquire(receiver, frames_in, &waker, plan)
         });
+        let acquiring = match acquiring {
+            Ok(acquiring) => acquiring,
+            Err(error) => {
+                converter.unpark(); // to see that no frames will come
+                return (Ledger::default(), Err(error));
+            }
+        };
         affinity::pin(plan.cores.consume);
         let link = Link { stamped: stamped_out, stalled, converter: &converter, lender };
         let consumed = consume::consume(link, plan, filter, sink);
@@ -107,29 +124,48 @@ pub(crate) fn run<R: Receiver>(
 
 /// Puts the kernel's counts beside the consumer's. Of two failures the consumer's is told: it is
 /// the one that the user of the packets has a name for.
-fn account(
-    consumed: Consumed,
-    acquired: Result<KernelCounts, Error>,
-) -> (Ledger, Result<(), Error>) {
-    let mut ledger = consumed.ledger;
-    let acquired = acquired.map(|counts| {
-        ledger.seen = counts.seen;
-        ledger.kernel_dropped = counts.dropped;
-        ledger.stamped_late = counts.stamped_late;
-    });
-    (ledger, consumed.failure.map_or(acquired, Err))
+fn account(consumed: Consumed, acquired: Acquired) -> (Ledger, Result<(), Error>) {
+    let Acquired { counts, frames, outcome } = acquired;
+    let ledger = Ledger {
+        seen: counts.seen,
+        kernel_dropped: counts.dropped,
+        left_behind: counts.seen.saturating_sub(counts.dropped).saturating_sub(frames),
+        stamped_late: counts.stamped_late,
+        ..consumed.ledger
+    };
+    (ledger, consumed.failure.map_or(outcome, Err))
 }
 
-/// Spawns a named stage. A stage that ends drops its queues, at which the others end too.
+/// Asks the capture to end and wakes the next stage when a stage ends, be it by a panic. It has
+/// to be dropped after the stage's end of the queue, whose absence the next stage then sees.
+struct OnEnd<'a> {
+    stop: &'a Stop,
+    next: &'a Thread,
+}
+
+impl<'a> OnEnd<'a> {
+    fn new(stop: &'a Stop, next: &'a Thread) -> Self {
+        Self { stop, next }
+    }
+}
+
+impl Drop for OnEnd<'_> {
+    fn drop(&mut self) {
+        self.stop.request();
+        self.next.unpark();
+    }
+}
+
+/// Spawns a named stage.
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: &str,
+    plan: &Plan<'_>,
     stage: impl FnOnce() -> T + Send + 'scope,
-) -> ScopedJoinHandle<'scope, T> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn_scoped(scope, stage)
-        .expect("a process that has come this far can start a thread")
+) -> Result<ScopedJoinHandle<'scope, T>, Error> {
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, stage).map_err(|cause| {
+        Error::system("start a thread for the capture", &plan.interface.name, "", cause)
+    })
 }
 
 fn join<T>(stage: ScopedJoinHandle<'_, T>) -> T {

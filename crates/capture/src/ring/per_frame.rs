@@ -56,7 +56,7 @@ impl PerFrameRing {
         let failed = |e| Error::system("set up the ring", &interface.name, "cap_net_raw", e);
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         let socket = PacketSocket::open(interface, version, filter, setup)?;
-        let longest = socket.mtu(interface).map_err(failed)?.saturating_add(ETHERNET_BYTES);
+        let longest = interface.mtu()?.saturating_add(ETHERNET_BYTES);
         let snaplen = setup.snaplen.min(longest);
         let slots = Slots::allocate(&socket, snaplen, setup.bytes).map_err(failed)?;
         socket.bind(interface)?;
@@ -154,6 +154,10 @@ impl Receiver for PerFrameRing {
             self.acquired += 1;
         }
         self.acquired - first
+    }
+
+    fn is_lent_out(&self) -> bool {
+        self.acquired - self.slots.returned.load(Ordering::Acquire) == self.slots.count
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -13,6 +13,7 @@ use crate::receiver::KernelCounts;
 const ETH_P_ALL: u16 = 0x0003; // linux/if_ether.h
 #[expect(clippy::cast_possible_truncation, reason = "AF_PACKET is 17")]
 const FAMILY: libc::sa_family_t = libc::AF_PACKET as libc::sa_family_t;
+const PROMISCUOUS: libc::c_ushort = 1; // PACKET_MR_PROMISC (linux/if_packet.h)
 const CAPABILITIES: &str = "cap_net_raw";
 
 /// A packet socket that counts what the kernel did for it.
@@ -44,7 +45,8 @@ impl PacketSocket {
         socket
             .set(libc::PACKET_RESERVE, &super::vlan::TAG_BYTES)
             .map_err(failed("reserve room for VLAN tags"))?;
-        if !setup.outgoing {
+        // What goes out on the loopback interface comes in again, and counts once.
+        if !setup.outgoing || interface.is_loopback {
             socket
                 .set(libc::PACKET_IGNORE_OUTGOING, &1)
                 .map_err(failed("ignore outgoing packets"))?;
@@ -55,7 +57,7 @@ impl PacketSocket {
             .map_err(failed("have packets stamped on arrival"))?;
         // A filter is also what cuts packets to the snap length.
         let program = match filter {
-            Some(filter) => limit(filter.instructions(), setup.snaplen),
+            Some(filter) => cut(filter.instructions(), setup.snaplen),
             None => vec![accept(setup.snaplen)],
         };
         socket.attach(program).map_err(failed("attach the filter"))?;
@@ -77,24 +79,19 @@ impl PacketSocket {
                 size::<libc::sockaddr_ll>(),
             )
         };
-        check(result).map_err(|e| Error::system("capture", &interface.name, CAPABILITIES, e))
+        let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
+        check(result).map_err(failed)?;
+        self.see_everything(interface).map_err(failed)
     }
 
-    /// The interface's MTU: the longest packet in bytes that it takes, without the Ethernet header
-    /// (netdevice(7)).
-    pub(super) fn mtu(&self, interface: &Interface) -> io::Result<u32> {
-        // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
-        let mut request: libc::ifreq = unsafe { mem::zeroed() };
-        // The last byte stays zero: the kernel takes the name up to there.
-        let room = request.ifr_name.split_last_mut().map_or(&mut [][..], |(_, room)| room);
-        for (to, from) in room.iter_mut().zip(interface.name.bytes()) {
-            *to = libc::c_char::from_ne_bytes([from]);
-        }
-        // SAFETY: SIOCGIFMTU reads and writes an ifreq, which is what it is given.
-        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) })?;
-        // SAFETY: of the union, SIOCGIFMTU has just set this member.
-        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-        u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+    /// Has the interface take in packets for other hosts too, as a tap or a mirror port needs, for
+    /// as long as the socket is open.
+    fn see_everything(&self, interface: &Interface) -> io::Result<()> {
+        // SAFETY: packet_mreq is plain data, for which all zeroes is a valid value.
+        let mut membership: libc::packet_mreq = unsafe { mem::zeroed() };
+        membership.mr_ifindex = interface.index;
+        membership.mr_type = PROMISCUOUS;
+        self.set(libc::PACKET_ADD_MEMBERSHIP, &membership)
     }
 
     /// Sets a packet(7) option.
@@ -174,10 +171,10 @@ fn accept(bytes: u32) -> libc::sock_filter {
 const BPF_RET_K: u16 = 0x06; // linux/bpf_common.h: BPF_RET | BPF_K
 
 /// Makes a program that accepts whole packets accept `snaplen` bytes of them.
-fn limit(mut program: Vec<libc::sock_filter>, snaplen: u32) -> Vec<libc::sock_filter> {
+fn cut(mut program: Vec<libc::sock_filter>, snaplen: u32) -> Vec<libc::sock_filter> {
     for instruction in &mut program {
-        if instruction.code == BPF_RET_K {
-            instruction.k = instruction.k.min(snaplen);
+        if instruction.code == BPF_RET_K && instruction.k != 0 {
+            instruction.k = snaplen;
         }
     }
     program

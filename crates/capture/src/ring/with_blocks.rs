@@ -182,6 +182,10 @@ impl Receiver for BlockRing {
         taken
     }
 
+    fn is_lent_out(&self) -> bool {
+        self.opened - self.blocks.returned.load(Ordering::Acquire) == self.blocks.count
+    }
+
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

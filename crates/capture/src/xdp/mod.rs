@@ -149,6 +149,11 @@ impl Receiver for XdpPass {
         taken
     }
 
+    /// A full buffer is no reason to wait: the program has counted what did not fit.
+    fn is_lent_out(&self) -> bool {
+        false
+    }
+
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.buffer.descriptor()
     }

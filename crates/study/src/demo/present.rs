@@ -101,6 +101,7 @@ fn ledger(point: &str, ledger: &Ledger) -> report::Ledger {
     let rows = [
         ("reached the receiver", ledger.seen),
         ("dropped by the kernel, ring full", ledger.kernel_dropped),
+        ("left in the ring at the end", ledger.left_behind),
         ("dropped because the consumer failed", ledger.consumer_dropped),
         ("delivered", ledger.delivered),
         ("dropped by the interface itself, before", ledger.interface_dropped),
