@@ -10,8 +10,8 @@ use crate::output::time;
 /// A line about a tap of a measurement.
 pub(crate) fn line(tap: &TapReport) -> String {
     let mut line = format!(
-        "{}: {} packets stamped {} with {}",
-        tap.facts.interface, tap.figures.packets, tap.facts.taken, tap.facts.clock
+        "{}: {} packets stamped with {}",
+        tap.facts.interface, tap.figures.packets, tap.facts.clock
     );
     if let Some(lag) = lag(&tap.figures) {
         let _ = write!(line, ", {lag}");

@@ -63,7 +63,7 @@ impl Writer {
 
     fn interface(&mut self, facts: &Facts) -> Result<(), Error> {
         use InterfaceDescriptionOption as Opt;
-        let said = format!("stamped {} with {}", facts.taken, facts.clock);
+        let said = format!("stamped with {} {}", facts.clock, facts.taken);
         let block = InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
             snaplen: facts.snaplen,

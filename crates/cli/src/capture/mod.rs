@@ -112,8 +112,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
 fn announce(facts: &Facts, clock: &ClockService, output: Output) {
     facts.notes.iter().for_each(|note| output.remark(note));
     output.remark(format_args!(
-        "capturing on {} ({}, stamped {} with {}); Ctrl-C ends it",
-        facts.interface, facts.method, facts.taken, facts.clock
+        "capturing on {} by {}, stamped with {} {}; Ctrl-C ends it",
+        facts.interface, facts.method, facts.clock, facts.taken
     ));
     detail(output, clock);
 }

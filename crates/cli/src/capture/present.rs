@@ -50,8 +50,8 @@ impl Summary {
     pub(super) fn text(&self) -> String {
         let Self { facts, figures, dropped, ledger, .. } = self;
         let mut text = format!(
-            "{} packets, {} bytes on {}, stamped {} with {}",
-            figures.packets, figures.bytes, facts.interface, facts.taken, facts.clock
+            "{} packets, {} bytes on {}, stamped with {} {}",
+            figures.packets, figures.bytes, facts.interface, facts.clock, facts.taken
         );
         if let Some(error) = figures.error_ns {
             let _ = write!(text, ", within {} of system time", time(error));
