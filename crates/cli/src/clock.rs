@@ -67,11 +67,17 @@ fn text(document: &Document) -> String {
                 frequency.map_or("-".into(), |hz| format!("{:.3} MHz", hz / 1e6)),
                 nanos(source.granularity_ns),
                 nanos(source.cost_ns),
-                source.reason.clone(),
             ]
         })
         .collect();
-    let table = table(&["  source", "usable", "frequency", "step", "cost", "because"], &rows);
+    let table = table(&["  source", "usable", "frequency", "step", "cost"], &rows);
+    // Sentences read better from the left than in a column of numbers.
+    let reasons = document.survey.sources.iter().map(|source| source.reason.as_str());
+    let table: String = table
+        .lines()
+        .zip(std::iter::once("because").chain(reasons))
+        .map(|(line, reason)| format!("{line}  {reason}\n"))
+        .collect();
     format!(
         "{table}\n\
          The source marked * makes raw stamps. Calibrated against the system's clocks:\n  \
