@@ -1,94 +1,114 @@
 //! The counter that packets are stamped with: the cheapest clock that can be trusted.
-#![expect(unsafe_code, reason = "the counter instructions are called here")]
 
+#[cfg(target_arch = "aarch64")]
+use crate::source::cntvct::Cntvct;
 #[cfg(target_arch = "x86_64")]
-use std::fs;
-
-use crate::{Domain, sys};
-
-/// Where Linux names the clock source that it keeps time by.
-#[cfg(any(target_arch = "x86_64", test))]
-const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-
-/// Clock sources whose value is the TSC, scaled or not.
-#[cfg(any(target_arch = "x86_64", test))]
-const TSC_BASED: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "xen"];
+use crate::source::tsc::Tsc;
+use crate::source::{self, RawSource, hpet::Hpet, os::Os};
+use crate::{Domain, SourceError};
 
 /// A source of raw stamps.
 ///
 /// # Choice
 ///
-/// On x86-64 the best source is the time stamp counter (TSC), if two witnesses vouch for it:
+/// [`Counter::select`] chooses once in a process, as in Fedotova and Siemens, "HighPerTimer",
+/// section 5; [`crate::survey()`] tells of every source why it was or was not chosen. The best
+/// source is the counter of the CPU, if three witnesses vouch for it:
 ///
-/// - the CPU says that it is *invariant*: it runs at one rate in all power states (CPUID leaf
-///   `0x8000_0007`, EDX bit 8; Intel SDM vol. 3B, "Invariant TSC"; AMD APM vol. 3, appendix E);
-/// - the kernel keeps its own time by it. The kernel compares the counters of all CPUs at boot
-///   and watches the TSC against another clock while it runs, and drops it when it misbehaves, so
-///   its current clock source is the best public verdict. `tsc` is the TSC itself; `kvm-clock`,
-///   `hyperv_clocksource_tsc_page` and `xen` are the TSC times a scale that the hypervisor
-///   publishes to the guest, so they too stand on the TSC being usable on every CPU.
+/// - the CPU says that it is *invariant*: it runs at one rate in all power states (for the time
+///   stamp counter of x86-64 a flag in CPUID; for the generic timer of aarch64 the architecture);
+/// - the kernel keeps its own time by it, directly or by way of a scale from a hypervisor;
+/// - the cores do not contradict it: two threads that pass a turn to and fro between cores never
+///   see it go back. Cores that do not answer within some milliseconds are left out.
 ///
-/// Where either is missing, the counter is the kernel's `CLOCK_MONOTONIC_RAW`, and the reason is
-/// told ([`crate::survey()`]).
+/// Where it is not trusted, the high precision event timer is compared with the kernel's
+/// `CLOCK_MONOTONIC_RAW`: the one that is read more cheaply is chosen, or, if the means are within
+/// 25 % of each other, the one whose cost deviates less.
+///
+/// A user who knows better names the source ([`Counter::named`]). A clock is started with its
+/// counter and keeps it: stamps of two counters cannot be mixed in it.
 ///
 /// # Ordering
 ///
-/// [`Counter::read`] is a plain `rdtsc`. It does not wait for the loads that stand before it in the
-/// program, nor hold back what stands after it: the value can be off by as far as the CPU reorders,
-/// some tens of cycles (about 10 to 30 ns). Fences would remove that at about the same cost on
-/// every packet. The stamp of a packet is read after a branch on the packet's arrival, so it can be
-/// early by that much, but not late. Calibration reads with fences.
+/// There are two read modes. [`Counter::read`] is relaxed: of the TSC a plain `rdtsc`. It does not
+/// wait for the loads that stand before it in the program, nor hold back what stands after it: the
+/// value can be off by as far as the CPU reorders, some tens of cycles (about 10 to 30 ns).
+/// [`Counter::read_ordered`] removes that with fences, at about the same cost on every packet. The
+/// stamp of a packet is read relaxed, after a branch on the packet's arrival, so it can be early by
+/// that much, but not late. Calibration reads ordered.
 ///
 /// # Cost
 ///
-/// The acquisition loop keeps the counter in a local variable: the choice between the two is then
-/// the same on every round, the branch costs nothing that can be measured (`make bench` prints it),
-/// and no type parameter has to pass through the receivers.
+/// The acquisition loop keeps the counter in a local variable: the choice of the source is then the
+/// same on every round, the branch costs nothing that can be measured (`make bench` prints it, and
+/// the cost of both read modes), and no type parameter has to pass through the receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// The CPU's time stamp counter, in its own ticks.
     #[cfg(target_arch = "x86_64")]
     Tsc,
+    /// The virtual counter of the CPU's generic timer (`CNTVCT_EL0`), in its own ticks.
+    #[cfg(target_arch = "aarch64")]
+    Cntvct,
+    /// The 64-bit main counter of the high precision event timer, in its own ticks (from 10 MHz).
+    Hpet(Hpet),
     /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     Os,
 }
 
+/// Calls a method of the source.
+macro_rules! of_source {
+    ($counter:expr, $source:ident => $value:expr) => {
+        match $counter {
+            #[cfg(target_arch = "x86_64")]
+            Counter::Tsc => {
+                let $source = Tsc;
+                $value
+            }
+            #[cfg(target_arch = "aarch64")]
+            Counter::Cntvct => {
+                let $source = Cntvct;
+                $value
+            }
+            Counter::Hpet($source) => $value,
+            Counter::Os => {
+                let $source = Os;
+                $value
+            }
+        }
+    };
+}
+
 impl Counter {
-    /// The best counter this machine can be trusted with; [`crate::survey()`] says why.
+    /// The best counter this machine can be trusted with; [`crate::survey()`] says why. The first
+    /// call in a process tries the sources out, which takes some milliseconds.
     #[must_use]
     pub fn select() -> Self {
-        tsc_verdict().map_or(Self::Os, |(tsc, _)| tsc)
+        source::selection().selected
+    }
+
+    /// The counter of a name, if it can be used here: `tsc`, `cntvct`, `hpet` or `os`.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`] if there is no such source, or this machine's cannot be used or trusted.
+    pub fn named(name: &str) -> Result<Self, SourceError> {
+        source::named(name)
     }
 
     /// The counter's present value, in its own ticks, unordered (see [`Counter`]).
     #[inline(always)]
     #[must_use]
     pub fn read(self) -> u64 {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: every x86-64 CPU has `rdtsc`, and it touches no memory.
-            Self::Tsc => unsafe { core::arch::x86_64::_rdtsc() },
-            Self::Os => os_counter(),
-        }
+        of_source!(self, source => source.read())
     }
 
     /// The counter's value read after everything earlier in the program and before anything later:
-    /// `lfence; rdtsc; lfence` (Intel SDM vol. 2B, RDTSC).
+    /// of the TSC `lfence; rdtsc; lfence` (Intel SDM vol. 2B, RDTSC).
     #[inline]
-    pub(crate) fn read_ordered(self) -> u64 {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: every x86-64 CPU has `lfence` (SSE2) and `rdtsc`; neither touches memory.
-            Self::Tsc => unsafe {
-                use core::arch::x86_64::{_mm_lfence, _rdtsc};
-                _mm_lfence();
-                let value = _rdtsc();
-                _mm_lfence();
-                value
-            },
-            // The kernel's own reading is ordered.
-            Self::Os => os_counter(),
-        }
+    #[must_use]
+    pub fn read_ordered(self) -> u64 {
+        of_source!(self, source => source.read_ordered())
     }
 
     /// The name used on the command line and in reports.
@@ -96,8 +116,11 @@ impl Counter {
     pub const fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Tsc => "tsc",
-            Self::Os => "os",
+            Self::Tsc => Tsc::NAME,
+            #[cfg(target_arch = "aarch64")]
+            Self::Cntvct => Cntvct::NAME,
+            Self::Hpet(_) => Hpet::NAME,
+            Self::Os => Os::NAME,
         }
     }
 
@@ -108,61 +131,9 @@ impl Counter {
     }
 }
 
-#[inline]
-fn os_counter() -> u64 {
-    u64::try_from(sys::now(sys::KernelClock::MonotonicRaw)).unwrap_or(0)
-}
-
-/// The TSC and why it may be used, or why not.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn tsc_verdict() -> Result<(Counter, String), String> {
-    let clocksource = fs::read_to_string(CLOCKSOURCE);
-    let clocksource = clocksource.as_deref().ok().map(str::trim);
-    judge_tsc(tsc_is_invariant(), clocksource).map(|reason| (Counter::Tsc, reason))
-}
-
-/// The TSC and why it may be used, or why not.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn tsc_verdict() -> Result<(Counter, String), String> {
-    Err("only x86-64 has a TSC".to_owned())
-}
-
-#[cfg(any(target_arch = "x86_64", test))]
-fn judge_tsc(invariant: bool, clocksource: Option<&str>) -> Result<String, String> {
-    if !invariant {
-        return Err("the CPU does not say that its TSC is invariant".to_owned());
-    }
-    match clocksource {
-        Some(name) if TSC_BASED.contains(&name) => {
-            Ok(format!("the TSC is invariant and the kernel keeps time by it ({name})"))
-        }
-        Some(name) => Err(format!("the kernel keeps time by {name} and does not trust the TSC")),
-        None => Err(format!("{CLOCKSOURCE} cannot be read, so nothing vouches for the TSC")),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn tsc_is_invariant() -> bool {
-    use core::arch::x86_64::__cpuid;
-    const HIGHEST_EXTENDED: u32 = 0x8000_0000;
-    const POWER_MANAGEMENT: u32 = 0x8000_0007;
-    const INVARIANT_TSC: u32 = 1 << 8;
-    __cpuid(HIGHEST_EXTENDED).eax >= POWER_MANAGEMENT
-        && __cpuid(POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_tsc_needs_both_witnesses() {
-        assert!(judge_tsc(true, Some("tsc")).is_ok());
-        assert!(judge_tsc(true, Some("kvm-clock")).is_ok());
-        assert!(judge_tsc(true, Some("hpet")).unwrap_err().contains("hpet"));
-        assert!(judge_tsc(true, None).is_err());
-        assert!(judge_tsc(false, Some("tsc")).is_err());
-    }
 
     #[test]
     fn a_counter_does_not_run_backwards_on_one_thread() {
@@ -173,6 +144,29 @@ mod tests {
                 assert!(next >= previous, "{}: {next} after {previous}", counter.name());
                 previous = next;
             }
+        }
+    }
+
+    #[test]
+    fn the_choice_is_made_once() {
+        let counter = Counter::select();
+        assert_eq!(Counter::select(), counter);
+        assert_eq!(Counter::named(counter.name()), Ok(counter));
+    }
+
+    #[test]
+    fn a_counter_is_no_larger_than_its_choice() {
+        assert_eq!(size_of::<Counter>(), 1);
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_used_is_refused_by_name() {
+        assert_eq!(Counter::named("os"), Ok(Counter::Os));
+        let error = Counter::named("sundial").unwrap_err().to_string();
+        assert!(error.contains("sundial") && error.contains("os"), "{error}");
+        if !std::path::Path::new("/dev/hpet").exists() {
+            let error = Counter::named("hpet").unwrap_err().to_string();
+            assert!(error.contains("there is no /dev/hpet"), "{error}");
         }
     }
 }

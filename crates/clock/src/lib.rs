@@ -5,14 +5,17 @@
 //! A packet is stamped with the cheapest clock there is, and the stamp is converted later, on
 //! another core:
 //!
-//! 1. [`Counter::read`] takes a raw value. [`Counter::select`] decides once, at the start, whether
-//!    the CPU's counter can be trusted; [`survey()`] says why.
+//! 1. [`Counter::read`] takes a raw value. [`Counter::select`] decides once, at the start, which
+//!    source to take it from: the CPU's counter (the TSC, or CNTVCT on aarch64) if it can be
+//!    trusted, otherwise the HPET or the kernel's clock; [`survey()`] says why.
 //! 2. A [`Calibrator`] reads the counter together with the system's clocks from time to time. Each
 //!    such joint read is an anchor. [`ClockService`] runs calibrators on a thread of its own.
 //! 3. A [`Timeline`], an immutable snapshot of the last minute's anchors, converts raw values into
 //!    [`Stamp`]s: UTC, and how far off it can be.
 //! 4. A [`DifferenceClock`] measures between two stamps of one clock without UTC in between, which
 //!    is what a delay on one machine needs.
+//! 5. Deadlines stay in ticks: [`TickTime`] and [`TickSpan`] calculate with them, and a [`Sleeper`]
+//!    sleeps until one.
 //!
 //! ```
 //! use wirestamp_clock::{ClockService, Counter};
@@ -52,29 +55,40 @@
 //!   taken for steps: counted, and inside the error.
 //! - **What a step does to the kernel's stamps.** They are readings of the system clock, and a step
 //!   between two of them is in their difference; [`Timeline::steps`] tells that there was one.
-//! - **What the CPU reordered.** A raw stamp is read without fences; see [`Counter`].
+//! - **What the CPU reordered.** [`Counter::read`] takes a raw stamp without fences;
+//!   [`Counter::read_ordered`] has them, and costs more.
 #![deny(unsafe_code)]
 
 mod anchor;
 mod calibrator;
+mod convert;
 mod counter;
 mod difference;
 mod history;
 mod pieces;
 mod ratio;
 mod service;
+mod sleep;
+mod source;
 mod stamp;
 mod survey;
 mod sys;
+mod ticks;
 mod time;
 mod timeline;
 
 pub use anchor::Clocks;
 pub use calibrator::{CalibrationError, Calibrator};
+pub use convert::OutOfRange;
 pub use counter::Counter;
 pub use difference::DifferenceClock;
 pub use service::{ClockService, ClockStatus};
+pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
+pub use source::{SourceError, hpet::Hpet};
 pub use stamp::{Domain, RawStamp, Stamp};
 pub use survey::{Source, Survey, survey};
+pub use ticks::{
+    CounterTicks, MonotonicTicks, OtherClock, RealtimeTicks, TickSpan, TickTime, Ticking,
+};
 pub use time::{MonotonicRaw, Scale, Span, Time, Utc};
 pub use timeline::Timeline;

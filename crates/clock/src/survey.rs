@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::anchor::SystemClocks;
-use crate::counter::tsc_verdict;
 use crate::ratio::approx;
+use crate::source::selection;
 use crate::{Calibrator, Counter};
 
 /// Reads in a row, between which the steps of a clock show. It takes some 0.1 ms.
@@ -26,11 +26,11 @@ const BASELINE: Duration = Duration::from_millis(5);
 /// A source of raw stamps. Serialises with these names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Source {
-    /// `tsc` or `os`.
+    /// `tsc`, `cntvct`, `hpet` or `os`.
     pub name: &'static str,
     /// Whether it may be used.
     pub available: bool,
-    /// Why, or why not.
+    /// Why, or why not; of one that may be used also why it was or was not chosen.
     pub reason: String,
     /// Ticks per second of `CLOCK_MONOTONIC_RAW`.
     pub frequency_hz: Option<f64>,
@@ -51,19 +51,15 @@ pub struct Survey {
     pub sources: Vec<Source>,
 }
 
-/// Measures every source, in some 10 ms.
+/// Measures every source, in some 20 ms.
 #[must_use]
 pub fn survey() -> Survey {
-    let os_reason = "CLOCK_MONOTONIC_RAW is there on every Linux".to_owned();
-    let sources = vec![tsc(), measure(Counter::Os, os_reason)];
-    Survey { selected: Counter::select().name(), sources }
-}
-
-fn tsc() -> Source {
-    match tsc_verdict() {
-        Ok((tsc, reason)) => measure(tsc, reason),
-        Err(reason) => unavailable("tsc", reason),
-    }
+    let selection = selection();
+    let sources = selection.verdicts.iter().map(|verdict| match &verdict.counter {
+        Ok((counter, reason)) => measure(*counter, reason.clone()),
+        Err(reason) => unavailable(verdict.name, reason.clone()),
+    });
+    Survey { selected: selection.selected.name(), sources: sources.collect() }
 }
 
 fn unavailable(name: &'static str, reason: String) -> Source {
@@ -145,6 +141,16 @@ mod tests {
         assert!(selected.frequency_hz.unwrap() > 1e6);
         assert!(selected.granularity_ns.unwrap() > 0.0);
         assert!(selected.cost_ns.unwrap() > 0.0);
+    }
+
+    #[test]
+    fn every_source_is_listed_with_a_reason() {
+        let sources = survey().sources;
+        for name in ["tsc", "hpet", "os"] {
+            let source = sources.iter().find(|source| source.name == name).unwrap();
+            assert!(!source.reason.is_empty(), "{name}");
+            assert_eq!(source.available, source.cost_ns.is_some(), "{name}");
+        }
     }
 
     fn smallest_usual_step_of(reads: impl Iterator<Item = u64>) -> u64 {

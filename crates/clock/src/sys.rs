@@ -1,5 +1,9 @@
-//! `clock_gettime(2)`, the one system call of this crate.
-#![expect(unsafe_code, reason = "libc is called here and nowhere else in the crate")]
+//! The system calls of the clocks and their sources.
+#![expect(unsafe_code, reason = "libc is called here")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
 
 /// A kernel clock that every supported kernel has (`MONOTONIC_RAW` since Linux 2.6.28).
 #[derive(Clone, Copy)]
@@ -22,4 +26,101 @@ pub(crate) fn now(clock: KernelClock) -> i64 {
     // an unknown clock (clock_gettime(2)), and these clocks are always known.
     unsafe { libc::clock_gettime(id, &raw mut time) };
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
+}
+
+/// The size of a `cpu_set_t` in bytes: room for 1024 cores (sched_setaffinity(2)).
+const CPU_SET_BYTES: usize = size_of::<libc::cpu_set_t>();
+
+/// How many cores a `cpu_set_t` has room for.
+const CPU_SET_CORES: usize = CPU_SET_BYTES * 8;
+
+/// The cores that the calling thread may run on.
+///
+/// Fails on a machine of more than 1024 cores, which a `cpu_set_t` has no room for.
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
+    // SAFETY: a `cpu_set_t` is an array of integers, for which zero is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is valid for writing the size that is given.
+    if unsafe { libc::sched_getaffinity(0, CPU_SET_BYTES, &raw mut set) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the core's number is below the number of bits in `set`.
+    Ok((0..CPU_SET_CORES).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect())
+}
+
+/// Keeps the calling thread on one core, from the return of this call on.
+pub(crate) fn pin_to(core: usize) -> io::Result<()> {
+    if core >= CPU_SET_CORES {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: a `cpu_set_t` is an array of integers, for which zero is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `core` is below the number of bits in `set`.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: `set` is valid for reading the size that is given.
+    if unsafe { libc::sched_setaffinity(0, CPU_SET_BYTES, &raw const set) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// 64-bit registers of a device, mapped for reading until the process ends.
+#[derive(Debug)]
+pub(crate) struct Registers {
+    first: *const u64,
+}
+
+// SAFETY: the registers are only read, and a device may be read by all threads at once.
+unsafe impl Send for Registers {}
+// SAFETY: as above.
+unsafe impl Sync for Registers {}
+
+impl Registers {
+    /// Bytes that are mapped: a page on x86-64, and no more than one elsewhere.
+    pub(crate) const SIZE: usize = 4096;
+
+    /// Maps the start of a device.
+    pub(crate) fn map(device: &File) -> io::Result<Self> {
+        let (flags, fd) = (libc::MAP_SHARED, device.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice, so no memory in use is
+        // touched; it is never unmapped.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), Self::SIZE, libc::PROT_READ, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { first: start.cast_const().cast() })
+    }
+
+    /// The register `OFFSET` bytes from the start, read once and whole.
+    #[inline]
+    pub(crate) fn read<const OFFSET: usize>(&self) -> u64 {
+        const { assert!(OFFSET.is_multiple_of(8) && OFFSET < Self::SIZE) };
+        // SAFETY: the offset is inside the mapping and aligned to 8 as the mapping is to a page;
+        // the mapping lasts as long as the process.
+        unsafe { self.first.add(OFFSET / 8).read_volatile() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_is_read_at_its_offset() {
+        let path = std::env::temp_dir().join(format!("wirestamp-registers-{}", std::process::id()));
+        let mut content = vec![0; Registers::SIZE];
+        content[0xf0..0xf8].copy_from_slice(&0x0102_0304_0506_0708_u64.to_ne_bytes());
+        std::fs::write(&path, content).unwrap();
+        let registers = Registers::map(&File::open(&path).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(registers.read::<0xf0>(), 0x0102_0304_0506_0708);
+        assert_eq!(registers.read::<0>(), 0);
+    }
+
+    #[test]
+    fn a_core_that_is_no_core_is_refused() {
+        assert!(pin_to(CPU_SET_CORES).is_err());
+        assert!(!allowed_cores().unwrap().is_empty());
+    }
 }

@@ -1,0 +1,108 @@
+//! How late a sleeper wakes up, by how much of the wait it spins.
+//!
+//! The contenders take turns sleep by sleep, so that the machine's load meets them alike. Prints
+//! one table, in microseconds after the deadline, with the share of the time that the thread kept a
+//! processor busy.
+
+use std::time::{Duration, Instant};
+
+use wirestamp_clock::{
+    ClockService, Counter, CounterSleep, Margin, Sleeper, Span, TickSpan, TickTime, Wake,
+};
+
+const ROUNDS: u64 = 1_000;
+
+/// The shortest sleep, and how much longer the longest is, in nanoseconds.
+const SHORTEST: i64 = 500_000;
+const SPREAD: u64 = 1_000_000;
+
+struct Contender {
+    name: &'static str,
+    sleeper: Sleeper<CounterSleep>,
+    late_nanos: Vec<i64>,
+    overslept: u32,
+    busy: f64,
+    elapsed: f64,
+}
+
+impl Contender {
+    fn new(name: &'static str, clock: CounterSleep, margin: Margin) -> Self {
+        let sleeper = Sleeper::new(clock, margin);
+        Self { name, sleeper, late_nanos: Vec::new(), overslept: 0, busy: 0.0, elapsed: 0.0 }
+    }
+
+    fn sleep_once(&mut self, counter: Counter, span: Span) {
+        let rate = *self.sleeper.clock().rate();
+        let ticks = TickSpan::of(span, &rate).expect("the rate is the counter's");
+        let (start, busy) = (Instant::now(), processor_seconds());
+        let Wake::Due { late, overslept } =
+            self.sleeper.sleep_until(TickTime::now(counter) + ticks)
+        else {
+            return; // Nobody has an interrupter.
+        };
+        self.busy += processor_seconds() - busy;
+        self.elapsed += start.elapsed().as_secs_f64();
+        let late = late.to_span(&rate).expect("the rate is the counter's");
+        self.late_nanos.push(late.as_nanos());
+        self.overslept += u32::from(overslept);
+    }
+
+    fn report(&mut self) {
+        self.late_nanos.sort_unstable();
+        let last = self.late_nanos.len() - 1;
+        let nanos = |rank: usize| self.late_nanos[rank];
+        let [median, p99, max] = [last / 2, last * 99 / 100, last].map(nanos).map(in_micros);
+        let (name, overslept) = (self.name, self.overslept);
+        let busy = 100.0 * self.busy / self.elapsed;
+        println!("{name:<22} {median:>12} {p99:>12} {max:>12} {overslept:>10} {busy:>8.1}");
+    }
+}
+
+/// The processor time of this thread.
+fn processor_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let span = Span::try_from(time).expect("less than 292 years");
+    Duration::try_from(span).expect("not negative").as_secs_f64()
+}
+
+/// Nanoseconds, which are not negative, as microseconds with three decimals.
+fn in_micros(nanos: i64) -> String {
+    format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
+}
+
+fn main() {
+    let service = ClockService::start(Counter::select()).expect("a clock that runs");
+    let counter = service.counter();
+    // A tenth of a second, spun away, gives the rate to a few ppm.
+    let start = Instant::now();
+    while start.elapsed().as_millis() < 100 {}
+    let rate = service.timeline(counter.domain()).difference();
+    let clock = CounterSleep::new(counter, rate).expect("the rate is the counter's");
+    let mut contenders = [
+        Contender::new("sleep only", clock, Margin::SLEEP_ONLY),
+        Contender::new("sleep, then spin", clock, Margin::DEFAULT),
+        Contender::new("sleep, spin 100 us", clock, Margin::Fixed(Span::from_nanos(100_000))),
+        Contender::new("spin only", clock, Margin::SPIN_ONLY),
+    ];
+    for round in 0..ROUNDS {
+        // Lengths in no order, so that they keep no step with the machine's own periods.
+        let longer = round.wrapping_mul(0x9E37_79B9_7F4A_7C15) % SPREAD;
+        for contender in &mut contenders {
+            let span = Span::from_nanos(SHORTEST.saturating_add_unsigned(longer));
+            contender.sleep_once(counter, span);
+        }
+    }
+    println!(
+        "Wake-up after the deadline over {ROUNDS} sleeps of 0.5 to 1.5 ms, counter {}.",
+        counter.name()
+    );
+    println!(
+        "{:<22} {:>12} {:>12} {:>12} {:>10} {:>8}",
+        "", "median us", "p99 us", "max us", "overslept", "busy %"
+    );
+    for contender in &mut contenders {
+        contender.report();
+    }
+}

@@ -1,0 +1,23 @@
+//! The kernel's clock, which every machine has.
+
+use super::RawSource;
+use crate::sys::{self, KernelClock};
+
+/// `CLOCK_MONOTONIC_RAW`, in nanoseconds: the one clock of the kernel that nobody slews or steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Os;
+
+impl RawSource for Os {
+    const NAME: &'static str = "os";
+
+    #[inline]
+    fn read(self) -> u64 {
+        u64::try_from(sys::now(KernelClock::MonotonicRaw)).unwrap_or(0)
+    }
+
+    /// The kernel's own reading of its clock source is ordered.
+    #[inline]
+    fn read_ordered(self) -> u64 {
+        self.read()
+    }
+}
