@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// Calibrate for so many seconds before printing; the longer, the better the rate is known
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     duration: f64,
+    /// Use this source instead of the one that was chosen
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -32,8 +35,12 @@ struct Document {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let survey = survey();
-    let service = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let counter = match &arguments.source {
+        Some(name) => Counter::named(name)?,
+        None => Counter::select(),
+    };
+    let survey = Survey { selected: counter.name(), ..survey() };
+    let service = ClockService::start(counter).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
     let deadline = Instant::now() + Duration::from_secs_f64(arguments.duration);
     while !stop.is_requested() && Instant::now() < deadline {

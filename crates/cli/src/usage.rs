@@ -3,6 +3,7 @@
 use std::io;
 
 use wirestamp_capture::Error;
+use wirestamp_clock::SourceError;
 use wirestamp_traffic::PatternError;
 
 /// Arguments that clap cannot see to be at odds.
@@ -26,6 +27,7 @@ pub(crate) fn usage(what: impl Into<String>) -> anyhow::Error {
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<Usage>()
         || error.is::<PatternError>()
+        || matches!(error.downcast_ref(), Some(SourceError::Unknown { .. }))
         || error.downcast_ref::<Error>().is_some_and(Error::is_usage)
 }
 

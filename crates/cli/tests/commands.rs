@@ -25,6 +25,8 @@ fn clock_shows_every_source_and_the_choice() {
     for source in found["sources"].as_array().unwrap() {
         assert_keys(source, &keys);
     }
+    let other = json(&["clock", "--duration", "0.1", "--source", "os", "--json"]);
+    assert_eq!(other["selected"], "os");
     let text = run(&["clock", "--duration", "0.01"]);
     assert!(String::from_utf8_lossy(&text.stdout).contains('*'), "nothing is selected");
 }
@@ -96,7 +98,7 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 13] = [
+    let cases: [(&[&str], i32, &str); 14] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel and raw"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
@@ -104,6 +106,7 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
         (&["delay", "/dev/null", "lo"], 2, "not of one kind"),
         (&["delay", "/dev/null", "/dev/null", "--stamp", "raw"], 2, "for interfaces"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "free"], 2, "--size"),
+        (&["clock", "--source", "sundial"], 2, "no source named sundial"),
         (&["capture"], 2, "--interface"),
         (&["capture", "-i", "lo", "--duration", "0"], 2, "number of seconds"),
         (&["delay", "no-such-a", "no-such-b"], 1, "neither a file nor an interface"),
