@@ -4,6 +4,9 @@
 //! out of the processor's idle state, whoever is running. So the sleep ends a *margin* ahead of the
 //! deadline, and the rest is spun. The margin follows what is seen: twice the worst lateness of
 //! late, which is forgotten by 1/64 a sleep. A quiet machine spins 50 us a packet, a busy one more.
+//! A wait that leaves no room for a sleep forgets too, only more slowly: otherwise one late wake-up
+//! could raise the margin above the interval, and all that follows would be spun and nothing
+//! learned.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +20,10 @@ use crate::PacingClock;
 const MARGIN_MIN: Span = Span::from_nanos(50_000);
 const MARGIN_MAX: Span = Span::from_millis(2);
 const MARGIN_FIRST: Span = Span::from_nanos(200_000);
+
+/// A wait that is spun whole forgets one part in so many: at a thousand packets a second the margin
+/// halves in some seconds.
+const SPUN_FORGET: i64 = 4096;
 
 /// The longest sleep in one go: how long a request to stop may go unnoticed.
 const SLICE: Span = Span::from_millis(10);
@@ -50,8 +57,13 @@ impl Pacer {
     }
 
     fn learn(&mut self, lateness: Span) {
-        let forgotten = Span::from_nanos(self.lateness.as_nanos() / 64);
-        self.lateness = lateness.max(self.lateness - forgotten);
+        self.forget(64);
+        self.lateness = self.lateness.max(lateness);
+    }
+
+    fn forget(&mut self, divisor: i64) {
+        let forgotten = Span::from_nanos(self.lateness.as_nanos() / divisor);
+        self.lateness = self.lateness - forgotten;
     }
 
     /// Returns as soon as the counter has reached `deadline`, and not before, unless `stop` is set.
@@ -75,6 +87,10 @@ impl Pacer {
             }
             let ahead = clock.span(now, deadline) - margin;
             if ahead <= Span::ZERO {
+                // Packets back to back are spun whatever the margin, and say nothing about it.
+                if !slept && clock.span(now, deadline) > MARGIN_MIN {
+                    self.forget(SPUN_FORGET);
+                }
                 // No pause instruction: in a virtual machine it may leave to the hypervisor.
                 while clock.now() < deadline {}
                 return Wait::Due;
@@ -167,6 +183,21 @@ mod tests {
         let others = waits.iter().enumerate().filter(|&(k, _)| k != 1);
         assert!(others.map(|(_, wait)| *wait).all(|wait| wait == Wait::Due), "{waits:?}");
         assert!(pacer.margin() > Span::from_nanos(1_200_000));
+    }
+
+    #[test]
+    fn after_one_very_late_wake_up_short_waits_are_slept_again() {
+        let clock = Simulated::new(std::iter::once(3_000_000).chain(std::iter::repeat(5_000)));
+        let mut pacer = Pacer::new();
+        let step = clock.ticks(Span::from_nanos(1_367_992));
+        let start = clock.now();
+        let mut slept_at_last = 0;
+        for k in 1..=20_000 {
+            let before = clock.slept.get();
+            pacer.wait(&clock, start + k * step, &RUNNING);
+            slept_at_last = clock.slept.get() - before;
+        }
+        assert!(slept_at_last > 1_200_000, "{slept_at_last} ns of 1,367,992");
     }
 
     #[test]
