@@ -32,6 +32,8 @@ struct Document {
     frequency_hz: f64,
     granularity_ns: i64,
     steps: u32,
+    /// Why the hypervisor does not tell of migrations, unless it does.
+    vm_clock: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -47,15 +49,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         thread::park_timeout(Duration::from_millis(20));
     }
     let status = service.status();
-    output.result(&Document::new(survey, status), text)?;
+    let vm_clock = service.vm_clock().err().map(ToString::to_string);
+    output.result(&Document::new(survey, status, vm_clock), text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Document {
-    fn new(survey: Survey, status: ClockStatus) -> Self {
+    fn new(survey: Survey, status: ClockStatus, vm_clock: Option<String>) -> Self {
         let ClockStatus { rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, .. } =
             status;
-        Self { survey, rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps }
+        Self { survey, rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, vm_clock }
     }
 }
 
@@ -74,10 +77,11 @@ fn text(document: &Document) -> String {
                 frequency.map_or("-".into(), |hz| format!("{:.3} MHz", hz / 1e6)),
                 nanos(source.granularity_ns),
                 nanos(source.cost_ns),
+                nanos(source.ordered_cost_ns),
             ]
         })
         .collect();
-    let table = table(&["  source", "usable", "frequency", "step", "cost"], &rows);
+    let table = table(&["  source", "usable", "frequency", "step", "read", "ordered"], &rows);
     // Sentences read better from the left than in a column of numbers.
     let reasons = document.survey.sources.iter().map(|source| source.reason.as_str());
     let table: String = table
@@ -91,12 +95,17 @@ fn text(document: &Document) -> String {
          frequency                 {:.6} MHz, known within {:.3} ppm\n  \
          usual smallest step       {}\n  \
          a stamp is system time    within {}\n  \
-         steps of the system clock {}\n",
+         steps of the system clock {}\n  \
+         a move to another host is {}\n",
         document.frequency_hz / 1e6,
         document.rate_error_ppm,
         time(document.granularity_ns),
         time(document.error_ns),
         document.steps,
+        match &document.vm_clock {
+            None => "told by the hypervisor (/dev/vmclock0)".to_owned(),
+            Some(reason) => format!("seen only if the clocks disagree after it: {reason}"),
+        },
     )
 }
 

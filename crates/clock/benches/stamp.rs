@@ -1,13 +1,14 @@
-//! What a raw stamp and its conversion cost, beside what else could be called.
+//! What a raw stamp, the time of day and a conversion cost, beside what else could be called.
 //!
 //! All contenders take turns in every round, so that a drift of the CPU's clock meets them alike.
 //! Ratios are taken within a round. Run by `make bench`; prints one table.
 
-use std::fs;
+mod common;
+
 use std::hint::black_box;
-use std::process::Command;
 use std::time::Instant;
 
+use common::{machine, quantile};
 use wirestamp_clock::{ClockService, Counter, Domain, Stamp, Timeline};
 
 const ROUNDS: usize = 31;
@@ -15,13 +16,26 @@ const CALLS: u32 = 20_000;
 const BATCH: usize = 256;
 const BATCHES: u32 = 200;
 
-/// A raw stamp may cost this many times the bare instruction.
-const STAMP_TARGET: f64 = 1.05;
-/// A conversion may cost this many nanoseconds per packet.
-const CONVERSION_TARGET: f64 = 2.0;
+const BARE: &str = "bare instruction";
+const SYSTEM: &str = "clock_gettime(CLOCK_REALTIME)";
+const NOW: &str = "WallClock::now()";
+const QUANTA: &str = "quanta Clock::now()";
+const FASTANT: &str = "fastant Instant to unix time";
+const MINSTANT: &str = "minstant Instant to unix time";
+
+/// What is meant to be no slower than another may be this much slower: medians of two runs of one
+/// and the same code differ by that much.
+const NO_SLOWER: f64 = 1.01;
+
+/// What a contender may cost: so many times another one, or so many nanoseconds.
+enum Target {
+    Times(f64, &'static str),
+    Nanos(f64),
+}
 
 struct Contender<'a> {
     name: &'static str,
+    targets: Vec<Target>,
     /// Runs one round and says how many nanoseconds a call took.
     round: Box<dyn FnMut() -> f64 + 'a>,
     nanos: Vec<f64>,
@@ -29,7 +43,13 @@ struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     fn new(name: &'static str, round: impl FnMut() -> f64 + 'a) -> Self {
-        Self { name, round: Box::new(round), nanos: Vec::with_capacity(ROUNDS) }
+        let nanos = Vec::with_capacity(ROUNDS);
+        Self { name, targets: Vec::new(), round: Box::new(round), nanos }
+    }
+
+    fn at_most(mut self, target: Target) -> Self {
+        self.targets.push(target);
+        self
     }
 }
 
@@ -84,10 +104,6 @@ fn clock_realtime() -> u64 {
     time.tv_nsec.unsigned_abs()
 }
 
-fn instant(origin: Instant) -> u64 {
-    Instant::now().duration_since(origin).subsec_nanos().into()
-}
-
 /// Nanoseconds per packet for batches of fresh stamps, a microsecond apart at 1 GHz or more.
 fn conversion(timeline: &Timeline, counter: Counter) -> f64 {
     let newest = counter.read();
@@ -103,51 +119,102 @@ fn conversion(timeline: &Timeline, counter: Counter) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / packets
 }
 
-/// The value below which `part` of the sorted values lie.
-fn quantile(values: &[f64], part: f64) -> f64 {
+/// Our reads and conversions.
+fn ours(service: &ClockService) -> Vec<Contender<'_>> {
+    let counter = service.counter();
+    let [wall, ordered, with_error] = std::array::from_fn(|_| service.wall_clock());
+    let nanos = |time: wirestamp_clock::Time<wirestamp_clock::Utc>| time.as_nanos().unsigned_abs();
+    vec![
+        Contender::new("raw stamp", move || per_call(|| black_box(counter).read()))
+            .at_most(Target::Times(1.05, BARE)),
+        Contender::new("raw stamp, ordered", move || {
+            per_call(|| black_box(counter).read_ordered())
+        }),
+        Contender::new("conversion in batches of 256", move || {
+            conversion(&service.timeline(Domain::Counter), counter)
+        })
+        .at_most(Target::Nanos(2.0)),
+        Contender::new(NOW, move || per_call(|| nanos(wall.now())))
+            .at_most(Target::Times(0.75, SYSTEM))
+            .at_most(Target::Times(NO_SLOWER, QUANTA))
+            .at_most(Target::Times(NO_SLOWER, FASTANT))
+            .at_most(Target::Times(NO_SLOWER, MINSTANT)),
+        Contender::new("WallClock::now_ordered()", move || {
+            per_call(|| nanos(ordered.now_ordered()))
+        }),
+        Contender::new("WallClock::now_with_error()", move || {
+            per_call(|| {
+                let stamp = with_error.now_with_error();
+                nanos(stamp.utc + stamp.error)
+            })
+        }),
+    ]
+}
+
+/// The system's clocks, and the nearest equivalents of [`NOW`] in other libraries, called as their
+/// documentation says: quanta has no time of day, the other two add an offset taken at the start.
+fn others<'a>() -> Vec<Contender<'a>> {
+    let origin = Instant::now();
+    let quanta = quanta::Clock::new();
+    let quanta_origin = quanta.now();
+    let fastant = fastant::Anchor::new();
+    let minstant = minstant::Anchor::new();
+    vec![
+        Contender::new(SYSTEM, || per_call(clock_realtime)),
+        Contender::new("std::time::Instant::now()", move || {
+            per_call(|| Instant::now().duration_since(origin).subsec_nanos().into())
+        }),
+        Contender::new(QUANTA, move || {
+            per_call(|| quanta.now().duration_since(quanta_origin).subsec_nanos().into())
+        }),
+        Contender::new(FASTANT, move || {
+            per_call(|| fastant::Instant::now().as_unix_nanos(&fastant))
+        }),
+        Contender::new(MINSTANT, move || {
+            per_call(|| minstant::Instant::now().as_unix_nanos(&minstant))
+        }),
+    ]
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an index among 31"
-    )]
-    let index = ((sorted.len() - 1) as f64 * part).round() as usize;
-    sorted[index]
+    sorted
+}
+
+fn median(values: &[f64]) -> f64 {
+    quantile(&sorted(values), 0.5)
 }
 
 fn spread(values: &[f64]) -> String {
-    let [low, median, high] = [0.1, 0.5, 0.9].map(|part| quantile(values, part));
+    let sorted = sorted(values);
+    let [low, median, high] = [0.1, 0.5, 0.9].map(|part| quantile(&sorted, part));
     format!("{median:>8.3} {low:>8.3} ..{high:>8.3}")
 }
 
-fn verdict(value: f64, target: f64, unit: &str) -> String {
-    let met = if value <= target { "met" } else { "MISSED" };
-    format!("  target <= {target}{unit}: {met}")
+fn ratios(values: &[f64], base: &[f64]) -> Vec<f64> {
+    values.iter().zip(base).map(|(value, base)| value / base).collect()
 }
 
-fn print_header(counter: Counter) {
-    let text = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let date = Command::new("date").arg("--iso-8601=seconds").output();
-    let date = date.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
-    let cpu = text("/proc/cpuinfo");
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!(
-        "{}; Linux {}; {}; clock source {}; counter {}; {cores} cores",
-        date.unwrap_or_else(|_| "date unknown".to_owned()),
-        text("/proc/sys/kernel/osrelease"),
-        model.trim_start_matches([' ', '\t', ':']),
-        text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        counter.name(),
-    );
-    println!("{ROUNDS} rounds in turn; median, p10..p90; ratios within a round");
+impl Target {
+    fn verdict(&self, nanos: &[f64], contenders: &[Contender]) -> String {
+        let (values, limit, unit) = match *self {
+            Self::Nanos(limit) => (nanos.to_vec(), limit, " ns".to_owned()),
+            Self::Times(limit, name) => {
+                let base = contenders.iter().find(|contender| contender.name == name);
+                let base = base.map_or(&[][..], |contender| &contender.nanos);
+                (ratios(nanos, base), limit, format!(" of {name}"))
+            }
+        };
+        let met = if median(&values) <= limit { "met" } else { "MISSED" };
+        format!("{}  at most {limit}{unit}: {met}", spread(&values))
+    }
 }
 
 fn main() {
     let counter = Counter::select();
-    print_header(counter);
+    println!("{}", machine(counter));
+    println!("{ROUNDS} rounds in turn; median, p10..p90; ratios within a round");
     let service = match ClockService::start(counter) {
         Ok(service) => service,
         Err(error) => {
@@ -155,17 +222,9 @@ fn main() {
             std::process::exit(1);
         }
     };
-    let origin = Instant::now();
-    let mut contenders = vec![
-        Contender::new("bare instruction", || per_call(bare_instruction)),
-        Contender::new("raw stamp", || per_call(|| black_box(counter).read())),
-        Contender::new("raw stamp, ordered", || per_call(|| black_box(counter).read_ordered())),
-        Contender::new("clock_gettime(CLOCK_REALTIME)", || per_call(clock_realtime)),
-        Contender::new("std::time::Instant::now()", || per_call(|| instant(origin))),
-        Contender::new("conversion in batches of 256", || {
-            conversion(&service.timeline(Domain::Counter), counter)
-        }),
-    ];
+    let mut contenders = vec![Contender::new(BARE, || per_call(bare_instruction))];
+    contenders.extend(ours(&service));
+    contenders.extend(others());
     #[cfg(target_arch = "x86_64")]
     if has_rdtscp() {
         contenders.push(Contender::new("rdtscp; lfence", || per_call(rdtscp_then_lfence)));
@@ -179,23 +238,22 @@ fn main() {
             }
         }
     }
-    let bare = contenders[0].nanos.clone();
+    print_table(&contenders);
+}
+
+fn print_table(contenders: &[Contender]) {
     println!(
         "{:<31}{:>8} {:>8}   {:>8}   ratio to the bare instruction",
         "ns", "median", "p10", "p90"
     );
-    for (index, contender) in contenders.iter().enumerate() {
-        let ratios: Vec<f64> = contender.nanos.iter().zip(&bare).map(|(a, b)| a / b).collect();
-        let target = match index {
-            1 => verdict(quantile(&ratios, 0.5), STAMP_TARGET, "x"),
-            5 => verdict(quantile(&contender.nanos, 0.5), CONVERSION_TARGET, " ns"),
-            _ => String::new(),
-        };
-        println!(
-            "{:<31}{}  x{}{target}",
-            contender.name,
-            spread(&contender.nanos),
-            spread(&ratios)
-        );
+    for contender in contenders {
+        let ratios = ratios(&contender.nanos, &contenders[0].nanos);
+        println!("{:<31}{}  x{}", contender.name, spread(&contender.nanos), spread(&ratios));
+    }
+    println!("\nTargets");
+    for contender in contenders {
+        for target in &contender.targets {
+            println!("{:<31}{}", contender.name, target.verdict(&contender.nanos, contenders));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Anchors: one clock read together with the system's clocks, and how well that went.
 
+use crate::history::Rate;
 use crate::ratio::{approx, ceil_nanos};
 use crate::sys::{self, KernelClock};
 use crate::{Counter, Domain, MonotonicRaw, Span, Time, Utc};
@@ -23,17 +24,17 @@ pub trait Clocks {
 
 /// One instant on three clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Anchor {
+pub struct Anchor {
     /// The calibrated clock, in its own ticks.
-    pub(crate) raw: u64,
+    pub raw: u64,
     /// What `CLOCK_REALTIME` showed when the calibrated clock showed `raw`.
-    pub(crate) utc: Time<Utc>,
+    pub utc: Time<Utc>,
     /// What `CLOCK_MONOTONIC_RAW` showed then.
-    pub(crate) monotonic_raw: Time<MonotonicRaw>,
+    pub monotonic_raw: Time<MonotonicRaw>,
     /// How far `utc` and `monotonic_raw` can each be off: half the width of the bracket around
     /// them, plus the granularity of the calibrated clock, rounded up. A bound, not an estimate:
     /// the readings did happen inside their brackets.
-    pub(crate) error: Span,
+    pub error: Span,
 }
 
 /// Two readings of the system's clocks, each between two readings of the calibrated one.
@@ -67,7 +68,7 @@ impl Bracket {
     }
 
     /// Half the width of the wider bracket, in ticks, rounded up.
-    fn half_width(&self) -> u64 {
+    pub(crate) fn half_width(&self) -> u64 {
         (self.second - self.first).max(self.third - self.second).div_ceil(2)
     }
 
@@ -78,13 +79,15 @@ impl Bracket {
         (ticks, self.monotonic_raw - earlier.monotonic_raw)
     }
 
-    /// The anchor at the middle of the UTC bracket. `nanos_per_tick` carries the other reading
-    /// there, over some tens of nanoseconds: a rate that is wrong by 1000 ppm does not show.
-    pub(crate) fn anchor(&self, nanos_per_tick: f64, granularity: Span) -> Anchor {
+    /// The anchor at the middle of the UTC bracket, with the other reading carried there by what
+    /// is known of the clock's rate.
+    pub(crate) fn anchor(&self, rate: Rate, granularity: Span) -> Anchor {
         let raw = midpoint(self.first, self.second);
-        let carried = approx(midpoint(self.second, self.third) - raw) * nanos_per_tick;
+        let ticks = approx(midpoint(self.second, self.third) - raw);
+        let carried = ticks * rate.nanos_per_tick;
+        let half_width = approx(self.half_width()) * (rate.nanos_per_tick + rate.error);
         // The system's clocks are read, and carried, in whole nanoseconds: hence the one.
-        let error = approx(self.half_width()) * nanos_per_tick + 1.0;
+        let error = half_width + ticks * rate.error + 1.0;
         Anchor {
             raw,
             utc: self.utc,
@@ -164,6 +167,8 @@ impl Clocks for SystemClocks {
 mod tests {
     use super::*;
 
+    const EXACT: Rate = Rate { nanos_per_tick: 1.0, error: 0.0 };
+
     /// Clocks at 1 GHz that show the same nanosecond, each read taking the next of `delays`, in
     /// the middle of which it happens.
     struct Even<D> {
@@ -198,7 +203,7 @@ mod tests {
         {
             let delays = [first, utc, second, monotonic_raw, third].into_iter().cycle();
             let bracket = Bracket::read(&mut Even { now: 1_000, delays }).unwrap();
-            let anchor = bracket.anchor(1.0, Span::from_nanos(1));
+            let anchor = bracket.anchor(EXACT, Span::from_nanos(1));
             let raw = anchor.raw.cast_signed();
             assert!((raw - anchor.utc.as_nanos()).abs() <= anchor.error.as_nanos());
             assert!((raw - anchor.monotonic_raw.as_nanos()).abs() <= anchor.error.as_nanos());
@@ -211,6 +216,6 @@ mod tests {
         let tight = [20; 5];
         let delays = slow.clone().chain(slow.clone()).chain(tight).chain(slow.cycle());
         let bracket = Bracket::read(&mut Even { now: 1_000, delays }).unwrap();
-        assert_eq!(bracket.anchor(1.0, Span::ZERO).error, Span::from_nanos(21));
+        assert_eq!(bracket.anchor(EXACT, Span::ZERO).error, Span::from_nanos(21));
     }
 }

@@ -25,15 +25,16 @@ use crate::{Domain, SourceError};
 /// `CLOCK_MONOTONIC_RAW`: the one that is read more cheaply is chosen, or, if the means are within
 /// 25 % of each other, the one whose cost deviates less.
 ///
-/// A user who knows better names the source ([`Counter::named`]). A clock is started with its
-/// counter and keeps it: stamps of two counters cannot be mixed in it.
+/// A user who knows better names the source ([`Counter::named`]), before the first
+/// [`crate::ClockService`] of the process is started. The process keeps that counter: another is
+/// refused later, so that stamps of two counters are never taken for those of one.
 ///
 /// # Ordering
 ///
 /// There are two read modes. [`Counter::read`] is relaxed: of the TSC a plain `rdtsc`. It does not
 /// wait for the loads that stand before it in the program, nor hold back what stands after it: the
 /// value can be off by as far as the CPU reorders, some tens of cycles (about 10 to 30 ns).
-/// [`Counter::read_ordered`] removes that with fences, at about the same cost on every packet. The
+/// [`Counter::read_ordered`] removes that with fences, which cost more than the read itself. The
 /// stamp of a packet is read relaxed, after a branch on the packet's arrival, so it can be early by
 /// that much, but not late. Calibration reads ordered.
 ///

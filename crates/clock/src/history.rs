@@ -6,11 +6,14 @@
 //! stepped. The anchors on either side belong to different epochs, and nothing is interpolated
 //! between them: what lies in the gap is placed by the old epoch, with an error that reaches the
 //! new one too. A step smaller than what slewing could have done since the last anchor (125 us in
-//! 250 ms) is taken for slewing.
+//! 250 ms) is not counted; the error of its segment contains it all the same ([`crate::pieces`]).
 //!
-//! A counter that ran backwards, or at another rate than it is known to have, was disrupted: by a
-//! suspend, or a migration to another host. Its history says nothing about its future then, and
-//! is forgotten; what was stamped before has an unbounded error from then on.
+//! # Disruptions
+//!
+//! A counter that ran backwards, or departed from `CLOCK_MONOTONIC_RAW` by more than two
+//! oscillators of one machine do, was disrupted: by a suspend, or a migration to another host. Its
+//! history says nothing about its future then, and is forgotten; what was stamped before has an
+//! unbounded error from then on. A jump of less than 2.5 us in 250 ms is not noticed.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -22,11 +25,16 @@ use crate::ratio::{approx, ceil_nanos};
 use crate::{DifferenceClock, Domain, Span, Timeline};
 
 /// A minute of anchors at four a second.
-const CAPACITY: usize = 256;
+pub(crate) const CAPACITY: usize = 256;
 
 /// Anchors closer together than their errors times this say less about the rate than the slew
 /// limit does, and are not kept.
 const LEAST_BASELINE: f64 = 1.0 / SLEW_LIMIT;
+
+/// How fast the counter and `CLOCK_MONOTONIC_RAW` drift apart at most, as a fraction, beyond what is
+/// known of their rates. Mostly they are one oscillator; two of one machine, the HPET's and the
+/// TSC's, move against each other with their temperature, by less than 1 ppm in a minute.
+const DRIFT_LIMIT: f64 = 10e-6;
 
 /// A rate in nanoseconds per tick, and the bound of its error in the same unit.
 #[derive(Clone, Copy, Debug)]
@@ -64,12 +72,45 @@ pub(crate) struct History {
     steps: u32,
     /// Whether an older history had to be forgotten.
     pub(crate) disrupted: bool,
+    /// Whether the next anchor comes after a disruption that it need not show.
+    distrusted: bool,
+    /// How many anchors are kept.
+    capacity: usize,
 }
 
 impl History {
     pub(crate) fn new(domain: Domain, first: Anchor, nominal: Rate, granularity: Span) -> Self {
         let entries = VecDeque::from([Entry { anchor: first, epoch: 0 }]);
-        Self { domain, granularity, nominal, entries, steps: 0, disrupted: false }
+        Self {
+            domain,
+            granularity,
+            nominal,
+            entries,
+            steps: 0,
+            disrupted: false,
+            distrusted: false,
+            capacity: CAPACITY,
+        }
+    }
+
+    /// The same, to be kept for longer than a minute.
+    pub(crate) fn keeping_all(self) -> Self {
+        Self { capacity: usize::MAX, ..self }
+    }
+
+    /// Whether `new` follows from the anchors so far, be it after a step. `told` says that it is
+    /// known to come after a step or a disruption: after a disruption, if it shows no step.
+    pub(crate) fn continues_with(&self, new: &Anchor, told: bool) -> bool {
+        match self.judge(new) {
+            Verdict::Stepped => true,
+            Verdict::Continues | Verdict::Uninformative => !told,
+            Verdict::Disrupted => false,
+        }
+    }
+
+    /// Says that the counter was disrupted, whatever the next anchor looks like.
+    pub(crate) fn distrust(&mut self) {
+        self.distrusted = true;
     }
 
     pub(crate) fn push(&mut self, anchor: Anchor) {
@@ -81,26 +122,44 @@ impl History {
             Verdict::Disrupted => {
                 self.steps += 1;
                 self.disrupted = true;
+                self.distrusted = false;
                 // The counter may run at any rate now, until the next anchor shows it.
                 self.nominal.error = self.nominal.nanos_per_tick;
                 self.entries.clear();
             }
         }
-        if self.entries.len() == CAPACITY {
+        if self.entries.len() == self.capacity {
             self.entries.pop_front();
         }
         self.entries.push_back(Entry { anchor, epoch: self.steps });
+    }
+
+    /// Whether nothing but one anchor is known of the counter since it was disrupted.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.disrupted && self.entries.len() == 1
+    }
+
+    /// Begins again with two anchors of a disrupted counter, from which its rate is known.
+    pub(crate) fn begin_again(&mut self, anchors: [Anchor; 2], nominal: Rate, granularity: Span) {
+        let [first, second] = anchors;
+        self.nominal = nominal;
+        self.granularity = granularity;
+        self.entries = VecDeque::from([Entry { anchor: first, epoch: self.steps }]);
+        self.push(second);
     }
 
     fn judge(&self, new: &Anchor) -> Verdict {
         let Some(Entry { anchor: last, .. }) = self.entries.back() else {
             return Verdict::Continues;
         };
-        if new.raw < last.raw {
+        if self.distrusted || new.raw < last.raw {
             return Verdict::Disrupted;
         }
         let errors = nanos(last.error + new.error);
         let elapsed = nanos(new.monotonic_raw - last.monotonic_raw);
+        if elapsed < -errors {
+            return Verdict::Disrupted;
+        }
         if elapsed < errors * LEAST_BASELINE || new.raw == last.raw {
             return Verdict::Uninformative;
         }
@@ -112,7 +171,7 @@ impl History {
             return if stepped { Verdict::Stepped } else { Verdict::Continues };
         }
         let rate = self.rate();
-        let possible = elapsed * SLEW_LIMIT + counted * rate.error + errors;
+        let possible = elapsed * DRIFT_LIMIT + counted * rate.error + errors;
         if (counted * rate.nanos_per_tick - elapsed).abs() > possible {
             Verdict::Disrupted
         } else if (told - elapsed).abs() > elapsed * SLEW_LIMIT + 2.0 * errors {
@@ -122,8 +181,8 @@ impl History {
         }
     }
 
-    /// The rate against `CLOCK_MONOTONIC_RAW`, from the longest baseline there is. The two are one
-    /// oscillator, so that a longer baseline is a better one.
+    /// The rate against `CLOCK_MONOTONIC_RAW`, from the longest baseline there is, up to a minute.
+    /// The two are one oscillator, so that a longer baseline is a better one.
     pub(crate) fn rate(&self) -> Rate {
         let Some((ticks, elapsed, errors)) = self.baseline() else {
             return self.nominal;
@@ -132,9 +191,10 @@ impl History {
         Rate { nanos_per_tick: elapsed / ticks, error: errors / ticks }
     }
 
-    /// Ticks and nanoseconds from the oldest anchor to the newest, and the sum of their errors.
+    /// Ticks and nanoseconds over the last minute of anchors, and the errors of its ends, added up.
     fn baseline(&self) -> Option<(NonZeroU64, NonZeroU64, f64)> {
-        let (oldest, newest) = (self.entries.front()?.anchor, self.entries.back()?.anchor);
+        let oldest = self.entries.len().saturating_sub(CAPACITY);
+        let (oldest, newest) = (self.entries.get(oldest)?.anchor, self.entries.back()?.anchor);
         let elapsed = u64::try_from((newest.monotonic_raw - oldest.monotonic_raw).as_nanos());
         let ticks = newest.raw.saturating_sub(oldest.raw);
         let errors = nanos(oldest.error + newest.error);
@@ -143,10 +203,16 @@ impl History {
 
     /// The snapshot that the present anchors give.
     pub(crate) fn timeline(&self) -> Timeline {
-        Timeline::new(self.domain, pieces(self), self.difference(), self.steps)
+        let entries = self.entries.iter().copied().collect();
+        Timeline::new(self.domain, pieces(self), self.difference(), self.steps, entries)
     }
 
-    fn difference(&self) -> DifferenceClock {
+    /// Steps and disruptions so far.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    pub(crate) fn difference(&self) -> DifferenceClock {
         let (domain, granularity) = (self.domain, self.granularity);
         if domain == Domain::Monotonic {
             let one = NonZeroU64::MIN;

@@ -3,29 +3,48 @@
 //! # Errors
 //!
 //! Let `e` be the errors of two neighbouring anchors, `L` the ticks between them, `d` the distance
-//! of a stamp from the nearer one, `r` the rate between them.
+//! of a stamp from the nearer one. If the calibrated clock is linear against UTC, the rate between
+//! them is off by no more than `w = (e_a + e_b) / L`, and the line through them by no more than the
+//! larger `e`. It is not quite linear: the oscillator wanders, and the system clock is steered.
 //!
-//! - If the calibrated clock is linear against UTC, `r` is off by no more than
-//!   `(e_a + e_b) / L`, and a line through both anchors by no more than the larger `e` in between.
-//! - It is not quite linear: its oscillator wanders, and the system clock is slewed. A rate that
-//!   differs by `c` from the mean rate of its segment moves the line by no more than `c * d`.
-//!   What `c` can be is taken from the past: the largest change of rate seen between neighbouring
-//!   segments of the history, and [`SLEW_LIMIT`] as long as none has been seen.
+//! **Between two anchors** the neighbouring segments tell what happened. Let `u` be how far the
+//! rate of a neighbour, known to within its own `w_u`, is from the segment's, and let something
+//! happen in the segment at one instant: before it UTC went on as in the segment before, after it
+//! as in the segment after.
 //!
-//! So the error is `max(e_a, e_b) + d * ((e_a + e_b) / L + c)`, with the last segment's line and its
-//! newer anchor for what lies beyond, and likewise at the old end.
+//! - A change of rate shows in `u` on both sides. A rate that is within `u + w_u + w` of the line's
+//!   moves it by no more than `d` times that.
+//! - If `u` moves the line by more than an anchor's error from one end of the segment to the other,
+//!   which is `u > w / 2`, then something seems to have happened, and the anchors do not tell
+//!   whether it was a change of rate, a step, or a slew that came and went. Whichever it was, the
+//!   line is off by no more than one of the neighbours' lines is at the far end of the segment,
+//!   `L * (u + w_u)`. Less than that is in the errors of the anchors.
+//! - That is also what holds if there is no neighbour on one side yet, as in the newest segment,
+//!   where a change of rate just before the newest anchor hardly shows.
 //!
-//! **The assumption** is the second one: that within a segment the rate does not change by more
-//! than it was seen to change between segments. A slew that begins without precedent breaks it
-//! for the stamps converted before two more anchors have shown the new rate, that is for half a
-//! second; the anchors then bracket those stamps and a conversion repeated with them holds again.
+//! So the error is `max(e_a, e_b)` and the `d * (u + w_u + w)` of the one case or the
+//! `L * (u + w_u)` of the others, with the larger `u + w_u` of the two sides. How fast or how far
+//! the system clock was moved does not matter, nor whether it was before.
+//!
+//! **Beyond the anchors** the line of the last segment goes on, and nothing tells what happens
+//! meanwhile. If the rate does not differ by more than `c` from that of the last segment, the
+//! error is `e + d * (w + c)`. What `c` can be is taken from the past: the largest change of rate
+//! seen within three segments of the last minute, [`SLEW_LIMIT`] as long as none could be seen,
+//! and never less than [`ORDINARY_CHANGE`]. Where the history is longer than a minute, only the
+//! minutes around the stamp count.
+//!
+//! **The assumption** is twofold. In a segment something happens once, and not in both neighbours
+//! too, nor, as long as the segment is the newest, in the one before it: two slews against each
+//! other cancel out and do not show. And the future brings no change of rate that the last minute
+//! knows nothing like: a slew without precedent breaks the bound of the stamps that are converted
+//! before two more anchors have shown it, that is for half a second. Converted again, they hold.
 
 use std::num::NonZeroU64;
 
 use crate::anchor::Anchor;
 use crate::difference::SLEW_LIMIT;
-use crate::history::{Entry, History, Rate, nanos};
-use crate::ratio::{Ratio, approx};
+use crate::history::{CAPACITY, Entry, History, Rate, nanos};
+use crate::ratio::{Ratio, approx, ceil_nanos};
 use crate::timeline::Piece;
 use crate::{Domain, Span};
 
@@ -33,6 +52,14 @@ use crate::{Domain, Span};
 /// of the best pair. It keeps the noise of the first, short segments and of a rare bad read from
 /// passing for changes of rate.
 pub(crate) const WELL_MEASURED: f64 = 4.0;
+
+/// The change of rate that is always expected, as a fraction.
+///
+/// Time daemons steer the system clock by changing its rate every few seconds, and a daemon that
+/// has settled changes it by some tenths of a ppm, be it chrony's frequency or the exponential
+/// approach of the kernel's own loop (adjtimex(2), `ADJ_OFFSET`). An oscillator's temperature adds
+/// less. Over a sampling interval of 250 ms this is 250 ns of error.
+const ORDINARY_CHANGE: f64 = 1e-6;
 
 /// The line between two neighbouring anchors of one epoch.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +93,18 @@ struct Pieces<'a> {
     history: &'a History,
     /// One for each pair of neighbours, `None` across a step.
     slopes: Vec<Option<Slope>>,
-    /// The `c` of the module's text.
-    change: f64,
+    /// The `c` of the module's text, one for each [`CAPACITY`] slopes.
+    changes: Vec<f64>,
+}
+
+/// What a segment's neighbours say about it, in nanoseconds per tick.
+enum Around {
+    /// At most a change of rate too small to show: the line's rate is off by no more than this.
+    Calm(f64),
+    /// Something seems to have happened, or may have: the neighbours' rates are within this.
+    Eventful(f64),
+    /// It has no neighbours that could say anything.
+    Unknown,
 }
 
 /// The pieces of the timeline that `history` gives.
@@ -79,8 +116,14 @@ impl<'a> Pieces<'a> {
     fn of(history: &'a History) -> Self {
         let slopes: Vec<_> = history.pairs().map(|(a, b)| Slope::between(a, b)).collect();
         let nominal = history.rate().nanos_per_tick;
-        let change = largest_change(&slopes).unwrap_or(nominal * SLEW_LIMIT);
-        Self { history, slopes, change }
+        let around = |block: usize| {
+            let first = block.saturating_sub(1) * CAPACITY;
+            let slopes = &slopes[first..slopes.len().min((block + 2) * CAPACITY)];
+            let seen = largest_change(slopes).unwrap_or(nominal * SLEW_LIMIT);
+            seen.max(nominal * ORDINARY_CHANGE)
+        };
+        let changes = (0..=slopes.len() / CAPACITY).map(around).collect();
+        Self { history, slopes, changes }
     }
 
     fn build(&self) -> Vec<Piece> {
@@ -96,7 +139,7 @@ impl<'a> Pieces<'a> {
         }
         for (index, (a, b)) in self.history.pairs().enumerate() {
             pieces.push(match self.slopes[index] {
-                Some(slope) => self.bracketed(&a.anchor, &b.anchor, slope),
+                Some(slope) => self.bracketed(index, &a.anchor, &b.anchor, slope),
                 None => self.across_step(index, &a.anchor, &b.anchor),
             });
         }
@@ -106,15 +149,47 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    fn bracketed(&self, a: &Anchor, b: &Anchor, slope: Slope) -> Piece {
+    fn bracketed(&self, index: usize, a: &Anchor, b: &Anchor, slope: Slope) -> Piece {
+        let error = a.error.max(b.error) + ROUNDING;
+        let (constant, error_slope) = match self.around(index, slope.rate) {
+            _ if self.history.domain == Domain::Monotonic => (0.0, Ratio::ZERO),
+            Around::Calm(rate_error) => (0.0, Ratio::at_least(rate_error)),
+            Around::Eventful(departure) => (departure * approx(b.raw - a.raw), Ratio::ZERO),
+            Around::Unknown => (0.0, self.error_slope(index, slope.rate.error)),
+        };
         Piece {
             start: a.raw,
             origin: a.raw,
             origin_utc: a.utc,
             slope: slope.ratio,
             length: NonZeroU64::new(b.raw - a.raw),
-            error: a.error.max(b.error) + ROUNDING,
-            error_slope: self.error_slope(slope.rate.error),
+            error: error + Span::from_nanos(ceil_nanos(constant)),
+            error_slope,
+        }
+    }
+
+    /// What the neighbours of segment `index`, of the given rate, say about it.
+    fn around(&self, index: usize, rate: Rate) -> Around {
+        let neighbour = |index: Option<usize>| {
+            let Slope { rate: neighbour, .. } = (*self.slopes.get(index?)?)?;
+            let well_measured = neighbour.error <= rate.error * WELL_MEASURED;
+            well_measured.then_some(neighbour)
+        };
+        let change = |neighbour: Rate| (neighbour.nanos_per_tick - rate.nanos_per_tick).abs();
+        let departure = |neighbour: Rate| change(neighbour) + neighbour.error;
+        // The error of both anchors over the length, hence half of it for the one.
+        let hidden = |neighbour: Rate| change(neighbour) <= rate.error / 2.0;
+        match (neighbour(index.checked_sub(1)), neighbour(index.checked_add(1))) {
+            (Some(before), Some(after)) => {
+                let largest = departure(before).max(departure(after));
+                if hidden(before) && hidden(after) {
+                    Around::Calm(largest + rate.error)
+                } else {
+                    Around::Eventful(largest)
+                }
+            }
+            (Some(only), None) | (None, Some(only)) => Around::Eventful(departure(only)),
+            (None, None) => Around::Unknown,
         }
     }
 
@@ -128,7 +203,7 @@ impl<'a> Pieces<'a> {
             slope: slope.ratio,
             length: None,
             error: anchor.error + ROUNDING,
-            error_slope: self.error_slope(slope.rate.error),
+            error_slope: self.error_slope(index, slope.rate.error),
         }
     }
 
@@ -143,11 +218,14 @@ impl<'a> Pieces<'a> {
         Piece { error, error_slope: Ratio::ZERO, ..old }
     }
 
-    fn error_slope(&self, rate_error: f64) -> Ratio {
+    /// The growth of the error in a segment at position `index` of the slopes.
+    fn error_slope(&self, index: usize, rate_error: f64) -> Ratio {
         match self.history.domain {
             // UTC and CLOCK_MONOTONIC differ by a constant between steps (clock_gettime(2)).
             Domain::Monotonic => Ratio::ZERO,
-            Domain::Counter | Domain::Realtime => Ratio::at_least(rate_error + self.change),
+            Domain::Counter | Domain::Realtime => {
+                Ratio::at_least(rate_error + self.changes[index / CAPACITY])
+            }
         }
     }
 
@@ -166,12 +244,15 @@ impl<'a> Pieces<'a> {
 /// A conversion is rounded to a nanosecond, and the growth of its error is rounded down.
 const ROUNDING: Span = Span::from_nanos(2);
 
-/// The largest change of rate between neighbouring segments, in nanoseconds per tick; of pairs
-/// that are not well measured only what their read errors do not explain.
+/// The largest change of rate within three segments in a row, in nanoseconds per tick; of pairs
+/// that are not well measured only what their read errors do not explain. A change within a
+/// segment shows in part on either side of it, and wholly from one side to the other.
 fn largest_change(slopes: &[Option<Slope>]) -> Option<f64> {
-    let changes: Vec<(f64, f64)> = slopes
-        .windows(2)
-        .filter_map(|pair| Some((pair[0]?.rate, pair[1]?.rate)))
+    let neighbours = slopes.iter().zip(slopes.iter().skip(1));
+    let across = slopes.iter().zip(slopes.iter().skip(2));
+    let changes: Vec<(f64, f64)> = neighbours
+        .chain(across)
+        .filter_map(|(a, b)| Some(((*a)?.rate, (*b)?.rate)))
         .map(|(a, b)| ((a.nanos_per_tick - b.nanos_per_tick).abs(), a.error + b.error))
         .collect();
     let best = changes.iter().map(|&(_, error)| error).fold(f64::INFINITY, f64::min);
@@ -179,4 +260,59 @@ fn largest_change(slopes: &[Option<Slope>]) -> Option<f64> {
         if error <= best * WELL_MEASURED { change } else { (change - error).max(0.0) }
     };
     changes.iter().map(counted).reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A history of a clock of nanoseconds with an anchor each second, where UTC leads by so much.
+    fn history(leads: &[i64]) -> History {
+        let anchor = |second: usize| {
+            let raw = SECOND * u64::try_from(second).unwrap();
+            Anchor {
+                raw,
+                utc: Time::from_nanos(raw.cast_signed() + leads[second]),
+                monotonic_raw: Time::from_nanos(raw.cast_signed()),
+                error: Span::from_nanos(30),
+            }
+        };
+        let nominal = Rate { nanos_per_tick: 1.0, error: SLEW_LIMIT };
+        let mut history = History::new(Domain::Counter, anchor(0), nominal, Span::from_nanos(1));
+        (1..leads.len()).for_each(|second| history.push(anchor(second)));
+        history
+    }
+
+    fn error(leads: &[i64], at: u64) -> i64 {
+        history(leads).timeline().convert(at).error.as_nanos()
+    }
+
+    #[test]
+    fn an_ordinary_correction_is_always_expected() {
+        let after_a_second = error(&[0; 8], 8 * SECOND);
+        assert!((1_000..1_200).contains(&after_a_second), "{after_a_second} ns");
+    }
+
+    #[test]
+    fn a_change_once_seen_is_expected_wholly_even_if_it_fell_into_two_segments() {
+        let after_a_second = error(&[0, 0, 0, 5_000, 15_000, 25_000], 6 * SECOND);
+        assert!(after_a_second >= 10_000, "{after_a_second} ns");
+    }
+
+    #[test]
+    fn a_step_inside_a_segment_is_inside_its_error_and_in_no_other() {
+        let leads = [0, 0, 0, 400_000, 400_000, 400_000, 400_000];
+        for at in [1, SECOND / 2, SECOND - 1] {
+            assert!(error(&leads, 2 * SECOND + at) >= 400_000);
+        }
+        assert!(error(&leads, 4 * SECOND + SECOND / 2) < 200, "far from the step");
+    }
+
+    #[test]
+    fn what_happens_just_before_the_newest_anchor_is_inside_the_error() {
+        assert!(error(&[0, 0, 0, 0, 100], 4 * SECOND - 1) >= 130);
+    }
 }

@@ -43,8 +43,28 @@ impl Ratio {
         Self { whole: value as u64, fraction: (value.fract() * FRACTION_ONE).ceil() as u64 }
     }
 
+    /// The parts before and after the binary point, the latter in units of 2^-64.
+    pub(crate) fn into_parts(self) -> (u64, u64) {
+        (self.whole, self.fraction)
+    }
+
+    /// The ratio of these parts.
+    #[inline(always)]
+    pub(crate) fn from_parts(whole: u64, fraction: u64) -> Self {
+        Self { whole, fraction }
+    }
+
+    /// The sum; saturates.
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let (fraction, carry) = self.fraction.overflowing_add(other.fraction);
+        let whole = self.whole.saturating_add(other.whole).saturating_add(u64::from(carry));
+        Self { whole, fraction }
+    }
+
     /// `n` times the ratio, to the nearest integer; saturates.
     #[must_use]
+    #[inline(always)]
     pub(crate) fn scale(self, n: u64) -> u64 {
         n.saturating_mul(self.whole).saturating_add(self.fraction_of(n, 1 << 63))
     }

@@ -1,15 +1,19 @@
 //! The clock service: one thread that keeps the timelines of this machine's clocks fresh.
 
 use std::io;
+use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use crate::anchor::SystemClocks;
+use crate::source::settle;
 use crate::survey::smallest_usual_step;
-use crate::{Calibrator, Counter, Domain, Timeline};
+use crate::wall::{Steering, WallClock};
+use crate::{Calibrator, Counter, Domain, Span, Timeline, VmClock, VmClockError};
 
 /// The second sample comes this long after the first.
 const FIRST_INTERVAL: Duration = Duration::from_millis(1);
@@ -19,27 +23,49 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(1);
 const LONGEST_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Calibrates the machine's clocks from a thread of its own, `ws-clock`, until dropped.
+///
+/// # Fork
+///
+/// A child process has no calibrating thread. Its clocks go on along what was known at the fork,
+/// with bounds that grow; a service that the child starts itself is a fresh one.
 #[derive(Debug)]
 pub struct ClockService {
     counter: Counter,
-    shared: Arc<Shared>,
+    newest: Arc<Newest>,
+    wall_clock: WallClock,
+    /// Whether the hypervisor is asked about migrations.
+    vm_clock: Result<(), VmClockError>,
+    stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
+    /// The process that the thread belongs to.
+    process: u32,
 }
 
+/// The newest timelines. Nobody waits for a lock to read them, which a child process could find
+/// locked for ever.
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    stop: Condvar,
-}
-
-/// The lock is held to copy or replace an `Arc`, and never on the acquisition path.
-#[derive(Debug)]
-struct State {
-    counter: Arc<Timeline>,
-    monotonic: Arc<Timeline>,
+struct Newest {
+    counter: ArcSwap<Timeline>,
+    monotonic: ArcSwap<Timeline>,
     /// Told by the counter's timeline how often the system clock was stepped.
-    realtime: Arc<Timeline>,
-    stopping: bool,
+    realtime: ArcSwap<Timeline>,
+}
+
+/// How the thread is told to end.
+#[derive(Debug, Default)]
+struct Stop {
+    requested: Mutex<bool>,
+    change: Condvar,
+}
+
+/// What the thread works on.
+struct Calibration {
+    counter: Calibrator<SystemClocks>,
+    monotonic: Calibrator<SystemClocks>,
+    steering: Steering,
+    vm_clock: Result<VmClock, VmClockError>,
+    disruption_marker: Option<u64>,
+    newest: Arc<Newest>,
 }
 
 /// The state of the counter's calibration. Serialises with these names.
@@ -64,46 +90,53 @@ impl ClockService {
     /// usable; their bounds are wide at first and tighten over the first second.
     ///
     /// # Errors
-    /// If the thread cannot be made, or a clock stands still or runs backwards.
+    /// If the process stamps with another counter already, the thread cannot be made, or a clock
+    /// stands still or runs backwards.
     pub fn start(counter: Counter) -> io::Result<Self> {
-        let calibrate = |clocks: SystemClocks| {
-            let step = smallest_usual_step(clocks);
-            Calibrator::new(clocks.domain(), clocks, step).map_err(io::Error::other)
-        };
-        let counter_calibrator = calibrate(SystemClocks::counter(counter))?;
-        let monotonic_calibrator = calibrate(SystemClocks::monotonic())?;
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                counter: counter_calibrator.timeline(),
-                monotonic: monotonic_calibrator.timeline(),
-                realtime: Arc::new(Timeline::identity(Domain::Realtime)),
-                stopping: false,
-            }),
-            stop: Condvar::new(),
-        });
+        settle(counter).map_err(io::Error::other)?;
+        let calibration = Calibration::begin(counter)?;
+        let newest = Arc::clone(&calibration.newest);
+        let wall_clock = calibration.steering.clock();
+        let vm_clock = calibration.vm_clock.as_ref().map(|_| ()).map_err(Clone::clone);
+        let stop = Arc::new(Stop::default());
         let thread = thread::Builder::new().name("ws-clock".to_owned()).spawn({
-            let shared = Arc::clone(&shared);
-            move || shared.keep_fresh(counter, counter_calibrator, monotonic_calibrator)
+            let stop = Arc::clone(&stop);
+            move || calibration.keep_fresh(counter, &stop)
         })?;
-        Ok(Self { counter, shared, thread: Some(thread) })
+        let (thread, process) = (Some(thread), process::id());
+        Ok(Self { counter, newest, wall_clock, vm_clock, stop, thread, process })
     }
 
     /// The newest timeline of `domain`. It stays good for some seconds; a converter takes a new
     /// one for each batch.
     #[must_use]
     pub fn timeline(&self, domain: Domain) -> Arc<Timeline> {
-        let state = self.shared.lock();
-        Arc::clone(match domain {
-            Domain::Counter => &state.counter,
-            Domain::Monotonic => &state.monotonic,
-            Domain::Realtime => &state.realtime,
-        })
+        match domain {
+            Domain::Counter => self.newest.counter.load_full(),
+            Domain::Monotonic => self.newest.monotonic.load_full(),
+            Domain::Realtime => self.newest.realtime.load_full(),
+        }
+    }
+
+    /// The time of day, read from the counter. It may outlive the service.
+    #[must_use]
+    pub fn wall_clock(&self) -> WallClock {
+        self.wall_clock.clone()
     }
 
     /// The counter that is calibrated.
     #[must_use]
     pub const fn counter(&self) -> Counter {
         self.counter
+    }
+
+    /// Whether the hypervisor tells of migrations to another host.
+    ///
+    /// # Errors
+    /// Why it does not. A migration is then noticed only if the next anchors disagree with the
+    /// earlier ones.
+    pub fn vm_clock(&self) -> Result<(), &VmClockError> {
+        self.vm_clock.as_ref().copied()
     }
 
     /// The state of the counter's calibration at this moment.
@@ -124,60 +157,94 @@ impl ClockService {
 
 impl Drop for ClockService {
     fn drop(&mut self) {
-        self.shared.lock().stopping = true;
-        self.shared.stop.notify_one();
-        if let Some(thread) = self.thread.take() {
-            // A calibrator that panicked has said so on standard error; there is nothing to add.
-            let _ = thread.join();
+        let Some(thread) = self.thread.take() else { return };
+        if process::id() != self.process {
+            // The thread is the parent's: nobody would ever end it here.
+            std::mem::forget(thread);
+            return;
         }
+        *self.stop.lock() = true;
+        self.stop.change.notify_one();
+        // A calibrator that panicked has said so on standard error; there is nothing to add.
+        let _ = thread.join();
     }
 }
 
-impl Shared {
-    /// A poisoned lock holds a whole state all the same: it is only ever replaced by fields.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Calibration {
+    fn begin(counter: Counter) -> io::Result<Self> {
+        let calibrate = |clocks: SystemClocks| {
+            let step = smallest_usual_step(clocks);
+            Calibrator::new(clocks.domain(), clocks, step).map_err(io::Error::other)
+        };
+        let vm_clock = VmClock::open();
+        let disruption_marker = vm_clock.as_ref().ok().and_then(VmClock::disruption_marker);
+        let (counter_calibrator, monotonic) =
+            (calibrate(SystemClocks::counter(counter))?, calibrate(SystemClocks::monotonic())?);
+        let newest = Newest {
+            counter: ArcSwap::new(counter_calibrator.timeline()),
+            monotonic: ArcSwap::new(monotonic.timeline()),
+            realtime: ArcSwap::from_pointee(Timeline::identity(Domain::Realtime)),
+        };
+        Ok(Self {
+            steering: Steering::new(counter, &counter_calibrator.timeline()),
+            counter: counter_calibrator,
+            monotonic,
+            vm_clock,
+            disruption_marker,
+            newest: Arc::new(newest),
+        })
     }
 
-    fn keep_fresh(
-        &self,
-        counter: Counter,
-        mut counter_calibrator: Calibrator<SystemClocks>,
-        mut monotonic_calibrator: Calibrator<SystemClocks>,
-    ) {
+    fn keep_fresh(mut self, counter: Counter, stop: &Stop) {
         let mut interval = FIRST_INTERVAL;
-        let mut steps = 0;
-        while !self.wait(jittered(interval, counter.read())) {
-            let counter = counter_calibrator.sample();
-            let monotonic = monotonic_calibrator.sample();
+        while !stop.wait(jittered(interval, counter.read())) {
+            let steps = self.counter.timeline().steps();
+            self.sample();
+            let timeline = self.counter.timeline();
             // After a step the rates have to be found anew, and quickly.
-            let seen = counter.steps();
-            interval =
-                if seen == steps { (interval * 2).min(LONGEST_INTERVAL) } else { FIRST_INTERVAL };
-            steps = seen;
-            self.publish(counter, monotonic);
+            let stepped = timeline.steps() != steps;
+            interval = if stepped { FIRST_INTERVAL } else { (interval * 2).min(LONGEST_INTERVAL) };
+            self.steering.follow(&timeline, Span::try_from(interval).unwrap_or(Span::MAX));
         }
     }
 
-    /// Makes these the newest timelines.
+    fn sample(&mut self) {
+        let counter = if self.was_moved() { self.counter.disrupt() } else { self.counter.sample() };
+        self.newest.publish(counter, self.monotonic.sample());
+    }
+
+    /// Whether the hypervisor says that the machine was moved since it was asked last. A marker that
+    /// is just being changed is looked at with the next sample.
+    fn was_moved(&mut self) -> bool {
+        let Some(marker) = self.vm_clock.as_ref().ok().and_then(VmClock::disruption_marker) else {
+            return false;
+        };
+        self.disruption_marker.replace(marker).is_some_and(|before| before != marker)
+    }
+}
+
+impl Newest {
     fn publish(&self, counter: Arc<Timeline>, monotonic: Arc<Timeline>) {
-        let mut state = self.lock();
-        if counter.steps() != state.realtime.steps() {
-            let steps = counter.steps();
-            state.realtime = Arc::new(Timeline::identity_after(Domain::Realtime, steps));
+        let steps = counter.steps();
+        if steps != self.realtime.load().steps() {
+            let realtime = Timeline::identity_after(Domain::Realtime, steps);
+            self.realtime.store(Arc::new(realtime));
         }
-        state.counter = counter;
-        state.monotonic = monotonic;
+        self.counter.store(counter);
+        self.monotonic.store(monotonic);
+    }
+}
+
+impl Stop {
+    /// A poisoned lock holds a whole value all the same.
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for `interval`, or until the service is dropped: true in that case.
     fn wait(&self, interval: Duration) -> bool {
-        let state = self.lock();
-        self.stop
-            .wait_timeout_while(state, interval, |state| !state.stopping)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .stopping
+        let waited = self.change.wait_timeout_while(self.lock(), interval, |stop| !*stop);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -196,14 +263,24 @@ mod tests {
 
     #[test]
     fn a_service_converts_at_once_and_stops_when_dropped() {
-        for counter in [Counter::select(), Counter::Os] {
-            let service = ClockService::start(counter).unwrap();
-            for domain in [Domain::Counter, Domain::Monotonic, Domain::Realtime] {
-                assert_eq!(service.timeline(domain).domain(), domain);
-            }
-            let stamp = service.timeline(Domain::Counter).convert(service.counter().read());
-            assert!(stamp.error < Span::from_millis(1), "{:?}", stamp.error);
-            assert_eq!(service.status().selected, counter.name());
+        let service = ClockService::start(Counter::select()).unwrap();
+        for domain in [Domain::Counter, Domain::Monotonic, Domain::Realtime] {
+            assert_eq!(service.timeline(domain).domain(), domain);
+        }
+        let stamp = service.timeline(Domain::Counter).convert(service.counter().read());
+        assert!(stamp.error < Span::from_millis(1), "{:?}", stamp.error);
+        assert_eq!(service.status().selected, Counter::select().name());
+    }
+
+    #[test]
+    fn a_process_keeps_its_counter() {
+        let counter = Counter::select();
+        let service = ClockService::start(counter).unwrap();
+        drop(service);
+        assert!(ClockService::start(counter).is_ok(), "the same one may be started again");
+        if counter != Counter::Os {
+            let refused = ClockService::start(Counter::Os).unwrap_err().to_string();
+            assert!(refused.contains(counter.name()) && refused.contains("os"), "{refused}");
         }
     }
 
@@ -225,13 +302,14 @@ mod tests {
     #[test]
     fn a_step_that_the_counter_sees_is_told_of_the_kernels_stamps_too() {
         let after = |steps| Arc::new(Timeline::identity_after(Domain::Counter, steps));
-        let state =
-            State { counter: after(0), monotonic: after(0), realtime: after(0), stopping: false };
-        let shared = Shared { state: Mutex::new(state), stop: Condvar::new() };
+        let newest = Newest {
+            counter: ArcSwap::new(after(0)),
+            monotonic: ArcSwap::new(after(0)),
+            realtime: ArcSwap::new(after(0)),
+        };
         for steps in [0, 1, 1, 3] {
-            shared.publish(after(steps), after(0));
-            let realtime = Arc::clone(&shared.lock().realtime);
-            assert_eq!(realtime.steps(), steps);
+            newest.publish(after(steps), after(0));
+            assert_eq!(newest.realtime.load().steps(), steps);
         }
     }
 

@@ -38,8 +38,10 @@ pub struct Source {
     /// are smaller. No step shorter than a read can be seen, so a clock that moves in shorter ones
     /// is finer than this.
     pub granularity_ns: Option<f64>,
-    /// Nanoseconds that one read takes, back to back with others.
+    /// Nanoseconds that one relaxed read takes ([`Counter::read`]), back to back with others.
     pub cost_ns: Option<f64>,
+    /// Nanoseconds that one ordered read takes ([`Counter::read_ordered`]).
+    pub ordered_cost_ns: Option<f64>,
 }
 
 /// All sources, and the one that [`Counter::select`] chooses.
@@ -70,6 +72,7 @@ fn unavailable(name: &'static str, reason: String) -> Source {
         frequency_hz: None,
         granularity_ns: None,
         cost_ns: None,
+        ordered_cost_ns: None,
     }
 }
 
@@ -90,7 +93,8 @@ fn measure(counter: Counter, reason: String) -> Source {
         reason,
         frequency_hz: Some(frequency_hz),
         granularity_ns: Some(approx(step) * 1e9 / frequency_hz),
-        cost_ns: Some(cost_of(counter)),
+        cost_ns: Some(cost_of(|| counter.read())),
+        ordered_cost_ns: Some(cost_of(|| counter.read_ordered())),
     }
 }
 
@@ -102,25 +106,31 @@ pub(crate) fn smallest_usual_step(clocks: SystemClocks) -> u64 {
 }
 
 /// The step that at most one in [`SMALLER_STEPS`] is smaller than, of those of more than one tick;
-/// one tick if there is none.
+/// one tick if there is none, or if most steps are of one tick.
 ///
 /// Not the smallest: a counter that moves in steps of some 10 ns may show one tick more when it is
 /// read again within a step, so that no two reads are equal (seen on AMD's Zen 5: 0, 26, 52, 53,
-/// 78). That tick is no progress of the clock, and the 25 ticks after it are no whole step. Nor
-/// the most frequent, which is the multiple of the step that a read happens to take.
+/// 78). That tick is no progress of the clock, and the 25 ticks after it are no whole step; there
+/// are about as many of the ones as of the others. Nor the most frequent, which is the multiple of
+/// the step that a read happens to take.
 fn smallest_usual_step_in(reads: &[u64]) -> u64 {
     let steps = reads.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-    let mut steps: Vec<u64> = steps.filter(|&step| step > 1).collect();
-    steps.sort_unstable();
-    steps.get(steps.len() / SMALLER_STEPS).map_or(1, |&step| step)
+    let (single, mut longer): (Vec<u64>, Vec<u64>) =
+        steps.filter(|&step| step > 0).partition(|&step| step == 1);
+    if single.len() > 2 * longer.len() {
+        return 1;
+    }
+    longer.sort_unstable();
+    longer.get(longer.len() / SMALLER_STEPS).map_or(1, |&step| step)
 }
 
-fn cost_of(counter: Counter) -> f64 {
+#[inline(always)]
+fn cost_of(read: impl Fn() -> u64) -> f64 {
     let mut rounds: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
             let start = Instant::now();
             for _ in 0..READS {
-                black_box(counter.read());
+                black_box(read());
             }
             start.elapsed()
         })
@@ -165,6 +175,13 @@ mod tests {
         assert_eq!(smallest_usual_step_of(now_and_then), 26);
         assert_eq!(smallest_usual_step_of((0..).map(|n| n / 10)), 1);
         assert_eq!(smallest_usual_step_of(std::iter::repeat(5)), 1);
+    }
+
+    #[test]
+    fn a_counter_that_moves_tick_by_tick_is_not_taken_for_a_coarse_one() {
+        let interrupted = (0..).map(|n| n / 10 + if n > 2_000 { 500 } else { 0 });
+        assert_eq!(smallest_usual_step_of(interrupted), 1);
+        assert_eq!(smallest_usual_step_of((0..).map(|n| n * 11 / 10)), 1);
     }
 
     #[test]

@@ -7,8 +7,9 @@
 
 use std::num::NonZeroU64;
 
+use crate::history::Entry;
 use crate::ratio::Ratio;
-use crate::{DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
+use crate::{Anchor, DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
 
 /// Converts raw stamps of one domain to UTC.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Timeline {
     pieces: Vec<Piece>,
     difference: DifferenceClock,
     steps: u32,
+    /// What the pieces were made of.
+    entries: Vec<Entry>,
 }
 
 /// A stretch of raw values over which conversion is one straight line.
@@ -51,7 +54,7 @@ impl Piece {
     }
 
     /// The error of a raw value; saturates.
-    fn error(&self, raw: u64) -> Span {
+    pub(crate) fn error(&self, raw: u64) -> Span {
         let distance = raw.abs_diff(self.origin);
         let nearer =
             self.length.map_or(distance, |length| distance.min(length.get().abs_diff(distance)));
@@ -84,7 +87,9 @@ impl Line {
         let fits = |slope: Ratio| slope.largest_within(ROOM.unsigned_abs());
         let room = fits(piece.slope).min(fits(piece.error_slope)).min(u64::MAX / 2);
         let reach = match last.checked_sub(piece.origin) {
-            Some(width) if origin_utc.abs() < ROOM && error < ROOM => width.min(room),
+            Some(width) if origin_utc.unsigned_abs() < ROOM.unsigned_abs() && error < ROOM => {
+                width.min(room)
+            }
             _ => 0,
         };
         Self {
@@ -117,16 +122,18 @@ impl Line {
 }
 
 impl Timeline {
-    /// A timeline of pieces that are not empty, ascend, and start at zero.
+    /// A timeline of pieces that are not empty, ascend, and start at zero, and of the anchors that
+    /// they were made of.
     pub(crate) fn new(
         domain: Domain,
         pieces: Vec<Piece>,
         difference: DifferenceClock,
         steps: u32,
+        entries: Vec<Entry>,
     ) -> Self {
         debug_assert!(pieces.first().is_some_and(|piece| piece.start == 0));
         debug_assert!(pieces.is_sorted_by_key(|piece| piece.start));
-        Self { domain, pieces, difference, steps }
+        Self { domain, pieces, difference, steps, entries }
     }
 
     /// For stamps that are nanoseconds of UTC already, as the kernel's are ([`Domain::Realtime`]).
@@ -147,7 +154,7 @@ impl Timeline {
             error: Span::from_nanos(1),
             error_slope: Ratio::ZERO,
         };
-        Self::new(domain, vec![piece], DifferenceClock::nanoseconds(domain), steps)
+        Self::new(domain, vec![piece], DifferenceClock::nanoseconds(domain), steps, Vec::new())
     }
 
     /// The domain whose stamps this converts.
@@ -203,10 +210,25 @@ impl Timeline {
         self.steps
     }
 
+    /// The anchors that this snapshot was made of, oldest first: those of the last minute, or all
+    /// of a file ([`crate::AnchorFile`]). Stamps that are UTC already ([`Self::identity`]) have none.
+    pub fn anchors(&self) -> impl DoubleEndedIterator<Item = Anchor> + ExactSizeIterator {
+        self.entries.iter().map(|entry| entry.anchor)
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// The clock for spans between two stamps of this domain.
     #[must_use]
     pub const fn difference(&self) -> DifferenceClock {
         self.difference
+    }
+
+    /// The piece that begins at the newest anchor.
+    pub(crate) fn newest(&self) -> &Piece {
+        self.pieces.last().expect("a timeline has a piece")
     }
 
     fn line_at(&self, index: usize) -> Line {
@@ -257,25 +279,27 @@ mod tests {
 
     #[test]
     fn at_its_anchors_a_timeline_repeats_them() {
-        let timeline = timeline(2_600_000_000, 4, 0, 0);
-        for second in 0..4_i64 {
+        let timeline = timeline(2_600_000_000, 6, 0, 0);
+        for second in 0..6_i64 {
             let stamp = timeline.convert(FIRST_RAW + 2_600_000_000 * second.unsigned_abs());
             assert_eq!(stamp.utc.as_nanos(), FIRST_UTC + SECOND * second);
-            assert_eq!(stamp.error, Span::from_nanos(32));
+            // What happened in the first and in the last segment, nobody saw from both sides.
+            let seen = [1, 2, 3, 5].contains(&second);
+            assert_eq!(stamp.error, Span::from_nanos(if seen { 32 } else { 92 }), "{second}");
         }
     }
 
     #[test]
     fn the_error_grows_away_from_the_anchors() {
-        let timeline = timeline(1_000_000_000, 3, 0, 0);
+        let timeline = timeline(1_000_000_000, 4, 0, 0);
         let error = |seconds: f64| {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
             let ticks = (seconds * 1e9) as u64;
             timeline.convert(FIRST_RAW + ticks).error
         };
-        assert!(error(0.5) > error(0.1));
-        assert_eq!(error(0.4), error(0.6), "the nearer anchor counts");
-        assert!(error(4.0) > error(3.0) && error(3.0) > error(2.1));
+        assert!(error(1.5) > error(1.1));
+        assert_eq!(error(1.4), error(1.6), "the nearer anchor counts");
+        assert!(error(5.0) > error(4.0) && error(4.0) > error(3.1));
         assert!(timeline.convert(0).error > timeline.convert(FIRST_RAW / 2).error);
     }
 

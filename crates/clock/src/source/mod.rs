@@ -75,6 +75,24 @@ pub enum SourceError {
         /// Why not.
         reason: String,
     },
+    /// The process stamps with another source already, whose stamps would be taken for its own.
+    #[error("this process stamps with {settled} and cannot change to {asked}: start it with that")]
+    Settled {
+        /// The name of the source that was asked for.
+        asked: &'static str,
+        /// The name of the one in use.
+        settled: &'static str,
+    },
+}
+
+/// Makes `counter` the one that this process stamps with, for good.
+pub(crate) fn settle(counter: Counter) -> Result<(), SourceError> {
+    static SETTLED: OnceLock<Counter> = OnceLock::new();
+    let settled = *SETTLED.get_or_init(|| counter);
+    if settled == counter {
+        return Ok(());
+    }
+    Err(SourceError::Settled { asked: counter.name(), settled: settled.name() })
 }
 
 /// The source of that name, if it may be used.

@@ -1,0 +1,292 @@
+//! How far converted time is from the system clock, and whether the error bound holds.
+//!
+//! `cargo bench -p wirestamp-clock --bench accuracy -- --seconds 600 [--busy]`
+//!
+//! The system clock is read before and after each stamp. Its time at the stamp lies between the
+//! two, so the error is known to half their distance. Three times are compared with it: the wall
+//! clock's, what the newest timeline makes of the raw value at once, and what a timeline makes of it
+//! a second later, when anchors on both sides of it are known. With `--busy` every other core spins.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{machine, quantile};
+use wirestamp_clock::{ClockService, Counter, Stamp, Time, Utc};
+
+/// Between samples, so that ten minutes give half a million.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Samples of which the readings around the stamp lie further apart than this were interrupted.
+/// They still have to keep the bound, and say nothing more about the error.
+const CLEAN: i64 = 150;
+
+/// A relaxed read of the counter may be earlier than the program says by what a CPU reorders.
+const REORDERED: i64 = 50;
+
+/// After this long a raw value lies between anchors.
+const BRACKETED: Duration = Duration::from_secs(1);
+
+/// Figures are taken from this time on; until then the bound shrinks.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// What is asked of the wall clock, in nanoseconds and as a share.
+const P99_TARGET: i64 = 150;
+const BOUND_TARGET: i64 = 1_000;
+const VIOLATIONS_TARGET: f64 = 1e-4;
+const RATE_TARGET_PPM: f64 = 0.1;
+
+struct Arguments {
+    seconds: u64,
+    busy: bool,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut parsed = Arguments { seconds: 20, busy: false };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--seconds" => {
+                let seconds = arguments.next().and_then(|text| text.parse().ok());
+                let above = seconds.filter(|&seconds| seconds > SETTLED.as_secs());
+                parsed.seconds = above.ok_or("--seconds takes a whole number above 10")?;
+            }
+            "--busy" => parsed.busy = true,
+            // cargo bench says this to every benchmark.
+            "--bench" => {}
+            other => return Err(format!("{other} is not known; there are --seconds N and --busy")),
+        }
+    }
+    Ok(parsed)
+}
+
+/// The system clock around a stamp.
+struct Bracket {
+    before: i64,
+    after: i64,
+}
+
+impl Bracket {
+    fn half_width(&self) -> i64 {
+        (self.after - self.before) / 2
+    }
+
+    fn is_clean(&self) -> bool {
+        self.after - self.before <= CLEAN
+    }
+
+    /// How far `utc` is from the middle of the bracket.
+    fn offset(&self, utc: Time<Utc>) -> i64 {
+        utc.as_nanos() - (self.before + self.half_width())
+    }
+
+    /// Whether the system's time of the stamp can lie within the stamp's error.
+    fn allows(&self, stamp: &Stamp) -> bool {
+        self.offset(stamp.utc).abs() <= stamp.error.as_nanos() + self.half_width() + REORDERED
+    }
+}
+
+fn system_time() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// What was found of one way to convert.
+#[derive(Default)]
+struct Findings {
+    offsets: Vec<i64>,
+    bounds: Vec<i64>,
+    violations: u32,
+}
+
+impl Findings {
+    fn add(&mut self, bracket: &Bracket, stamp: &Stamp) {
+        self.bounds.push(stamp.error.as_nanos());
+        self.violations += u32::from(!bracket.allows(stamp));
+        if bracket.is_clean() {
+            self.offsets.push(bracket.offset(stamp.utc));
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a share of some 100,000")]
+    fn violated(&self) -> f64 {
+        f64::from(self.violations) / self.bounds.len() as f64
+    }
+
+    fn sizes(&self) -> Vec<i64> {
+        let mut sizes: Vec<i64> = self.offsets.iter().map(|offset| offset.abs()).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
+    fn print(&mut self, name: &str) {
+        self.bounds.sort_unstable();
+        let sizes = self.sizes();
+        self.offsets.sort_unstable();
+        let [mean, p99, p9999, max] = [0.5, 0.99, 0.9999, 1.0].map(|part| quantile(&sizes, part));
+        let [bound, widest] = [0.5, 1.0].map(|part| quantile(&self.bounds, part));
+        println!(
+            "{name:<27}{:>7} {mean:>7} {p99:>7} {p9999:>7} {max:>7} {bound:>8} {widest:>8} {:>10}",
+            quantile(&self.offsets, 0.5),
+            format!("{}", self.violations),
+        );
+    }
+}
+
+/// A sample that waits for the anchor behind it.
+struct Waiting {
+    taken: Instant,
+    bracket: Bracket,
+    raw: u64,
+}
+
+struct Run {
+    service: ClockService,
+    wall: Findings,
+    live: Findings,
+    bracketed: Findings,
+    waiting: VecDeque<Waiting>,
+}
+
+impl Run {
+    fn sample(&mut self, settled: bool) {
+        let (wall_clock, domain) = (self.service.wall_clock(), self.service.counter().domain());
+        let before = system_time();
+        let stamp = wall_clock.now_with_error();
+        let after = system_time();
+        if !settled {
+            return;
+        }
+        let bracket = Bracket { before, after };
+        let raw = stamp.raw.value;
+        self.wall.add(&bracket, &stamp);
+        self.live.add(&bracket, &self.service.timeline(domain).convert(raw));
+        self.waiting.push_back(Waiting { taken: Instant::now(), bracket, raw });
+        let due = |waiting: &&Waiting| waiting.taken.elapsed() > BRACKETED;
+        if let Some(Waiting { bracket, raw, .. }) = self.waiting.front().filter(due) {
+            self.bracketed.add(bracket, &self.service.timeline(domain).convert(*raw));
+            self.waiting.pop_front();
+        }
+    }
+}
+
+/// The bound of the wall clock in the first seconds.
+fn watch_it_settle(service: &ClockService, start: Instant) {
+    println!("\nThe bound after the start of the service ({:?}):", start.elapsed());
+    for millis in [1, 3, 10, 30, 100, 300, 1_000, 3_000] {
+        thread::sleep(Duration::from_millis(millis).saturating_sub(start.elapsed()));
+        let error = service.wall_clock().now_with_error().error;
+        println!("{:>12.1} ms {:>10} ns", start.elapsed().as_secs_f64() * 1e3, error.as_nanos());
+    }
+}
+
+/// The counter's rate as it is known now, against `CLOCK_MONOTONIC_RAW` over the whole run.
+struct Yardstick {
+    counter: u64,
+    steady: i64,
+}
+
+impl Yardstick {
+    /// The tightest of some reads.
+    fn read(counter: Counter) -> Self {
+        let read = || {
+            let first = counter.read_ordered();
+            let steady = monotonic_raw();
+            let width = counter.read_ordered() - first;
+            (width, Self { counter: first + width / 2, steady })
+        };
+        let tightest = (0..100).map(|_| read()).min_by_key(|&(width, _)| width);
+        tightest.expect("a hundred reads").1
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "relative error 2^-53")]
+    fn hertz_since(&self, earlier: &Self) -> f64 {
+        (self.counter - earlier.counter) as f64 * 1e9 / (self.steady - earlier.steady) as f64
+    }
+}
+
+fn monotonic_raw() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn main() {
+    let arguments = arguments().unwrap_or_else(|message| {
+        eprintln!("{message}");
+        std::process::exit(2);
+    });
+    let counter = Counter::select();
+    let spinners = if arguments.busy { cores() - 1 } else { 0 };
+    println!("{}", machine(counter));
+    println!("{} s, a sample each {PAUSE:?}, {spinners} other cores kept busy", arguments.seconds);
+    let running = AtomicBool::new(true);
+    thread::scope(|scope| {
+        for _ in 0..spinners {
+            scope.spawn(|| {
+                let mut work = 0_u64;
+                while running.load(Ordering::Relaxed) {
+                    work = black_box(work.wrapping_mul(3).wrapping_add(1));
+                }
+            });
+        }
+        measure(counter, Duration::from_secs(arguments.seconds));
+        running.store(false, Ordering::Relaxed);
+    });
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn measure(counter: Counter, duration: Duration) {
+    let start = Instant::now();
+    let service = ClockService::start(counter).expect("a clock that runs");
+    watch_it_settle(&service, start);
+    let yardstick = Yardstick::read(counter);
+    let mut run = Run {
+        service,
+        wall: Findings::default(),
+        live: Findings::default(),
+        bracketed: Findings::default(),
+        waiting: VecDeque::new(),
+    };
+    while start.elapsed() < duration {
+        run.sample(start.elapsed() > SETTLED);
+        thread::sleep(PAUSE);
+    }
+    report(run, &yardstick);
+}
+
+fn report(mut run: Run, yardstick: &Yardstick) {
+    let (count, clean) = (run.wall.bounds.len(), run.wall.offsets.len());
+    println!("\n{count} samples after {SETTLED:?}, {} of them interrupted", count - clean);
+    println!(
+        "{:<27}{:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>8} {:>10}",
+        "ns", "offset", "|error|", "p99", "p99.99", "max", "bound", "widest", "violations"
+    );
+    run.wall.print("wall clock");
+    run.live.print("raw, converted at once");
+    run.bracketed.print("raw, converted 1 s later");
+    let rate = run.service.timeline(run.service.counter().domain()).difference();
+    let measured = Yardstick::read(run.service.counter()).hertz_since(yardstick);
+    let ppm = (rate.frequency_hz() / measured - 1.0) * 1e6;
+    let steps = run.service.status().steps;
+    println!("\nrate: {:.6} MHz, off by {ppm:.4} ppm", rate.frequency_hz() / 1e6);
+    println!("rate's bound: {:.4} ppm; steps of the clock: {steps}", rate.rate_error_ppm());
+    let verdict = |what: &str, met: bool| {
+        println!("{what}: {}", if met { "met" } else { "MISSED" });
+    };
+    println!("\nTargets for the wall clock");
+    verdict("p99 of |error| at most 150 ns", quantile(&run.wall.sizes(), 0.99) <= P99_TARGET);
+    verdict("bound at most 1 us", run.wall.bounds.last() <= Some(&BOUND_TARGET));
+    verdict("bound held in 99.99 %", run.wall.violated() <= VIOLATIONS_TARGET);
+    verdict("rate within 0.1 ppm", ppm.abs() < RATE_TARGET_PPM);
+}

@@ -1,0 +1,289 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::history::History;
+use crate::{Domain, Time, Timeline};
+
+const SECOND: u64 = 1_000_000_000;
+const START_UTC: i64 = 1_790_000_000_000_000_000;
+
+/// The anchor of a clock of 2 GHz at so many milliseconds, the system clock having been stepped.
+fn anchor(millis: u64, step: i64) -> Anchor {
+    let nanos = (millis * 1_000_000).cast_signed();
+    Anchor {
+        raw: (1 << 40) + millis * 2_000_000,
+        utc: Time::from_nanos(START_UTC + nanos + step),
+        monotonic_raw: Time::from_nanos(nanos),
+        error: Span::from_nanos(40),
+    }
+}
+
+fn history(domain: Domain, first: Anchor) -> History {
+    let rate = Rate { nanos_per_tick: 0.5, error: 1e-6 };
+    History::new(domain, first, rate, Span::from_nanos(7))
+}
+
+/// The file of these anchors, written with an update for each.
+fn write(anchors: &[Anchor]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut writer = AnchorWriter::new(&mut file, "tsc", "b-1").unwrap();
+    let mut history = history(Domain::Counter, anchors[0]);
+    writer.update(&history.timeline()).unwrap();
+    for &anchor in &anchors[1..] {
+        history.push(anchor);
+        writer.update(&history.timeline()).unwrap();
+    }
+    assert_eq!(writer.gaps(), 0);
+    file
+}
+
+fn read(file: &[u8]) -> Result<AnchorFile, String> {
+    AnchorFile::read(file).map_err(|error| error.to_string())
+}
+
+fn seconds(from: u64, until: u64, step: i64) -> Vec<Anchor> {
+    (from..until).map(|second| anchor(1_000 * second, step)).collect()
+}
+
+fn error(timeline: &Timeline, millis: u64) -> Span {
+    timeline.convert(anchor(millis, 0).raw).error
+}
+
+#[test]
+fn a_file_has_a_line_for_each_anchor_under_names_with_units() {
+    let file = write(&seconds(1, 3, 0));
+    assert_eq!(
+        String::from_utf8(file).unwrap(),
+        "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,granularity_ns,\
+         frequency_hz,rate_error_ppm\n\
+         1101511627776,1790000001000000000,1000000000,40,0,tsc,b-1,7,2000000000,2\n\
+         1103511627776,1790000002000000000,2000000000,40,0,tsc,b-1,7,2000000000,0.08\n"
+    );
+}
+
+#[test]
+fn five_minutes_of_anchors_come_back_from_updates_that_were_not_each() {
+    let mut history = history(Domain::Counter, anchor(0, 0));
+    let mut file = Vec::new();
+    let mut writer = AnchorWriter::new(&mut file, "tsc", "").unwrap();
+    for quarter in 1..1_200 {
+        history.push(anchor(250 * quarter, 0));
+        if quarter % 100 == 0 {
+            writer.update(&history.timeline()).unwrap();
+            writer.update(&history.timeline()).unwrap();
+        }
+    }
+    writer.update(&history.timeline()).unwrap();
+    assert_eq!((writer.written(), writer.gaps()), (1_200, 0));
+    let file = read(&file).unwrap();
+    assert_eq!((file.clock(), file.boot_id()), ("tsc", ""));
+    assert!(file.timeline().anchors().eq((0..1_200).map(|quarter| anchor(250 * quarter, 0))));
+    assert_eq!(file.timeline().steps(), 0);
+    assert_eq!(error(file.timeline(), 250), Span::from_nanos(42), "all are in the timeline");
+}
+
+#[test]
+fn steps_are_where_they_were() {
+    let hour = 3_600 * SECOND.cast_signed();
+    let file = write(&[seconds(0, 5, 0), seconds(5, 9, hour), seconds(9, 12, -hour)].concat());
+    let timeline = read(&file).unwrap().timeline().clone();
+    assert_eq!(timeline.steps(), 2);
+    for (millis, step) in [(1_500, 0), (6_300, hour), (10_900, -hour), (12_000, -hour)] {
+        let stamp = timeline.convert(anchor(millis, 0).raw);
+        assert_eq!(stamp.utc, anchor(millis, step).utc);
+        assert!(stamp.error < Span::from_nanos(2_000), "{millis}: {stamp:?}");
+    }
+    assert!(error(&timeline, 4_500) >= Span::from_nanos(hour), "both epochs");
+}
+
+#[test]
+fn a_slew_long_ago_does_not_widen_the_bounds_of_later_stamps() {
+    let slewed = |quarter: u64| {
+        let gained = quarter.min(40) * 25_000; // 100 ppm for ten seconds
+        anchor(250 * quarter, gained.cast_signed())
+    };
+    let anchors: Vec<_> = (0..2_400).map(slewed).collect();
+    let timeline = read(&write(&anchors)).unwrap().timeline().clone();
+    assert_eq!(timeline.steps(), 0);
+    assert!(error(&timeline, 500_125) < Span::from_nanos(500));
+    assert!(error(&timeline, 599_875) < Span::from_nanos(500), "beyond the last anchor");
+    let soon = read(&write(&anchors[..80])).unwrap();
+    assert!(error(soon.timeline(), 19_875) > Span::from_nanos(10_000), "in the minute after it");
+}
+
+#[test]
+fn a_gap_is_counted_and_bounds_nothing() {
+    let mut file = Vec::new();
+    let mut writer = AnchorWriter::new(&mut file, "tsc", "").unwrap();
+    for (from, until) in [(0, 5), (50, 55)] {
+        let anchors = seconds(from, until, 0);
+        let mut history = history(Domain::Counter, anchors[0]);
+        anchors[1..].iter().for_each(|&anchor| history.push(anchor));
+        writer.update(&history.timeline()).unwrap();
+    }
+    assert_eq!(writer.gaps(), 1);
+    let timeline = read(&file).unwrap().timeline().clone();
+    assert!(error(&timeline, 3_500) < Span::from_nanos(1_000));
+    assert_eq!(error(&timeline, 4_001), Span::MAX);
+    assert_eq!(error(&timeline, 49_999), Span::MAX);
+    assert!(error(&timeline, 50_500) < Span::from_nanos(1_000));
+    assert!(error(&timeline, 55_000) < Span::from_millis(1), "beyond the end");
+}
+
+/// The counter starts again from a value that lies `ahead` seconds from the old ones.
+fn restarted(ahead: i64) -> Vec<u8> {
+    let shifted = seconds(5, 10, 0).into_iter().map(|anchor| Anchor {
+        raw: anchor.raw.checked_add_signed(ahead * 2 * SECOND.cast_signed()).unwrap(),
+        ..anchor
+    });
+    write(&seconds(0, 5, 0).into_iter().chain(shifted).collect::<Vec<_>>())
+}
+
+#[test]
+fn what_was_stamped_before_a_disruption_keeps_its_time() {
+    for ahead in [-100_i64, 100] {
+        let timeline = read(&restarted(ahead)).unwrap().timeline().clone();
+        assert_eq!(timeline.steps(), 1);
+        assert!(error(&timeline, 2_500) < Span::from_nanos(1_000));
+        assert_eq!(error(&timeline, 4_001), Span::MAX);
+        let raw = |millis| {
+            let ticks = ahead * 2 * SECOND.cast_signed();
+            anchor(millis, 0).raw.checked_add_signed(ticks).unwrap()
+        };
+        let after = timeline.convert(raw(8_500));
+        assert_eq!(after.utc, anchor(8_500, 0).utc);
+        assert!(after.error < Span::from_nanos(1_000));
+        assert_eq!(timeline.convert(raw(4_999)).error, Span::MAX);
+    }
+}
+
+#[test]
+fn a_clock_that_shows_the_same_values_twice_is_refused() {
+    let reason = read(&restarted(-7)).unwrap_err();
+    assert!(reason.starts_with("line 7: the clock started again here"), "{reason}");
+}
+
+#[test]
+fn a_disruption_that_no_anchor_shows_is_in_the_epoch() {
+    let file = String::from_utf8(write(&seconds(0, 6, 0))).unwrap();
+    let told = file.lines().map(|line| {
+        let late = line.contains(",4000000000,") || line.contains(",5000000000,");
+        line.replacen(",40,0,", if late { ",40,1," } else { ",40,0," }, 1) + "\n"
+    });
+    let timeline = read(told.collect::<String>().as_bytes()).unwrap().timeline().clone();
+    assert_eq!(timeline.steps(), 1);
+    assert_eq!(error(&timeline, 3_500), Span::MAX);
+    assert!(error(&timeline, 2_500) < Span::from_nanos(1_000));
+}
+
+#[test]
+fn what_is_no_file_of_anchors_is_refused_with_the_line_and_the_reason() {
+    let file = String::from_utf8(write(&seconds(0, 3, 0))).unwrap();
+    let with = |from: &str, to: &str| file.replacen(from, to, 1).into_bytes();
+    let cases = [
+        (Vec::new(), "no anchors"),
+        (format!("{HEADER}\n").into_bytes(), "no anchors"),
+        (b"a,b\n".to_vec(), "line 1: not the header"),
+        (vec![0xff, b'\n'], "line 1: it is no text"),
+        (vec![b'1'; 5_000], "line 1: it is too long"),
+        (file.as_bytes()[..file.len() - 4].to_vec(), "line 4: it is cut short"),
+        (with(",tsc", ""), "line 2: expected 10 columns"),
+        (with("1101511627776", "-1"), "line 3: raw_ticks cannot be \"-1\""),
+        (with(",40,", ",-40,"), "line 2: error_ns cannot be -40"),
+        (with(",2000000000,2\n", ",NaN,2\n"), "line 2: frequency_hz cannot be NaN"),
+        (with(",2000000000,2\n", ",1e30,2\n"), "line 2: frequency_hz cannot be"),
+        (with(",2000000000,2\n", ",2,inf\n"), "line 2: rate_error_ppm cannot be inf"),
+        (with("1000000000,40", "0,40"), "line 3: monotonic_raw_ns does not ascend"),
+        (with(",40,0,", ",40,1,"), "line 3: epoch descends"),
+        (with(",tsc,b-1", ",hpet,b-1"), "line 3: an anchor of tsc"),
+    ];
+    for (bytes, expected) in cases {
+        let reason = read(&bytes).unwrap_err();
+        assert!(reason.contains(expected), "{reason} is not {expected}");
+        assert_eq!(reason.lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_name_that_is_two_columns_is_not_written() {
+    assert!(AnchorWriter::new(Vec::new(), "tsc,hpet", "").is_err());
+    assert!(AnchorWriter::new(Vec::new(), "tsc", "a\nb").is_err());
+}
+
+/// Lines of numbers in columns, some of them extreme.
+fn lines() -> impl Strategy<Value = String> {
+    let extreme = prop::sample::select(vec![i64::MIN, -1, 0, 1, i64::MAX]);
+    let value = || prop_oneof![any::<i64>(), 0..1_000_000_i64, extreme.clone()];
+    let error = prop_oneof![0..100_i64, any::<i64>()];
+    let rate = (prop_oneof![1.0..1e12_f64, any::<f64>()], prop_oneof![0.0..1e6_f64, any::<f64>()]);
+    let row = (any::<u64>(), value(), value(), error, 0..3_u32, rate);
+    (prop::collection::vec(row, 0..20), any::<bool>()).prop_map(|(mut rows, in_order)| {
+        if in_order {
+            rows.sort_by_key(|row| (row.2, row.0));
+            rows.dedup_by_key(|row| row.2);
+            rows.iter_mut().for_each(|row| (row.3, row.4) = (row.3.saturating_abs(), 0));
+        }
+        let line = |(raw, utc, monotonic, error, epoch, (hertz, ppm))| {
+            format!("{raw},{utc},{monotonic},{error},{epoch},tsc,,7,{hertz},{ppm}\n")
+        };
+        format!("{HEADER}\n{}", rows.into_iter().map(line).collect::<String>())
+    })
+}
+
+/// Whatever a timeline was made of, it has an answer.
+fn convert(timeline: &Timeline, raw: &[u64]) {
+    let mut stamps = Vec::new();
+    timeline.convert_batch(raw, &mut stamps);
+    let single: Vec<_> = raw.iter().map(|&raw| timeline.convert(raw)).collect();
+    assert_eq!(stamps, single);
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        monotonic in any::<bool>(),
+        gaps in prop::collection::vec((1..20_000_u64, -3..=3_i64, 0..200_i64), 1..300),
+    ) {
+        let domain = if monotonic { Domain::Monotonic } else { Domain::Counter };
+        let mut history = history(domain, anchor(0, 0));
+        let mut file = Vec::new();
+        let clock = if monotonic { MONOTONIC } else { "hpet" };
+        let mut writer = AnchorWriter::new(&mut file, clock, "b").unwrap();
+        let (mut millis, mut step, mut written) = (0, 0, Vec::new());
+        for (gap, stepped, error) in gaps {
+            millis += gap;
+            step += (stepped / 3) * 5_000_000_000;
+            history.push(Anchor { error: Span::from_nanos(error), ..anchor(millis, step) });
+            let timeline = history.timeline();
+            let last = written.last().map_or(-1, |last: &Anchor| last.monotonic_raw.as_nanos());
+            written.extend(timeline.anchors().filter(|a| a.monotonic_raw.as_nanos() > last));
+            writer.update(&timeline).unwrap();
+        }
+        let read = read(&file).unwrap();
+        prop_assert_eq!(read.clock(), clock);
+        prop_assert_eq!(read.timeline().domain(), domain);
+        prop_assert_eq!(read.timeline().anchors().collect::<Vec<_>>(), written.clone());
+        for anchor in written {
+            let stamp = read.timeline().convert(anchor.raw);
+            prop_assert_eq!(stamp.utc, anchor.utc);
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(
+        header in any::<bool>(), bytes in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let header = if header { format!("{HEADER}\n") } else { String::new() };
+        let _ = read(&[header.as_bytes(), &bytes].concat());
+    }
+
+    #[test]
+    fn no_numbers_make_the_timeline_panic(
+        lines in lines(), raw in prop::collection::vec(any::<u64>(), 0..50),
+    ) {
+        if let Ok(file) = read(lines.as_bytes()) {
+            let anchors = file.timeline().anchors().map(|anchor| anchor.raw);
+            convert(file.timeline(), &anchors.chain(raw).collect::<Vec<_>>());
+        }
+    }
+}

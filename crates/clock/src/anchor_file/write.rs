@@ -1,0 +1,99 @@
+//! Writes a file of anchors while they are taken.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::{HEADER, LONGEST_GAP};
+use crate::anchor::Anchor;
+use crate::history::Entry;
+use crate::{Span, Timeline};
+
+/// A file of anchors that is being written.
+#[derive(Debug)]
+pub struct AnchorWriter<W> {
+    out: W,
+    clock: String,
+    boot_id: String,
+    last: Option<Anchor>,
+    written: u64,
+    gaps: u32,
+}
+
+impl<W: Write> AnchorWriter<W> {
+    /// Begins a file of the anchors of `clock` (`tsc`, `CLOCK_MONOTONIC`), taken during the boot
+    /// `boot_id` (`/proc/sys/kernel/random/boot_id`; empty if unknown).
+    ///
+    /// # Errors
+    /// When the header cannot be written, or a name cannot stand in a line of CSV.
+    pub fn new(mut out: W, clock: &str, boot_id: &str) -> io::Result<Self> {
+        for name in [clock, boot_id] {
+            if name.bytes().any(|byte| !byte.is_ascii_graphic() || b",\"'".contains(&byte)) {
+                let reason = format!("{name:?} cannot stand in a line of CSV");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
+        }
+        writeln!(out, "{HEADER}")?;
+        out.flush()?;
+        let (clock, boot_id) = (clock.to_owned(), boot_id.to_owned());
+        Ok(Self { out, clock, boot_id, last: None, written: 0, gaps: 0 })
+    }
+
+    /// Appends the anchors that were taken since the last update, in one write of whole lines.
+    ///
+    /// Costs next to nothing when there are none. A snapshot holds the anchors of a minute, so that
+    /// who comes at least once in half a minute misses none.
+    ///
+    /// # Errors
+    /// When they cannot be written; the file may end in mid-line then.
+    pub fn update(&mut self, timeline: &Timeline) -> io::Result<()> {
+        let entries = timeline.entries();
+        let is_last = |entry: &Entry| self.last == Some(entry.anchor);
+        let old = entries.iter().rposition(is_last).map_or(0, |position| position + 1);
+        let Some((oldest, newest)) = entries[old..].first().zip(entries.last()) else {
+            return Ok(());
+        };
+        let waited = |last: Anchor| oldest.anchor.monotonic_raw - last.monotonic_raw;
+        let gap = self.last.map_or(Span::ZERO, waited) > LONGEST_GAP;
+        let mut lines = String::new();
+        for entry in &entries[old..] {
+            let anchor = entry.anchor;
+            let (utc, monotonic) = (anchor.utc.as_nanos(), anchor.monotonic_raw.as_nanos());
+            let (error, epoch) = (anchor.error.as_nanos(), entry.epoch);
+            let _ = write!(lines, "{},{utc},{monotonic},{error},{epoch},", anchor.raw);
+            self.describe(timeline, &mut lines);
+        }
+        self.out.write_all(lines.as_bytes())?;
+        self.out.flush()?;
+        self.gaps += u32::from(gap);
+        self.written += (entries.len() - old) as u64;
+        self.last = Some(newest.anchor);
+        Ok(())
+    }
+
+    /// The columns on the clock itself.
+    fn describe(&self, timeline: &Timeline, line: &mut String) {
+        let difference = timeline.difference();
+        let (granularity, hertz) = (difference.granularity().as_nanos(), difference.frequency_hz());
+        let error = difference.rate_error_ppm();
+        let _ = writeln!(line, "{},{},{granularity},{hertz},{error}", self.clock, self.boot_id);
+    }
+
+    /// What it writes to.
+    #[must_use]
+    pub fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// Anchors written so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How often more than half a minute passed without an anchor, because an update came too late
+    /// or none was taken. Stamps in such a gap cannot be converted again.
+    #[must_use]
+    pub fn gaps(&self) -> u32 {
+        self.gaps
+    }
+}

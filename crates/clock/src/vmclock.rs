@@ -1,0 +1,266 @@
+//! The VMClock device: a hypervisor's word on whether a migration disrupted the CPU's counter.
+//!
+//! A guest that is moved to another host goes on with that host's oscillator, and its counter may
+//! be stepped on the way. Nothing in the guest need show it: where the kernel keeps its own time by
+//! the counter, all its clocks are stepped with it, and the anchors of a calibration agree with
+//! each other as before. The hypervisor knows, and says so in a page that it shares with the guest.
+//!
+//! The page's layout and protocol are those of `struct vmclock_abi` in Linux's
+//! include/uapi/linux/vmclock-abi.h; the driver `ptp_vmclock` (since Linux 6.13) gives it out as
+//! `/dev/vmclock0`. No machine with the device was at hand: this has run on made-up pages only.
+
+use std::fs::File;
+use std::hint;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::sys::Registers;
+
+const DEVICE: &str = "/dev/vmclock0";
+
+/// Byte offsets of the 64-bit words that are read here.
+const MAGIC_AND_SIZE: usize = 0;
+const VERSION_AND_SEQUENCE: usize = 8;
+const DISRUPTION_MARKER: usize = 16;
+
+/// The first four bytes of the page.
+const MAGIC: u32 = u32::from_le_bytes(*b"VCLK");
+/// The only version of the layout that there is.
+const VERSION: u16 = 1;
+/// Bytes that the page has to say it holds: up to the end of the disruption marker.
+const SIZE: u32 = 24;
+
+/// Reads of the marker before giving up. An update is a few stores, so more than one or two are
+/// needed only if the hypervisor was held up in the middle of one; a thousand take microseconds.
+const ATTEMPTS: u32 = 1_000;
+
+/// Why there is no telling from a VMClock device whether the machine was migrated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VmClockError {
+    /// There is no such device, as on most machines: they are not virtual, their hypervisor does
+    /// not offer one, or their kernel lacks the driver.
+    #[error("there is no /dev/vmclock0; the hypervisor has to offer it (driver: ptp_vmclock)")]
+    Missing,
+    /// The device is there, and this user may not open it.
+    #[error("/dev/vmclock0 may not be read by this user; give it the right to read the device")]
+    Forbidden,
+    /// The device is there and cannot be opened or mapped.
+    #[error("/dev/vmclock0 cannot be {action}: {reason}")]
+    Unreadable {
+        /// What was tried.
+        action: &'static str,
+        /// What the kernel said.
+        reason: String,
+    },
+    /// The page is not a VMClock's.
+    #[error("/dev/vmclock0 begins with {0:#010x} and not with the bytes VCLK")]
+    Magic(u32),
+    /// The page has another layout.
+    #[error("/dev/vmclock0 has version {0} of its layout, and only version 1 is known")]
+    Version(u16),
+    /// The page ends before the disruption marker does.
+    #[error("/dev/vmclock0 says that it holds {0} bytes, too few for a disruption marker")]
+    Small(u32),
+}
+
+/// A VMClock device, mapped. The mapping stays until the process ends: open it once.
+#[derive(Debug)]
+pub struct VmClock {
+    page: Registers,
+}
+
+impl VmClock {
+    /// Maps the machine's VMClock device.
+    ///
+    /// # Errors
+    ///
+    /// [`VmClockError::Missing`] if there is none, which is the usual case; another if it cannot
+    /// be used.
+    pub fn open() -> Result<Self, VmClockError> {
+        Self::at(Path::new(DEVICE))
+    }
+
+    fn at(path: &Path) -> Result<Self, VmClockError> {
+        let device = File::open(path).map_err(|error| not_opened(&error))?;
+        let page = Registers::map(&device).map_err(|error| unreadable("mapped", &error))?;
+        judge(page.read::<MAGIC_AND_SIZE>(), page.read::<VERSION_AND_SEQUENCE>())?;
+        Ok(Self { page })
+    }
+
+    /// The disruption marker: a number without meaning that the hypervisor replaces by one never
+    /// used before whenever the CPU's counter was disrupted. What was learnt about the counter
+    /// while the marker was another is void.
+    ///
+    /// `None` if the hypervisor is in the middle of an update and does not finish it within
+    /// microseconds; that says nothing about the marker, so ask again.
+    #[must_use]
+    pub fn disruption_marker(&self) -> Option<u64> {
+        consistent(
+            || sequence(self.page.read::<VERSION_AND_SEQUENCE>()),
+            || u64::from_le(self.page.read::<DISRUPTION_MARKER>()),
+        )
+    }
+}
+
+/// Whether the page that begins with these two words can be relied on.
+fn judge(magic_and_size: u64, version_and_sequence: u64) -> Result<(), VmClockError> {
+    let [magic, size] = halves(magic_and_size);
+    let [version, _] = halves(version_and_sequence);
+    // The bytes after the version tell which counter is meant and which time; neither matters here.
+    let [low, high, ..] = version.to_le_bytes();
+    match u16::from_le_bytes([low, high]) {
+        _ if magic != MAGIC => Err(VmClockError::Magic(magic)),
+        version if version != VERSION => Err(VmClockError::Version(version)),
+        _ if size < SIZE => Err(VmClockError::Small(size)),
+        _ => Ok(()),
+    }
+}
+
+/// The sequence number, odd during an update.
+fn sequence(version_and_sequence: u64) -> u32 {
+    halves(version_and_sequence)[1]
+}
+
+/// The two little-endian 32-bit fields of a word, in the order of their addresses.
+fn halves(word: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+}
+
+/// A value that was not being updated while it was read. The fences are the other side of the
+/// hypervisor's write barriers between the sequence number and the rest.
+fn consistent(mut sequence: impl FnMut() -> u32, mut value: impl FnMut() -> u64) -> Option<u64> {
+    for _ in 0..ATTEMPTS {
+        let before = sequence();
+        fence(Ordering::Acquire);
+        let read = value();
+        fence(Ordering::Acquire);
+        if before.is_multiple_of(2) && sequence() == before {
+            return Some(read);
+        }
+        hint::spin_loop();
+    }
+    None
+}
+
+fn not_opened(error: &io::Error) -> VmClockError {
+    match error.kind() {
+        io::ErrorKind::NotFound => VmClockError::Missing,
+        io::ErrorKind::PermissionDenied => VmClockError::Forbidden,
+        _ => unreadable("opened", error),
+    }
+}
+
+fn unreadable(action: &'static str, error: &io::Error) -> VmClockError {
+    VmClockError::Unreadable { action, reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+    use std::os::unix::fs::FileExt;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A page that a hypervisor could have written.
+    fn page(sequence: u32, marker: u64) -> Vec<u8> {
+        let mut page = Vec::with_capacity(Registers::SIZE);
+        page.extend(b"VCLK");
+        page.extend(4096_u32.to_le_bytes());
+        page.extend(1_u16.to_le_bytes());
+        page.extend([1, 0]); // The TSC, and UTC.
+        page.extend(sequence.to_le_bytes());
+        page.extend(marker.to_le_bytes());
+        page.resize(Registers::SIZE, 0);
+        page
+    }
+
+    /// A file in place of the device, removed when dropped.
+    struct Device(PathBuf);
+
+    impl Device {
+        fn new(name: &str, page: &[u8]) -> Self {
+            let name = format!("wirestamp-vmclock-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::write(&path, page).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Device {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_marker_is_read_and_a_new_one_is_seen() {
+        let device = Device::new("marker", &page(6, 0x0102_0304_0506_0708));
+        let clock = VmClock::at(&device.0).unwrap();
+        assert_eq!(clock.disruption_marker(), Some(0x0102_0304_0506_0708));
+        let file = File::options().write(true).open(&device.0).unwrap();
+        file.write_all_at(&page(8, 42), 0).unwrap();
+        assert_eq!(clock.disruption_marker(), Some(42));
+    }
+
+    #[test]
+    fn during_an_update_there_is_no_marker() {
+        let device = Device::new("update", &page(7, 42));
+        assert_eq!(VmClock::at(&device.0).unwrap().disruption_marker(), None);
+    }
+
+    #[test]
+    fn a_value_read_across_an_update_is_read_again() {
+        // An update begins during the first read of the value, and ends during the second.
+        let reads = Cell::new(0);
+        let value = || {
+            reads.set(reads.get() + 1);
+            reads.get()
+        };
+        let sequence = || match reads.get() {
+            0 => 4,
+            1 => 5,
+            _ => 6,
+        };
+        assert_eq!(consistent(sequence, value), Some(3));
+    }
+
+    #[test]
+    fn a_hypervisor_that_never_finishes_is_not_waited_for() {
+        let reads = Cell::new(0);
+        let sequence = || {
+            reads.set(reads.get() + 2);
+            reads.get()
+        };
+        assert_eq!(consistent(sequence, || 42), None);
+        assert_eq!(reads.get(), 4 * ATTEMPTS);
+    }
+
+    #[test]
+    fn a_page_of_something_else_is_refused() {
+        let refused = |offset: usize, bytes: &[u8]| {
+            let mut page = page(0, 1);
+            page[offset..offset + bytes.len()].copy_from_slice(bytes);
+            let word =
+                |at: usize| u64::from_ne_bytes(page[at..at + 8].try_into().expect("eight bytes"));
+            judge(word(0), word(8)).unwrap_err()
+        };
+        assert_eq!(refused(0, b"KLCV"), VmClockError::Magic(0x5643_4c4b));
+        assert_eq!(refused(8, &2_u16.to_le_bytes()), VmClockError::Version(2));
+        assert_eq!(refused(4, &23_u32.to_le_bytes()), VmClockError::Small(23));
+        // A device that does not answer reads as all ones, or all zeros.
+        assert!(judge(u64::MAX, u64::MAX).is_err());
+        assert!(judge(0, 0).is_err());
+    }
+
+    #[test]
+    fn a_missing_device_is_told_from_one_that_is_forbidden() {
+        let missing = VmClock::at(Path::new("/nonexistent/vmclock0")).unwrap_err();
+        assert_eq!(missing, VmClockError::Missing);
+        assert!(missing.to_string().starts_with("there is no /dev/vmclock0"));
+        assert_eq!(not_opened(&io::ErrorKind::PermissionDenied.into()), VmClockError::Forbidden);
+    }
+}

@@ -1,0 +1,145 @@
+//! The lines that the wall clock runs along, and how one follows another.
+
+use std::num::NonZeroU64;
+
+use crate::ratio::Ratio;
+use crate::timeline::Piece;
+use crate::{Span, Time, Utc};
+
+/// Ends of lines are whole nanoseconds, and so is what is read from them.
+const ROUNDING: Span = Span::from_nanos(2);
+
+/// UTC as a straight line over the counter's ticks, from a tick on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The first tick, and UTC there.
+    pub(super) start: u64,
+    pub(super) utc: Time<Utc>,
+    /// Nanoseconds per tick.
+    pub(super) slope: Ratio,
+    /// The error at the start, and its growth in nanoseconds per tick.
+    pub(super) error: Span,
+    pub(super) error_slope: Ratio,
+}
+
+impl Line {
+    /// What `target` says from `start` on. It does not continue what was said before.
+    pub(super) fn afresh(target: &Piece, start: u64) -> Self {
+        Self {
+            start,
+            utc: target.utc(start),
+            slope: target.slope,
+            error: target.error(start) + ROUNDING,
+            error_slope: target.error_slope,
+        }
+    }
+
+    /// The line that leaves this one at `start` and meets `target` after `horizon` ticks.
+    ///
+    /// It rises at least half as fast as `target`, however far it has to wait for it, so that time
+    /// never stands still. Its error is the target's and its own distance from the target. That is
+    /// largest at the start, and again where nobody bends the line when it meets the target, which
+    /// it then crosses and leaves as fast as it came.
+    pub(super) fn towards(&self, target: &Piece, start: u64, horizon: NonZeroU64) -> Self {
+        let utc = self.utc(start);
+        let rise = target.utc(start.saturating_add(horizon.get())) - utc;
+        let least = target.slope.scale(horizon.get()) / 2;
+        let rise = u64::try_from(rise.as_nanos()).map_or(least, |rise| rise.max(least));
+        let distance = (utc - target.utc(start)).abs();
+        let leaving = Ratio::of(distance.as_nanos().unsigned_abs(), horizon);
+        Self {
+            start,
+            utc,
+            slope: Ratio::of(rise, horizon),
+            error: target.error(start) + distance + ROUNDING,
+            error_slope: target.error_slope.plus(leaving),
+        }
+    }
+
+    /// UTC at a tick; saturates.
+    pub(super) fn utc(&self, raw: u64) -> Time<Utc> {
+        let nanos = self.slope.scale(raw.abs_diff(self.start));
+        let start = self.utc.as_nanos();
+        Time::from_nanos(if raw >= self.start {
+            start.saturating_add_unsigned(nanos)
+        } else {
+            start.saturating_sub_unsigned(nanos)
+        })
+    }
+
+    /// The error at a tick; saturates.
+    pub(super) fn error(&self, raw: u64) -> Span {
+        let growth = self.error_slope.scale(raw.abs_diff(self.start));
+        Span::from_nanos(self.error.as_nanos().saturating_add_unsigned(growth))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A piece of a counter at about 2.6 GHz.
+    fn piece(origin: u64, utc: i64, ppm: f64) -> Piece {
+        Piece {
+            start: origin,
+            origin,
+            origin_utc: Time::from_nanos(utc),
+            slope: Ratio::at_least((1.0 + ppm * 1e-6) / 2.6),
+            length: None,
+            error: Span::from_nanos(30),
+            error_slope: Ratio::at_least(1e-6),
+        }
+    }
+
+    const UTC: i64 = 1_790_000_000_000_000_000;
+    const HORIZON: NonZeroU64 = NonZeroU64::new(650_000_000).unwrap();
+
+    #[test]
+    fn a_line_meets_its_target_after_the_horizon() {
+        let old = Line::afresh(&piece(0, UTC, 0.0), 0);
+        let target = piece(1_000, UTC + 500, 10.0);
+        let line = old.towards(&target, 2_000, HORIZON);
+        assert_eq!(line.utc(2_000), old.utc(2_000), "it continues where the old one ends");
+        let meeting = 2_000 + HORIZON.get();
+        assert_eq!(line.utc(meeting), target.utc(meeting));
+    }
+
+    proptest! {
+        #[test]
+        fn time_goes_on_and_the_target_stays_within_the_error(
+            offset in -400_000_000_i64..400_000_000,
+            ppm in -500.0..500.0_f64,
+            start in 0_u64..1 << 40,
+            ticks in proptest::collection::vec(0_u64..1 << 32, 1..20),
+        ) {
+            let old = Line::afresh(&piece(0, UTC, 0.0), 0);
+            let target = piece(0, UTC + offset, ppm);
+            let line = old.towards(&target, start, HORIZON);
+            let mut ticks = ticks;
+            ticks.sort_unstable();
+            let mut before = old.utc(start);
+            for raw in ticks.into_iter().map(|tick| start + tick) {
+                let now = line.utc(raw);
+                prop_assert!(now >= before);
+                before = now;
+                let off = (now - target.utc(raw)).abs();
+                prop_assert!(off + target.error(raw) <= line.error(raw));
+            }
+        }
+
+        #[test]
+        fn no_tick_and_no_target_make_it_panic(
+            origins in any::<[u64; 2]>(), utc in any::<[i64; 2]>(), slopes in any::<[f64; 2]>(),
+            start in any::<u64>(), raw in any::<u64>(), horizon in 1_u64..,
+        ) {
+            let of = |n: usize| Piece {
+                slope: Ratio::at_least(slopes[n]),
+                ..piece(origins[n], utc[n], 0.0)
+            };
+            let old = Line::afresh(&of(0), origins[0]);
+            let line = old.towards(&of(1), start, NonZeroU64::new(horizon).unwrap());
+            let _ = (line.utc(raw), line.error(raw));
+        }
+    }
+}

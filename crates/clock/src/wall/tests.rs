@@ -1,0 +1,145 @@
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::ratio::Ratio;
+use crate::timeline::Piece;
+use crate::{ClockService, DifferenceClock};
+
+const UTC: i64 = 1_790_000_000_000_000_000;
+const TICKS_A_NANO: u64 = 3;
+
+/// Timelines that each say something else: up to 5 us and 500 ppm from a clock of 3 GHz.
+struct Wavering {
+    counter: Counter,
+    origin: u64,
+    state: u64,
+    stepped: Span,
+    steps: u32,
+}
+
+impl Wavering {
+    fn new(counter: Counter) -> Self {
+        let origin = counter.read_ordered();
+        Self { counter, origin, state: 1, stepped: Span::ZERO, steps: 0 }
+    }
+
+    fn step(&mut self, by: Span) {
+        self.stepped += by;
+        self.steps += 1;
+    }
+
+    /// Evenly from `-limit` to `limit`, by a linear congruence (Knuth's MMIX).
+    fn around_zero(&mut self, limit: i64) -> i64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.state >> 33).cast_signed() % (limit + 1) * if self.state >> 63 == 0 { 1 } else { -1 }
+    }
+
+    fn timeline(&mut self) -> Timeline {
+        let raw = self.counter.read_ordered();
+        let elapsed = ((raw - self.origin) / TICKS_A_NANO).cast_signed();
+        let ticks = NonZeroU64::new(TICKS_A_NANO * 1_000_000).unwrap();
+        let nanos = 1_000_000_u64.saturating_add_signed(self.around_zero(500));
+        let piece = Piece {
+            start: 0,
+            origin: raw,
+            origin_utc: Time::from_nanos(UTC + elapsed + self.around_zero(5_000)) + self.stepped,
+            slope: Ratio::of(nanos, ticks),
+            length: None,
+            error: Span::from_nanos(30),
+            error_slope: Ratio::ZERO,
+        };
+        let nanos = NonZeroU64::new(1_000_000).unwrap();
+        let domain = self.counter.domain();
+        let rate = DifferenceClock::new(domain, ticks, nanos, 1e-6, Span::from_nanos(1));
+        Timeline::new(domain, vec![piece], rate, self.steps, Vec::new())
+    }
+}
+
+/// Reads until told to stop; counts the readings that are earlier than one that was known before.
+fn watch(clock: &WallClock, latest: &AtomicI64, running: &AtomicBool) -> (u64, u64) {
+    let (mut reads, mut back) = (0, 0);
+    let mut own = clock.now();
+    while running.load(Ordering::Relaxed) {
+        let relaxed = clock.now();
+        back += u64::from(relaxed < own);
+        own = relaxed;
+        let told = latest.load(Ordering::Acquire);
+        let ordered = clock.now_ordered().as_nanos();
+        back += u64::from(ordered < told);
+        latest.fetch_max(ordered, Ordering::AcqRel);
+        reads += 1;
+    }
+    (reads, back)
+}
+
+/// Ten seconds, with a reader on each core and lines that are replaced as fast as they come to hold,
+/// each of them bent by as much as it can be.
+#[test]
+fn time_never_goes_back_on_a_thread_nor_between_threads() {
+    let counter = Counter::select();
+    let mut wavering = Wavering::new(counter);
+    let mut steering = Steering::new(counter, &wavering.timeline());
+    let (latest, running) = (AtomicI64::new(i64::MIN), AtomicBool::new(true));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let mut lines = 0_u64;
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..cores)
+            .map(|_| {
+                let clock = steering.clock();
+                let (latest, running) = (&latest, &running);
+                scope.spawn(move || watch(&clock, latest, running))
+            })
+            .collect();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
+            let before = steering.newest;
+            steering.follow(&wavering.timeline(), Span::from_nanos(200_000));
+            lines += u64::from(steering.newest != before);
+            thread::yield_now();
+        }
+        running.store(false, Ordering::Relaxed);
+        for reader in readers {
+            let (reads, back) = reader.join().unwrap();
+            println!("{reads} readings on a thread, {lines} lines, {back} went back");
+            assert!(reads > 1_000);
+            assert_eq!(back, 0);
+        }
+    });
+    assert!(lines > 1_000, "{lines} lines");
+}
+
+#[test]
+fn the_wall_clock_shows_the_systems_time_within_its_error() {
+    let service = ClockService::start(Counter::select()).unwrap();
+    let clock = service.wall_clock();
+    let system = || {
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Time::<Utc>::from_nanos(i64::try_from(since_1970.unwrap().as_nanos()).unwrap())
+    };
+    for _ in 0..10_000 {
+        let before = system();
+        let stamp = clock.now_with_error();
+        let after = system();
+        // A relaxed read may be taken early by what the CPU reorders.
+        let reordered = Span::from_nanos(100);
+        assert!(stamp.utc + stamp.error + reordered >= before, "{stamp:?} read after {before:?}");
+        assert!(stamp.utc - stamp.error <= after, "{stamp:?} read before {after:?}");
+    }
+}
+
+#[test]
+fn a_step_of_the_system_clock_is_followed_at_once() {
+    let counter = Counter::select();
+    let mut wavering = Wavering::new(counter);
+    let mut steering = Steering::new(counter, &wavering.timeline());
+    let clock = steering.clock();
+    for step in [1, -1].map(Span::from_secs) {
+        let before = clock.now();
+        wavering.step(step);
+        steering.follow(&wavering.timeline(), Span::from_millis(1));
+        let besides = clock.now() - before - step;
+        assert!(besides > Span::from_nanos(-20_000) && besides < Span::from_millis(500));
+    }
+}

@@ -1,0 +1,64 @@
+//! A forked child has no calibrating thread; its clocks must go on all the same, and say so.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wirestamp_clock::{ClockService, Counter, Span, Stamp, Time, Utc};
+
+fn system_time() -> Time<Utc> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Time::from_nanos(i64::try_from(since_1970.as_nanos()).unwrap())
+}
+
+/// Whether a stamp taken now holds its bound against the system clock.
+fn holds(take: impl Fn() -> Stamp) -> bool {
+    let before = system_time();
+    let stamp = take();
+    let after = system_time();
+    // A relaxed read of the counter may be early by what the CPU reorders.
+    let early = Span::from_nanos(100);
+    stamp.utc + stamp.error + early >= before && stamp.utc - stamp.error <= after
+}
+
+/// What the child finds, as its exit status: zero if all is well.
+fn child(service: ClockService) -> i32 {
+    let (clock, counter) = (service.wall_clock(), service.counter());
+    let timeline = || service.timeline(counter.domain());
+    for _ in 0..1_000 {
+        if !holds(|| clock.now_with_error()) || !holds(|| timeline().convert(counter.read())) {
+            return 1;
+        }
+    }
+    let bound = |ahead: Span| {
+        let ticks = timeline().difference().ticks(ahead);
+        timeline().convert(counter.read() + ticks).error
+    };
+    if bound(Span::from_secs(60)) <= bound(Span::ZERO) {
+        return 2; // Nobody calibrates, so the bound has to grow.
+    }
+    drop(service);
+    match ClockService::start(counter) {
+        Ok(own) if holds(|| own.wall_clock().now_with_error()) => 0,
+        _ => 3,
+    }
+}
+
+#[test]
+fn a_forked_child_keeps_the_time_and_can_end_and_begin_a_service() {
+    let service = ClockService::start(Counter::select()).unwrap();
+    // SAFETY: the child calls only what this test is about, and `_exit`. The threads of the parent
+    // that could hold a lock are the test's, which waits, and the service's, which takes none that
+    // the child needs; glibc makes its allocator usable in the child of a process with threads.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        let status = child(service);
+        // SAFETY: always sound; it ends the child without running the parent's destructors.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is valid to write to.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
+    assert_eq!(libc::WEXITSTATUS(status), 0);
+    assert!(holds(|| service.wall_clock().now_with_error()), "and the parent's goes on");
+}

@@ -1,0 +1,66 @@
+//! The system clock is slewed without precedent.
+
+use super::{SECOND, Tallies, each_run};
+use crate::machine::{Conditions, Event, Random};
+
+/// Slewed once, by `slew`, for some seconds.
+fn slewed_for_seconds(seed: u64, slew: impl Fn(&mut Random, f64) -> f64) -> Conditions {
+    let mut random = Random(!seed);
+    let slew = slew(&mut random, Conditions::usual(seed).rate_error);
+    let from = random.between(2.0, 3.0) * SECOND;
+    let until = from + random.between(1.0, 6.0) * SECOND;
+    Conditions::with(seed, [(from, Event::Slew(slew)), (until, Event::Slew(0.0))])
+}
+
+fn a_slew_is_followed(scenario: &str, conditions: impl Fn(u64) -> Conditions, worst_unseen: f64) {
+    let mut tallies = Tallies::new(scenario);
+    each_run(12.0, conditions, |seed, run| {
+        tallies.count(run, 2);
+        assert_eq!(run.timeline.steps(), 0, "seed {seed}: a slew is no step");
+    });
+    tallies.check();
+    tallies.live.assert_limits(20.0, 200_000);
+    tallies.bracketed.assert_median(200);
+    tallies.unseen.assert_limits(worst_unseen, i64::MAX);
+}
+
+#[test]
+fn a_slew_of_up_to_100_ppm_is_followed() {
+    let conditions = |seed| slewed_for_seconds(seed, |random, _| random.magnitude(0.5e-6, 100e-6));
+    a_slew_is_followed("slew of up to 100 ppm", conditions, 10_000.0);
+}
+
+/// Against `CLOCK_MONOTONIC_RAW` no more than the 500 ppm of adjtimex(2).
+#[test]
+fn a_slew_of_up_to_500_ppm_is_followed() {
+    let conditions = |seed: u64| {
+        slewed_for_seconds(seed, |random, rate_error| random.around_zero(499e-6) + rate_error)
+    };
+    a_slew_is_followed("slew of up to 500 ppm", conditions, 60_000.0);
+}
+
+/// A leap second smeared over a day begins and ends: 11.6 ppm.
+#[test]
+fn a_smeared_leap_second_is_followed() {
+    let conditions = |seed| slewed_for_seconds(seed, |_, _| -1.0 / 86_400.0);
+    a_slew_is_followed("smeared leap second", conditions, 2_000.0);
+}
+
+/// As adjtime(3) may, for less than a sampling interval or a little more: the slew begins and ends
+/// in one segment, or in neighbours, and until the next segment is there that does not show.
+#[test]
+fn a_slew_that_comes_and_goes_between_anchors_is_inside_the_bound_of_bracketed_stamps() {
+    let mut tallies = Tallies::new("slew of up to 500 ppm for up to 0.4 s");
+    let conditions = |seed: u64| {
+        let mut random = Random(!seed);
+        let slew = random.around_zero(499e-6) + Conditions::usual(seed).rate_error;
+        let from = random.between(2.0, 5.0) * SECOND;
+        let until = from + random.between(0.001, 0.4) * SECOND;
+        Conditions::with(seed, [(from, Event::Slew(slew)), (until, Event::Slew(0.0))])
+    };
+    each_run(8.0, conditions, |_, run| tallies.count(run, 2));
+    tallies.unseen.report();
+    tallies.live.report().assert_coverage();
+    tallies.fresh.report();
+    tallies.bracketed.report().assert_coverage().assert_median(200);
+}

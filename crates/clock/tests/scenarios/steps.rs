@@ -1,0 +1,110 @@
+//! The system clock is stepped.
+
+use wirestamp_clock::Span;
+
+use super::{SECOND, Tallies, each_run};
+use crate::machine::{Conditions, Event, Random, Run, Tally};
+
+fn stepped(seed: u64, step: impl Fn(&mut Random) -> f64) -> Conditions {
+    let mut random = Random(!seed);
+    let step = step(&mut random);
+    Conditions::with(seed, [(random.between(2.0, 5.0) * SECOND, Event::Step(step))])
+}
+
+/// What was said of a packet before the step and at the end is within the bounds of both; far from
+/// the step the bounds are those of a clock that was never stepped.
+fn old_stamps_stay_what_they_were(run: &Run, seed: u64, near: f64) {
+    let at = run.events().next().unwrap();
+    for (packet, again) in run.converted() {
+        let elapsed = packet.truth.elapsed;
+        if elapsed < at {
+            let moved = (again.utc - packet.live.utc).abs();
+            assert!(moved <= again.error + packet.live.error, "seed {seed}: moved by {moved:?}");
+        }
+        let error = again.error;
+        let is_near = (elapsed - at).abs() < near;
+        assert!(is_near || error < Span::from_nanos(2_000), "seed {seed}: {again:?}");
+    }
+}
+
+fn a_step_is_counted(scenario: &str, step: impl Fn(&mut Random) -> f64) {
+    let mut tallies = Tallies::new(scenario);
+    each_run(
+        8.0,
+        |seed| stepped(seed, &step),
+        |seed, run| {
+            assert_eq!(run.timeline.steps(), 1, "seed {seed}");
+            tallies.count(run, 1);
+            old_stamps_stay_what_they_were(run, seed, 0.3 * SECOND);
+        },
+    );
+    tallies.check();
+    tallies.live.assert_limits(20.0, 1_000);
+    tallies.bracketed.assert_median(200);
+}
+
+#[test]
+fn a_step_is_counted_and_leaves_the_stamps_before_it_alone() {
+    a_step_is_counted("step of 1 ms to 1 s", |random| random.magnitude(1e6, SECOND));
+}
+
+#[test]
+fn after_a_second_forward_old_stamps_are_what_they_were() {
+    a_step_is_counted("step of +1 s", |_| SECOND);
+}
+
+/// As the kernel inserts a leap second: UTC repeats the second that has just passed.
+#[test]
+fn after_a_leap_second_old_stamps_are_what_they_were() {
+    a_step_is_counted("leap second, step of -1 s", |_| -SECOND);
+}
+
+/// Which of the two times a repeated second means, its raw value tells.
+#[test]
+fn in_the_second_that_a_leap_repeats_each_time_has_its_own_stamp() {
+    let mut repeated = Tally::new("repeated second, bracketed");
+    each_run(
+        6.0,
+        |seed| stepped(seed, |_| -SECOND),
+        |_, run| {
+            let leap = run.events().next().unwrap();
+            let around = |packet: f64| (packet - leap).abs() < SECOND;
+            for (packet, stamp) in run.converted() {
+                let away = (packet.truth.elapsed - leap).abs() > 0.3 * SECOND;
+                if around(packet.truth.elapsed) && away {
+                    repeated.add(&stamp, &packet.truth);
+                }
+            }
+        },
+    );
+    repeated.report().assert_coverage().assert_limits(20.0, 2_000);
+}
+
+/// Slewing could have explained it, so that it is not counted.
+fn small_step(seed: u64, from: f64, to: f64) -> Conditions {
+    let rate_error = Conditions::usual(seed).rate_error / 10.0;
+    Conditions { rate_error, ..stepped(seed, |random| random.magnitude(from, to)) }
+}
+
+#[test]
+fn a_step_too_small_to_be_counted_is_inside_the_bound_of_bracketed_stamps() {
+    let mut tallies = Tallies::new("step of 1 us to 100 us");
+    each_run(
+        8.0,
+        |seed| small_step(seed, 1e3, 100e3),
+        |seed, run| {
+            assert_eq!(run.timeline.steps(), 0, "seed {seed}");
+            tallies.count(run, 1);
+        },
+    );
+    tallies.check();
+}
+
+/// Those below the errors of four anchors need not show at all.
+#[test]
+fn a_step_too_small_to_be_seen_is_seldom_outside_the_bound() {
+    let mut tallies = Tallies::new("step of 50 ns to 1 us");
+    each_run(8.0, |seed| small_step(seed, 50.0, 1e3), |_, run| tallies.count(run, 1));
+    tallies.check();
+    tallies.bracketed.assert_limits(100.0, 2_000).assert_median(200);
+}
