@@ -119,6 +119,22 @@ pub enum Error {
         /// What was wrong with it.
         reason: String,
     },
+    /// A file of anchors cannot be used.
+    #[error("cannot use {path} as anchors: {reason}")]
+    Anchors {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong with it.
+        reason: String,
+    },
+    /// The stamps of a capture cannot be converted again.
+    #[error("cannot restamp {path}: {reason}")]
+    Restamp {
+        /// The file.
+        path: PathBuf,
+        /// Why not, and what to do about it.
+        reason: String,
+    },
     /// The file ends, or stops making sense, in mid-way.
     #[error(
         "{path} is damaged after packet {packets} ({reason}); add --partial to measure the \

@@ -14,6 +14,7 @@ mod interrupt;
 mod lab;
 mod output;
 mod quality;
+mod restamp;
 mod send;
 mod table;
 mod tap;
@@ -44,6 +45,8 @@ enum Command {
     Clock(clock::Arguments),
     /// Capture and stamp the packets of an interface
     Capture(capture::Arguments),
+    /// Convert the stamps of a capture again, better, with the anchors kept beside it
+    Restamp(restamp::Arguments),
     /// Send paced traffic, each packet with an identity and its send time
     Send(send::Arguments),
     /// Measure one-way delay, loss, reordering and duplication between two points
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Clock(arguments) => clock::run(&arguments, output),
         Command::Capture(arguments) => capture::run(&arguments, output),
+        Command::Restamp(arguments) => restamp::run(&arguments, output),
         Command::Send(arguments) => send::run(arguments, output),
         Command::Delay(arguments) => delay::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),

@@ -146,6 +146,7 @@ mod tests {
             clock: "tsc".into(),
             boot_id: boot_id.into(),
             error_ns,
+            restamped: false,
         }
     }
 

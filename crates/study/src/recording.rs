@@ -1,7 +1,7 @@
 //! What every capture keeps of its packets: a file, if one is asked for, and figures.
 
 use serde::Serialize;
-use wirestamp_capture::file::Writer;
+use wirestamp_capture::file::{AnchorLog, Writer};
 use wirestamp_capture::{Captured, Error, Ledger, Sink};
 use wirestamp_clock::{ClockService, DifferenceClock, Domain};
 use wirestamp_metrics::{Distribution, InterArrival};
@@ -15,6 +15,7 @@ pub struct Recording<'a> {
     domain: Domain,
     steps_before: u32,
     writer: Option<Writer>,
+    anchors: Option<AnchorLog>,
     figures: Figures,
 }
 
@@ -34,24 +35,48 @@ pub struct Figures {
     pub error_ns: Option<i64>,
     /// How often the system clock was stepped meanwhile.
     pub clock_steps: u32,
+    /// What is in the file of anchors, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchors: Option<AnchorCount>,
+}
+
+/// What was kept so that stamps can be converted again.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct AnchorCount {
+    /// Anchors in the file.
+    pub written: u64,
+    /// Stretches of more than half a minute of which no anchors were kept.
+    pub gaps: u32,
 }
 
 impl<'a> Recording<'a> {
     /// A recording of stamps of `domain`, in a file too if there is a writer.
     pub fn new(clock: &'a ClockService, domain: Domain, writer: Option<Writer>) -> Self {
         let steps_before = clock.timeline(domain).steps();
-        Self { clock, domain, steps_before, writer, figures: Figures::default() }
+        let figures = Figures::default();
+        Self { clock, domain, steps_before, writer, anchors: None, figures }
+    }
+
+    /// Keeps the anchors of the recorded clock too, from now on and from the last minute.
+    #[must_use]
+    pub fn keep_anchors(self, log: AnchorLog) -> Self {
+        Self { anchors: Some(log), ..self }
     }
 
     /// Ends the file, if there is one, with the capture's ledger. The figures are complete even
     /// where the file is not.
     pub fn finish(mut self, ledger: &Ledger) -> (Figures, Result<(), Error>) {
+        let refreshed = self.refresh();
         let steps = self.clock.timeline(self.domain).steps();
         self.figures.clock_steps = steps.saturating_sub(self.steps_before);
+        self.figures.anchors = self
+            .anchors
+            .as_ref()
+            .map(|log| AnchorCount { written: log.written(), gaps: log.gaps() });
         // What did not fit on the disk was taken, and is not there.
         self.figures.packets = ledger.delivered;
         let written = self.writer.map_or(Ok(()), |writer| writer.finish(ledger));
-        (self.figures, written)
+        (self.figures, written.and(refreshed))
     }
 
     /// The clock that is recorded against.
@@ -64,8 +89,11 @@ impl<'a> Recording<'a> {
         self.clock.timeline(self.domain).difference()
     }
 
-    fn refresh(&mut self) {
-        self.figures.interarrival_ns.set_difference_clock(self.difference_clock());
+    /// Takes note of what has become known of the clock.
+    fn refresh(&mut self) -> Result<(), Error> {
+        let timeline = self.clock.timeline(self.domain);
+        self.figures.interarrival_ns.set_difference_clock(timeline.difference());
+        self.anchors.as_mut().map_or(Ok(()), |log| log.update(&timeline))
     }
 }
 
@@ -75,7 +103,7 @@ impl Sink for Recording<'_> {
             writer.packet(packet)?;
         }
         if self.figures.packets.is_multiple_of(REFRESH) {
-            self.refresh();
+            self.refresh()?;
         }
         let figures = &mut self.figures;
         figures.packets += 1;
@@ -89,7 +117,7 @@ impl Sink for Recording<'_> {
     }
 
     fn pause(&mut self) -> Result<(), Error> {
-        self.refresh();
+        self.refresh()?;
         self.writer.as_mut().map_or(Ok(()), Writer::pause)
     }
 

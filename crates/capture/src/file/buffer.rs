@@ -3,6 +3,8 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
 
 /// Blocks are collected up to this size before they are written.
 pub(super) const BUFFER_BYTES: usize = 256 * 1024;
@@ -37,7 +39,17 @@ pub(super) struct Buffer<T = File> {
 }
 
 impl Buffer {
-    pub(super) fn new(file: File) -> io::Result<Self> {
+    /// Creates the file at `path`, or takes standard output for `-`.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            // Not `io::stdout()`, which keeps back what follows the last line's end.
+            Self::new(io::stdout().as_fd().try_clone_to_owned().map(File::from)?)
+        } else {
+            Self::new(File::create(path)?)
+        }
+    }
+
+    fn new(file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let cuttable = metadata.is_file() && metadata.len() == 0;
         Ok(Self::over(file, cuttable))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Facts;
 
 /// Marks the comment that is for us among those that are for people.
-const MARK: &str = "wirestamp ";
+pub(super) const MARK: &str = "wirestamp ";
 
 /// Which clock made a file's stamps. It stands in the interface block when a capture begins, and
 /// once more, with the final error, in the statistics block that ends it.
@@ -23,6 +23,10 @@ pub struct Provenance {
     pub boot_id: String,
     /// The largest error of a stamp against that system clock, in nanoseconds, so far.
     pub error_ns: i64,
+    /// Whether the stamps were converted again from their raw values after the capture, between
+    /// the anchors on either side. The error is that of the new stamps then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restamped: bool,
 }
 
 impl Provenance {
@@ -38,6 +42,7 @@ impl Provenance {
             clock: facts.clock.to_owned(),
             boot_id: boot_id.trim().to_owned(),
             error_ns,
+            restamped: false,
         }
     }
 
@@ -65,6 +70,7 @@ pub(super) fn example() -> Provenance {
         clock: "tsc".into(),
         boot_id: "b".into(),
         error_ns: 42,
+        restamped: false,
     }
 }
 
@@ -74,8 +80,11 @@ mod tests {
 
     #[test]
     fn a_comment_gives_back_what_was_put_in() {
-        let there = example();
-        assert_eq!(Provenance::from_comment(&there.to_comment()), Some(there));
+        for restamped in [false, true] {
+            let there = Provenance { restamped, ..example() };
+            assert_eq!(there.to_comment().contains("restamped"), restamped);
+            assert_eq!(Provenance::from_comment(&there.to_comment()), Some(there));
+        }
         assert_eq!(Provenance::from_comment("taken behind the firewall"), None);
         assert_eq!(Provenance::from_comment("wirestamp {}"), None);
     }

@@ -58,19 +58,9 @@ impl Reader {
     /// # Errors
     /// When it cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |cause| Error::Read { path: path.to_owned(), cause };
         let strange = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
-        let mut file = File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_dir() {
-            return Err(failed(io::ErrorKind::IsADirectory.into()));
-        }
-        let mut magic = Vec::new();
-        file.by_ref().take(4).read_to_end(&mut magic).map_err(failed)?;
-        if magic.is_empty() {
-            return Err(strange("it is empty".into()));
-        }
-        file.rewind().map_err(failed)?;
-        let format = if magic == PCAPNG {
+        let (file, is_pcapng) = open(path)?;
+        let format = if is_pcapng {
             Format::Next(PcapNgReader::new(file).map_err(|e| strange(reason(&e)))?)
         } else {
             Format::Classic(PcapReader::new(file).map_err(|e| strange(reason(&e)))?)
@@ -108,6 +98,22 @@ impl Reader {
     pub fn capture_lost(&self) -> u64 {
         self.lost
     }
+}
+
+/// Opens the file at `path`, and says whether it is pcapng.
+pub(super) fn open(path: &Path) -> Result<(File, bool), Error> {
+    let failed = |cause| Error::Read { path: path.to_owned(), cause };
+    let mut file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    let mut magic = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut magic).map_err(failed)?;
+    if magic.is_empty() {
+        return Err(Error::NotACapture { path: path.to_owned(), reason: "it is empty".into() });
+    }
+    file.rewind().map_err(failed)?;
+    Ok((file, magic == PCAPNG))
 }
 
 fn next_of_pcapng<'a>(
@@ -158,7 +164,7 @@ fn note<'a>(provenance: &mut Option<Provenance>, mut comments: impl Iterator<Ite
     }
 }
 
-fn interface_comments<'a>(
+pub(super) fn interface_comments<'a>(
     block: &'a InterfaceDescriptionBlock<'_>,
 ) -> impl Iterator<Item = &'a str> {
     block.options.iter().filter_map(|option| match option {
@@ -184,7 +190,7 @@ fn dropped(block: &InterfaceStatisticsBlock<'_>) -> u64 {
     block.options.iter().map(count).fold(0, u64::saturating_add)
 }
 
-fn time(since_epoch: Duration) -> Result<Time<Utc>, String> {
+pub(super) fn time(since_epoch: Duration) -> Result<Time<Utc>, String> {
     i64::try_from(since_epoch.as_nanos())
         .map(Time::from_nanos)
         .map_err(|_| format!("a packet from {} s after 1970", since_epoch.as_secs()))
@@ -201,7 +207,7 @@ fn link(link: DataLink) -> Result<LinkType, String> {
 }
 
 /// The reason in words; the library keeps what the operating system said as the source.
-fn reason(error: &dyn std::error::Error) -> String {
+pub(super) fn reason(error: &dyn std::error::Error) -> String {
     match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             "it ends in the middle of a block".into()

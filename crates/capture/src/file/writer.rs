@@ -1,13 +1,11 @@
 //! Writes pcapng with nanoseconds.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
 };
@@ -20,8 +18,8 @@ use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 use wirestamp_clock::{Time, Utc};
 
-use super::Provenance;
 use super::buffer::{BUFFER_BYTES, Buffer};
+use super::{Provenance, RawValue};
 use crate::{Captured, Error, Facts, Ledger, Sink};
 
 /// A pcapng file that is being written.
@@ -29,6 +27,7 @@ pub struct Writer {
     blocks: PcapNgWriter<Buffer>,
     path: PathBuf,
     provenance: Provenance,
+    keeps_raw: bool,
     last: Duration,
 }
 
@@ -39,13 +38,7 @@ impl Writer {
     /// When the file cannot be created or written.
     pub fn create(path: &Path, facts: &Facts, provenance: Provenance) -> Result<Self, Error> {
         let failed = |cause| Error::Write { path: path.to_owned(), cause };
-        let file = if path == Path::new("-") {
-            // Not `io::stdout()`, which keeps back what follows the last line's end.
-            io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(failed)?
-        } else {
-            File::create(path).map_err(failed)?
-        };
-        let buffer = Buffer::new(file).map_err(failed)?;
+        let buffer = Buffer::create(path).map_err(failed)?;
         let section = SectionHeaderBlock {
             endianness: Endianness::native(),
             options: vec![SectionHeaderOption::UserApplication(
@@ -55,10 +48,17 @@ impl Writer {
         };
         let blocks = PcapNgWriter::with_section_header(buffer, section)
             .map_err(|error| failed(io::Error::other(error)))?;
-        let mut writer = Self { blocks, path: path.to_owned(), provenance, last: Duration::ZERO };
+        let (path, last) = (path.to_owned(), Duration::ZERO);
+        let mut writer = Self { blocks, path, provenance, keeps_raw: false, last };
         writer.interface(facts)?;
         writer.flush()?;
         Ok(writer)
+    }
+
+    /// Writes each packet's raw value too, in a comment ([`RawValue`]).
+    #[must_use]
+    pub fn keep_raw(self) -> Self {
+        Self { keeps_raw: true, ..self }
     }
 
     fn interface(&mut self, facts: &Facts) -> Result<(), Error> {
@@ -116,12 +116,18 @@ impl Sink for Writer {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
         self.last = since_epoch(packet.stamp.utc);
         self.provenance.error_ns = self.provenance.error_ns.max(packet.stamp.error.as_nanos());
+        let options = if self.keeps_raw {
+            let raw = RawValue::of(&packet.stamp, &self.provenance.clock);
+            vec![EnhancedPacketOption::Common(CommonOption::Comment(raw.to_comment().into()))]
+        } else {
+            Vec::new()
+        };
         self.block(EnhancedPacketBlock {
             interface_id: 0,
             timestamp: self.last,
             original_len: packet.length,
             data: Cow::Borrowed(packet.bytes),
-            options: Vec::new(),
+            options,
         })?;
         if self.blocks.get_ref().pending() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
@@ -136,6 +142,6 @@ impl Sink for Writer {
 }
 
 /// pcapng counts from 1970 and has no time before it.
-fn since_epoch(utc: Time<Utc>) -> Duration {
+pub(super) fn since_epoch(utc: Time<Utc>) -> Duration {
     Duration::from_nanos(u64::try_from(utc.as_nanos()).unwrap_or(0))
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rtrb::Consumer;
 use wirestamp_clock::{Stamp, Time, Utc};
@@ -14,6 +14,9 @@ use super::convert::Stamped;
 use crate::filter::Filter;
 use crate::receiver::{Frame, Lender};
 use crate::{Error, Ledger};
+
+/// The sink gets a turn at least this often, also on a link without packets.
+const PAUSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A captured packet. Its bytes are on loan for the duration of the call they are passed to.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +40,8 @@ pub trait Sink {
     /// An error ends the capture; packets after this one are counted as dropped by the consumer.
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error>;
 
-    /// Called when no packet is waiting: the moment to flush.
+    /// Called when no packet is waiting: the moment to flush. As long as none comes, it is called
+    /// again every ten seconds.
     ///
     /// # Errors
     /// As for [`Sink::packet`].
@@ -102,12 +106,9 @@ pub(super) fn consume(
                 done.settle(sink);
                 return done;
             }
-            match deadline {
-                Some(deadline) if !late => {
-                    thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
-                }
-                _ => thread::park(),
-            }
+            let rest =
+                deadline.filter(|_| !late).map(|d| d.saturating_duration_since(Instant::now()));
+            thread::park_timeout(rest.map_or(PAUSE_LIMIT, |rest| rest.min(PAUSE_LIMIT)));
         }
     }
 }

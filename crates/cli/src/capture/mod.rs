@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use wirestamp_capture::file::{Provenance, Writer};
+use wirestamp_capture::file::{AnchorLog, Provenance, Writer};
 use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSource, Wait, pair};
-use wirestamp_clock::{ClockService, Counter};
+use wirestamp_clock::{ClockService, Counter, Domain};
 use wirestamp_study::Recording;
 
 use crate::clock::seconds;
@@ -23,6 +23,7 @@ use crate::usage::usage;
 #[command(after_help = "Examples:\n  \
     wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
+    wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
     wirestamp capture -i eth0 -w - | tshark -r -")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     /// Write the packets to this pcapng file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
+    /// Keep what the stamps were converted with in this CSV file, and the raw values beside the
+    /// packets, for `wirestamp restamp`
+    #[arg(long, value_name = "FILE", requires = "write")]
+    anchors: Option<PathBuf>,
     /// How packets are received: ring or xdp-pass; see --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
@@ -91,11 +96,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let stop = stop_on_signal()?;
     let config = arguments.config(&target.interface);
     let domain = pair(config.method, config.stamp)?.stamp.domain();
+    arguments.check_anchors(domain)?;
     let capture = target.enter(|| Capture::open(config, &clock))??;
     let facts = capture.facts().clone();
-    let writer = arguments.writer(&facts, &clock)?;
+    let mut recording = arguments.recording(&facts, &clock, domain)?;
     announce(&facts, &clock, output);
-    let mut recording = Recording::new(&clock, domain, writer);
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
     let (figures, written) = recording.finish(&ledger);
     let summary = present::Summary::new(facts, figures, ledger, arguments.write.clone());
@@ -151,10 +156,34 @@ impl Arguments {
         }
     }
 
-    fn writer(&self, facts: &Facts, clock: &ClockService) -> anyhow::Result<Option<Writer>> {
-        let Some(path) = &self.write else { return Ok(None) };
+    fn check_anchors(&self, domain: Domain) -> anyhow::Result<()> {
+        let Some(path) = &self.anchors else { return Ok(()) };
+        if domain == Domain::Realtime {
+            return Err(usage(
+                "--anchors: stamps of the kernel are system time already, so that there is nothing \
+                 to convert again: take --stamp raw or --method xdp-pass, or no anchors",
+            ));
+        }
+        if path == Path::new("-") || self.write.as_ref() == Some(path) {
+            return Err(usage("--anchors needs a file of its own"));
+        }
+        Ok(())
+    }
+
+    fn recording<'a>(
+        &self,
+        facts: &Facts,
+        clock: &'a ClockService,
+        domain: Domain,
+    ) -> anyhow::Result<Recording<'a>> {
+        let Some(path) = &self.write else { return Ok(Recording::new(clock, domain, None)) };
         let provenance = Provenance::of(facts, clock.status().error_ns);
-        Ok(Some(Writer::create(path, facts, provenance)?))
+        let writer = Writer::create(path, facts, provenance.clone())?;
+        let Some(anchors) = &self.anchors else {
+            return Ok(Recording::new(clock, domain, Some(writer)));
+        };
+        let anchors = AnchorLog::create(anchors, &provenance)?;
+        Ok(Recording::new(clock, domain, Some(writer.keep_raw())).keep_anchors(anchors))
     }
 }
 

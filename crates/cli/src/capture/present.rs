@@ -75,6 +75,17 @@ impl Summary {
             "dropped: {} by the interface, {} by the kernel (ring full), {} by the consumer",
             dropped.interface, dropped.kernel, dropped.consumer
         );
+        if let Some(anchors) = figures.anchors {
+            let _ = writeln!(text, "{} anchors kept to convert the stamps again", anchors.written);
+            if anchors.gaps > 0 {
+                let _ = writeln!(
+                    text,
+                    "{} times no anchor was kept for more than half a minute; stamps in between \
+                     will keep their time",
+                    anchors.gaps
+                );
+            }
+        }
         text + &tap::complaints(ledger)
     }
 }

@@ -1,0 +1,64 @@
+//! The file of anchors beside a capture.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use wirestamp_clock::{AnchorFile, AnchorWriter, Timeline};
+
+use super::Provenance;
+use crate::Error;
+
+/// A file of anchors that is being written.
+pub struct AnchorLog {
+    writer: AnchorWriter<File>,
+    path: PathBuf,
+}
+
+impl AnchorLog {
+    /// Creates the file at `path` for the anchors of the clock that `provenance` names.
+    ///
+    /// # Errors
+    /// When the file cannot be created or written.
+    pub fn create(path: &Path, provenance: &Provenance) -> Result<Self, Error> {
+        let failed = |cause| Error::Write { path: path.to_owned(), cause };
+        let file = File::create(path).map_err(failed)?;
+        let writer = AnchorWriter::new(file, &provenance.clock, &provenance.boot_id);
+        Ok(Self { writer: writer.map_err(failed)?, path: path.to_owned() })
+    }
+
+    /// Appends the anchors that are new in `timeline`.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn update(&mut self, timeline: &Timeline) -> Result<(), Error> {
+        let written = self.writer.update(timeline);
+        written.map_err(|cause| Error::Write { path: self.path.clone(), cause })
+    }
+
+    /// Anchors written so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.writer.written()
+    }
+
+    /// How often anchors were missed, as [`AnchorWriter::gaps`].
+    #[must_use]
+    pub fn gaps(&self) -> u32 {
+        self.writer.gaps()
+    }
+}
+
+/// Reads the file of anchors at `path`.
+///
+/// # Errors
+/// When it cannot be read, or is no file of anchors; the error names the line.
+pub fn read_anchors(path: &Path) -> Result<AnchorFile, Error> {
+    let failed = |cause| Error::Read { path: path.to_owned(), cause };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    AnchorFile::read(BufReader::new(file))
+        .map_err(|error| Error::Anchors { path: path.to_owned(), reason: error.to_string() })
+}

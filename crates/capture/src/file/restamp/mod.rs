@@ -1,0 +1,170 @@
+//! Converts the stamps of a capture again, with the anchors that were taken before and after them.
+//!
+//! The file is read twice: once to see what becomes of each packet, before anything is written,
+//! and once to write it again. Of the new file only the times differ, the errors that our comments
+//! state, and the section's length, which is left open.
+
+mod survey;
+mod write;
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use pcap_file::pcapng::PcapNgReader;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use serde::Serialize;
+use wirestamp_clock::{AnchorFile, Span, Stamp, Time, Utc};
+
+use super::{Provenance, RawValue, reader};
+use crate::Error;
+
+/// A packet before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The time that the file had.
+    pub before: Time<Utc>,
+    /// How far off it could be, as said while it was captured.
+    pub error_before: Span,
+    /// The time that it gets.
+    pub after: Time<Utc>,
+    /// How far off that can be.
+    pub error_after: Span,
+}
+
+/// What becomes of the packets. Serialises with these names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Restamped {
+    /// Packets in the file.
+    pub packets: u64,
+    /// Those that get a new time; the others keep the one they had.
+    pub restamped: u64,
+    /// Those without a raw value.
+    pub without_raw: u64,
+    /// Those that another clock stamped than the one of the anchors.
+    pub other_clock: u64,
+    /// Those that no anchors surround, and that the nearest ones would not improve.
+    pub outside: u64,
+}
+
+/// A capture that is about to be written again.
+pub struct Restamp<'a> {
+    path: PathBuf,
+    anchors: &'a AnchorFile,
+    /// The raw values from the first anchor to the last.
+    surrounded: RangeInclusive<u64>,
+    /// Those of all sections.
+    interfaces: Vec<Interface>,
+    counts: Restamped,
+}
+
+/// What is known of an interface of the file.
+struct Interface {
+    provenance: Option<Provenance>,
+    /// Whether its packets may have been stamped by the clock that the anchors are of.
+    may_match: bool,
+    nanoseconds: bool,
+    restamped: u64,
+    /// The largest error of its stamps as they will be.
+    error_ns: i64,
+}
+
+/// Why a packet keeps its time.
+enum Kept {
+    WithoutRaw,
+    OtherClock,
+    Outside,
+}
+
+impl<'a> Restamp<'a> {
+    /// Reads the capture at `path`, and tells `each` of every packet that gets a new time.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no pcapng, is damaged, or holds no packet that `anchors` can speak
+    /// of; the error says why.
+    pub fn survey(
+        path: &Path,
+        anchors: &'a AnchorFile,
+        each: &mut dyn FnMut(&Conversion),
+    ) -> Result<Self, Error> {
+        let (path, surrounded) = (path.to_owned(), surrounded(anchors));
+        let counts = Restamped::default();
+        let mut restamp = Self { path, anchors, surrounded, interfaces: Vec::new(), counts };
+        restamp.read(each)?;
+        Ok(restamp)
+    }
+
+    /// What becomes of the packets.
+    #[must_use]
+    pub fn counts(&self) -> Restamped {
+        self.counts
+    }
+
+    /// The stamp that a packet gets, and its raw value as the file has it.
+    ///
+    /// Beyond the first and last anchors nothing more may be known than when the packet was fresh;
+    /// there the new stamp has to be as good as the old one, as it mostly is for the packets that
+    /// came between the last anchor and the end of the capture.
+    fn convert<'b>(
+        &self,
+        packet: &'b EnhancedPacketBlock<'_>,
+        interface: &Interface,
+    ) -> Result<(RawValue<'b>, Stamp), Kept> {
+        let raw = comments(packet).find_map(RawValue::from_comment).ok_or(Kept::WithoutRaw)?;
+        if !interface.may_match || raw.clock != self.anchors.clock() {
+            return Err(Kept::OtherClock);
+        }
+        let stamp = self.anchors.timeline().convert(raw.raw);
+        let surrounded = self.surrounded.contains(&raw.raw) && stamp.error < Span::MAX;
+        let as_good = stamp.error.as_nanos() <= raw.error_ns;
+        if surrounded || as_good { Ok((raw, stamp)) } else { Err(Kept::Outside) }
+    }
+
+    fn refuse(&self, reason: impl Into<String>) -> Error {
+        Error::Restamp { path: self.path.clone(), reason: reason.into() }
+    }
+
+    fn open(&self) -> Result<PcapNgReader<std::fs::File>, Error> {
+        let (file, is_pcapng) = reader::open(&self.path)?;
+        if !is_pcapng {
+            return Err(self.refuse("it is no pcapng, and nothing else has room for raw values"));
+        }
+        PcapNgReader::new(file).map_err(|error| {
+            let reason = reader::reason(&error);
+            Error::NotACapture { path: self.path.clone(), reason }
+        })
+    }
+
+    fn damaged(&self, packets: u64, reason: &str) -> Error {
+        self.refuse(format!("it is damaged after packet {packets} ({reason})"))
+    }
+}
+
+impl Interface {
+    fn of(block: &InterfaceDescriptionBlock<'_>, anchors: &AnchorFile) -> Self {
+        use pcap_file::pcapng::blocks::interface_description::InterfaceTsResolution;
+        let provenance = reader::interface_comments(block).find_map(Provenance::from_comment);
+        let boot_id = provenance.as_ref().map_or("", |provenance| &provenance.boot_id);
+        let unknown = boot_id.is_empty() || anchors.boot_id().is_empty();
+        Self {
+            may_match: unknown || boot_id == anchors.boot_id(),
+            nanoseconds: block.ts_resolution() == InterfaceTsResolution::NANO,
+            provenance,
+            restamped: 0,
+            error_ns: 0,
+        }
+    }
+}
+
+fn surrounded(anchors: &AnchorFile) -> RangeInclusive<u64> {
+    let raw = || anchors.timeline().anchors().map(|anchor| anchor.raw);
+    raw().min().unwrap_or(0)..=raw().max().unwrap_or(0)
+}
+
+fn comments<'b>(packet: &'b EnhancedPacketBlock<'_>) -> impl Iterator<Item = &'b str> {
+    packet.options.iter().filter_map(|option| match option {
+        EnhancedPacketOption::Common(CommonOption::Comment(text)) => Some(&**text),
+        _ => None,
+    })
+}

@@ -1,0 +1,163 @@
+//! The second reading: the capture is written again.
+
+use std::borrow::Cow;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::section_header::SectionHeaderBlock;
+use pcap_file::pcapng::blocks::{
+    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, INTERFACE_STATISTIC_BLOCK,
+    SECTION_HEADER_BLOCK,
+};
+use pcap_file::pcapng::{Block, PcapNgWriter, RawBlock};
+
+use super::{Restamp, reader};
+use crate::Error;
+use crate::file::buffer::{BUFFER_BYTES, Buffer};
+use crate::file::writer::since_epoch;
+use crate::file::{Provenance, RawValue};
+
+impl Restamp<'_> {
+    /// Writes the capture with the new times to `output`, or to standard output for `-`.
+    ///
+    /// # Errors
+    /// When that cannot be written, or the capture is not what it was when it was surveyed.
+    pub fn write(&self, output: &Path) -> Result<(), Error> {
+        let failed = |cause| Error::Write { path: output.to_owned(), cause };
+        let mut blocks = self.open()?;
+        let buffer = Buffer::create(output).map_err(failed)?;
+        let section = open_ended(blocks.section().clone());
+        let mut writer = PcapNgWriter::with_section_header(buffer, section)
+            .map_err(|error| failed(io::Error::other(error)))?;
+        let mut numbering = Numbering::default();
+        while let Some(block) = blocks.next_raw_block() {
+            let (raw, state) = block.map_err(|error| self.changed(&reader::reason(&error)))?;
+            let written = if is_kept(&raw) {
+                writer.write_raw_block(&raw)
+            } else {
+                let block = raw.try_into_block(state);
+                let block = block.map_err(|error| self.changed(&error.to_string()))?;
+                writer.write_block(&self.rewritten(block, &mut numbering))
+            };
+            written.map_err(|error| failed(io::Error::other(error)))?;
+            if writer.get_ref().pending() >= BUFFER_BYTES {
+                writer.get_mut().flush().map_err(failed)?;
+            }
+        }
+        writer.get_mut().flush().map_err(failed)
+    }
+
+    fn changed(&self, reason: &str) -> Error {
+        self.refuse(format!("it changed while it was read ({reason})"))
+    }
+
+    /// A block as it is in the new file.
+    fn rewritten<'b>(&self, block: Block<'b>, numbering: &mut Numbering) -> Block<'b> {
+        match block {
+            Block::SectionHeader(section) => {
+                numbering.begin_section();
+                Block::SectionHeader(open_ended(section))
+            }
+            Block::InterfaceDescription(mut block) => {
+                let number = numbering.describe();
+                for option in &mut block.options {
+                    if let InterfaceDescriptionOption::Common(CommonOption::Comment(text)) = option
+                    {
+                        self.correct(number, text);
+                    }
+                }
+                Block::InterfaceDescription(block)
+            }
+            Block::InterfaceStatistics(mut block) => {
+                for option in &mut block.options {
+                    if let InterfaceStatisticsOption::Common(CommonOption::Comment(text)) = option {
+                        self.correct(numbering.of(block.interface_id), text);
+                    }
+                }
+                Block::InterfaceStatistics(block)
+            }
+            Block::EnhancedPacket(packet) => {
+                let number = numbering.of(packet.interface_id);
+                Block::EnhancedPacket(self.packet_again(number, packet))
+            }
+            other => other,
+        }
+    }
+
+    fn packet_again<'b>(
+        &self,
+        number: usize,
+        mut packet: EnhancedPacketBlock<'b>,
+    ) -> EnhancedPacketBlock<'b> {
+        let Some(interface) = self.interfaces.get(number) else { return packet };
+        let Ok((raw, stamp)) = self.convert(&packet, interface) else { return packet };
+        let said = RawValue { error_ns: stamp.error.as_nanos(), ..raw }.to_comment();
+        packet.timestamp = since_epoch(stamp.utc);
+        let ours = packet.options.iter_mut().find_map(|option| match option {
+            EnhancedPacketOption::Common(CommonOption::Comment(text)) => {
+                RawValue::from_comment(text).is_some().then_some(text)
+            }
+            _ => None,
+        });
+        if let Some(text) = ours {
+            *text = Cow::Owned(said);
+        }
+        packet
+    }
+
+    /// Says the new error where a comment on interface `number` says the old one.
+    fn correct(&self, number: usize, comment: &mut Cow<'_, str>) {
+        let Some(interface) = self.interfaces.get(number) else { return };
+        if interface.restamped == 0 {
+            return;
+        }
+        if let Some(provenance) = Provenance::from_comment(comment) {
+            let error_ns = interface.error_ns;
+            let provenance = Provenance { error_ns, restamped: true, ..provenance };
+            *comment = Cow::Owned(provenance.to_comment());
+        }
+    }
+}
+
+/// Interfaces are numbered from the beginning of their section; here from that of the file.
+#[derive(Default)]
+struct Numbering {
+    section: usize,
+    described: usize,
+}
+
+impl Numbering {
+    fn begin_section(&mut self) {
+        self.section = self.described;
+    }
+
+    /// The number of the interface that is described next.
+    fn describe(&mut self) -> usize {
+        self.described += 1;
+        self.described - 1
+    }
+
+    fn of(&self, id: u32) -> usize {
+        self.section + id as usize
+    }
+}
+
+/// Whether a block stays as it is, whatever is in it.
+fn is_kept(block: &RawBlock<'_>) -> bool {
+    !matches!(
+        block.type_,
+        SECTION_HEADER_BLOCK
+            | INTERFACE_DESCRIPTION_BLOCK
+            | INTERFACE_STATISTIC_BLOCK
+            | ENHANCED_PACKET_BLOCK
+    )
+}
+
+/// The header of a section whose length is not told (-1): comments grow and shrink.
+fn open_ended(section: SectionHeaderBlock<'_>) -> SectionHeaderBlock<'_> {
+    SectionHeaderBlock { section_length: -1, ..section }
+}

@@ -1,0 +1,267 @@
+//! Captures that are restamped: better times, and everything else as it was.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::blocks::unknown::UnknownBlock;
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
+use tempfile::TempDir;
+use wirestamp_capture::file::{
+    AnchorLog, Conversion, Provenance, Reader, Restamp, Restamped, Writer, read_anchors,
+};
+use wirestamp_capture::{Captured, Facts, Ledger, Sink};
+use wirestamp_clock::{AnchorFile, Domain, RawStamp, Span, Stamp, Time};
+
+const START_UTC: i64 = 1_795_269_909_000_000_000;
+const SECOND: i64 = 1_000_000_000;
+const BOOT: &str = "b-1";
+
+/// Anchors of a clock of 1 GHz, a second apart, which runs 1 ppm slow from the tenth on.
+fn anchors(clock: &str, boot_id: &str) -> AnchorFile {
+    let mut text = String::from(
+        "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,granularity_ns,\
+         frequency_hz,rate_error_ppm\n",
+    );
+    for second in 0..20 {
+        let ticks = second * SECOND;
+        let utc = START_UTC + ticks + (second - 10).max(0) * 1_000;
+        text += &format!("{ticks},{utc},{ticks},40,0,{clock},{boot_id},1,1e9,0.1\n");
+    }
+    AnchorFile::read(text.as_bytes()).unwrap()
+}
+
+/// A comment of a packet that was stamped with the clock at `raw`.
+fn comment(raw: i64, clock: &str) -> EnhancedPacketOption<'static> {
+    let text = format!(r#"wirestamp {{"raw":{raw},"clock":"{clock}","error_ns":900}}"#);
+    EnhancedPacketOption::Common(CommonOption::Comment(text.into()))
+}
+
+fn interface(boot_id: &str, resolution: InterfaceTsResolution) -> Block<'static> {
+    let provenance = format!(
+        r#"wirestamp {{"method":"ring","stamp":"raw","clock":"tsc","boot_id":"{boot_id}","error_ns":5}}"#
+    );
+    Block::InterfaceDescription(InterfaceDescriptionBlock {
+        linktype: DataLink::ETHERNET,
+        snaplen: 99,
+        options: vec![
+            InterfaceDescriptionOption::IfName("tap-a".into()),
+            InterfaceDescriptionOption::IfTsResol(resolution),
+            InterfaceDescriptionOption::Common(CommonOption::Comment("upstairs".into())),
+            InterfaceDescriptionOption::Common(CommonOption::Comment(provenance.into())),
+        ],
+    })
+}
+
+/// A packet whose time in the file is that of the clock at 1 GHz.
+fn packet(
+    interface_id: u32,
+    raw: i64,
+    options: Vec<EnhancedPacketOption<'static>>,
+) -> Block<'static> {
+    Block::EnhancedPacket(EnhancedPacketBlock {
+        interface_id,
+        timestamp: Duration::from_nanos((START_UTC + raw).unsigned_abs()),
+        original_len: 1_000,
+        data: vec![7; 61].into(),
+        options,
+    })
+}
+
+/// A file of two sections, the first of big-endian numbers, with what others put there too.
+fn blocks() -> Vec<Block<'static>> {
+    let nanos = || InterfaceTsResolution::NANO;
+    let foreign = EnhancedPacketOption::Common(CommonOption::Comment("look at this".into()));
+    let flags = EnhancedPacketOption::Flags(2);
+    let header = |endianness| {
+        Block::SectionHeader(SectionHeaderBlock {
+            endianness,
+            section_length: 4_444,
+            options: vec![SectionHeaderOption::Hardware("a box".into())],
+            ..SectionHeaderBlock::default()
+        })
+    };
+    vec![
+        header(pcap_file::Endianness::Big),
+        interface("b-2", nanos()),
+        interface(BOOT, nanos()),
+        packet(1, 15 * SECOND, vec![foreign, flags, comment(15 * SECOND, "tsc")]),
+        packet(0, 16 * SECOND, vec![comment(16 * SECOND, "tsc")]),
+        Block::Unknown(UnknownBlock::new(0x0bad_cafe, 16, &[1, 2, 3, 4])),
+        packet(1, 16 * SECOND, vec![]),
+        header(pcap_file::Endianness::Little),
+        interface(BOOT, nanos()),
+        packet(0, 17 * SECOND, vec![comment(17 * SECOND, "tsc")]),
+        packet(0, 18 * SECOND, vec![comment(18 * SECOND, "hpet")]),
+        packet(0, 60 * SECOND, vec![comment(60 * SECOND, "tsc")]),
+        packet(0, 19 * SECOND + 5, vec![comment(19 * SECOND + 5, "tsc")]),
+    ]
+}
+
+fn write(path: &Path, blocks: &[Block<'_>]) {
+    let Block::SectionHeader(first) = &blocks[0] else { panic!("no section") };
+    let file = File::create(path).unwrap();
+    let mut writer = PcapNgWriter::with_section_header(file, first.clone()).unwrap();
+    for block in &blocks[1..] {
+        writer.write_block(block).unwrap();
+    }
+}
+
+fn read(path: &Path) -> Vec<Block<'static>> {
+    let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
+    let mut blocks = vec![Block::SectionHeader(reader.section().clone())];
+    while let Some(block) = reader.next_block() {
+        blocks.push(block.unwrap().0.into_owned());
+    }
+    blocks
+}
+
+fn restamp(
+    input: &Path,
+    anchors: &AnchorFile,
+) -> Result<(PathBuf, Restamped, Vec<Conversion>), String> {
+    let output = input.with_extension("again");
+    let mut conversions = Vec::new();
+    let restamp = Restamp::survey(input, anchors, &mut |packet| conversions.push(*packet));
+    let restamp = restamp.map_err(|error| error.to_string())?;
+    restamp.write(&output).map_err(|error| error.to_string())?;
+    Ok((output, restamp.counts(), conversions))
+}
+
+#[test]
+fn times_and_what_our_comments_say_of_them_change_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture");
+    let mut expected = blocks();
+    write(&path, &expected);
+    let (output, counts, conversions) = restamp(&path, &anchors("tsc", BOOT)).unwrap();
+    let counted =
+        Restamped { packets: 7, restamped: 3, without_raw: 1, other_clock: 2, outside: 1 };
+    assert_eq!(counts, counted);
+    let moved: Vec<i64> = conversions.iter().map(|c| (c.after - c.before).as_nanos()).collect();
+    assert_eq!(moved, [5_000, 7_000, 9_000], "the last one lies a little beyond all anchors");
+    for packet in &conversions {
+        assert_eq!(packet.error_before, Span::from_nanos(900));
+        assert_eq!(packet.error_after, Span::from_nanos(42), "next to an anchor");
+    }
+
+    for block in &mut expected {
+        if let Block::SectionHeader(section) = block {
+            section.section_length = -1;
+        }
+    }
+    let corrected = |block: &mut Block<'static>, error: i64| {
+        let Block::InterfaceDescription(block) = block else { panic!("no interface") };
+        let said = format!(
+            r#"wirestamp {{"method":"ring","stamp":"raw","clock":"tsc","boot_id":"{BOOT}","error_ns":{error},"restamped":true}}"#
+        );
+        block.options[3] = InterfaceDescriptionOption::Common(CommonOption::Comment(said.into()));
+    };
+    corrected(&mut expected[2], 42);
+    corrected(&mut expected[8], 900);
+    for (index, later) in [(3, 5_000), (9, 7_000), (12, 9_000)] {
+        let Block::EnhancedPacket(packet) = &mut expected[index] else { panic!("no packet") };
+        packet.timestamp += Duration::from_nanos(later);
+        let Some(EnhancedPacketOption::Common(CommonOption::Comment(text))) =
+            packet.options.last_mut()
+        else {
+            panic!("no comment")
+        };
+        *text = text.replace(":900}", ":42}").into();
+    }
+    assert_eq!(read(&output), expected);
+}
+
+#[test]
+fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, log] = ["capture", "anchors.csv"].map(|name| folder.path().join(name));
+    let facts = Facts {
+        interface: "tap-a".into(),
+        method: "ring",
+        stamp: "raw",
+        taken: "by the acquisition thread",
+        clock: "tsc",
+        snaplen: 262_144,
+        notes: Vec::new(),
+    };
+    let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 900) };
+    let known = anchors("tsc", BOOT);
+    let mut anchor_log = AnchorLog::create(&log, &provenance).unwrap();
+    anchor_log.update(known.timeline()).unwrap();
+    assert_eq!((anchor_log.written(), anchor_log.gaps()), (20, 0));
+    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw();
+    for tenth in 0..200 {
+        let value = (tenth * SECOND / 10).unsigned_abs();
+        let utc = Time::from_nanos(START_UTC + tenth * SECOND / 10);
+        let raw = RawStamp { domain: Domain::Counter, value };
+        let stamp = Stamp { raw, utc, error: Span::from_nanos(2_000) };
+        writer.packet(&Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 }).unwrap();
+    }
+    writer.finish(&Ledger::default()).unwrap();
+
+    let read_back = read_anchors(&log).unwrap();
+    let (once, counts, conversions) = restamp(&path, &read_back).unwrap();
+    assert_eq!((counts.packets, counts.restamped), (200, 200));
+    let mut reader = Reader::open(&once).unwrap();
+    for conversion in &conversions {
+        assert_eq!(reader.next_packet().unwrap().unwrap().time, conversion.after);
+    }
+    assert!(reader.next_packet().unwrap().is_none());
+    let said = reader.provenance().unwrap();
+    let worst = conversions.iter().map(|packet| packet.error_after.as_nanos()).max().unwrap();
+    assert_eq!((said.restamped, said.error_ns), (true, worst));
+    let (twice, _, unmoved) = restamp(&once, &read_back).unwrap();
+    assert!(unmoved.iter().all(|packet| packet.before == packet.after));
+    assert_eq!(fs::read(once).unwrap(), fs::read(twice).unwrap());
+}
+
+/// The reason why the capture of these blocks is not restamped.
+fn refused(folder: &TempDir, blocks: &[Block<'_>], anchors: &AnchorFile) -> String {
+    let path = folder.path().join("capture");
+    write(&path, blocks);
+    restamp(&path, anchors).unwrap_err()
+}
+
+#[test]
+fn what_cannot_be_restamped_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let (blocks, tsc) = (blocks(), anchors("tsc", BOOT));
+    let coarse = interface(BOOT, InterfaceTsResolution::MICRO);
+    let of = |chosen: &[usize]| chosen.iter().map(|&i| blocks[i].clone()).collect::<Vec<_>>();
+    let cases = [
+        (of(&[0, 1, 2]), "it has no packets"),
+        (of(&[0, 1, 2, 6]), "no packet carries its raw value"),
+        (of(&[0, 1, 4]), "stamped by tsc of boot b-2, and the anchors are of tsc of boot b-1"),
+        (of(&[7, 8, 11]), "were not stamped while these anchors were taken"),
+        (vec![blocks[7].clone(), coarse, blocks[9].clone()], "its times are not in nanoseconds"),
+    ];
+    for (blocks, expected) in cases {
+        let reason = refused(&folder, &blocks, &tsc);
+        assert!(reason.contains(expected) && reason.lines().count() == 1, "{reason}");
+    }
+}
+
+#[test]
+fn a_damaged_capture_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture");
+    write(&path, &blocks());
+    let whole = fs::read(&path).unwrap();
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        if let Err(reason) = restamp(&path, &anchors("tsc", BOOT)) {
+            assert_eq!(reason.lines().count(), 1);
+            assert!(!folder.path().join("capture.again").exists(), "{reason}");
+        } else {
+            fs::remove_file(path.with_extension("again")).unwrap();
+        }
+    }
+}
