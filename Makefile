@@ -3,16 +3,19 @@
 CARGO ?= cargo
 FOLDER ?= wirestamp-demo
 
-.PHONY: help demo test bench fmt setup build fuzz
+.PHONY: help demo test test-aarch64 bench fmt setup build install-clock fuzz
 
 help: ## List the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
 
 demo: build ## Measure a call, a video and a burst across a bottleneck; print it and write a report
 	target/release/wirestamp demo --output $(FOLDER)
 
 test: setup ## Everything that CI checks: formatting, lints, documentation, tests
 	tools/test
+
+test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
+	tools/test-aarch64
 
 bench: setup ## Measure what a stamp and its conversion cost; run it on an idle machine
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
@@ -22,6 +25,9 @@ fmt: ## Format the code
 
 build: setup ## Build the tool
 	$(CARGO) build --release --locked -p wirestamp
+
+install-clock: ## Install the clock's C library under PREFIX (by default /usr/local) in DESTDIR
+	tools/install-clock
 
 fuzz: setup ## Fuzz every parser for a minute each (needs a nightly toolchain and cargo-fuzz)
 	tools/fuzz

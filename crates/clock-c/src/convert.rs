@@ -1,0 +1,251 @@
+//! Times: the present one, those of raw values, and spans between them.
+
+use std::mem::MaybeUninit;
+
+use clock::RawStamp;
+
+use crate::error::{Error, given, guarded, outcome};
+use crate::handle::Clock;
+
+/// Values that are converted at a time: a few pages, so that they stay in the cache.
+const BATCH: usize = 1024;
+
+/// A time, and how far off it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stamp {
+    /// CLOCK_REALTIME, in nanoseconds since 1970-01-01 00:00 UTC.
+    pub utc_ns: i64,
+    /// Half the width of the interval around it that holds the true reading of CLOCK_REALTIME, in
+    /// nanoseconds; INT64_MAX if there is no bound.
+    pub error_ns: i64,
+}
+
+/// A distance in time, and how far off it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Span {
+    /// In nanoseconds, signed.
+    pub ns: i64,
+    /// Half the width of the interval around it that holds the true span by CLOCK_MONOTONIC_RAW, in
+    /// nanoseconds; INT64_MAX if there is no bound.
+    pub error_ns: i64,
+}
+
+impl From<clock::Stamp> for Stamp {
+    fn from(stamp: clock::Stamp) -> Self {
+        Self { utc_ns: stamp.utc.as_nanos(), error_ns: stamp.error.as_nanos() }
+    }
+}
+
+/// The time of day, in nanoseconds since 1970-01-01 00:00 UTC. It follows CLOCK_REALTIME without a
+/// jump and never goes back on one thread, unless CLOCK_REALTIME is stepped. 0 if `clock` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_now(clock: Option<&Clock>) -> i64 {
+    let now = || given(clock, "clock").map(|clock| clock.wall.now().as_nanos());
+    guarded("wirestamp_clock_now", now).unwrap_or(0)
+}
+
+/// As wirestamp_clock_now, read after everything earlier in the program and before anything later:
+/// never earlier than a time that another thread read so and passed on. 0 if `clock` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_now_ordered(clock: Option<&Clock>) -> i64 {
+    let now = || given(clock, "clock").map(|clock| clock.wall.now_ordered().as_nanos());
+    guarded("wirestamp_clock_now_ordered", now).unwrap_or(0)
+}
+
+/// Writes the time of day, as wirestamp_clock_now gives it, and its error to `*stamp`.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_now_with_error(
+    clock: Option<&Clock>,
+    stamp: Option<&mut MaybeUninit<Stamp>>,
+) -> Error {
+    outcome("wirestamp_clock_now_with_error", || {
+        let (clock, stamp) = (given(clock, "clock")?, given(stamp, "stamp")?);
+        stamp.write(clock.wall.now_with_error().into());
+        Ok(())
+    })
+}
+
+/// Writes the time at which the counter had the value `raw` to `*stamp`. Every value has an answer.
+/// The error is least within the last minute and grows beyond it; a value that is converted again a
+/// second after it was read has a smaller error, because its future is known then.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_convert(
+    clock: Option<&Clock>,
+    raw: u64,
+    stamp: Option<&mut MaybeUninit<Stamp>>,
+) -> Error {
+    outcome("wirestamp_clock_convert", || {
+        let (clock, stamp) = (given(clock, "clock")?, given(stamp, "stamp")?);
+        stamp.write(clock.timeline().convert(raw).into());
+        Ok(())
+    })
+}
+
+/// Converts `count` values of `raw` to as many `stamps`, in the same order. That is cheaper for
+/// each than wirestamp_clock_convert, most of all if they ascend. The two arrays must not overlap.
+/// If `count` is 0, nothing is done, and both may be NULL.
+#[unsafe(no_mangle)]
+#[expect(clippy::missing_safety_doc, reason = "the crate's documentation says what C keeps to")]
+pub unsafe extern "C" fn wirestamp_clock_convert_many(
+    clock: Option<&Clock>,
+    raw: *const u64,
+    count: usize,
+    stamps: *mut Stamp,
+) -> Error {
+    outcome("wirestamp_clock_convert_many", || {
+        let clock = given(clock, "clock")?;
+        if count == 0 {
+            return Ok(());
+        }
+        let raw = given((!raw.is_null()).then_some(raw), "raw")?;
+        let stamps = given((!stamps.is_null()).then_some(stamps), "stamps")?;
+        // SAFETY: not null, and so an array of `count` values, which nobody changes meanwhile.
+        let raw = unsafe { std::slice::from_raw_parts(raw, count) };
+        // SAFETY: not null, and so room for `count` stamps, which is nobody else's meanwhile.
+        let stamps =
+            unsafe { std::slice::from_raw_parts_mut(stamps.cast::<MaybeUninit<Stamp>>(), count) };
+        let timeline = clock.timeline();
+        let mut converted = Vec::with_capacity(BATCH.min(count));
+        for (raw, stamps) in raw.chunks(BATCH).zip(stamps.chunks_mut(BATCH)) {
+            converted.clear();
+            timeline.convert_batch(raw, &mut converted);
+            for (stamp, &converted) in stamps.iter_mut().zip(&converted) {
+                stamp.write(converted.into());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes the time from the raw value `from` to the raw value `to` to `*span`; negative if `to` was
+/// read first. It is taken in ticks and scaled by the counter's rate, without the time of day in
+/// between, so that no slewing or stepping of the system clock is in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_span(
+    clock: Option<&Clock>,
+    from: u64,
+    to: u64,
+    span: Option<&mut MaybeUninit<Span>>,
+) -> Error {
+    outcome("wirestamp_clock_span", || {
+        let (clock, out) = (given(clock, "clock")?, given(span, "span")?);
+        let difference = clock.timeline().difference();
+        let stamp = |value| RawStamp { domain: difference.domain(), value };
+        let span = difference.span(stamp(from), stamp(to)).expect("both are of its domain");
+        out.write(Span { ns: span.as_nanos(), error_ns: difference.error(span).as_nanos() });
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::{null, null_mut};
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use super::*;
+    use crate::error::tests::last_error;
+    use crate::handle::tests::open;
+    use crate::handle::{wirestamp_clock_raw, wirestamp_clock_raw_ordered};
+
+    /// What a function wrote, which has to have succeeded.
+    fn written<T>(function: impl FnOnce(&mut MaybeUninit<T>) -> Error) -> T {
+        let mut place = MaybeUninit::uninit();
+        assert_eq!(function(&mut place), Error::None, "{}", last_error());
+        // SAFETY: a function that succeeds has written its result.
+        unsafe { place.assume_init() }
+    }
+
+    static RAW: u64 = 1;
+
+    fn system_ns() -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        i64::try_from(since.as_nanos()).unwrap()
+    }
+
+    #[test]
+    fn now_lies_between_two_readings_of_the_system_clock() {
+        let clock = open(None).unwrap();
+        for _ in 0..100 {
+            let before = system_ns();
+            let now = written(|stamp| wirestamp_clock_now_with_error(Some(&clock), Some(stamp)));
+            let raw = wirestamp_clock_raw_ordered(Some(&clock));
+            let ordered = wirestamp_clock_now_ordered(Some(&clock));
+            let after = system_ns();
+            let read = written(|stamp| wirestamp_clock_convert(Some(&clock), raw, Some(stamp)));
+            for Stamp { utc_ns, error_ns } in [now, read] {
+                assert!(utc_ns + error_ns >= before && utc_ns - error_ns <= after);
+            }
+            assert!(ordered >= now.utc_ns && wirestamp_clock_now(Some(&clock)) >= ordered);
+        }
+    }
+
+    #[test]
+    fn many_values_are_converted_as_each_alone() {
+        let clock = open(None).unwrap();
+        let first = wirestamp_clock_raw(Some(&clock));
+        let raw: Vec<u64> = (0..3_000).map(|n| first - 1_000 * n).chain([0, u64::MAX]).collect();
+        let unwritten = Stamp { utc_ns: 0, error_ns: -1 };
+        // The thread may find a better timeline between the two conversions.
+        let equal = (0..10).any(|_| {
+            let each: Vec<Stamp> = raw
+                .iter()
+                .map(|&raw| {
+                    written(|stamp| wirestamp_clock_convert(Some(&clock), raw, Some(stamp)))
+                })
+                .collect();
+            let mut many = vec![unwritten; raw.len() + 1];
+            // SAFETY: two arrays of at least so many elements.
+            let error = unsafe {
+                let (raw, many) = (raw.as_ptr(), many.as_mut_ptr());
+                wirestamp_clock_convert_many(Some(&clock), raw, each.len(), many)
+            };
+            assert_eq!((error, many.pop()), (Error::None, Some(unwritten)), "no more than asked");
+            assert!(many.iter().all(|stamp| stamp.error_ns >= 0));
+            many == each
+        });
+        assert!(equal);
+    }
+
+    #[test]
+    fn a_span_has_the_sign_of_later_minus_earlier() {
+        let clock = open(None).unwrap();
+        let span =
+            |from, to| written(|span| wirestamp_clock_span(Some(&clock), from, to, Some(span)));
+        let raw = wirestamp_clock_raw(Some(&clock));
+        let (forth, back) = (span(raw, raw + 1_000_000), span(raw + 1_000_000, raw));
+        assert!(forth.ns > 0 && back.ns < 0 && forth.error_ns > 0);
+        assert_eq!(span(raw, raw).ns, 0);
+        assert!(span(0, u64::MAX).error_ns > 0 && span(u64::MAX, 0).ns < 0);
+    }
+
+    #[test]
+    fn null_pointers_are_refused() {
+        let clock = open(None).unwrap();
+        let clock = Some(&*clock);
+        let refused = |error: Error, name: &str| {
+            assert_eq!(error, Error::NullPointer);
+            let message = last_error();
+            assert!(message.ends_with(&format!(": {name} is NULL, and must not be")), "{message}");
+        };
+        let mut stamp = MaybeUninit::uninit();
+        refused(wirestamp_clock_now_with_error(None, Some(&mut stamp)), "clock");
+        refused(wirestamp_clock_now_with_error(clock, None), "stamp");
+        refused(wirestamp_clock_convert(None, 1, Some(&mut stamp)), "clock");
+        refused(wirestamp_clock_convert(clock, 1, None), "stamp");
+        let mut span = MaybeUninit::uninit();
+        refused(wirestamp_clock_span(None, 1, 2, Some(&mut span)), "clock");
+        refused(wirestamp_clock_span(clock, 1, 2, None), "span");
+        assert_eq!(wirestamp_clock_now(None), 0);
+        assert_eq!(wirestamp_clock_now_ordered(None), 0);
+        // SAFETY: null is checked for, and what is not null is of the length that is given.
+        let many = |clock, raw, count, stamps| unsafe {
+            wirestamp_clock_convert_many(clock, raw, count, stamps)
+        };
+        refused(many(None, &raw const RAW, 1, stamp.as_mut_ptr()), "clock");
+        refused(many(clock, null(), 1, stamp.as_mut_ptr()), "raw");
+        refused(many(clock, &raw const RAW, 1, null_mut()), "stamps");
+        assert_eq!(many(clock, null(), 0, null_mut()), Error::None);
+    }
+}

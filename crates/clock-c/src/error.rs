@@ -1,0 +1,168 @@
+//! What can go wrong, and how C is told.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a function returns: 0 if it did what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum Error {
+    /// All is well.
+    None = 0,
+    /// A pointer that must not be NULL is.
+    NullPointer = 1,
+    /// There is no counter of the name that was given.
+    UnknownSource = 2,
+    /// The counter of that name cannot be used or trusted on this machine, or the process stamps
+    /// with another one already.
+    UnusableSource = 3,
+    /// The clock cannot be started: its counter does not run as it should, or there is no thread
+    /// to be had.
+    NotStarted = 4,
+    /// An error in this library. Standard error tells more.
+    Internal = 5,
+}
+
+impl Error {
+    const ALL: [Self; 6] = [
+        Self::None,
+        Self::NullPointer,
+        Self::UnknownSource,
+        Self::UnusableSource,
+        Self::NotStarted,
+        Self::Internal,
+    ];
+
+    const fn text(self) -> &'static CStr {
+        match self {
+            Self::None => c"no error",
+            Self::NullPointer => c"a pointer is NULL that must not be",
+            Self::UnknownSource => c"there is no counter of that name",
+            Self::UnusableSource => c"that counter cannot be used in this process",
+            Self::NotStarted => c"the clock cannot be started",
+            Self::Internal => c"internal error of libwirestamp_clock",
+        }
+    }
+}
+
+/// An error and the line about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) message: String,
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// Runs the body of the function of that name. Keeps panics in, and failures for
+/// [`wirestamp_clock_last_error`].
+#[inline]
+pub(crate) fn guarded<T>(
+    function: &str,
+    body: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Error> {
+    // Unwind safe: what a body changes is replaced as a whole, or dropped.
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(failure)) => Err(remember(function, failure)),
+        Err(_) => Err(remember(
+            function,
+            Failure {
+                error: Error::Internal,
+                message: "an error in the library; please report what it said on standard error"
+                    .into(),
+            },
+        )),
+    }
+}
+
+/// As [`guarded`], for a function that returns how it went and nothing else.
+#[inline]
+pub(crate) fn outcome(function: &str, body: impl FnOnce() -> Result<(), Failure>) -> Error {
+    guarded(function, body).err().unwrap_or(Error::None)
+}
+
+/// The parameter of that name, which must not be null.
+#[inline]
+pub(crate) fn given<T>(pointer: Option<T>, name: &str) -> Result<T, Failure> {
+    pointer.ok_or_else(|| null(name))
+}
+
+#[cold]
+fn null(name: &str) -> Failure {
+    Failure { error: Error::NullPointer, message: format!("{name} is NULL, and must not be") }
+}
+
+#[cold]
+fn remember(function: &str, failure: Failure) -> Error {
+    // One line, whatever names from outside are in it.
+    let message = format!("{function}: {}", failure.message).replace(char::is_control, " ");
+    // A thread that is ending has nobody left to ask.
+    let _ = LAST.try_with(|last| last.replace(CString::new(message).unwrap_or_default()));
+    failure.error
+}
+
+/// The meaning of an error in a few words, for every value of `error`. The text is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_strerror(error: c_int) -> *const c_char {
+    let known = Error::ALL.into_iter().find(|&known| known as c_int == error);
+    known.map_or(c"unknown error", Error::text).as_ptr()
+}
+
+/// What the last function that failed on the calling thread has to say, in one line: what happened
+/// to which thing, and often what to do about it. Empty if none failed. Functions that succeed
+/// leave it as it is. The text is good until a function fails on the same thread, or that ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn wirestamp_clock_last_error() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The text that C finds at a pointer of this library.
+    pub(crate) fn text(pointer: *const c_char) -> String {
+        // SAFETY: the library gives out texts that end with a zero byte, and this one is copied
+        // before anything could replace it.
+        unsafe { CStr::from_ptr(pointer) }.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn last_error() -> String {
+        text(wirestamp_clock_last_error())
+    }
+
+    #[test]
+    fn every_error_has_a_text_and_so_has_what_is_none() {
+        for (number, error) in (0..).zip(Error::ALL) {
+            assert_eq!(error as c_int, number);
+            assert_eq!(text(wirestamp_clock_strerror(number)), error.text().to_str().unwrap());
+        }
+        for number in [-1, 6, c_int::MIN, c_int::MAX] {
+            assert_eq!(text(wirestamp_clock_strerror(number)), "unknown error");
+        }
+    }
+
+    #[test]
+    fn a_panic_stays_inside_and_is_told_as_an_error() {
+        assert_eq!(outcome("f", || panic!("on purpose")), Error::Internal);
+        assert!(last_error().starts_with("f: an error in the library"));
+    }
+
+    #[test]
+    fn an_error_is_one_line_and_stays_on_its_thread() {
+        let fail = || Err(Failure { error: Error::NotStarted, message: "a\nb\0c".to_owned() });
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(last_error(), "", "nothing failed on this thread");
+                assert_eq!(outcome("f", fail), Error::NotStarted);
+                assert_eq!(outcome("g", || Ok(())), Error::None);
+                assert_eq!(last_error(), "f: a b c");
+            });
+        });
+        assert!(!last_error().contains("a b c"));
+    }
+}
