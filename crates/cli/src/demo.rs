@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestamp_metrics::Quality;
 use wirestamp_study::demo::{self, Findings, Options, Progress};
 use wirestamp_study::report::Check;
@@ -14,6 +13,7 @@ use wirestamp_study::report::Check;
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, mean};
+use crate::progress::{per_mille, progress_bar};
 use crate::quality;
 use crate::table::table;
 use crate::tap;
@@ -47,22 +47,6 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let findings = findings?;
     output.result(&findings, text)?;
     Ok(if findings.is_true() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn progress_bar(output: Output) -> ProgressBar {
-    if !output.shows_progress() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style);
-    bar
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
-fn per_mille(share: f64) -> u64 {
-    (share.clamp(0.0, 1.0) * 1000.0) as u64
 }
 
 fn text(findings: &Findings) -> String {

@@ -13,9 +13,11 @@ mod demo;
 mod interrupt;
 mod lab;
 mod output;
+mod progress;
 mod quality;
 mod restamp;
 mod send;
+mod study;
 mod table;
 mod tap;
 mod target;
@@ -55,6 +57,8 @@ enum Command {
     Lab(lab::Arguments),
     /// Measure a call, a video and a burst across a bottleneck, and check it against the truth
     Demo(demo::Arguments),
+    /// Make the experiment of a paper again, and show it beside the paper's numbers
+    Study(study::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::Delay(arguments) => delay::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
+        Command::Study(arguments) => study::run(arguments, output),
     };
     match result {
         Ok(code) => code,

@@ -67,12 +67,17 @@ pub(crate) fn mean(nanos: f64) -> String {
     plain(&format::duration(nanos))
 }
 
+/// A count with its digits in groups of three.
+pub(crate) fn count(value: u64) -> String {
+    plain(&format::count(value))
+}
+
 /// `part` of `whole` in percent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     plain(&format::percent(part, whole))
 }
 
 /// The typography of the report, in characters that every terminal has and grep can find.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.replace(format::THIN_SPACE, " ").replace(['\u{2212}', '\u{2013}'], "-")
 }

@@ -31,6 +31,34 @@ fn clock_shows_every_source_and_the_choice() {
     assert!(String::from_utf8_lossy(&text.stdout).contains('*'), "nothing is selected");
 }
 
+#[test]
+fn the_study_of_timers_stands_beside_the_papers_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").to_str().unwrap().to_owned();
+    let found = json(&["study", "timers", "--rounds", "2", "--json", "-o", &path]);
+    assert_keys(&found, &["date", "kernel", "processor", "clocksource", "command", "paper"]);
+    assert_eq!(found["published"][0]["costs"][0]["mean"], 38.231);
+    assert_eq!((&found["rounds"], &found["interrupted"]), (&2.into(), &false.into()));
+    let ways = found["ways"].as_array().unwrap();
+    for timer in ["TSC Timer", "HPET Timer", "OS Timer"] {
+        let way = ways.iter().find(|way| way["timer"] == timer).unwrap();
+        if way["filtered"].is_null() {
+            assert_ne!(way["reason"], "", "{timer}");
+            continue;
+        }
+        for cost in ["filtered", "unfiltered"] {
+            assert_keys(&way[cost], &DISTRIBUTION);
+        }
+        assert_eq!(way["unfiltered"]["count"], 20_000);
+        assert!(way["filtered"]["mean"].as_f64() <= way["unfiltered"]["mean"].as_f64(), "{way:#}");
+    }
+    let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
+    assert!(page.contains("<svg") && page.contains("38.231"), "no figures beside the paper's");
+    let text = run(&["study", "timers", "--rounds", "1"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("598.72 ± 76.015") && text.contains("Linux"), "{text}");
+}
+
 /// Builds a named bed and takes it down again, also when the test fails.
 struct Bed;
 
@@ -98,7 +126,7 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 14] = [
+    let cases: [(&[&str], i32, &str); 17] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel and raw"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
@@ -113,6 +141,9 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 2, "voip"),
         (&["send", "-i", "no-such-if", "--to", "127.0.0.1", "--pattern", "voip"], 1, "ip link"),
         (&["capture", "-i", "lo@nowhere"], 1, "nowhere"),
+        (&["study", "sundials"], 2, "sundials"),
+        (&["study", "timers", "--rounds", "0"], 2, "1..=1000000"),
+        (&["study", "timers", "--rounds", "1", "-o", "/proc/nowhere"], 1, "/proc/nowhere"),
     ];
     for (arguments, code, hint) in cases {
         let output = run(arguments);
@@ -212,7 +243,7 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
 
 #[test]
 fn help_is_there_for_every_command() {
-    for command in ["clock", "capture", "send", "delay", "lab", "demo"] {
+    for command in ["clock", "capture", "send", "delay", "lab", "demo", "study"] {
         let output = run(&[command, "--help"]);
         assert!(output.status.success());
         let text = String::from_utf8(output.stdout).unwrap();

@@ -2,16 +2,20 @@
 //!
 //! This floor joins the ones below it: [`Recording`] keeps what is captured, [`Meeting`] brings the captures of two observation points
 //! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
-//! measurement on one machine and checks it against what is known of it.
+//! measurement on one machine and checks it against what is known of it. The experiments of papers
+//! are made again here too: [`timers`] is that of HighPerTimer.
 
 #![forbid(unsafe_code)]
 
+mod circumstances;
 mod compare;
 pub mod demo;
 mod meeting;
 mod recording;
 pub mod report;
+pub mod timers;
 
+pub use circumstances::Circumstances;
 pub use compare::{Comparison, compare};
 pub use meeting::{Meeting, TapReport};
-pub use recording::{Figures, Recording};
+pub use recording::{AnchorCount, Figures, Recording};

@@ -1,13 +1,12 @@
 //! The demo's findings as a report.
 
-use std::fs;
-
 use wirestamp_capture::Ledger;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Config as Correlation;
 
 use super::recorder::{Recorder, Stream};
 use super::{Findings, Found, millis};
+use crate::circumstances::{Circumstances, date};
 use crate::report;
 
 /// The page about a run that began at `started`.
@@ -114,10 +113,11 @@ fn ledger(point: &str, ledger: &Ledger) -> report::Ledger {
 }
 
 fn machine(findings: &Findings) -> Vec<(String, String)> {
+    let circumstances = Circumstances::here();
     let clock = &findings.clock;
     let mut rows = vec![
-        ("Kernel".to_owned(), read("/proc/sys/kernel/osrelease")),
-        ("Processor".to_owned(), processor()),
+        ("Kernel".to_owned(), circumstances.kernel),
+        ("Processor".to_owned(), circumstances.processor),
         (
             "Clock".to_owned(),
             format!(
@@ -157,20 +157,6 @@ fn machine(findings: &Findings) -> Vec<(String, String)> {
     rows
 }
 
-fn read(path: &str) -> String {
-    fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
-}
-
-fn processor() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .map_or("unknown model", |rest| rest.trim_start_matches([' ', '\t', ':']));
-    format!("{model}, {cores} cores")
-}
-
 fn files(findings: &Findings) -> Vec<(String, String)> {
     let [a, b] = &findings.captures;
     let describe = |what: &str| format!("{what}, pcapng with nanoseconds; opens in Wireshark");
@@ -188,36 +174,4 @@ fn commands(findings: &Findings) -> Vec<String> {
         format!("tcpdump -n --nano -tt -r {b} | head"),
         format!("tshark -r {b} -q -z conv,udp"),
     ]
-}
-
-/// A time as `2026-11-21 14:05:09`, by the civil calendar (the days-to-date algorithm of
-/// H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
-fn date(time: Time<Utc>) -> String {
-    let seconds = time.as_nanos().div_euclid(1_000_000_000);
-    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        let of = |seconds: i64| date(Time::from_nanos(seconds * 1_000_000_000));
-        assert_eq!(of(0), "1970-01-01 00:00:00");
-        assert_eq!(of(951_782_399), "2000-02-28 23:59:59");
-        assert_eq!(of(951_782_400), "2000-02-29 00:00:00");
-        assert_eq!(of(1_795_269_909), "2026-11-21 14:05:09");
-    }
 }

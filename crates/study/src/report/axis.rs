@@ -13,20 +13,20 @@ const MOST_TICKS: usize = 40;
 
 /// An axis of a figure, in the unit it is labelled with.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// What the axis shows, with its unit.
-    pub(super) label: String,
+    pub(crate) label: String,
     /// From the first value shown to the last; never empty.
-    pub(super) range: Range<f64>,
+    pub(crate) range: Range<f64>,
     /// The values that carry a label, each with it.
-    pub(super) ticks: Vec<(f64, String)>,
+    pub(crate) ticks: Vec<(f64, String)>,
     /// What one of the axis's units is in the unit of the data.
-    pub(super) scale: f64,
+    pub(crate) scale: f64,
 }
 
 impl Axis {
     /// An axis of durations given in nanoseconds, with about `ticks` ticks.
-    pub(super) fn of_durations(what: &str, ns: Range<f64>, ticks: f64) -> Self {
+    pub(crate) fn of_durations(what: &str, ns: Range<f64>, ticks: f64) -> Self {
         let (name, scale) = unit(ns.start.abs().max(ns.end.abs()));
         let range = widened(ns.start / scale..ns.end / scale);
         let (ticks, decimals) = round_ticks(&range, ticks);
@@ -35,7 +35,7 @@ impl Axis {
     }
 
     /// An axis of counts from nothing to `most`.
-    pub(super) fn of_counts(what: &str, most: f64) -> Self {
+    pub(crate) fn of_counts(what: &str, most: f64) -> Self {
         let range = 0.0..most.max(1.0) * 1.08;
         // A count has no halves.
         let (ticks, _) = round_ticks(&range, 4.0);
@@ -46,7 +46,7 @@ impl Axis {
 
     /// A logarithmic axis of counts up to `most`. Its values are decimal logarithms, and it begins
     /// half-way below a count of one so that a single packet is seen.
-    pub(super) fn of_counts_by_decade(what: &str, most: f64) -> Self {
+    pub(crate) fn of_counts_by_decade(what: &str, most: f64) -> Self {
         let top = most.max(1.0).log10();
         let decades = (0..MOST_TICKS).scan(0.0, |decade, _| {
             let this = *decade;
@@ -60,8 +60,42 @@ impl Axis {
         Self { label: format!("{what}, log scale"), range: -0.3..top + 0.12, ticks, scale: 1.0 }
     }
 
+    /// A logarithmic axis of durations given in nanoseconds, from the decade of the least to that
+    /// of the most; durations below 1 ns lie below it. Its values are decimal logarithms of
+    /// nanoseconds ([`Axis::decade`]).
+    pub(crate) fn of_durations_by_decade(what: &str, ns: Range<f64>) -> Self {
+        let first = Self::decade(ns.start).floor();
+        let range = first..Self::decade(ns.end).ceil().max(first + 1.0);
+        let (ticks, _) = round_ticks(&range, range.end - range.start);
+        let label = |decade: f64| {
+            // A power of ten may be off by a rounding error.
+            let ns = 10_f64.powf(decade);
+            let (name, length) = unit(ns * (1.0 + 1e-9));
+            (decade, format!("{} {name}", number(ns / length, 0)))
+        };
+        let ticks = ticks.into_iter().map(label).collect();
+        Self { label: format!("{what}, log scale"), range, ticks, scale: 1.0 }
+    }
+
+    /// Where a duration in nanoseconds lies on a logarithmic axis; what is below 1 ns, at 1 ns.
+    pub(crate) fn decade(ns: f64) -> f64 {
+        ns.max(1.0).log10()
+    }
+
+    /// An axis of names, each half-way between one whole number and the next.
+    pub(crate) fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let middles = (0..MOST_TICKS).scan(0.5, |middle, _| {
+            let this = *middle;
+            *middle += 1.0;
+            Some(this)
+        });
+        let ticks: Vec<_> = middles.zip(names).map(|(at, name)| (at, name.to_owned())).collect();
+        let end = ticks.last().map_or(1.0, |(at, _)| at + 0.5);
+        Self { label: String::new(), range: 0.0..end, ticks, scale: 1.0 }
+    }
+
     /// Where a value of the data lies on the axis.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         value / self.scale
     }
 }
@@ -95,7 +129,7 @@ impl ValueFormatter<f64> for Axis {
 }
 
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `value`, which is positive.
-pub(super) fn round_up(value: f64) -> f64 {
+pub(crate) fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     // The logarithm may be off by a rounding error, in which case the last candidate is the one.
     [1.0, 2.0, 5.0]
@@ -174,6 +208,23 @@ mod tests {
         assert_eq!(labels(&Axis::of_counts("packets", 1.0)), ["0", "1"]);
         let axis = Axis::of_counts_by_decade("packets", 2500.0);
         assert_eq!(labels(&axis), ["1", "10", "100", "1000"]);
+    }
+
+    #[test]
+    fn decades_of_durations_are_named_in_their_units() {
+        let axis = Axis::of_durations_by_decade("cost", 9.3..230_000.0);
+        assert_eq!(labels(&axis), ["1 ns", "10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms"]);
+        assert_eq!(Axis::decade(0.0).to_bits(), 0.0_f64.to_bits());
+        for ns in [0.0, 100.0, f64::NAN] {
+            let axis = Axis::of_durations_by_decade("cost", ns..ns);
+            assert!(axis.range.start < axis.range.end && axis.ticks.len() >= 2, "{ns}");
+        }
+    }
+
+    #[test]
+    fn names_stand_in_the_middle_of_their_places() {
+        let axis = Axis::of_names(["TSC", "OS"].into_iter());
+        assert_eq!((axis.range, axis.ticks[1].0), (0.0..2.0, 1.5));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The figures of a stream, as SVG to be put into a page: what they have in common.
+//! Figures as SVG to be put into a page: what they have in common, and those of a stream.
 //!
 //! Colours are written into the SVG as on paper. The style sheet of the page replaces them one by
 //! one in dark mode, so it must know every colour named here.
@@ -16,14 +16,14 @@ pub(super) use distribution::{delay_histogram, interarrival};
 pub(super) use over_time::delay_over_time;
 
 /// Text and axes.
-const INK: RGBColor = RGBColor(0x33, 0x3d, 0x4a);
+pub(crate) const INK: RGBColor = RGBColor(0x33, 0x3d, 0x4a);
 /// Lines behind the data.
 const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 /// Packets lost: vermilion, told from blue by any eye.
 const LOST: RGBColor = RGBColor(0xd5, 0x3e, 0x00);
 /// Series in the order they are drawn: blue, orange, green and purple, after the palette of Okabe
 /// and Ito ("Color universal design", 2008), darkened to stand out as lines on white.
-const SERIES: [RGBColor; 4] = [
+pub(crate) const SERIES: [RGBColor; 4] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xc2, 0x6a, 0x00),
     RGBColor(0x00, 0x8a, 0x66),
@@ -35,27 +35,27 @@ const LETTERS: f64 = 15.5;
 
 /// A figure ready to be put into a page.
 #[derive(Debug)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     /// The `svg` element.
-    pub(super) svg: String,
+    pub(crate) svg: String,
     /// What to know to read it, in whole sentences; plain text.
-    pub(super) caption: String,
+    pub(crate) caption: String,
 }
 
 /// Which figure this is: its identity in the page, its size, and its words.
-struct Frame<'a> {
-    id: &'a str,
-    size: (u32, u32),
-    title: String,
-    caption: String,
+pub(crate) struct Frame<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) size: (u32, u32),
+    pub(crate) title: String,
+    pub(crate) caption: String,
 }
 
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
+pub(crate) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 impl Frame<'_> {
     /// Draws axes, and within them `data`.
-    fn draw<F>(self, x: &Axis, y: &Axis, data: F) -> Figure
+    pub(crate) fn draw<F>(self, x: &Axis, y: &Axis, data: F) -> Figure
     where
         F: for<'a, 'b> FnOnce(&mut Chart<'a, 'b>) -> Drawn,
     {
@@ -92,7 +92,7 @@ where
         .margin_top(8)
         .margin_right(26)
         .x_label_area_size(44)
-        .y_label_area_size(64)
+        .y_label_area_size(76)
         .build_cartesian_2d(x.clone(), y.clone())?;
     chart
         .configure_mesh()
@@ -109,12 +109,12 @@ where
     root.present()
 }
 
-fn letters() -> TextStyle<'static> {
+pub(crate) fn letters() -> TextStyle<'static> {
     ("sans-serif", LETTERS).into_font().color(&INK)
 }
 
 /// How many ticks suit the width of a figure.
-fn ticks((width, _): (u32, u32)) -> f64 {
+pub(crate) fn ticks((width, _): (u32, u32)) -> f64 {
     f64::from(width / 90).max(4.0)
 }
 

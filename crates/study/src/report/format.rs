@@ -6,13 +6,13 @@ use std::fmt::{self, Display, Write};
 pub const THIN_SPACE: char = '\u{202f}';
 
 /// Shown where there is no value.
-pub(super) const NOTHING: &str = "\u{2013}";
+pub(crate) const NOTHING: &str = "\u{2013}";
 
 /// The units of a duration, largest first, with their length in nanoseconds.
 const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
 
 /// The unit in which a duration of `ns` nanoseconds is written, and its length in nanoseconds.
-pub(super) fn unit(ns: f64) -> (&'static str, f64) {
+pub(crate) fn unit(ns: f64) -> (&'static str, f64) {
     let fits = |&&(_, length): &&(&str, f64)| ns.abs() >= length;
     UNITS.iter().find(fits).copied().unwrap_or(("ns", 1.0))
 }
@@ -62,24 +62,24 @@ pub fn percent(part: u64, whole: u64) -> String {
 }
 
 /// `one` or `many`, with the count before it.
-pub(super) fn plural(value: u64, one: &str, many: &str) -> String {
+pub(crate) fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
 /// A time in nanoseconds as a real number.
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns, which is 104 days")]
-pub(super) fn approximate(ns: i64) -> f64 {
+pub(crate) fn approximate(ns: i64) -> f64 {
     ns as f64
 }
 
 /// A count as a real number.
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets")]
-pub(super) fn real(count: u64) -> f64 {
+pub(crate) fn real(count: u64) -> f64 {
     count as f64
 }
 
 /// A length as a count.
-pub(super) fn length<T>(items: &[T]) -> u64 {
+pub(crate) fn length<T>(items: &[T]) -> u64 {
     u64::try_from(items.len()).unwrap_or(u64::MAX)
 }
 
@@ -121,7 +121,7 @@ fn grouped(digits: &str) -> String {
 
 /// Text that displays with everything escaped that means something to HTML, fit for an element's
 /// content and for a quoted attribute. Control characters, which HTML forbids, are replaced.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

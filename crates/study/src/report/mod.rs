@@ -7,11 +7,12 @@
 //!
 //! Times are nanoseconds unless a name says otherwise.
 
-mod axis;
-mod figures;
+pub(crate) mod axis;
+pub(crate) mod figures;
 pub mod format;
 mod histogram;
 mod page;
+pub(crate) mod sheet;
 mod stream;
 mod timeline;
 

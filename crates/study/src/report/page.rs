@@ -3,6 +3,7 @@
 use super::format::{
     Escaped, NOTHING, approximate, count, duration, length, nanos, percent, plural,
 };
+use super::sheet::{Heading, document, pairs, table, terms};
 use super::stream;
 use wirestamp_metrics::Summary;
 
@@ -52,41 +53,17 @@ const DEFINITIONS: [(&str, &str, &str); 6] = [
 /// its section is left out or says so.
 #[must_use]
 pub fn html(report: &Report) -> String {
-    let title = Escaped(&report.title);
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{}</style>\n</head>\n<body>\n",
-        include_str!("style.css")
-    );
-    page += &header(report);
-    page += "<main>\n";
-    page += &glance(&report.streams);
+    let mut main = glance(&report.streams);
     for (index, stream) in (1..).zip(&report.streams) {
-        page += &stream::section(stream, index);
+        main += &stream::section(stream, index);
     }
-    page += &checks(&report.checks);
-    page += &ledgers(&report.ledgers);
-    page += &pairs("machine", "Machine and clock", &report.machine, "");
-    page += &files(report);
-    page += &definitions();
-    page += "</main>\n</body>\n</html>\n";
-    page
-}
-
-/// The title, the summary, and whether the report agrees with the truth.
-fn header(report: &Report) -> String {
-    let summary = match report.summary.join(" ") {
-        text if text.is_empty() => String::new(),
-        text => format!("<p class=\"summary\">{}</p>\n", Escaped(&text)),
-    };
-    format!(
-        "<header>\n<h1>{}</h1>\n<p class=\"when\">{}</p>\n{summary}{}</header>\n",
-        Escaped(&report.title),
-        Escaped(&report.generated_at),
-        outcome(&report.checks)
-    )
+    main += &checks(&report.checks);
+    main += &ledgers(&report.ledgers);
+    main += &pairs("machine", "Machine and clock", &report.machine, "");
+    main += &files(report);
+    main += &terms("definitions", "What the words mean", &DEFINITIONS);
+    let Report { title, generated_at, summary, checks, .. } = report;
+    document(&Heading { title, generated_at, summary }, &outcome(checks), &main)
 }
 
 /// One line that says how many checks hold; nothing if there are none.
@@ -219,52 +196,4 @@ fn files(report: &Report) -> String {
         format!("<p>To look at them:</p>\n<pre><code>{commands}</code></pre>\n")
     };
     pairs("files", "Files", &report.files, &commands)
-}
-
-fn definitions() -> String {
-    let entry = |(term, source, text): &(&str, &str, &str)| {
-        format!("<dt>{term} <span class=\"source\">{source}</span></dt><dd>{text}</dd>\n")
-    };
-    let entries: String = DEFINITIONS.iter().map(entry).collect();
-    format!(
-        "<section id=\"definitions\">\n<h2>What the words mean</h2>\n<dl class=\"terms\">\n\
-         {entries}</dl>\n</section>\n"
-    )
-}
-
-/// A section of pairs with `more` after them; nothing if both are empty.
-fn pairs(id: &str, heading: &str, pairs: &[(String, String)], more: &str) -> String {
-    if pairs.is_empty() && more.is_empty() {
-        return String::new();
-    }
-    let row = |(name, value): &(String, String)| {
-        format!("<dt>{}</dt><dd>{}</dd>\n", Escaped(name), Escaped(value))
-    };
-    let rows: String = pairs.iter().map(row).collect();
-    let list = if rows.is_empty() { rows } else { format!("<dl class=\"pairs\">\n{rows}</dl>\n") };
-    format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{list}{more}</section>\n")
-}
-
-/// A table of HTML cells, the first of each row its head. The roles are spelled out because the
-/// style sheet turns rows into blocks on narrow screens, which would otherwise undo the table for
-/// those who have it read to them.
-pub(super) fn table(class: &str, caption: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
-    let head: String = heads
-        .iter()
-        .map(|head| format!("<th scope=\"col\" role=\"columnheader\">{head}</th>"))
-        .collect();
-    let row = |cells: &Vec<String>| {
-        let cell = |(index, (head, cell)): (usize, (&&str, &String))| match index {
-            0 => format!("<th scope=\"row\" role=\"rowheader\">{cell}</th>"),
-            _ => format!("<td role=\"cell\" data-head=\"{head}\">{cell}</td>"),
-        };
-        let cells: String = heads.iter().zip(cells).enumerate().map(cell).collect();
-        format!("<tr role=\"row\">{cells}</tr>\n")
-    };
-    let body: String = rows.iter().map(row).collect();
-    format!(
-        "<table class=\"{class} stacks\" role=\"table\">\n<caption>{caption}</caption>\n\
-         <thead role=\"rowgroup\"><tr role=\"row\">{head}</tr></thead>\n\
-         <tbody role=\"rowgroup\">\n{body}</tbody>\n</table>\n"
-    )
 }

@@ -1,16 +1,14 @@
 //! The section of one stream: its verdict, its distributions, its three figures.
 
-use super::figures::{self, Figure};
+use super::figures;
 use super::format::{Escaped, NOTHING, approximate, count, micros, percent};
-use super::page::table;
+use super::sheet::{figure, key, on_every_screen, table};
 use wirestamp_metrics::Summary;
 
 use super::Stream;
 
-/// Sizes of the figures in pixels: across the page, half of it, and across a telephone.
-const WIDE: (u32, u32) = (1000, 310);
+/// The size of a figure in pixels that takes half of the page.
 const HALF: (u32, u32) = (490, 290);
-const NARROW: (u32, u32) = (460, 300);
 
 /// The section of the stream that is `index`th in the report.
 pub(super) fn section(stream: &Stream, index: usize) -> String {
@@ -56,20 +54,10 @@ fn counts(stream: &Stream) -> String {
     format!("<dl class=\"counts\">{entries}</dl>\n")
 }
 
-/// The delay over time, drawn twice: the style sheet shows the one that fits the screen, since a
-/// wide figure scaled down to a telephone has no readable letters.
 fn over_time(stream: &Stream, index: usize) -> String {
-    let drawn =
-        |size, name| figures::delay_over_time(stream, &format!("stream-{index}-{name}"), size);
-    let (Some(wide), Some(narrow)) = (drawn(WIDE, "time"), drawn(NARROW, "time-narrow")) else {
-        return absent("No packet was received, so there is no delay to show.");
-    };
-    let heading = "Delay over time";
-    format!(
-        "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n",
-        figure(heading, "", &wide),
-        figure(heading, "", &narrow)
-    )
+    let drawn = |size, id: &str| figures::delay_over_time(stream, id, size);
+    on_every_screen("Delay over time", "", &format!("stream-{index}-time"), drawn)
+        .unwrap_or_else(|| absent("No packet was received, so there is no delay to show."))
 }
 
 fn delay_histogram(stream: &Stream, index: usize) -> String {
@@ -83,21 +71,8 @@ fn interarrival(stream: &Stream, index: usize) -> String {
     let Some(drawn) = figures::interarrival(stream, &format!("stream-{index}-gaps"), HALF) else {
         return absent("Fewer than two packets arrived, so there is no time between arrivals.");
     };
-    let names = (0..).zip(&stream.interarrival);
-    let key = names.map(|(number, (name, _)): (u8, _)| {
-        format!("<span class=\"key key-{}\">{}</span>", number % 4, Escaped(name))
-    });
-    figure("Time between one arrival and the next", &key.collect::<String>(), &drawn)
-}
-
-/// A figure below its heading and its key, above its caption.
-fn figure(heading: &str, key: &str, figure: &Figure) -> String {
-    let Figure { svg, caption } = figure;
-    let key = if key.is_empty() { String::new() } else { format!("<p class=\"keys\">{key}</p>\n") };
-    format!(
-        "<figure>\n<h3>{heading}</h3>\n{key}{svg}<figcaption>{}</figcaption>\n</figure>\n",
-        Escaped(caption)
-    )
+    let names = stream.interarrival.iter().map(|(name, _)| name.as_str());
+    figure("Time between one arrival and the next", &key(names, 0), &drawn)
 }
 
 fn absent(why: &str) -> String {

@@ -1,0 +1,130 @@
+//! What the paper measured: numbers as it prints them, converted to nanoseconds and no further.
+
+use serde::Serialize;
+
+/// Where the numbers come from; the copy at hand does not number its pages.
+pub const PAPER: &str = "Fedotova and Siemens, \"HighPerTimer\", section 5";
+
+/// A time source by the name that the paper gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Timer {
+    /// The time stamp counter of the CPU.
+    #[serde(rename = "TSC Timer")]
+    Tsc,
+    /// The high precision event timer.
+    #[serde(rename = "HPET Timer")]
+    Hpet,
+    /// `clock_gettime`.
+    #[serde(rename = "OS Timer")]
+    Os,
+}
+
+impl Timer {
+    /// All of them, in the order of the paper's tables.
+    pub const ALL: [Self; 3] = [Self::Tsc, Self::Hpet, Self::Os];
+
+    /// The paper's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tsc => "TSC Timer",
+            Self::Hpet => "HPET Timer",
+            Self::Os => "OS Timer",
+        }
+    }
+
+    /// The timer that a source of the clock library is.
+    #[must_use]
+    pub fn of_source(name: &str) -> Option<Self> {
+        match name {
+            "tsc" => Some(Self::Tsc),
+            "hpet" => Some(Self::Hpet),
+            "os" => Some(Self::Os),
+            _ => None,
+        }
+    }
+}
+
+/// The measurements on one of the paper's machines.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// The table with the numbers.
+    pub table: &'static str,
+    /// The figure of the same measurements.
+    pub figure: &'static str,
+    /// The processor in two words.
+    pub processor: &'static str,
+    /// What the paper tells of the machine.
+    pub machine: &'static str,
+    /// What its kernel kept time by, in the kernel's word.
+    pub clocksource: &'static str,
+    /// The costs, peaks filtered, in the order of the table.
+    pub costs: [PublishedCost; 3],
+}
+
+/// A row of a table of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PublishedCost {
+    /// The time source.
+    pub timer: Timer,
+    /// The mean in nanoseconds.
+    pub mean: f64,
+    /// The standard deviation in nanoseconds.
+    pub stddev: f64,
+}
+
+impl Published {
+    /// What a timer cost.
+    #[must_use]
+    pub fn cost(&self, timer: Timer) -> Option<PublishedCost> {
+        self.costs.into_iter().find(|cost| cost.timer == timer)
+    }
+}
+
+const fn cost(timer: Timer, mean: f64, stddev: f64) -> PublishedCost {
+    PublishedCost { timer, mean, stddev }
+}
+
+/// Both machines. Table 2 is printed in microseconds.
+pub const PUBLISHED: [Published; 2] = [
+    Published {
+        table: "Table 1",
+        figure: "Figure 2",
+        processor: "VIA Nano",
+        machine: "VIA Nano X2 U4025 at 1.067 GHz, 2 cores, TSC of constant rate, HPET of 14 MHz",
+        clocksource: "tsc",
+        costs: [
+            cost(Timer::Tsc, 38.231, 0.3134),
+            cost(Timer::Hpet, 598.72, 76.015),
+            cost(Timer::Os, 102.20, 0.5253),
+        ],
+    },
+    Published {
+        table: "Table 2",
+        figure: "Figure 3",
+        processor: "AMD Athlon",
+        machine: "AMD Athlon X2 BE-2350 at 1 GHz, 2 cores, unstable TSC, HPET of 25 MHz",
+        clocksource: "hpet",
+        costs: [
+            cost(Timer::Tsc, 25.1, 1.5),
+            cost(Timer::Hpet, 1063.3, 207.9),
+            cost(Timer::Os, 1117.4, 374.3),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_agree_with_what_the_paper_says_of_them() {
+        let [_, athlon] = PUBLISHED;
+        let [hpet, os] = [Timer::Hpet, Timer::Os].map(|timer| athlon.cost(timer).unwrap().mean);
+        // "the difference of mean values of the HPET and OS Timer, is about 0.0541 usec"
+        assert!((os - hpet - 54.1).abs() < 1e-9, "{}", os - hpet);
+        for published in PUBLISHED {
+            assert_eq!(published.costs.map(|cost| cost.timer), Timer::ALL);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The findings as tables, for the page and for the terminal alike.
+
+use super::paper::Timer;
+use super::{Cost, Findings, Measured};
+use crate::report::format::{NOTHING, duration, percent};
+
+/// A table of text. Numbers are written as in the report ([`crate::report::format`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: &'static str,
+    /// The heads of its columns, with units.
+    pub heads: [&'static str; 7],
+    /// Its rows, the first cell of each its name.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Findings {
+    /// Means and deviations of the paper's timers, here and in its tables, and the means as
+    /// multiples of that of the TSC.
+    #[must_use]
+    pub fn beside_the_paper(&self) -> Table {
+        let row = |timer: Timer| {
+            let mut row = vec![timer.name().to_owned(), mean_and_deviation(self.cost(timer))];
+            row.extend(self.published.iter().map(|published| {
+                let cost = published.cost(timer);
+                // With the paper's own digits.
+                cost.map_or(NOTHING.into(), |cost| format!("{} ± {}", cost.mean, cost.stddev))
+            }));
+            let times = |ratio: Option<f64>| ratio.map_or(NOTHING.into(), |it| format!("{it:.1}"));
+            row.extend(self.ratios(timer).map(times));
+            row
+        };
+        Table {
+            caption: "Mean ± standard deviation of a read, peaks filtered",
+            heads: [
+                "",
+                "here (ns)",
+                "Table 1, VIA (ns)",
+                "Table 2, Athlon (ns)",
+                "in TSC reads: here",
+                "VIA",
+                "Athlon",
+            ],
+            rows: Timer::ALL.map(row).into(),
+        }
+    }
+
+    /// Every way to read every source, with and without the peaks.
+    #[must_use]
+    pub fn every_way(&self) -> Table {
+        let time = |ns: Option<f64>| ns.map_or(NOTHING.into(), duration);
+        let row = |way: &Measured| {
+            let all = way.unfiltered;
+            vec![
+                format!("{} {}", way.source, way.call).trim_end().to_owned(),
+                mean_and_deviation(way.filtered),
+                mean_and_deviation(all),
+                all.map_or(NOTHING.into(), |all| percent(way.peaks, all.count)),
+                time(way.peak_above_ns),
+                time(all.map(|all| all.max)),
+                time(way.step_ns),
+            ]
+        };
+        Table {
+            caption: "Every way to read each source: mean ± standard deviation",
+            heads: [
+                "",
+                "filtered (ns)",
+                "unfiltered (ns)",
+                "peaks",
+                "peak above",
+                "longest",
+                "clock's step",
+            ],
+            rows: self.ways.iter().map(row).collect(),
+        }
+    }
+}
+
+/// Both in nanoseconds.
+fn mean_and_deviation(cost: Option<Cost>) -> String {
+    cost.map_or(NOTHING.into(), |cost| format!("{:.2} ± {:.2}", cost.mean, cost.stddev))
+}

@@ -1,0 +1,90 @@
+use super::*;
+
+fn measured(timer: Timer, mean: f64, course: Vec<Moment>) -> Measured {
+    let cost = Cost {
+        count: 100,
+        min: mean,
+        mean,
+        stddev: 1.0,
+        p50: mean,
+        p90: mean,
+        p99: mean,
+        p999: mean,
+        max: mean,
+    };
+    Measured {
+        source: "tsc",
+        call: "TickTime::now",
+        timer: Some(timer),
+        reason: "<b>because</b>".to_owned(),
+        step_ns: Some(1.0),
+        peak_above_ns: Some(50.0),
+        peaks: 3,
+        filtered: Some(cost),
+        unfiltered: Some(cost),
+        course,
+    }
+}
+
+fn findings(ways: Vec<Measured>) -> Findings {
+    Findings {
+        circumstances: Circumstances { clocksource: "tsc".to_owned(), ..Circumstances::default() },
+        interrupted: false,
+        rounds: 1,
+        reads_per_round: READS_PER_ROUND,
+        selected: "tsc",
+        ways,
+        paper: PAPER,
+        published: PUBLISHED,
+        report: None,
+    }
+}
+
+#[test]
+fn ratios_are_those_of_the_means_and_need_both() {
+    let both = findings(vec![
+        measured(Timer::Tsc, 10.0, Vec::new()),
+        measured(Timer::Os, 25.0, Vec::new()),
+    ]);
+    let [here, via, athlon] = both.ratios(Timer::Os);
+    assert_eq!(here, Some(2.5));
+    assert!((via.unwrap() - 2.673).abs() < 1e-3 && (athlon.unwrap() - 44.518).abs() < 1e-3);
+    assert_eq!(both.ratios(Timer::Hpet)[0], None);
+    assert_eq!(findings(Vec::new()).ratios(Timer::Os)[0], None);
+}
+
+#[test]
+fn any_course_makes_a_page_and_no_text_is_taken_for_markup() {
+    let moment = |at, usual, longest| Moment { at, usual, longest };
+    let courses = [
+        Vec::new(),
+        vec![moment(0.0, 0.0, 0.0)],
+        vec![moment(0.0, 9.4, 230_000.0); 5_000],
+        vec![moment(1e9, 1e12, 1e15)],
+    ];
+    for course in courses {
+        let figures = if course.is_empty() { 2 } else { 4 };
+        let ways =
+            vec![measured(Timer::Tsc, 10.0, course.clone()), measured(Timer::Os, 0.0, course)];
+        let page = page::html(&findings(ways));
+        assert_eq!(page.matches("<svg ").count(), figures);
+        assert!(!page.contains("NaN") && !page.contains("<b>because"));
+        assert!(page.contains("38.231") && page.contains("374.3"), "the paper's numbers");
+        assert!(page.len() < 400_000, "{} bytes", page.len());
+    }
+}
+
+#[test]
+fn a_stopped_run_measures_nothing_and_still_tells_of_every_source() {
+    let stop = Stop::new().unwrap();
+    stop.request();
+    let folder = std::env::temp_dir().join(format!("wirestamp-timers-{}", std::process::id()));
+    let options = Options { rounds: 5, folder: Some(folder.clone()) };
+    let found = run(&options, &stop, &mut |_| ()).unwrap();
+    assert!(found.interrupted && found.rounds == 0);
+    for source in ["tsc", "hpet", "os"] {
+        assert!(found.ways.iter().any(|way| way.source == source), "{source}");
+    }
+    assert!(found.report.as_ref().is_some_and(|report| report.exists()));
+    fs::remove_dir_all(folder).unwrap();
+}
