@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FOLDER ?= wirestamp-demo
 
-.PHONY: help demo test test-aarch64 bench fmt setup build install-clock fuzz
+.PHONY: help demo test test-aarch64 bench accuracy fmt setup build install-clock fuzz
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -17,8 +17,13 @@ test: setup ## Everything that CI checks: formatting, lints, documentation, test
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-bench: setup ## Measure what a stamp and its conversion cost; run it on an idle machine
+bench: setup ## Measure what stamps, conversions and wake-ups cost; run it on an idle machine
+	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
+
+accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, half of them busy
+	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600
+	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600 --busy
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

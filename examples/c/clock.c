@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 
 	// The name of a counter may be given; otherwise the best one is chosen.
 	check(wirestamp_clock_open(argc > 1 ? argv[1] : NULL, &clock));
-	check(wirestamp_clock_status(clock, &status));
+	check(wirestamp_clock_get_status(clock, &status));
 	printf("counter %s at %.0f Hz\n", status.selected, status.frequency_hz);
 
 	before = wirestamp_clock_raw(clock);
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	after = wirestamp_clock_raw(clock);
 
 	check(wirestamp_clock_convert(clock, before, &begin));
-	check(wirestamp_clock_span(clock, before, after, &delay));
+	check(wirestamp_clock_elapsed(clock, before, after, &delay));
 	check(wirestamp_clock_now_with_error(clock, &now));
 	print_time("begin", begin);
 	printf("delay %" PRId64 " ns +- %" PRId64 " ns\n", delay.ns, delay.error_ns);

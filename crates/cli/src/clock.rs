@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use wirestamp_clock::{ClockService, ClockStatus, Counter, Survey, survey};
+use wirestamp_clock::{ClockService, ClockStatus, Counter, Survey, VmClock, survey};
 
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         thread::park_timeout(Duration::from_millis(20));
     }
     let status = service.status();
-    let vm_clock = service.vm_clock().err().map(ToString::to_string);
+    let vm_clock = VmClock::of_machine().err().map(ToString::to_string);
     output.result(&Document::new(survey, status, vm_clock), text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,9 @@
 //
 // An event is stamped with the raw value of the cheapest counter that can be trusted, and the value
 // is converted later, into the time of day and a bound of its error. A thread of the library
-// compares the counter with the system's clocks four times a second.
+// compares the counter with the system's clocks four times a second. Of the Rust library, C does
+// not have yet: the survey of the counters, the file of anchors, sleeping until a tick, and what a
+// hypervisor says by VMClock.
 //
 //     struct wirestamp_clock *clock;
 //     if (wirestamp_clock_open(NULL, &clock) != WIRESTAMP_CLOCK_ERROR_NONE)
@@ -10,7 +12,7 @@
 //     uint64_t sent = wirestamp_clock_raw(clock);
 //     uint64_t received = wirestamp_clock_raw(clock);
 //     struct wirestamp_clock_span delay;
-//     wirestamp_clock_span(clock, sent, received, &delay);
+//     wirestamp_clock_elapsed(clock, sent, received, &delay);
 //
 // Compile with: cc program.c $(pkg-config --cflags --libs wirestamp_clock)
 //
@@ -127,8 +129,8 @@ enum wirestamp_clock_error wirestamp_clock_open(const char *source, struct wires
 void wirestamp_clock_close(struct wirestamp_clock *clock);
 
 // The counter's present value in its own ticks, to be converted later: the cheapest stamp there
-// is. The CPU may read it somewhat before or after what stands around the call (some 10 to 30 ns).
-// 0 if `clock` is NULL.
+// is. The CPU may reorder it with what stands around the call: by some 10 to 30 ns, and at worst by
+// 100 ns, past a load that misses all caches. 0 if `clock` is NULL.
 uint64_t wirestamp_clock_raw(const struct wirestamp_clock *clock);
 
 // The counter's value read after everything earlier in the program and before anything later. The
@@ -136,8 +138,8 @@ uint64_t wirestamp_clock_raw(const struct wirestamp_clock *clock);
 uint64_t wirestamp_clock_raw_ordered(const struct wirestamp_clock *clock);
 
 // Writes the present state of the clock to `*status`.
-enum wirestamp_clock_error wirestamp_clock_status(const struct wirestamp_clock *clock,
-                                                  struct wirestamp_clock_status *status);
+enum wirestamp_clock_error wirestamp_clock_get_status(const struct wirestamp_clock *clock,
+                                                      struct wirestamp_clock_status *status);
 
 // The time of day, in nanoseconds since 1970-01-01 00:00 UTC. It follows CLOCK_REALTIME without a
 // jump and never goes back on one thread, unless CLOCK_REALTIME is stepped. 0 if `clock` is NULL.
@@ -169,10 +171,10 @@ enum wirestamp_clock_error wirestamp_clock_convert_many(const struct wirestamp_c
 // Writes the time from the raw value `from` to the raw value `to` to `*span`; negative if `to` was
 // read first. It is taken in ticks and scaled by the counter's rate, without the time of day in
 // between, so that no slewing or stepping of the system clock is in it.
-enum wirestamp_clock_error wirestamp_clock_span(const struct wirestamp_clock *clock,
-                                                uint64_t from,
-                                                uint64_t to,
-                                                struct wirestamp_clock_span *span);
+enum wirestamp_clock_error wirestamp_clock_elapsed(const struct wirestamp_clock *clock,
+                                                   uint64_t from,
+                                                   uint64_t to,
+                                                   struct wirestamp_clock_span *span);
 
 #ifdef __cplusplus
 }  // extern "C"

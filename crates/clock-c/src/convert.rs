@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use clock::RawStamp;
+use clock::Domain;
 
 use crate::error::{Error, given, guarded, outcome};
 use crate::handle::Clock;
@@ -78,7 +78,7 @@ pub extern "C" fn wirestamp_clock_convert(
 ) -> Error {
     outcome("wirestamp_clock_convert", || {
         let (clock, stamp) = (given(clock, "clock")?, given(stamp, "stamp")?);
-        stamp.write(clock.timeline().convert(raw).into());
+        stamp.write(clock.service.convert(raw).into());
         Ok(())
     })
 }
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn wirestamp_clock_convert_many(
         // SAFETY: not null, and so room for `count` stamps, which is nobody else's meanwhile.
         let stamps =
             unsafe { std::slice::from_raw_parts_mut(stamps.cast::<MaybeUninit<Stamp>>(), count) };
-        let timeline = clock.timeline();
+        let timeline = clock.service.timeline(Domain::Counter);
         let mut converted = Vec::with_capacity(BATCH.min(count));
         for (raw, stamps) in raw.chunks(BATCH).zip(stamps.chunks_mut(BATCH)) {
             converted.clear();
@@ -123,18 +123,16 @@ pub unsafe extern "C" fn wirestamp_clock_convert_many(
 /// read first. It is taken in ticks and scaled by the counter's rate, without the time of day in
 /// between, so that no slewing or stepping of the system clock is in it.
 #[unsafe(no_mangle)]
-pub extern "C" fn wirestamp_clock_span(
+pub extern "C" fn wirestamp_clock_elapsed(
     clock: Option<&Clock>,
     from: u64,
     to: u64,
     span: Option<&mut MaybeUninit<Span>>,
 ) -> Error {
-    outcome("wirestamp_clock_span", || {
+    outcome("wirestamp_clock_elapsed", || {
         let (clock, out) = (given(clock, "clock")?, given(span, "span")?);
-        let difference = clock.timeline().difference();
-        let stamp = |value| RawStamp { domain: difference.domain(), value };
-        let span = difference.span(stamp(from), stamp(to)).expect("both are of its domain");
-        out.write(Span { ns: span.as_nanos(), error_ns: difference.error(span).as_nanos() });
+        let (span, error) = clock.service.span(from, to);
+        out.write(Span { ns: span.as_nanos(), error_ns: error.as_nanos() });
         Ok(())
     })
 }
@@ -142,7 +140,9 @@ pub extern "C" fn wirestamp_clock_span(
 #[cfg(test)]
 mod tests {
     use std::ptr::{null, null_mut};
-    use std::time::{SystemTime, UNIX_EPOCH};
+    use std::time::SystemTime;
+
+    use clock::{Time, Utc};
 
     use super::*;
     use crate::error::tests::last_error;
@@ -160,8 +160,7 @@ mod tests {
     static RAW: u64 = 1;
 
     fn system_ns() -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        i64::try_from(since.as_nanos()).unwrap()
+        Time::<Utc>::try_from(SystemTime::now()).unwrap().as_nanos()
     }
 
     #[test]
@@ -212,7 +211,7 @@ mod tests {
     fn a_span_has_the_sign_of_later_minus_earlier() {
         let clock = open(None).unwrap();
         let span =
-            |from, to| written(|span| wirestamp_clock_span(Some(&clock), from, to, Some(span)));
+            |from, to| written(|span| wirestamp_clock_elapsed(Some(&clock), from, to, Some(span)));
         let raw = wirestamp_clock_raw(Some(&clock));
         let (forth, back) = (span(raw, raw + 1_000_000), span(raw + 1_000_000, raw));
         assert!(forth.ns > 0 && back.ns < 0 && forth.error_ns > 0);
@@ -235,8 +234,8 @@ mod tests {
         refused(wirestamp_clock_convert(None, 1, Some(&mut stamp)), "clock");
         refused(wirestamp_clock_convert(clock, 1, None), "stamp");
         let mut span = MaybeUninit::uninit();
-        refused(wirestamp_clock_span(None, 1, 2, Some(&mut span)), "clock");
-        refused(wirestamp_clock_span(clock, 1, 2, None), "span");
+        refused(wirestamp_clock_elapsed(None, 1, 2, Some(&mut span)), "clock");
+        refused(wirestamp_clock_elapsed(clock, 1, 2, None), "span");
         assert_eq!(wirestamp_clock_now(None), 0);
         assert_eq!(wirestamp_clock_now_ordered(None), 0);
         // SAFETY: null is checked for, and what is not null is of the length that is given.

@@ -2,15 +2,14 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
-use clock::{ClockService, Counter, Domain, SourceError, Timeline, WallClock};
+use clock::{ClockService, Counter, SourceError, StartError, WallClock};
 
 use crate::error::{Error, Failure, given, guarded, outcome};
 
 /// A counter that is calibrated against the system clock by a thread of its own.
 pub struct Clock {
-    service: ClockService,
+    pub(crate) service: ClockService,
     counter: Counter,
     name: CString,
     pub(crate) wall: WallClock,
@@ -47,33 +46,34 @@ impl Clock {
     fn open(source: Option<&CStr>) -> Result<Self, Failure> {
         let counter = match source {
             None => Counter::select(),
-            Some(name) => {
-                Counter::named(&name.to_string_lossy()).map_err(|error| refused(&error))?
-            }
+            Some(name) => Counter::named(&name.to_string_lossy())?,
         };
-        let service = ClockService::start(counter).map_err(|error| {
-            match error.get_ref().and_then(|error| error.downcast_ref::<SourceError>()) {
-                Some(error) => refused(error),
-                None => Failure { error: Error::NotStarted, message: error.to_string() },
-            }
-        })?;
+        let service = ClockService::start(counter)?;
         let name = CString::new(counter.name()).unwrap_or_default();
         Ok(Self { wall: service.wall_clock(), service, counter, name })
     }
+}
 
-    /// The newest timeline of the counter.
-    pub(crate) fn timeline(&self) -> Arc<Timeline> {
-        self.service.timeline(Domain::Counter)
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        let message = error.to_string();
+        let error = match error {
+            SourceError::Unknown { .. } => Error::UnknownSource,
+            _ => Error::UnusableSource,
+        };
+        Self { error, message }
     }
 }
 
-fn refused(error: &SourceError) -> Failure {
-    let message = error.to_string();
-    let error = match error {
-        SourceError::Unknown { .. } => Error::UnknownSource,
-        _ => Error::UnusableSource,
-    };
-    Failure { error, message }
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Settled(error) => error.into(),
+            StartError::Calibration(_) | StartError::Thread(_) => {
+                Self { error: Error::NotStarted, message: error.to_string() }
+            }
+        }
+    }
 }
 
 /// Opens a clock and writes it to `*clock`, or NULL if that fails. Takes about 0.5 ms, and the
@@ -110,8 +110,8 @@ pub extern "C" fn wirestamp_clock_close(clock: Option<Box<Clock>>) {
 }
 
 /// The counter's present value in its own ticks, to be converted later: the cheapest stamp there
-/// is. The CPU may read it somewhat before or after what stands around the call (some 10 to 30 ns).
-/// 0 if `clock` is NULL.
+/// is. The CPU may reorder it with what stands around the call: by some 10 to 30 ns, and at worst by
+/// 100 ns, past a load that misses all caches. 0 if `clock` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_raw(clock: Option<&Clock>) -> u64 {
     let read = || given(clock, "clock").map(|clock| clock.counter.read());
@@ -128,11 +128,11 @@ pub extern "C" fn wirestamp_clock_raw_ordered(clock: Option<&Clock>) -> u64 {
 
 /// Writes the present state of the clock to `*status`.
 #[unsafe(no_mangle)]
-pub extern "C" fn wirestamp_clock_status(
+pub extern "C" fn wirestamp_clock_get_status(
     clock: Option<&Clock>,
     status: Option<&mut MaybeUninit<Status>>,
 ) -> Error {
-    outcome("wirestamp_clock_status", || {
+    outcome("wirestamp_clock_get_status", || {
         let (clock, status) = (given(clock, "clock")?, given(status, "status")?);
         let now = clock.service.status();
         status.write(Status {
@@ -170,7 +170,7 @@ pub(crate) mod tests {
             assert!(wirestamp_clock_raw_ordered(Some(&clock)) >= raw);
             assert_ne!(wirestamp_clock_raw(Some(&clock)), 0);
             let mut status = MaybeUninit::uninit();
-            assert_eq!(wirestamp_clock_status(Some(&clock), Some(&mut status)), Error::None);
+            assert_eq!(wirestamp_clock_get_status(Some(&clock), Some(&mut status)), Error::None);
             // SAFETY: it was written, as the outcome says.
             let status = unsafe { status.assume_init() };
             assert_eq!(text(status.selected), Counter::select().name());
@@ -210,8 +210,8 @@ pub(crate) mod tests {
         assert_eq!(last_error(), "wirestamp_clock_raw: clock is NULL, and must not be");
         assert_eq!(wirestamp_clock_raw_ordered(None), 0);
         let mut status = MaybeUninit::uninit();
-        assert_eq!(wirestamp_clock_status(None, Some(&mut status)), Error::NullPointer);
+        assert_eq!(wirestamp_clock_get_status(None, Some(&mut status)), Error::NullPointer);
         let clock = open(None).unwrap();
-        assert_eq!(wirestamp_clock_status(Some(&clock), None), Error::NullPointer);
+        assert_eq!(wirestamp_clock_get_status(Some(&clock), None), Error::NullPointer);
     }
 }

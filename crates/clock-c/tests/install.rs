@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+
+use clock::{Time, Utc};
 
 const PREFIX: &str = "/opt/clock";
 const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
@@ -80,8 +82,7 @@ fn output(command: &mut Command) -> String {
 }
 
 fn utc_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(since.as_nanos()).unwrap()
+    Time::<Utc>::try_from(SystemTime::now()).unwrap().as_nanos()
 }
 
 /// The lines of the example, which ran between two readings of the system clock.

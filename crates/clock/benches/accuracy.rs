@@ -6,16 +6,18 @@
 //! two, so the error is known to half their distance. Three times are compared with it: the wall
 //! clock's, what the newest timeline makes of the raw value at once, and what a timeline makes of it
 //! a second later, when anchors on both sides of it are known. With `--busy` every other core spins.
+//! Fails if the wall clock misses a target.
 
 mod common;
 
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{machine, quantile};
+use common::{clock_ns, machine, quantile};
 use wirestamp_clock::{ClockService, Counter, Stamp, Time, Utc};
 
 /// Between samples, so that ten minutes give half a million.
@@ -25,8 +27,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// They still have to keep the bound, and say nothing more about the error.
 const CLEAN: i64 = 150;
 
-/// A relaxed read of the counter may be earlier than the program says by what a CPU reorders.
-const REORDERED: i64 = 50;
+/// A relaxed read of the counter does not wait for what stands before it, and can be early by that
+/// much: at worst a load that misses all caches, some 100 ns.
+const REORDERED: i64 = 100;
 
 /// After this long a raw value lies between anchors.
 const BRACKETED: Duration = Duration::from_secs(1);
@@ -39,6 +42,11 @@ const P99_TARGET: i64 = 150;
 const BOUND_TARGET: i64 = 1_000;
 const VIOLATIONS_TARGET: f64 = 1e-4;
 const RATE_TARGET_PPM: f64 = 0.1;
+
+const HEAD: [[&str; 9]; 2] = [
+    ["ns", "offset", "|error|", "", "", "", "bound", "", "violations"],
+    ["", "median", "median", "p99", "p99.99", "max", "median", "widest", ""],
+];
 
 struct Arguments {
     seconds: u64,
@@ -86,15 +94,9 @@ impl Bracket {
 
     /// Whether the system's time of the stamp can lie within the stamp's error.
     fn allows(&self, stamp: &Stamp) -> bool {
-        self.offset(stamp.utc).abs() <= stamp.error.as_nanos() + self.half_width() + REORDERED
+        let (utc, error) = (stamp.utc.as_nanos(), stamp.error.as_nanos());
+        utc + error + REORDERED >= self.before && utc - error <= self.after
     }
-}
-
-fn system_time() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// What was found of one way to convert.
@@ -129,10 +131,10 @@ impl Findings {
         self.bounds.sort_unstable();
         let sizes = self.sizes();
         self.offsets.sort_unstable();
-        let [mean, p99, p9999, max] = [0.5, 0.99, 0.9999, 1.0].map(|part| quantile(&sizes, part));
+        let [median, p99, p9999, max] = [0.5, 0.99, 0.9999, 1.0].map(|part| quantile(&sizes, part));
         let [bound, widest] = [0.5, 1.0].map(|part| quantile(&self.bounds, part));
         println!(
-            "{name:<27}{:>7} {mean:>7} {p99:>7} {p9999:>7} {max:>7} {bound:>8} {widest:>8} {:>10}",
+            "{name:<27}{:>7} {median:>7} {p99:>7} {p9999:>7} {max:>7} {bound:>8} {widest:>8} {:>10}",
             quantile(&self.offsets, 0.5),
             format!("{}", self.violations),
         );
@@ -157,9 +159,9 @@ struct Run {
 impl Run {
     fn sample(&mut self, settled: bool) {
         let (wall_clock, domain) = (self.service.wall_clock(), self.service.counter().domain());
-        let before = system_time();
+        let before = clock_ns(libc::CLOCK_REALTIME);
         let stamp = wall_clock.now_with_error();
-        let after = system_time();
+        let after = clock_ns(libc::CLOCK_REALTIME);
         if !settled {
             return;
         }
@@ -197,7 +199,7 @@ impl Yardstick {
     fn read(counter: Counter) -> Self {
         let read = || {
             let first = counter.read_ordered();
-            let steady = monotonic_raw();
+            let steady = clock_ns(libc::CLOCK_MONOTONIC_RAW);
             let width = counter.read_ordered() - first;
             (width, Self { counter: first + width / 2, steady })
         };
@@ -211,24 +213,23 @@ impl Yardstick {
     }
 }
 
-fn monotonic_raw() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-fn main() {
-    let arguments = arguments().unwrap_or_else(|message| {
-        eprintln!("{message}");
-        std::process::exit(2);
-    });
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    let start = Instant::now();
     let counter = Counter::select();
     let spinners = if arguments.busy { cores() - 1 } else { 0 };
+    let chosen = start.elapsed();
     println!("{}", machine(counter));
+    println!("the source was chosen in {chosen:?}");
     println!("{} s, a sample each {PAUSE:?}, {spinners} other cores kept busy", arguments.seconds);
     let running = AtomicBool::new(true);
-    thread::scope(|scope| {
+    let met = thread::scope(|scope| {
         for _ in 0..spinners {
             scope.spawn(|| {
                 let mut work = 0_u64;
@@ -237,16 +238,19 @@ fn main() {
                 }
             });
         }
-        measure(counter, Duration::from_secs(arguments.seconds));
+        let met = measure(counter, Duration::from_secs(arguments.seconds));
         running.store(false, Ordering::Relaxed);
+        met
     });
+    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn measure(counter: Counter, duration: Duration) {
+/// Whether the targets were met.
+fn measure(counter: Counter, duration: Duration) -> bool {
     let start = Instant::now();
     let service = ClockService::start(counter).expect("a clock that runs");
     watch_it_settle(&service, start);
@@ -262,16 +266,18 @@ fn measure(counter: Counter, duration: Duration) {
         run.sample(start.elapsed() > SETTLED);
         thread::sleep(PAUSE);
     }
-    report(run, &yardstick);
+    report(run, &yardstick)
 }
 
-fn report(mut run: Run, yardstick: &Yardstick) {
+fn report(mut run: Run, yardstick: &Yardstick) -> bool {
     let (count, clean) = (run.wall.bounds.len(), run.wall.offsets.len());
     println!("\n{count} samples after {SETTLED:?}, {} of them interrupted", count - clean);
-    println!(
-        "{:<27}{:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>8} {:>10}",
-        "ns", "offset", "|error|", "p99", "p99.99", "max", "bound", "widest", "violations"
-    );
+    for [name, offset, median, p99, p9999, max, bound, widest, violations] in HEAD {
+        println!(
+            "{name:<27}{offset:>7} {median:>7} {p99:>7} {p9999:>7} {max:>7} {bound:>8} {widest:>8} \
+             {violations:>10}"
+        );
+    }
     run.wall.print("wall clock");
     run.live.print("raw, converted at once");
     run.bracketed.print("raw, converted 1 s later");
@@ -281,12 +287,15 @@ fn report(mut run: Run, yardstick: &Yardstick) {
     let steps = run.service.status().steps;
     println!("\nrate: {:.6} MHz, off by {ppm:.4} ppm", rate.frequency_hz() / 1e6);
     println!("rate's bound: {:.4} ppm; steps of the clock: {steps}", rate.rate_error_ppm());
-    let verdict = |what: &str, met: bool| {
-        println!("{what}: {}", if met { "met" } else { "MISSED" });
-    };
     println!("\nTargets for the wall clock");
-    verdict("p99 of |error| at most 150 ns", quantile(&run.wall.sizes(), 0.99) <= P99_TARGET);
-    verdict("bound at most 1 us", run.wall.bounds.last() <= Some(&BOUND_TARGET));
-    verdict("bound held in 99.99 %", run.wall.violated() <= VIOLATIONS_TARGET);
-    verdict("rate within 0.1 ppm", ppm.abs() < RATE_TARGET_PPM);
+    let targets = [
+        ("p99 of |error| at most 150 ns", quantile(&run.wall.sizes(), 0.99) <= P99_TARGET),
+        ("bound at most 1 us", run.wall.bounds.last() <= Some(&BOUND_TARGET)),
+        ("bound held in 99.99 %", run.wall.violated() <= VIOLATIONS_TARGET),
+        ("rate within 0.1 ppm", ppm.abs() < RATE_TARGET_PPM),
+    ];
+    for (what, met) in targets {
+        println!("{what}: {}", if met { "met" } else { "MISSED" });
+    }
+    targets.iter().all(|&(_, met)| met)
 }

@@ -4,8 +4,11 @@
 //! one table, in microseconds after the deadline, with the share of the time that the thread kept a
 //! processor busy.
 
+mod common;
+
 use std::time::{Duration, Instant};
 
+use common::{clock_ns, machine, quantile};
 use wirestamp_clock::{
     ClockService, Counter, CounterSleep, Margin, Sleeper, Span, TickSpan, TickTime, Wake,
 };
@@ -21,27 +24,28 @@ struct Contender {
     sleeper: Sleeper<CounterSleep>,
     late_nanos: Vec<i64>,
     overslept: u32,
-    busy: f64,
-    elapsed: f64,
+    busy: Duration,
+    elapsed: Duration,
 }
 
 impl Contender {
     fn new(name: &'static str, clock: CounterSleep, margin: Margin) -> Self {
         let sleeper = Sleeper::new(clock, margin);
-        Self { name, sleeper, late_nanos: Vec::new(), overslept: 0, busy: 0.0, elapsed: 0.0 }
+        let (busy, elapsed) = (Duration::ZERO, Duration::ZERO);
+        Self { name, sleeper, late_nanos: Vec::new(), overslept: 0, busy, elapsed }
     }
 
     fn sleep_once(&mut self, counter: Counter, span: Span) {
         let rate = *self.sleeper.clock().rate();
         let ticks = TickSpan::of(span, &rate).expect("the rate is the counter's");
-        let (start, busy) = (Instant::now(), processor_seconds());
+        let (start, busy) = (Instant::now(), processor_time());
         let Wake::Due { late, overslept } =
             self.sleeper.sleep_until(TickTime::now(counter) + ticks)
         else {
             return; // Nobody has an interrupter.
         };
-        self.busy += processor_seconds() - busy;
-        self.elapsed += start.elapsed().as_secs_f64();
+        self.busy += processor_time() - busy;
+        self.elapsed += start.elapsed();
         let late = late.to_span(&rate).expect("the rate is the counter's");
         self.late_nanos.push(late.as_nanos());
         self.overslept += u32::from(overslept);
@@ -49,22 +53,17 @@ impl Contender {
 
     fn report(&mut self) {
         self.late_nanos.sort_unstable();
-        let last = self.late_nanos.len() - 1;
-        let nanos = |rank: usize| self.late_nanos[rank];
-        let [median, p99, max] = [last / 2, last * 99 / 100, last].map(nanos).map(in_micros);
+        let late = |part| in_micros(quantile(&self.late_nanos, part));
+        let [median, p99, max] = [0.5, 0.99, 1.0].map(late);
         let (name, overslept) = (self.name, self.overslept);
-        let busy = 100.0 * self.busy / self.elapsed;
+        let busy = 100.0 * self.busy.div_duration_f64(self.elapsed);
         println!("{name:<22} {median:>12} {p99:>12} {max:>12} {overslept:>10} {busy:>8.1}");
     }
 }
 
 /// The processor time of this thread.
-fn processor_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    let span = Span::try_from(time).expect("less than 292 years");
-    Duration::try_from(span).expect("not negative").as_secs_f64()
+fn processor_time() -> Duration {
+    Duration::from_nanos(clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unsigned_abs())
 }
 
 /// Nanoseconds, which are not negative, as microseconds with three decimals.
@@ -83,7 +82,7 @@ fn main() {
     let mut contenders = [
         Contender::new("sleep only", clock, Margin::SLEEP_ONLY),
         Contender::new("sleep, then spin", clock, Margin::DEFAULT),
-        Contender::new("sleep, spin 100 us", clock, Margin::Fixed(Span::from_nanos(100_000))),
+        Contender::new("sleep, spin 100 us", clock, Margin::Fixed(Span::from_micros(100))),
         Contender::new("spin only", clock, Margin::SPIN_ONLY),
     ];
     for round in 0..ROUNDS {
@@ -94,10 +93,8 @@ fn main() {
             contender.sleep_once(counter, span);
         }
     }
-    println!(
-        "Wake-up after the deadline over {ROUNDS} sleeps of 0.5 to 1.5 ms, counter {}.",
-        counter.name()
-    );
+    println!("{}", machine(counter));
+    println!("Wake-up after the deadline over {ROUNDS} sleeps of 0.5 to 1.5 ms");
     println!(
         "{:<22} {:>12} {:>12} {:>12} {:>10} {:>8}",
         "", "median us", "p99 us", "max us", "overslept", "busy %"

@@ -33,7 +33,8 @@ use crate::{Domain, SourceError};
 ///
 /// There are two read modes. [`Counter::read`] is relaxed: of the TSC a plain `rdtsc`. It does not
 /// wait for the loads that stand before it in the program, nor hold back what stands after it: the
-/// value can be off by as far as the CPU reorders, some tens of cycles (about 10 to 30 ns).
+/// value can be off by as far as the CPU reorders: some 10 to 30 ns, and 100 ns where it does not
+/// wait for a load that misses all caches.
 /// [`Counter::read_ordered`] removes that with fences, which cost more than the read itself. The
 /// stamp of a packet is read relaxed, after a branch on the packet's arrival, so it can be early by
 /// that much, but not late. Calibration reads ordered.

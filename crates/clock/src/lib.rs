@@ -1,36 +1,50 @@
 //! Raw counters, their calibration, and time with an error bound.
 //!
-//! # From a counter to a time
+//! The system clock is kept right by others; reading it takes longer than what is to be timed, and
+//! nobody says how far off the reading is. A CPU's counter is read in some nanoseconds, and counts
+//! nothing that anybody else knows of. This crate reads the counter, finds out what it counts, and
+//! says of every time how far off it can be.
 //!
-//! A packet is stamped with the cheapest clock there is, and the stamp is converted later, on
-//! another core:
-//!
-//! 1. [`Counter::read`] takes a raw value. [`Counter::select`] decides once, at the start, which
-//!    source to take it from: the CPU's counter (the TSC, or CNTVCT on aarch64) if it can be
-//!    trusted, otherwise the HPET or the kernel's clock; [`survey()`] says why.
-//! 2. A [`Calibrator`] reads the counter together with the system's clocks from time to time. Each
-//!    such joint read is an anchor. [`ClockService`] runs calibrators on a thread of its own.
-//! 3. A [`Timeline`], an immutable snapshot of the last minute's anchors, converts raw values into
-//!    [`Stamp`]s: UTC, and how far off it can be.
-//! 4. A [`DifferenceClock`] measures between two stamps of one clock without UTC in between, which
-//!    is what a delay on one machine needs.
-//! 5. Deadlines stay in ticks: [`TickTime`] and [`TickSpan`] calculate with them, and a [`Sleeper`]
-//!    sleeps until one.
+//! | to know | take |
+//! |---|---|
+//! | what time it is | [`WallClock::now`], or [`WallClock::now_with_error`] |
+//! | when something happened, cheaply now and exactly later | [`Counter::read`], then [`Timeline::convert`] |
+//! | how long something took | [`Counter::read`] twice, then [`DifferenceClock::span`] |
+//! | when to wake up | [`TickTime`], [`Sleeper`] |
 //!
 //! ```
 //! use wirestamp_clock::{ClockService, Counter};
 //!
 //! let clock = ClockService::start(Counter::select())?;
+//! let wall_clock = clock.wall_clock();
+//! println!("it is {:?}", wall_clock.now());
+//!
 //! let counter = clock.counter();
 //! let (sent, received) = (counter.read(), counter.read());
 //!
-//! let timeline = clock.timeline(counter.domain());
-//! let (sent, received) = (timeline.convert(sent), timeline.convert(received));
-//! let difference = timeline.difference();
-//! let delay = difference.span(sent.raw, received.raw).expect("both are of the counter's domain");
-//! println!("at {:?} ± {:?}: {delay:?} ± {:?}", sent.utc, sent.error, difference.error(delay));
-//! # Ok::<(), std::io::Error>(())
+//! let stamp = clock.convert(sent);
+//! let (delay, error) = clock.span(sent, received);
+//! println!("sent at {:?} ± {}, under way for {delay} ± {error}", stamp.utc, stamp.error);
+//! # Ok::<(), wirestamp_clock::StartError>(())
 //! ```
+//!
+//! # From a counter to a time
+//!
+//! 1. [`Counter::read`] takes a raw value. [`Counter::select`] decides once, at the start, which
+//!    source to take it from: the CPU's counter (the TSC, or CNTVCT on aarch64) if it can be
+//!    trusted, otherwise the HPET or the kernel's clock; [`survey()`] says why. A process keeps its
+//!    counter.
+//! 2. A [`Calibrator`] reads the counter together with the system's clocks from time to time. Each
+//!    such joint read is an [`Anchor`]. [`ClockService`] runs calibrators on a thread of its own.
+//! 3. A [`Timeline`], an immutable snapshot of the last minute's anchors, converts raw values into
+//!    [`Stamp`]s: UTC, and how far off it can be. A raw value between two anchors is interpolated
+//!    from both; one beyond the newest is extrapolated, and better known a quarter of a second later.
+//! 4. A [`DifferenceClock`] measures between two stamps of one clock without UTC in between, which
+//!    is what a delay on one machine needs.
+//! 5. A [`WallClock`] follows the newest anchors without ever going back, unless the system clock is
+//!    stepped.
+//! 6. An [`AnchorWriter`] keeps the anchors in a file. Raw values that were kept too can be converted
+//!    again at any time, by the timeline of an [`AnchorFile`].
 //!
 //! # Units and errors
 //!
@@ -46,6 +60,18 @@
 //!
 //! Simulations of a thousand machines each hold this to less than one violation in ten thousand
 //! conversions (`tests/simulation.rs`).
+//!
+//! # What happens when
+//!
+//! | event | what follows |
+//! |---|---|
+//! | the service starts | times at once, with a bound of a microsecond or so, which is below 0.3 us within a second |
+//! | the system clock is slewed | followed by the next anchors; the wall clock bends and stays monotone |
+//! | the system clock is stepped | counted ([`Timeline::steps`]) with the next anchor; new stamps follow it, and those from before keep the time they had |
+//! | a leap second that the kernel inserts | a step of -1 s like any other: the repeated second belongs to the stamps of both passes, each by its own anchors. Where it is smeared, a slew |
+//! | suspend | a step, if the counter stood still with `CLOCK_MONOTONIC_RAW`; otherwise a disruption |
+//! | the machine moves to another host, the counter goes back or changes its rate | a disruption: counted, and the counter learnt anew within 200 us. The hypervisor tells of it where there is a [`VmClock`]; otherwise anchors that disagree do |
+//! | the process forks | the child's clocks run on by what was known, with bounds that grow, until it starts a service of its own |
 //!
 //! # What this cannot know
 //!
@@ -72,7 +98,21 @@
 //!   between two of them is in their difference; [`Timeline::steps`] tells that there was one.
 //! - **What the CPU reordered.** [`Counter::read`] takes a raw stamp without fences;
 //!   [`Counter::read_ordered`] has them, and costs more.
+//!
+//! # When not to use it
+//!
+//! - Where a time is good to a millisecond, or taken some thousand times a second:
+//!   [`std::time::SystemTime`] and [`std::time::Instant`] need no thread and no calibration.
+//! - To keep the system clock right. That is the work of chrony, ntpd-rs or ptp4l; this only follows.
+//! - Where a network card stamps packets in hardware, and its clock is the one that counts.
+//! - In a process that lives for less than some milliseconds: the choice of the source takes longer.
+//! - On a machine whose counter is not trusted ([`survey()`]). Everything works, over the kernel's
+//!   clock, and nothing is gained but the bounds.
 #![deny(unsafe_code)]
+
+// The simulated machine is written for users of the crate, and simulates inside it too.
+#[cfg(test)]
+extern crate self as wirestamp_clock;
 
 mod anchor;
 mod anchor_file;
@@ -101,7 +141,7 @@ pub use calibrator::{CalibrationError, Calibrator};
 pub use convert::OutOfRange;
 pub use counter::Counter;
 pub use difference::DifferenceClock;
-pub use service::{ClockService, ClockStatus};
+pub use service::{ClockService, ClockStatus, StartError};
 pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
 pub use source::{SourceError, hpet::Hpet};
 pub use stamp::{Domain, RawStamp, Stamp};

@@ -12,8 +12,12 @@ use serde::Serialize;
 use crate::anchor::SystemClocks;
 use crate::source::settle;
 use crate::survey::smallest_usual_step;
+use crate::sys::with_signals_blocked;
 use crate::wall::{Steering, WallClock};
-use crate::{Calibrator, Counter, Domain, Span, Timeline, VmClock, VmClockError};
+use crate::{
+    CalibrationError, Calibrator, Counter, Domain, RawStamp, SourceError, Span, Stamp, Timeline,
+    VmClock,
+};
 
 /// The second sample comes this long after the first.
 const FIRST_INTERVAL: Duration = Duration::from_millis(1);
@@ -33,8 +37,6 @@ pub struct ClockService {
     counter: Counter,
     newest: Arc<Newest>,
     wall_clock: WallClock,
-    /// Whether the hypervisor is asked about migrations.
-    vm_clock: Result<(), VmClockError>,
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
     /// The process that the thread belongs to.
@@ -63,9 +65,22 @@ struct Calibration {
     counter: Calibrator<SystemClocks>,
     monotonic: Calibrator<SystemClocks>,
     steering: Steering,
-    vm_clock: Result<VmClock, VmClockError>,
     disruption_marker: Option<u64>,
     newest: Arc<Newest>,
+}
+
+/// Why a clock cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The process stamps with another counter.
+    #[error(transparent)]
+    Settled(#[from] SourceError),
+    /// The counter, or a clock of the system, does not run.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
+    /// There is no thread to be had.
+    #[error("cannot make a thread to calibrate the clock, end some others: {0}")]
+    Thread(io::Error),
 }
 
 /// The state of the counter's calibration. Serialises with these names.
@@ -87,24 +102,47 @@ pub struct ClockStatus {
 
 impl ClockService {
     /// Starts calibrating `counter` and `CLOCK_MONOTONIC`. Returns after some 0.5 ms with both
-    /// usable; their bounds are wide at first and tighten over the first second.
+    /// usable (later if a read of the counter takes microseconds, as of an HPET); their bounds are
+    /// wide at first and tighten over the first second.
+    ///
+    /// The thread has the scheduling policy and the cores of the one that calls this, so that is
+    /// better done before a program pins its threads. It takes no signals.
     ///
     /// # Errors
     /// If the process stamps with another counter already, the thread cannot be made, or a clock
     /// stands still or runs backwards.
-    pub fn start(counter: Counter) -> io::Result<Self> {
-        settle(counter).map_err(io::Error::other)?;
+    pub fn start(counter: Counter) -> Result<Self, StartError> {
         let calibration = Calibration::begin(counter)?;
+        // Not before it is known to run: a process keeps it.
+        settle(counter)?;
         let newest = Arc::clone(&calibration.newest);
-        let wall_clock = calibration.steering.clock();
-        let vm_clock = calibration.vm_clock.as_ref().map(|_| ()).map_err(Clone::clone);
+        let wall_clock = calibration.steering.clock(counter);
         let stop = Arc::new(Stop::default());
-        let thread = thread::Builder::new().name("ws-clock".to_owned()).spawn({
+        let calibrate = {
             let stop = Arc::clone(&stop);
             move || calibration.keep_fresh(counter, &stop)
-        })?;
-        let (thread, process) = (Some(thread), process::id());
-        Ok(Self { counter, newest, wall_clock, vm_clock, stop, thread, process })
+        };
+        let builder = thread::Builder::new().name("ws-clock".to_owned());
+        let thread = with_signals_blocked(|| builder.spawn(calibrate));
+        let (thread, process) = (Some(thread.map_err(StartError::Thread)?), process::id());
+        Ok(Self { counter, newest, wall_clock, stop, thread, process })
+    }
+
+    /// The system time of a raw value of the counter, by the newest timeline; see
+    /// [`Timeline::convert`]. For many values take a timeline once.
+    #[must_use]
+    pub fn convert(&self, raw: u64) -> Stamp {
+        self.newest.counter.load().convert(raw)
+    }
+
+    /// The time from one raw value of the counter to another, negative if `to` was read first, and
+    /// how far off it can be; see [`crate::DifferenceClock`].
+    #[must_use]
+    pub fn span(&self, from: u64, to: u64) -> (Span, Span) {
+        let clock = self.newest.counter.load().difference();
+        let stamp = |value| RawStamp { domain: Domain::Counter, value };
+        let span = clock.span(stamp(from), stamp(to)).expect("both are of the clock's domain");
+        (span, clock.error(span))
     }
 
     /// The newest timeline of `domain`. It stays good for some seconds; a converter takes a new
@@ -128,15 +166,6 @@ impl ClockService {
     #[must_use]
     pub const fn counter(&self) -> Counter {
         self.counter
-    }
-
-    /// Whether the hypervisor tells of migrations to another host.
-    ///
-    /// # Errors
-    /// Why it does not. A migration is then noticed only if the next anchors disagree with the
-    /// earlier ones.
-    pub fn vm_clock(&self) -> Result<(), &VmClockError> {
-        self.vm_clock.as_ref().copied()
     }
 
     /// The state of the counter's calibration at this moment.
@@ -171,13 +200,12 @@ impl Drop for ClockService {
 }
 
 impl Calibration {
-    fn begin(counter: Counter) -> io::Result<Self> {
+    fn begin(counter: Counter) -> Result<Self, CalibrationError> {
         let calibrate = |clocks: SystemClocks| {
             let step = smallest_usual_step(clocks);
-            Calibrator::new(clocks.domain(), clocks, step).map_err(io::Error::other)
+            Calibrator::new(clocks.domain(), clocks, step)
         };
-        let vm_clock = VmClock::open();
-        let disruption_marker = vm_clock.as_ref().ok().and_then(VmClock::disruption_marker);
+        let disruption_marker = disruption_marker();
         let (counter_calibrator, monotonic) =
             (calibrate(SystemClocks::counter(counter))?, calibrate(SystemClocks::monotonic())?);
         let newest = Newest {
@@ -186,10 +214,9 @@ impl Calibration {
             realtime: ArcSwap::from_pointee(Timeline::identity(Domain::Realtime)),
         };
         Ok(Self {
-            steering: Steering::new(counter, &counter_calibrator.timeline()),
+            steering: Steering::new(&counter_calibrator.timeline(), counter.read_ordered()),
             counter: counter_calibrator,
             monotonic,
-            vm_clock,
             disruption_marker,
             newest: Arc::new(newest),
         })
@@ -204,7 +231,8 @@ impl Calibration {
             // After a step the rates have to be found anew, and quickly.
             let stepped = timeline.steps() != steps;
             interval = if stepped { FIRST_INTERVAL } else { (interval * 2).min(LONGEST_INTERVAL) };
-            self.steering.follow(&timeline, Span::try_from(interval).unwrap_or(Span::MAX));
+            let interval = Span::try_from(interval).unwrap_or(Span::MAX);
+            self.steering.follow(&timeline, interval, || counter.read_ordered());
         }
     }
 
@@ -216,11 +244,13 @@ impl Calibration {
     /// Whether the hypervisor says that the machine was moved since it was asked last. A marker that
     /// is just being changed is looked at with the next sample.
     fn was_moved(&mut self) -> bool {
-        let Some(marker) = self.vm_clock.as_ref().ok().and_then(VmClock::disruption_marker) else {
-            return false;
-        };
+        let Some(marker) = disruption_marker() else { return false };
         self.disruption_marker.replace(marker).is_some_and(|before| before != marker)
     }
+}
+
+fn disruption_marker() -> Option<u64> {
+    VmClock::of_machine().ok().and_then(VmClock::disruption_marker)
 }
 
 impl Newest {

@@ -217,9 +217,9 @@ impl SleepClock for CounterSleep {
 /// let counter = service.counter();
 /// let rate = service.timeline(counter.domain()).difference();
 /// let mut sleeper = Sleeper::new(CounterSleep::new(counter, rate)?, Margin::DEFAULT);
-/// let deadline = TickTime::now(counter) + TickSpan::of(Span::from_nanos(200_000), &rate)?;
+/// let deadline = TickTime::now(counter) + TickSpan::of(Span::from_micros(200), &rate)?;
 /// match sleeper.sleep_until(deadline) {
-///     Wake::Due { late, .. } => println!("{:?} late", late.to_span(&rate)?),
+///     Wake::Due { late, .. } => println!("{} late", late.to_span(&rate)?),
 ///     Wake::Interrupted { .. } => unreachable!("nobody has an interrupter"),
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -10,15 +10,19 @@ use crate::ratio::approx;
 use crate::source::selection;
 use crate::{Calibrator, Counter};
 
-/// Reads in a row, between which the steps of a clock show. It takes some 0.1 ms.
-const STEP_READS: usize = 4_000;
+/// Reads in a row, between which the steps of a clock show. It takes some 0.1 ms, or, of a clock
+/// that is slow to read, as long as the first of those reads and [`STEP_TIME`] take.
+const STEP_READS: usize = 2_000;
+const STEP_READS_AT_ONCE: usize = 200;
+const STEP_TIME: Duration = Duration::from_micros(200);
 
 /// One in so many steps may be smaller than the smallest usual one.
 const SMALLER_STEPS: usize = 5;
 
-/// Rounds of [`READS`] timed reads, of which the median counts.
+/// Rounds of timed reads, of which the median counts.
 const ROUNDS: usize = 31;
-const READS: u32 = 1_000;
+/// Reads in a round: 10 us of a TSC, 2 ms of an HPET at its slowest.
+const READS: u32 = 200;
 
 /// How long a frequency is measured: to about 20 ppm.
 const BASELINE: Duration = Duration::from_millis(5);
@@ -101,8 +105,16 @@ fn measure(counter: Counter, reason: String) -> Source {
 /// The smallest usual step of the clock, in its ticks, seen in reads as fast as they get.
 pub(crate) fn smallest_usual_step(clocks: SystemClocks) -> u64 {
     let mut reads = vec![0; STEP_READS];
-    clocks.read_fast(&mut reads);
-    smallest_usual_step_in(&reads)
+    let start = Instant::now();
+    let mut taken = 0;
+    for reads in reads.chunks_mut(STEP_READS_AT_ONCE) {
+        clocks.read_fast(reads);
+        taken += reads.len();
+        if start.elapsed() > STEP_TIME {
+            break;
+        }
+    }
+    smallest_usual_step_in(&reads[..taken])
 }
 
 /// The step that at most one in [`SMALLER_STEPS`] is smaller than, of those of more than one tick;
@@ -179,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_moves_tick_by_tick_is_not_taken_for_a_coarse_one() {
-        let interrupted = (0..).map(|n| n / 10 + if n > 2_000 { 500 } else { 0 });
+        let interrupted = (0..).map(|n| n / 10 + if n > 1_000 { 500 } else { 0 });
         assert_eq!(smallest_usual_step_of(interrupted), 1);
         assert_eq!(smallest_usual_step_of((0..).map(|n| n * 11 / 10)), 1);
     }

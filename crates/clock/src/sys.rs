@@ -64,6 +64,23 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// Calls `make` with every signal blocked in this thread. A thread that is made meanwhile never
+/// takes a signal that the program means for another of its threads.
+pub(crate) fn with_signals_blocked<T>(make: impl FnOnce() -> T) -> T {
+    // SAFETY: a `sigset_t` is an array of integers, for which zero is a value.
+    let [mut all, mut before]: [libc::sigset_t; 2] = unsafe { std::mem::zeroed() };
+    // SAFETY: `all` is valid to write to.
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY: both sets are valid; the call fails only for an unknown first argument.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
+    let made = make();
+    // SAFETY: as above.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+    }
+    made
+}
+
 /// 64-bit registers of a device, mapped for reading until the process ends.
 #[derive(Debug)]
 pub(crate) struct Registers {

@@ -16,6 +16,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Neg, Sub};
 
@@ -84,6 +85,11 @@ impl<S> Ord for Time<S> {
         self.nanos.cmp(&other.nanos)
     }
 }
+impl<S> Hash for Time<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.nanos.hash(state);
+    }
+}
 impl<S: Scale> fmt::Debug for Time<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ns {}", self.nanos, S::NAME)
@@ -125,6 +131,12 @@ impl Span {
         Self(nanos)
     }
 
+    /// A span of `micros` microseconds.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
     /// A span of `millis` milliseconds.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
@@ -147,6 +159,23 @@ impl Span {
     #[must_use]
     pub const fn abs(self) -> Self {
         Self(self.0.saturating_abs())
+    }
+}
+
+/// Exact, in seconds or the largest smaller unit that it has one of: `1.234 us`, `-20 ms`, `0 ns`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.unsigned_abs();
+        let (unit, digits, name) = match nanos {
+            1_000_000_000.. => (1_000_000_000, 9, "s"),
+            1_000_000.. => (1_000_000, 6, "ms"),
+            1_000.. => (1_000, 3, "us"),
+            _ => (1, 0, "ns"),
+        };
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let fraction = format!(".{:0digits$}", nanos % unit);
+        let fraction = fraction.trim_end_matches(['0', '.']);
+        f.pad(&format!("{sign}{}{fraction} {name}", nanos / unit))
     }
 }
 
@@ -193,5 +222,38 @@ mod tests {
         assert_eq!((end - Time::from_nanos(i64::MIN)), Span::MAX);
         assert_eq!(Span::from_secs(i64::MAX), Span::MAX);
         assert_eq!(-Span::from_nanos(i64::MIN), Span::MAX);
+    }
+
+    #[test]
+    fn the_units_of_a_span_are_a_thousand_apart_and_saturate() {
+        assert_eq!(Span::from_micros(-1), Span::from_nanos(-1_000));
+        assert_eq!(Span::from_micros(1_000), Span::from_millis(1));
+        assert_eq!(Span::from_millis(1_000), Span::from_secs(1));
+        assert_eq!(Span::from_micros(i64::MAX), Span::MAX);
+    }
+
+    #[test]
+    fn a_span_is_written_in_full_and_in_the_unit_of_its_size() {
+        for (nanos, text) in [
+            (0, "0 ns"),
+            (-1, "-1 ns"),
+            (999, "999 ns"),
+            (1_000, "1 us"),
+            (-1_234, "-1.234 us"),
+            (1_000_001, "1.000001 ms"),
+            (20_000_000, "20 ms"),
+            (10_050_000_000, "10.05 s"),
+            (i64::MAX, "9223372036.854775807 s"),
+            (i64::MIN, "-9223372036.854775808 s"),
+        ] {
+            assert_eq!(Span::from_nanos(nanos).to_string(), text);
+        }
+        assert_eq!(format!("{:>8}|", Span::from_micros(50)), "   50 us|", "it can be aligned");
+    }
+
+    #[test]
+    fn equal_times_are_one_key() {
+        let times = [5, 7, 5].map(Time::<Utc>::from_nanos);
+        assert_eq!(std::collections::HashSet::from(times).len(), 2);
     }
 }

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::hint;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::sys::Registers;
@@ -64,21 +65,24 @@ pub enum VmClockError {
     Small(u32),
 }
 
-/// A VMClock device, mapped. The mapping stays until the process ends: open it once.
+/// The device of this machine, mapped at most once in a process.
+static MACHINE: OnceLock<Result<VmClock, VmClockError>> = OnceLock::new();
+
+/// A VMClock device, mapped until the process ends.
 #[derive(Debug)]
 pub struct VmClock {
     page: Registers,
 }
 
 impl VmClock {
-    /// Maps the machine's VMClock device.
+    /// The machine's VMClock device.
     ///
     /// # Errors
     ///
     /// [`VmClockError::Missing`] if there is none, which is the usual case; another if it cannot
     /// be used.
-    pub fn open() -> Result<Self, VmClockError> {
-        Self::at(Path::new(DEVICE))
+    pub fn of_machine() -> Result<&'static Self, &'static VmClockError> {
+        MACHINE.get_or_init(|| Self::at(Path::new(DEVICE))).as_ref()
     }
 
     fn at(path: &Path) -> Result<Self, VmClockError> {

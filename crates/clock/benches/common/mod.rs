@@ -1,4 +1,4 @@
-//! What the benchmarks share: where they ran, and quantiles.
+//! What the benchmarks share: where they ran, the system's clocks, and quantiles.
 
 use std::fs;
 use std::process::Command;
@@ -21,6 +21,15 @@ pub(crate) fn machine(counter: Counter) -> String {
         text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         counter.name(),
     )
+}
+
+/// A clock of the system, in nanoseconds.
+#[inline(always)]
+pub(crate) fn clock_ns(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// The value below which `part` of the sorted values lie.

@@ -19,7 +19,8 @@
 //! that looks at the line's end. A reading at or beyond the end is not used: whoever took the
 //! counter's value after the start sees the end, because the writer made sure of it before the
 //! start. Such a reader waits for step 3, which follows within nanoseconds unless the writer is
-//! stopped there.
+//! stopped there. It waits for as long as some thousand turns of other threads take, and then goes
+//! on along the old line: only then can time go back, by what the next line is bent.
 //!
 //! # Memory order
 //!
@@ -41,8 +42,7 @@ use crate::{Span, Time, Utc};
 const SLOTS: usize = 4;
 
 /// Times that a reader lets others run while the writer stands between ending a line and publishing
-/// the next. Then it takes the line as it was: the writer may be gone, in a process forked just
-/// there.
+/// the next. Then it takes back the end: the writer may be gone, in a process forked just there.
 const PATIENCE: u32 = 1_000;
 
 /// A [`Line`] in words that may be read while they are written.
@@ -112,6 +112,13 @@ impl Slot {
         Time::from_nanos(utc.saturating_add_unsigned(nanos))
     }
 
+    /// Lets the line go on beyond `end`, unless it has another end by now.
+    #[cold]
+    fn take_back(&self, end: u64) {
+        // If it has, the writer is there after all.
+        let _ = self.end.compare_exchange(end, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// UTC at a tick, and how far off it can be.
     pub(super) fn utc_and_error(&self, raw: u64) -> (Time<Utc>, Span) {
         let line = self.load();
@@ -156,12 +163,15 @@ impl Lines {
             let is_newest = raw >= newest.start.load(Ordering::Relaxed);
             let slot = if is_newest { newest } else { self.slot(generation.wrapping_sub(1)) };
             let value = convert(slot, raw);
+            let end = newest.end.load(Ordering::Relaxed);
+            let ended = is_newest && raw >= end;
             fence(Ordering::Acquire);
-            let ended = is_newest && raw >= newest.end.load(Ordering::Relaxed);
-            if self.generation.load(Ordering::Relaxed) == generation && !ended {
+            let unchanged = self.generation.load(Ordering::Relaxed) == generation;
+            if unchanged && !ended {
                 return value;
             }
-            if ended && !waited(&mut patience) {
+            if unchanged && !waited(&mut patience) {
+                newest.take_back(end);
                 return value;
             }
         }
@@ -170,9 +180,14 @@ impl Lines {
     /// Makes `line` the newest from its start on, unless `counter` has come to `latest` before that
     /// is sure: false then, and it has to be tried again with a later start.
     ///
-    /// `latest` has to be earlier than the start by more than a CPU reorders loads against reads of
-    /// its counter. Only one thread may call this and [`Self::replace`].
-    pub(super) fn publish(&self, line: &Line, latest: u64, counter: impl Fn() -> u64) -> bool {
+    /// `latest` has to be earlier than the start by more than a CPU reorders loads and stores against
+    /// reads of its counter. Only one thread may call this and [`Self::replace`].
+    pub(super) fn publish(
+        &self,
+        line: &Line,
+        latest: u64,
+        mut counter: impl FnMut() -> u64,
+    ) -> bool {
         let next = self.prepare(line);
         self.slot(next.wrapping_sub(1)).end.store(line.start, Ordering::Relaxed);
         // The end has to be seen by everybody before the counter is looked at.
@@ -182,6 +197,11 @@ impl Lines {
             self.generation.store(next, Ordering::Release);
         }
         in_time
+    }
+
+    /// Lets the newest line go on, after [`Self::publish`] came too late.
+    pub(super) fn give_up(&self) {
+        self.slot(self.generation.load(Ordering::Relaxed)).end.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Makes `line` the newest at once, though it does not continue the last one.

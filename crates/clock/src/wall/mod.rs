@@ -3,6 +3,8 @@
 mod line;
 mod lines;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 
 use std::num::NonZeroU64;
@@ -12,7 +14,8 @@ use crate::{Counter, RawStamp, Span, Stamp, Time, Timeline, Utc};
 use line::Line;
 use lines::Lines;
 
-/// How far ahead of its start a line is published: some hundred times what publishing takes.
+/// How far ahead of its start a line is published: some hundred times what publishing takes. The
+/// last half of it is what a CPU may reorder, and more.
 const LEAD: Span = Span::from_nanos(100_000);
 
 /// The system's time of day, read from the counter. [`crate::ClockService::wall_clock`] gives it;
@@ -20,10 +23,11 @@ const LEAD: Span = Span::from_nanos(100_000);
 ///
 /// # Kept right, and monotone
 ///
-/// The service compares the counter with the system clock four times a second. What is off then is
-/// made up for over the next quarter of a second by running a little faster or slower: time never
-/// jumps and never goes back. On one thread [`Self::now`] is monotone; across threads
-/// [`Self::now_ordered`] is, which keeps what the CPU reorders out of it.
+/// The service compares the counter with the system clock four times a second, and more often at
+/// its start. What is off then is made up for until the next time by running a little faster or
+/// slower: time never jumps and never goes back. On one thread [`Self::now`] is monotone; across
+/// threads [`Self::now_ordered`] is, which keeps what the CPU reorders out of it. So are all copies
+/// of one clock; the clocks of two services differ by what either is off.
 ///
 /// When the system clock is *stepped*, or the counter disrupted, this clock follows with the next
 /// sample, in a jump that [`Timeline::steps`] counts. Of a stamp taken before, a [`Timeline`] still
@@ -70,52 +74,59 @@ impl WallClock {
     }
 }
 
-/// Keeps a wall clock on its timelines.
+/// Keeps a wall clock on its timelines. The counter is injected: it is only ever read, ordered,
+/// through the function that is given.
 #[derive(Debug)]
 pub(crate) struct Steering {
-    clock: WallClock,
+    lines: Arc<Lines>,
     newest: Line,
     steps: u32,
 }
 
 impl Steering {
-    /// A clock that shows what `timeline` says.
-    pub(crate) fn new(counter: Counter, timeline: &Timeline) -> Self {
-        let newest = Line::afresh(timeline.newest(), counter.read_ordered());
-        let clock = WallClock { counter, lines: Arc::new(Lines::new(&newest)) };
-        Self { clock, newest, steps: timeline.steps() }
+    /// A clock that shows what `timeline` says, from the counter's value `now` on.
+    pub(crate) fn new(timeline: &Timeline, now: u64) -> Self {
+        let newest = Line::afresh(timeline.newest(), now);
+        Self { lines: Arc::new(Lines::new(&newest)), newest, steps: timeline.steps() }
     }
 
-    pub(crate) fn clock(&self) -> WallClock {
-        self.clock.clone()
+    /// The clock that is steered, over the counter whose timelines it follows.
+    pub(crate) fn clock(&self, counter: Counter) -> WallClock {
+        WallClock { counter, lines: Arc::clone(&self.lines) }
     }
 
     /// Leads the clock to what `timeline` says within `interval`, when the next one is expected; at
     /// once if the system clock was stepped or the counter disrupted.
-    pub(crate) fn follow(&mut self, timeline: &Timeline, interval: Span) {
-        let (counter, lines) = (self.clock.counter, &self.clock.lines);
-        let target = timeline.newest();
+    pub(crate) fn follow(
+        &mut self,
+        timeline: &Timeline,
+        interval: Span,
+        mut counter: impl FnMut() -> u64,
+    ) {
         if timeline.steps() != self.steps {
             self.steps = timeline.steps();
-            self.newest = Line::afresh(target, counter.read_ordered());
-            lines.replace(&self.newest);
+            self.newest = Line::afresh(timeline.newest(), counter());
+            self.lines.replace(&self.newest);
             return;
         }
-        if counter.read_ordered() <= self.newest.start {
+        if counter() <= self.newest.start {
             return; // Readers know of two lines only, and the newest has not begun.
         }
         let rate = timeline.difference();
         let horizon = NonZeroU64::new(rate.ticks(interval)).unwrap_or(NonZeroU64::MIN);
-        let mut lead = rate.ticks(LEAD);
-        loop {
-            let start = counter.read_ordered().saturating_add(lead);
-            let line = self.newest.towards(target, start, horizon);
-            if lines.publish(&line, start - lead / 2, || counter.read_ordered()) {
+        let mut lead = rate.ticks(LEAD).max(2);
+        // Less than so many ticks before it wraps, the counter is left to itself.
+        while let Some(start) = counter().checked_add(lead)
+            && start.checked_add(horizon.get()).is_some()
+        {
+            let line = self.newest.towards(timeline.newest(), start, horizon);
+            if self.lines.publish(&line, start - lead / 2, &mut counter) {
                 self.newest = line;
                 return;
             }
             // Stopped in the middle of it: with more time it succeeds the sooner.
-            lead = lead.saturating_mul(2).max(1);
+            lead = lead.saturating_mul(2);
         }
+        self.lines.give_up();
     }
 }

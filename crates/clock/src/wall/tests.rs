@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
 use crate::ratio::Ratio;
@@ -80,14 +80,14 @@ fn watch(clock: &WallClock, latest: &AtomicI64, running: &AtomicBool) -> (u64, u
 fn time_never_goes_back_on_a_thread_nor_between_threads() {
     let counter = Counter::select();
     let mut wavering = Wavering::new(counter);
-    let mut steering = Steering::new(counter, &wavering.timeline());
+    let mut steering = Steering::new(&wavering.timeline(), counter.read_ordered());
     let (latest, running) = (AtomicI64::new(i64::MIN), AtomicBool::new(true));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut lines = 0_u64;
     thread::scope(|scope| {
         let readers: Vec<_> = (0..cores)
             .map(|_| {
-                let clock = steering.clock();
+                let clock = steering.clock(counter);
                 let (latest, running) = (&latest, &running);
                 scope.spawn(move || watch(&clock, latest, running))
             })
@@ -95,7 +95,8 @@ fn time_never_goes_back_on_a_thread_nor_between_threads() {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(10) {
             let before = steering.newest;
-            steering.follow(&wavering.timeline(), Span::from_nanos(200_000));
+            steering
+                .follow(&wavering.timeline(), Span::from_nanos(200_000), || counter.read_ordered());
             lines += u64::from(steering.newest != before);
             thread::yield_now();
         }
@@ -114,15 +115,12 @@ fn time_never_goes_back_on_a_thread_nor_between_threads() {
 fn the_wall_clock_shows_the_systems_time_within_its_error() {
     let service = ClockService::start(Counter::select()).unwrap();
     let clock = service.wall_clock();
-    let system = || {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Time::<Utc>::from_nanos(i64::try_from(since_1970.unwrap().as_nanos()).unwrap())
-    };
+    let system = || Time::<Utc>::try_from(SystemTime::now()).unwrap();
     for _ in 0..10_000 {
         let before = system();
         let stamp = clock.now_with_error();
         let after = system();
-        // A relaxed read may be taken early by what the CPU reorders.
+        // A relaxed read may be early by what the CPU reorders at most ([`Counter`]).
         let reordered = Span::from_nanos(100);
         assert!(stamp.utc + stamp.error + reordered >= before, "{stamp:?} read after {before:?}");
         assert!(stamp.utc - stamp.error <= after, "{stamp:?} read before {after:?}");
@@ -133,13 +131,95 @@ fn the_wall_clock_shows_the_systems_time_within_its_error() {
 fn a_step_of_the_system_clock_is_followed_at_once() {
     let counter = Counter::select();
     let mut wavering = Wavering::new(counter);
-    let mut steering = Steering::new(counter, &wavering.timeline());
-    let clock = steering.clock();
+    let mut steering = Steering::new(&wavering.timeline(), counter.read_ordered());
+    let clock = steering.clock(counter);
     for step in [1, -1].map(Span::from_secs) {
         let before = clock.now();
         wavering.step(step);
-        steering.follow(&wavering.timeline(), Span::from_millis(1));
+        steering.follow(&wavering.timeline(), Span::from_millis(1), || counter.read_ordered());
         let besides = clock.now() - before - step;
         assert!(besides > Span::from_nanos(-20_000) && besides < Span::from_millis(500));
+    }
+}
+
+/// A line of a nanosecond a tick.
+fn line(start: u64, utc: i64) -> Line {
+    let (slope, error_slope) = (Ratio::ONE, Ratio::ZERO);
+    Line { start, utc: Time::from_nanos(utc), slope, error: Span::from_nanos(1), error_slope }
+}
+
+fn utc_at(lines: &Lines, raw: u64) -> i64 {
+    lines.read(|| raw, lines::Slot::utc).as_nanos()
+}
+
+#[test]
+fn before_its_start_a_new_line_does_not_hold() {
+    let lines = Lines::new(&line(0, 0));
+    // More of them than there are slots.
+    for n in 1..20_i64 {
+        let start = 1_000 * n.cast_unsigned();
+        assert!(lines.publish(&line(start, 10_000 * n), start - 100, || start - 200));
+        assert_eq!(utc_at(&lines, start - 1), 10_000 * (n - 1) + 999);
+        assert_eq!(utc_at(&lines, start), 10_000 * n);
+    }
+}
+
+#[test]
+fn a_line_that_comes_too_late_is_not_published() {
+    let lines = Lines::new(&line(0, 0));
+    assert!(!lines.publish(&line(1_000, 5_000), 900, || 900));
+    assert_eq!(utc_at(&lines, 999), 999);
+    assert!(lines.publish(&line(2_000, 7_000), 1_900, || 1_000), "a later start succeeds");
+    assert_eq!(utc_at(&lines, 1_999), 1_999, "the end moved with it");
+    assert_eq!(utc_at(&lines, 2_000), 7_000);
+}
+
+#[test]
+fn a_writer_that_is_gone_is_waited_for_once() {
+    let lines = Lines::new(&line(0, 0));
+    assert!(!lines.publish(&line(1_000, 5_000), 900, || 900));
+    let reads = std::cell::Cell::new(0);
+    let read = || {
+        lines.read(
+            || {
+                reads.set(reads.get() + 1);
+                1_500
+            },
+            lines::Slot::utc,
+        )
+    };
+    assert_eq!(read().as_nanos(), 1_500, "along the line that was to end");
+    assert!(reads.replace(0) > 1, "it waited");
+    assert_eq!(read().as_nanos(), 1_500);
+    assert_eq!(reads.get(), 1, "and does so no more");
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_the_line_go_on() {
+    let lines = Lines::new(&line(0, 0));
+    assert!(!lines.publish(&line(1_000, 5_000), 900, || 900));
+    lines.give_up();
+    assert_eq!(utc_at(&lines, 1_500), 1_500);
+}
+
+#[test]
+fn a_counter_before_every_line_is_read_backwards() {
+    let lines = Lines::new(&line(5_000, 5_000));
+    assert!(lines.publish(&line(9_000, 9_000), 8_000, || 7_000));
+    assert_eq!(utc_at(&lines, 1_000), 1_000);
+    lines.replace(&line(100, 50_000));
+    assert_eq!(utc_at(&lines, 200), 50_100, "set back, and known to be");
+}
+
+#[test]
+fn near_its_end_a_counter_is_left_to_itself() {
+    let mut wavering = Wavering::new(Counter::select());
+    let timeline = wavering.timeline();
+    for ahead in [0, 1, 1_000, 1 << 20] {
+        let now = u64::MAX - ahead;
+        let mut steering = Steering::new(&timeline, now - 10);
+        steering.follow(&timeline, Span::from_millis(250), || now);
+        assert_eq!(steering.newest.start, now - 10, "no line was begun");
+        let _ = utc_at(&steering.lines, u64::MAX);
     }
 }
