@@ -37,8 +37,9 @@ pub struct Status {
     /// The smallest usual step of the counter, in nanoseconds, rounded up.
     pub granularity_ns: i64,
     /// Steps of the system clock and disruptions of the counter since the clock was opened. If it
-    /// is the same after a measurement as it was before, there was no step of more than 125 us in
-    /// between, as far as it could be noticed: that takes up to 250 ms.
+    /// is the same after a measurement as it was before, there was no step in between that is
+    /// larger than 125 to 250 us (500 ppm of the time between two samples, twice that against a
+    /// slew the other way), as far as it could be noticed: that takes up to 250 ms.
     pub steps: u32,
 }
 

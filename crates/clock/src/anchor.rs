@@ -1,6 +1,6 @@
 //! Anchors: one clock read together with the system's clocks, and how well that went.
 
-use crate::history::Rate;
+use crate::rate::Rate;
 use crate::ratio::{approx, ceil_nanos};
 use crate::sys::{self, KernelClock};
 use crate::{Counter, Domain, MonotonicRaw, Span, Time, Utc};

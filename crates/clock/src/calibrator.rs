@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::anchor::{Anchor, Bracket};
-use crate::difference::SLEW_LIMIT;
-use crate::history::{History, Rate, nanos};
+use crate::difference::ORDINARY_SLEW;
+use crate::history::{History, nanos};
+use crate::rate::Rate;
 use crate::ratio::{approx, ceil_nanos};
 use crate::{Clocks, Domain, Span, Timeline};
 
@@ -76,7 +77,7 @@ impl Beginning {
     /// The rate against UTC, which may be slewed meanwhile.
     fn nominal(&self) -> Rate {
         let Rate { nanos_per_tick, error } = self.rate;
-        Rate { nanos_per_tick, error: error + nanos_per_tick * SLEW_LIMIT }
+        Rate { nanos_per_tick, error: error + nanos_per_tick * ORDINARY_SLEW }
     }
 }
 
@@ -103,6 +104,8 @@ pub struct Calibrator<C> {
     step: u64,
     granularity: Span,
     history: History,
+    /// Whether the clock was disrupted and could not be begun again yet.
+    interrupted: bool,
     timeline: Arc<Timeline>,
 }
 
@@ -120,7 +123,7 @@ impl<C: Clocks> Calibrator<C> {
         let mut history = History::new(domain, first, beginning.nominal(), granularity);
         history.push(second);
         let timeline = Arc::new(history.timeline());
-        Ok(Self { clocks, step, granularity, history, timeline })
+        Ok(Self { clocks, step, granularity, history, interrupted: false, timeline })
     }
 
     /// Takes an anchor and returns the snapshot that it leads to.
@@ -129,25 +132,27 @@ impl<C: Clocks> Calibrator<C> {
     /// is too close for its error) leaves the snapshot as it was. One that shows a disruption of
     /// the clock takes 200 us more, for two samples as at the beginning.
     pub fn sample(&mut self) -> Arc<Timeline> {
-        if let Some(bracket) = Bracket::read(&mut self.clocks) {
+        if !self.interrupted {
+            let Some(bracket) = Bracket::read(&mut self.clocks) else {
+                return Arc::clone(&self.timeline);
+            };
             self.history.push(bracket.anchor(self.history.rate(), self.granularity));
-            if self.history.is_lost() {
-                self.begin_again();
-            }
-            self.timeline = Arc::new(self.history.timeline());
         }
+        if self.history.is_lost() {
+            self.interrupted = self.begin_again().is_err();
+        }
+        self.timeline = Arc::new(self.history.timeline());
         Arc::clone(&self.timeline)
     }
 
     /// Learns the rate of a disrupted clock anew: it may have become any other, and the width of a
     /// bracket in nanoseconds depends on it. Where that fails, the next sample tries again.
-    fn begin_again(&mut self) {
-        let Ok(beginning) = Beginning::read(&mut self.clocks, self.step) else {
-            return self.history.distrust();
-        };
+    fn begin_again(&mut self) -> Result<(), CalibrationError> {
+        let beginning = Beginning::read(&mut self.clocks, self.step)?;
         self.granularity = beginning.granularity(self.step);
         let anchors = beginning.anchors(self.granularity);
         self.history.begin_again(anchors, beginning.nominal(), self.granularity);
+        Ok(())
     }
 
     /// As [`Self::sample`], after a disruption of the clock that somebody else knows of, such as
@@ -159,6 +164,7 @@ impl<C: Clocks> Calibrator<C> {
     /// read is had now, all this comes with the first that is.
     pub fn disrupt(&mut self) -> Arc<Timeline> {
         self.history.distrust();
+        self.interrupted = false;
         self.sample()
     }
 
@@ -182,9 +188,12 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Fake<'a> {
         now: &'a Cell<u64>,
-        /// The next reads of the counter that come out in descending order.
-        descending: &'a Cell<u64>,
+        /// After how many reads of the counter how many come out in descending order.
+        descending: &'a Cell<(u64, u64)>,
     }
+
+    /// The reads of the counter for one anchor.
+    const READS: u64 = 24;
 
     impl Fake<'_> {
         fn read(self) -> u64 {
@@ -195,8 +204,13 @@ mod tests {
 
     impl Clocks for Fake<'_> {
         fn raw(&mut self) -> u64 {
-            self.descending.update(|reads| reads.saturating_sub(1));
-            self.read() + 1_000 * self.descending.get()
+            let (ascending, descending) = self.descending.get();
+            if ascending > 0 {
+                self.descending.set((ascending - 1, descending));
+                return self.read();
+            }
+            self.descending.set((0, descending.saturating_sub(1)));
+            self.read() + 1_000 * descending
         }
         fn utc(&mut self) -> Time<Utc> {
             Time::from_nanos(self.read().cast_signed())
@@ -219,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_disruption_that_no_anchor_shows_is_believed() {
-        let (now, descending) = (Cell::new(SECOND), Cell::new(0));
+        let (now, descending) = (Cell::new(SECOND), Cell::new((0, 0)));
         let (mut calibrator, early) = calibrator(Fake { now: &now, descending: &descending });
         let before = calibrator.timeline();
         assert_eq!(before.steps(), 0);
@@ -259,7 +273,7 @@ mod tests {
     #[test]
     fn a_bracket_within_one_step_of_the_clock_does_not_pass_for_a_precise_one() {
         for start in (0..2_000).step_by(37) {
-            let (now, descending) = (Cell::new(SECOND + start), Cell::new(0));
+            let (now, descending) = (Cell::new(SECOND + start), Cell::new((0, 0)));
             let fake = Fake { now: &now, descending: &descending };
             let mut calibrator = Calibrator::new(Domain::Counter, Coarse(fake), 1_000).unwrap();
             for _ in 0..3 {
@@ -272,13 +286,35 @@ mod tests {
 
     #[test]
     fn a_disruption_is_not_lost_with_a_read_that_fails() {
-        let (now, descending) = (Cell::new(SECOND), Cell::new(0));
+        let (now, descending) = (Cell::new(SECOND), Cell::new((0, 0)));
         let (mut calibrator, early) = calibrator(Fake { now: &now, descending: &descending });
-        descending.set(24);
+        descending.set((0, READS));
         assert_eq!(calibrator.disrupt().steps(), 0, "no read of eight was usable");
         now.update(|now| now + SECOND);
         let after = calibrator.sample();
         assert_eq!(after.steps(), 1);
         assert_eq!(after.convert(early).error, Span::MAX);
+    }
+    #[test]
+    fn a_disruption_is_counted_once_however_often_it_takes_to_begin_again() {
+        let (now, descending) = (Cell::new(SECOND), Cell::new((0, 0)));
+        let (mut calibrator, early) = calibrator(Fake { now: &now, descending: &descending });
+        descending.set((READS, READS));
+        assert_eq!(calibrator.disrupt().steps(), 1, "and then not begun again");
+        for _ in 0..2 {
+            now.update(|now| now + SECOND);
+            descending.set((0, READS));
+            assert_eq!(calibrator.sample().steps(), 1);
+        }
+        descending.set((READS, READS));
+        assert_eq!(calibrator.disrupt().steps(), 2, "another one");
+        for _ in 0..4 {
+            now.update(|now| now + SECOND);
+            calibrator.sample();
+        }
+        let recovered = calibrator.timeline();
+        assert_eq!(recovered.steps(), 2);
+        assert!(recovered.convert(now.get()).error < Span::from_nanos(1_000));
+        assert_eq!(recovered.convert(early).error, Span::MAX);
     }
 }

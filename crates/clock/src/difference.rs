@@ -10,17 +10,41 @@
 //! a kernel that measures the TSC at boot, or is told its nominal frequency, can be off by some
 //! tens of ppm, a microsecond in a delay of 20 ms. The error given here does not contain that.
 //!
+//! # The error of the rate
+//!
+//! The rate is that of the last minute on the whole, and known as well as the errors of the first
+//! and the last anchor allow. That is for a counter and a `CLOCK_MONOTONIC_RAW` of one oscillator.
+//! Where they are of two, or the counter is changed by less than what counts as a disruption, the
+//! anchors in between depart from the straight line by more than their errors. The error then is
+//! the largest departure of the rate between two of them from the rate on the whole, and as much as
+//! it may be off by, which is up to the same again; it lasts for the minute that it is in sight.
+//!
+//! What is not in it: a change before the next anchors, or one that has moved the counter by less
+//! than their errors, some 100 ns. Nor is a jump of the counter too small for a disruption (2.5 us)
+//! in the error of a short span.
+//!
+//! # The system clock's own readings
+//!
 //! The stamps of [`Domain::Realtime`] are the system clock's own readings, and their spans are
-//! slewed and stepped with it. The error of such a span contains the slewing and no step:
-//! [`crate::Timeline::steps`], compared before and after, tells whether there was one.
+//! slewed and stepped with it. The error of such a span contains slewing up to 500 ppm and no step:
+//! [`crate::Timeline::steps`], compared before and after, tells whether there was one. A slew that
+//! is faster (up to 10 %) is counted where it begins and where it ends; a span within it is off by
+//! its rate, which nothing tells of.
 
 use std::num::NonZeroU64;
 
 use crate::ratio::{Ratio, approx, ceil_nanos};
 use crate::{Domain, RawStamp, Span};
 
-/// How fast the kernel slews a clock at most, as a fraction (500 ppm, adjtimex(2)).
-pub(crate) const SLEW_LIMIT: f64 = 500e-6;
+/// How fast the system clock is slewed in the ordinary course of things, as a fraction: by as much
+/// as the kernel's correction of its frequency reaches (500 ppm, to which adjtimex(2) clamps
+/// `ADJ_FREQUENCY`) and its `adjtime` (`MAX_TICKADJ` of kernel/time/ntp.c).
+pub(crate) const ORDINARY_SLEW: f64 = 500e-6;
+
+/// How fast it can be slewed, as a fraction: `ADJ_TICK` of adjtimex(2) lengthens and shortens its
+/// ticks by up to 10 %. Of that chrony uses up to a twelfth unless told otherwise
+/// (`maxslewrate` of chrony.conf(5), 83333 ppm), for offsets that it does not step.
+pub(crate) const FASTEST_SLEW: f64 = 0.1 + ORDINARY_SLEW;
 
 /// Measures spans between raw stamps of one domain.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,11 +75,11 @@ impl DifferenceClock {
         }
     }
 
-    /// A clock of nanoseconds of which only the slew limit is known. Steps are in its spans and
-    /// not in their errors.
+    /// A clock of nanoseconds of which nothing is known. Steps, and slews faster than the ordinary,
+    /// are in its spans and not in their errors.
     pub(crate) fn nanoseconds(domain: Domain) -> Self {
         let nanosecond = Span::from_nanos(1);
-        Self::new(domain, NonZeroU64::MIN, NonZeroU64::MIN, SLEW_LIMIT, nanosecond)
+        Self::new(domain, NonZeroU64::MIN, NonZeroU64::MIN, ORDINARY_SLEW, nanosecond)
     }
 
     /// The domain of the stamps that this clock measures between.
@@ -78,7 +102,7 @@ impl DifferenceClock {
 
     /// How far [`Self::span`] can be off: the rate's error over the span and the granularity of
     /// both stamps, rounded up. In [`Domain::Realtime`] only if the system clock was not stepped
-    /// between the stamps ([`crate::Timeline::steps`]).
+    /// between the stamps ([`crate::Timeline::steps`]), nor slewed by more than 500 ppm.
     #[must_use]
     pub fn error(&self, span: Span) -> Span {
         let nanos = approx(span.as_nanos().unsigned_abs());
@@ -97,7 +121,8 @@ impl DifferenceClock {
         self.ticks_per_nano.to_f64() * 1e9
     }
 
-    /// Bound of the rate's error against `CLOCK_MONOTONIC_RAW`, in parts per million.
+    /// Bound of the rate's error against `CLOCK_MONOTONIC_RAW`, in parts per million. Where the rate
+    /// was seen to change in the last minute, how far it was from [`Self::frequency_hz`] at most.
     #[must_use]
     pub const fn rate_error_ppm(&self) -> f64 {
         self.rate_error * 1e6

@@ -5,43 +5,50 @@
 //! A system clock that moved against `CLOCK_MONOTONIC_RAW` by more than slewing explains was
 //! stepped. The anchors on either side belong to different epochs, and nothing is interpolated
 //! between them: what lies in the gap is placed by the old epoch, with an error that reaches the
-//! new one too. A step smaller than what slewing could have done since the last anchor (125 us in
-//! 250 ms) is not counted; the error of its segment contains it all the same ([`crate::pieces`]).
+//! new one too. A step that ordinary slewing could have made since the last anchor (125 us in
+//! 250 ms, and twice that against a slew the other way) is not counted; the error of its segment
+//! contains it all the same ([`crate::pieces`]).
+//!
+//! A slew faster than the ordinary is counted as a step where it begins, and as another where it
+//! ends. In between the rate of the last segment goes on, which is no step however fast it is. Nor
+//! is a beginning counted that no anchor saw, at the start, or that comes about in ordinary parts.
 //!
 //! # Disruptions
 //!
 //! A counter that ran backwards, or departed from `CLOCK_MONOTONIC_RAW` by more than two
 //! oscillators of one machine do, was disrupted: by a suspend, or a migration to another host. Its
 //! history says nothing about its future then, and is forgotten; what was stamped before has an
-//! unbounded error from then on. A jump of less than 2.5 us in 250 ms is not noticed.
+//! unbounded error from then on. A jump of less than 2.5 us in 250 ms is no disruption: it shows in
+//! the rate's error only ([`crate::rate`]).
 
 use std::collections::VecDeque;
-use std::num::NonZeroU64;
 
 use crate::anchor::Anchor;
-use crate::difference::SLEW_LIMIT;
-use crate::pieces::{WELL_MEASURED, pieces};
-use crate::ratio::{approx, ceil_nanos};
-use crate::{DifferenceClock, Domain, Span, Timeline};
+use crate::difference::{FASTEST_SLEW, ORDINARY_SLEW};
+use crate::pieces::pieces;
+use crate::rate::Rate;
+use crate::ratio::approx;
+use crate::{Domain, Span, Timeline};
 
 /// A minute of anchors at four a second.
 pub(crate) const CAPACITY: usize = 256;
 
-/// Anchors closer together than their errors times this say less about the rate than the slew
-/// limit does, and are not kept.
-const LEAST_BASELINE: f64 = 1.0 / SLEW_LIMIT;
+/// Anchors closer together than their errors times this tell the rate of UTC less well than the
+/// limit of ordinary slewing does, and are not kept.
+const LEAST_BASELINE: f64 = 1.0 / ORDINARY_SLEW;
+
+/// What ordinary slewing comes to in the 250 ms between two anchors, in nanoseconds.
+const SMALL_STEP: f64 = 125_000.0;
 
 /// How fast the counter and `CLOCK_MONOTONIC_RAW` drift apart at most, as a fraction, beyond what is
-/// known of their rates. Mostly they are one oscillator; two of one machine, the HPET's and the
-/// TSC's, move against each other with their temperature, by less than 1 ppm in a minute.
+/// known of their rates.
+///
+/// Mostly they are one oscillator, and do not drift at all. Two of one machine, as the HPET's and the
+/// TSC's can be, wander with their temperature, each by some 0.1 ppm where that is even (Veitch,
+/// Ridoux and Korada, cited in [`crate::difference`]). The limit leaves fifty times that for other
+/// places, and stays below the tens of ppm by which the crystals of the two hosts of a migration
+/// commonly differ.
 const DRIFT_LIMIT: f64 = 10e-6;
-
-/// A rate in nanoseconds per tick, and the bound of its error in the same unit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
-    pub(crate) nanos_per_tick: f64,
-    pub(crate) error: f64,
-}
 
 /// How an anchor follows the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +71,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) domain: Domain,
-    granularity: Span,
+    pub(crate) granularity: Span,
     /// The rate against `CLOCK_MONOTONIC_RAW` as long as no two anchors tell it.
     pub(crate) nominal: Rate,
     /// Never empty; ascending by raw value.
@@ -134,6 +141,11 @@ impl History {
         self.entries.push_back(Entry { anchor, epoch: self.steps });
     }
 
+    /// Whether something came before the oldest anchor of which it is not known when.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.disrupted || self.entries.front().is_some_and(|oldest| oldest.epoch != 0)
+    }
+
     /// Whether nothing but one anchor is known of the counter since it was disrupted.
     pub(crate) fn is_lost(&self) -> bool {
         self.disrupted && self.entries.len() == 1
@@ -174,31 +186,36 @@ impl History {
         let possible = elapsed * DRIFT_LIMIT + counted * rate.error + errors;
         if (counted * rate.nanos_per_tick - elapsed).abs() > possible {
             Verdict::Disrupted
-        } else if (told - elapsed).abs() > elapsed * SLEW_LIMIT + 2.0 * errors {
-            Verdict::Stepped
-        } else {
+        } else if self.slewing_explains(told, elapsed, errors) {
             Verdict::Continues
+        } else {
+            Verdict::Stepped
         }
     }
 
-    /// The rate against `CLOCK_MONOTONIC_RAW`, from the longest baseline there is, up to a minute.
-    /// The two are one oscillator, so that a longer baseline is a better one.
-    pub(crate) fn rate(&self) -> Rate {
-        let Some((ticks, elapsed, errors)) = self.baseline() else {
-            return self.nominal;
-        };
-        let (ticks, elapsed) = (approx(ticks.get()), approx(elapsed.get()));
-        Rate { nanos_per_tick: elapsed / ticks, error: errors / ticks }
-    }
-
-    /// Ticks and nanoseconds over the last minute of anchors, and the errors of its ends, added up.
-    fn baseline(&self) -> Option<(NonZeroU64, NonZeroU64, f64)> {
-        let oldest = self.entries.len().saturating_sub(CAPACITY);
-        let (oldest, newest) = (self.entries.get(oldest)?.anchor, self.entries.back()?.anchor);
-        let elapsed = u64::try_from((newest.monotonic_raw - oldest.monotonic_raw).as_nanos());
-        let ticks = newest.raw.saturating_sub(oldest.raw);
-        let errors = nanos(oldest.error + newest.error);
-        Some((NonZeroU64::new(ticks)?, NonZeroU64::new(elapsed.ok()?)?, errors))
+    /// Whether UTC can have been slewed by `told` while `elapsed` passed on `CLOCK_MONOTONIC_RAW`,
+    /// both of which are off by `errors` at most.
+    fn slewing_explains(&self, told: f64, elapsed: f64, errors: f64) -> bool {
+        let limit = elapsed * ORDINARY_SLEW + 2.0 * errors;
+        let gained = told - elapsed;
+        if gained.abs() <= limit {
+            return true;
+        }
+        let mut newest = self.entries.iter().rev();
+        let segment = newest.next().zip(newest.next());
+        // Where an epoch begins no rate is known, and whatever is no large step may be a slew.
+        let begins = segment.is_none_or(|(last, before)| last.epoch != before.epoch);
+        if begins && gained.abs() <= (elapsed * FASTEST_SLEW).min(SMALL_STEP) + 2.0 * errors {
+            return true;
+        }
+        segment.is_some_and(|(last, before)| {
+            let (last, before) = (last.anchor, before.anchor);
+            let length = nanos(last.monotonic_raw - before.monotonic_raw);
+            let slew = nanos(last.utc - before.utc) / length - 1.0;
+            let slew_error = 2.0 * nanos(last.error + before.error) / length;
+            let goes_on = (gained - elapsed * slew).abs() <= limit + elapsed * slew_error;
+            slew.abs() <= FASTEST_SLEW + slew_error && goes_on
+        })
     }
 
     /// The snapshot that the present anchors give.
@@ -212,53 +229,9 @@ impl History {
         self.steps
     }
 
-    pub(crate) fn difference(&self) -> DifferenceClock {
-        let (domain, granularity) = (self.domain, self.granularity);
-        if domain == Domain::Monotonic {
-            let one = NonZeroU64::MIN;
-            return DifferenceClock::new(domain, one, one, self.slew_seen(), granularity);
-        }
-        let (ticks, elapsed, relative_error) = match self.baseline() {
-            Some((ticks, elapsed, errors)) => (ticks, elapsed, errors / approx(elapsed.get())),
-            None => {
-                let Rate { nanos_per_tick, error } = self.nominal;
-                let (ticks, elapsed) = fraction(nanos_per_tick);
-                (ticks, elapsed, error / nanos_per_tick)
-            }
-        };
-        DifferenceClock::new(domain, ticks, elapsed, relative_error, granularity)
-    }
-
-    /// How far a clock of nanoseconds was seen to run from one a tick, as a fraction; the slew
-    /// limit while nothing better is known.
-    fn slew_seen(&self) -> f64 {
-        let seen: Vec<(f64, f64)> = self
-            .pairs()
-            .map(|(a, b)| {
-                let elapsed = nanos(b.anchor.monotonic_raw - a.anchor.monotonic_raw);
-                let gained = approx(b.anchor.raw - a.anchor.raw) - elapsed;
-                (gained.abs() / elapsed, nanos(a.anchor.error + b.anchor.error) / elapsed)
-            })
-            .collect();
-        let best = seen.iter().map(|&(_, error)| error).fold(f64::INFINITY, f64::min);
-        seen.iter()
-            .filter(|&&(_, error)| error <= best * WELL_MEASURED)
-            .map(|(slew, error)| slew + error)
-            .reduce(f64::max)
-            .unwrap_or(SLEW_LIMIT)
-    }
-
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Entry, &Entry)> {
         self.entries.iter().zip(self.entries.iter().skip(1))
     }
-}
-
-/// A rate as a fraction of two integers: nanoseconds in 2^32 ticks.
-fn fraction(nanos_per_tick: f64) -> (NonZeroU64, NonZeroU64) {
-    const TICKS: NonZeroU64 = NonZeroU64::new(1 << 32).expect("2^32 is not zero");
-    let elapsed = ceil_nanos(nanos_per_tick * approx(TICKS.get()));
-    let elapsed = u64::try_from(elapsed).ok().and_then(NonZeroU64::new);
-    (TICKS, elapsed.unwrap_or(NonZeroU64::MIN))
 }
 
 /// A span as a float of nanoseconds.
@@ -271,12 +244,13 @@ pub(crate) fn nanos(span: Span) -> f64 {
 mod tests {
     use super::*;
     use crate::Time;
+    use crate::ratio::ceil_nanos;
 
     const SECOND: i64 = 1_000_000_000;
 
     /// A history of a clock of nanoseconds that ran at `rate`, with an anchor each second.
     fn history(domain: Domain, rate: f64, anchors: i64) -> History {
-        let nominal = Rate { nanos_per_tick: 1.0, error: SLEW_LIMIT };
+        let nominal = Rate { nanos_per_tick: 1.0, error: ORDINARY_SLEW };
         let granularity = Span::from_nanos(1);
         let mut history = History::new(domain, anchor(0, rate, 0), nominal, granularity);
         (1..anchors).for_each(|second| history.push(anchor(second, rate, 0)));
@@ -316,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn before_a_change_of_rate_was_seen_the_slew_limit_is_assumed() {
+    fn before_a_change_of_rate_was_seen_an_ordinary_slew_is_expected() {
         let timeline = history(Domain::Counter, 1.0, 2).timeline();
         let error = timeline.convert(anchor(2, 1.0, 0).raw).error;
         assert!(error >= Span::from_nanos(500_000), "500 ppm of a second, not {error:?}");
@@ -327,7 +301,7 @@ mod tests {
         let error =
             |rate| history(Domain::Monotonic, rate, 5).timeline().difference().rate_error_ppm();
         assert!((30.0..30.2).contains(&error(1.000_03)), "{} ppm", error(1.000_03));
-        assert!(error(1.01) > 9_999.0, "also beyond what adjtimex allows");
+        assert!(error(1.01) > 9_999.0, "also where it is slewed faster than usual");
     }
 
     #[test]

@@ -54,9 +54,10 @@
 //! the bracket of each joint read, and of an assumption about what happens where nobody looks:
 //!
 //! - Between two anchors (250 ms) the system clock is stepped, or its rate changed, once and not
-//!   more, and that not three times in a row. By how much does not matter: the anchors around tell.
-//! - Beyond the newest anchor its rate does not change by more than it did in the last minute, or
-//!   than the 1 ppm of a time daemon's ordinary corrections.
+//!   more, and that not three times in a row; not twice where the second is just before the newest
+//!   anchor. By how much does not matter: the anchors around tell.
+//! - Beyond the newest anchor, and before the oldest, its rate does not change by more than it did in
+//!   the last minute, or than the 1 ppm of a time daemon's ordinary corrections.
 //!
 //! Simulations of a thousand machines each hold this to less than one violation in ten thousand
 //! conversions (`tests/simulation.rs`).
@@ -65,12 +66,12 @@
 //!
 //! | event | what follows |
 //! |---|---|
-//! | the service starts | times at once, with a bound of a microsecond or so, which is below 0.3 us within a second |
-//! | the system clock is slewed | followed by the next anchors; the wall clock bends and stays monotone |
-//! | the system clock is stepped | counted ([`Timeline::steps`]) with the next anchor; new stamps follow it, and those from before keep the time they had |
+//! | the service starts | times at once, with a bound of half a microsecond (median in simulation; 3 us at most), which is a quarter of one a second later (0.7 us at most) |
+//! | the system clock is slewed | followed by the next anchors; the wall clock bends and stays monotone. Faster than 500 ppm, as a time daemon may that must not step, it is a step where it begins and another where it ends |
+//! | the system clock is stepped | counted ([`Timeline::steps`]) with the next anchor; new stamps follow it, and those from before keep the time they had for the minute that a timeline reaches back. Afterwards they are unknown, unless an [`AnchorFile`] was kept |
 //! | a leap second that the kernel inserts | a step of -1 s like any other: the repeated second belongs to the stamps of both passes, each by its own anchors. Where it is smeared, a slew |
 //! | suspend | a step, if the counter stood still with `CLOCK_MONOTONIC_RAW`; otherwise a disruption |
-//! | the machine moves to another host, the counter goes back or changes its rate | a disruption: counted, and the counter learnt anew within 200 us. The hypervisor tells of it where there is a [`VmClock`]; otherwise anchors that disagree do |
+//! | the machine moves to another host, the counter goes back or changes its rate | a disruption: counted with the next anchor, up to 250 ms later, and the counter learnt anew in 200 us more. The hypervisor tells of it where there is a [`VmClock`]; otherwise anchors that disagree do |
 //! | the process forks | the child's clocks run on by what was known, with bounds that grow, until it starts a service of its own |
 //!
 //! # What this cannot know
@@ -81,21 +82,28 @@
 //!   which are off by the error of the oscillator's frequency, often some ppm, sometimes tens.
 //! - **A step or a slew before it shows.** A stamp converted at once is extrapolated. It is off by a
 //!   step until the next anchor, up to 250 ms later, and by a slew without precedent until two
-//!   anchors have shown it: 100 ppm are up to 50 us by then. Converted again, with an anchor after
-//!   it, the stamp is inside its bound.
-//! - **A small step as a step.** One that slewing could have explained (500 ppm of a sampling
-//!   interval, 125 us) is not counted. It is inside the error of the stamps around it, and for a
-//!   minute the error of live stamps allows for another. Faster slewing, which some time daemons do
-//!   when they start, is counted as steps, and is inside the error too.
+//!   anchors have shown it (three if it counts as a step, which the next ones follow within
+//!   milliseconds): 100 ppm are up to 50 us by then. Converted again, with an anchor after it, the
+//!   stamp is inside its bound.
+//! - **A small step as a step.** One that ordinary slewing could have made is not counted: 500 ppm of
+//!   the time between two anchors, which is 125 us in 250 ms, twice that against a slew the other
+//!   way, and more if the thread is held up. It is inside the error of the stamps around it, and for
+//!   a minute the error of live stamps allows for another.
+//! - **That a slew was the last one.** For a minute after a slew the error of live stamps
+//!   allows for another such: milliseconds after one of some per cent. Converted again, with an
+//!   anchor after it, a stamp is known as well as ever.
 //! - **Two slews that cancel out.** A clock that is slewed forth and back between two anchors leaves
 //!   no trace in them.
 //! - **A disruption before it shows.** Until the next anchor after a suspend or a migration, stamps
 //!   of a counter that jumped are off by the jump, and so are spans across it. Stamps from before,
 //!   converted only afterwards, have an unbounded error; but where the counter was set back, their
 //!   raw values are those of later times, and are taken for them. A jump of less than 2.5 us against
-//!   `CLOCK_MONOTONIC_RAW` is not noticed at all.
+//!   `CLOCK_MONOTONIC_RAW`, or a change of rate by less than 10 ppm, is no disruption: it widens the
+//!   error of the counter's rate for a minute, if it is more than the errors of the anchors.
 //! - **What a step does to the kernel's stamps.** They are readings of the system clock, and a step
-//!   between two of them is in their difference; [`Timeline::steps`] tells that there was one.
+//!   between two of them is in their difference; [`Timeline::steps`] tells that there was one. So
+//!   is a slew. The error of their spans allows for 500 ppm, and faster ones are counted only where
+//!   they begin and end.
 //! - **What the CPU reordered.** [`Counter::read`] takes a raw stamp without fences;
 //!   [`Counter::read_ordered`] has them, and costs more.
 //!
@@ -122,6 +130,7 @@ mod counter;
 mod difference;
 mod history;
 mod pieces;
+mod rate;
 mod ratio;
 mod service;
 mod sleep;

@@ -29,23 +29,26 @@
 //! **Beyond the anchors** the line of the last segment goes on, and nothing tells what happens
 //! meanwhile. If the rate does not differ by more than `c` from that of the last segment, the
 //! error is `e + d * (w + c)`. What `c` can be is taken from the past: the largest change of rate
-//! seen within three segments of the last minute, [`SLEW_LIMIT`] as long as none could be seen,
+//! seen within three segments of the last minute, [`ORDINARY_SLEW`] as long as none could be seen,
 //! and never less than [`ORDINARY_CHANGE`]. Where the history is longer than a minute, only the
-//! minutes around the stamp count.
+//! minutes around the stamp count. The same goes for stamps from before the oldest anchor, except
+//! where a step or a disruption came before it: where it was is forgotten, and the error unbounded.
 //!
 //! **The assumption** is twofold. In a segment something happens once, and not in both neighbours
 //! too, nor, as long as the segment is the newest, in the one before it: two slews against each
-//! other cancel out and do not show. And the future brings no change of rate that the last minute
-//! knows nothing like: a slew without precedent breaks the bound of the stamps that are converted
-//! before two more anchors have shown it, that is for half a second. Converted again, they hold.
+//! other cancel out and do not show. And what lies beyond the anchors brings no change of rate that
+//! the last minute knows nothing like: a slew without precedent breaks the bound of the stamps that
+//! are converted before two more anchors have shown it, that is for half a second, and of those
+//! from before the oldest anchor. The former, converted again, hold.
 
 use std::num::NonZeroU64;
 
 use crate::anchor::Anchor;
-use crate::difference::SLEW_LIMIT;
-use crate::history::{CAPACITY, Entry, History, Rate, nanos};
+use crate::difference::ORDINARY_SLEW;
+use crate::history::{CAPACITY, Entry, History, nanos};
+use crate::rate::Rate;
 use crate::ratio::{Ratio, approx, ceil_nanos};
-use crate::timeline::Piece;
+use crate::timeline::{Piece, ROUNDING};
 use crate::{Domain, Span};
 
 /// A pair of segments counts as well measured if its uncertainty is at most this many times that
@@ -119,7 +122,7 @@ impl<'a> Pieces<'a> {
         let around = |block: usize| {
             let first = block.saturating_sub(1) * CAPACITY;
             let slopes = &slopes[first..slopes.len().min((block + 2) * CAPACITY)];
-            let seen = largest_change(slopes).unwrap_or(nominal * SLEW_LIMIT);
+            let seen = largest_change(slopes).unwrap_or(nominal * ORDINARY_SLEW);
             seen.max(nominal * ORDINARY_CHANGE)
         };
         let changes = (0..=slopes.len() / CAPACITY).map(around).collect();
@@ -132,7 +135,7 @@ impl<'a> Pieces<'a> {
         if let Some(Entry { anchor: oldest, .. }) = entries.front() {
             let mut piece = self.beyond(0, oldest);
             piece.start = 0;
-            if self.history.disrupted {
+            if self.history.is_cut_off() {
                 piece.error = Span::MAX;
             }
             pieces.push(piece);
@@ -241,9 +244,6 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// A conversion is rounded to a nanosecond, and the growth of its error is rounded down.
-const ROUNDING: Span = Span::from_nanos(2);
-
 /// The largest change of rate within three segments in a row, in nanoseconds per tick; of pairs
 /// that are not well measured only what their read errors do not explain. A change within a
 /// segment shows in part on either side of it, and wholly from one side to the other.
@@ -280,7 +280,7 @@ mod tests {
                 error: Span::from_nanos(30),
             }
         };
-        let nominal = Rate { nanos_per_tick: 1.0, error: SLEW_LIMIT };
+        let nominal = Rate { nanos_per_tick: 1.0, error: ORDINARY_SLEW };
         let mut history = History::new(Domain::Counter, anchor(0), nominal, Span::from_nanos(1));
         (1..leads.len()).for_each(|second| history.push(anchor(second)));
         history
@@ -309,6 +309,17 @@ mod tests {
             assert!(error(&leads, 2 * SECOND + at) >= 400_000);
         }
         assert!(error(&leads, 4 * SECOND + SECOND / 2) < 200, "far from the step");
+    }
+
+    #[test]
+    fn where_a_forgotten_step_was_nobody_knows() {
+        let leads = |anchors: usize| -> Vec<i64> {
+            (0..anchors).map(|second| if second < 3 { 0 } else { 10_000_000 }).collect()
+        };
+        let before_the_step = SECOND * 3 / 2;
+        assert!(error(&leads(CAPACITY), before_the_step) < 1_000);
+        assert_eq!(error(&leads(CAPACITY + 4), before_the_step), i64::MAX);
+        assert!(error(&[0; CAPACITY + 4], before_the_step) < 10_000, "there was none");
     }
 
     #[test]

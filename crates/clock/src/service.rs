@@ -211,7 +211,7 @@ impl Calibration {
         let newest = Newest {
             counter: ArcSwap::new(counter_calibrator.timeline()),
             monotonic: ArcSwap::new(monotonic.timeline()),
-            realtime: ArcSwap::from_pointee(Timeline::identity(Domain::Realtime)),
+            realtime: ArcSwap::from_pointee(Timeline::realtime()),
         };
         Ok(Self {
             steering: Steering::new(&counter_calibrator.timeline(), counter.read_ordered()),

@@ -7,11 +7,14 @@
 //!
 //! # Long sleeps
 //!
-//! The kernel measures a sleep by `CLOCK_MONOTONIC`, which is slewed by up to 500 ppm against the
-//! counter (adjtimex(2)). Up to 50 ms that is 25 us, within the least margin of
-//! [`Margin::DEFAULT`]. A longer sleep ends 1 ms early, no sleep is longer than a second, and what
-//! is left is slept afterwards. That also bounds how long a jump of the counter, after a suspend or
-//! a migration, goes unnoticed.
+//! The kernel measures a sleep by `CLOCK_MONOTONIC`, which is slewed against the counter, by up to
+//! 500 ppm in the ordinary course of things (adjtimex(2), `ADJ_FREQUENCY`). Up to 50 ms that is
+//! 25 us, within the least margin of [`Margin::DEFAULT`]. A time daemon that slews faster, by up to
+//! 10 %, can make a sleep late by as much.
+//!
+//! A longer sleep ends 1 ms early, no sleep is longer than a second, and what is left is slept
+//! afterwards. That also bounds how long a jump of the counter, after a suspend or a migration, goes
+//! unnoticed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -307,14 +307,14 @@ mod tests {
         let realtime = DifferenceClock::nanoseconds(Domain::Realtime);
         assert_eq!(Ticks::of(Span::from_secs(1), &realtime), Err(refused));
         assert_eq!(Ticks::ZERO.to_span(&realtime), Err(refused));
-        assert_eq!(Tick::MIN.to_utc(&Timeline::identity(Domain::Realtime)), Err(refused));
+        assert_eq!(Tick::MIN.to_utc(&Timeline::realtime()), Err(refused));
         assert_eq!(Tick::try_from(TickTime::<RealtimeTicks>::MIN.stamp()), Err(refused));
     }
 
     #[test]
     fn a_time_of_the_system_clock_is_its_own_utc() {
         let time = TickTime::<RealtimeTicks>::from_raw(1_790_000_000_123_456_789);
-        let stamp = time.to_utc(&Timeline::identity(Domain::Realtime)).unwrap();
+        let stamp = time.to_utc(&Timeline::realtime()).unwrap();
         assert_eq!(stamp.utc.as_nanos(), 1_790_000_000_123_456_789);
         assert_eq!(stamp.raw, time.stamp());
     }

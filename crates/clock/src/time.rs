@@ -27,7 +27,8 @@ pub trait Scale: 'static {
 }
 
 /// Coordinated universal time as the system clock keeps it (`CLOCK_REALTIME`, epoch 1970-01-01).
-/// It is slewed by up to 500 ppm and stepped by whoever synchronises the system.
+/// It is slewed (by up to 500 ppm as a rule, by up to 10 % at most, adjtimex(2)) and stepped by whoever
+/// synchronises the system.
 #[derive(Debug)]
 pub enum Utc {}
 

@@ -1,15 +1,19 @@
 //! Timelines: from raw stamps to system time with an error bound.
 //!
 //! A timeline is an immutable snapshot. It cuts the axis of raw values into pieces; within a piece
-//! time is a straight line, and the error grows in proportion to the distance from the nearer
-//! anchor. The pieces come from the anchors of a [`crate::Calibrator`]; how their slopes and errors
-//! are found is told there.
+//! time is a straight line, and its error a constant, to which something may be added for each tick
+//! of the distance from the nearer anchor. The pieces come from the anchors of a
+//! [`crate::Calibrator`]; how their slopes and errors are found is told in [`crate::pieces`].
 
 use std::num::NonZeroU64;
 
 use crate::history::Entry;
 use crate::ratio::Ratio;
 use crate::{Anchor, DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
+
+/// What the arithmetic adds to an error: a time is rounded to a nanosecond, and the growth of its
+/// error is rounded down.
+pub(crate) const ROUNDING: Span = Span::from_nanos(2);
 
 /// Converts raw stamps of one domain to UTC.
 #[derive(Clone, Debug)]
@@ -41,16 +45,21 @@ pub(crate) struct Piece {
     pub(crate) error_slope: Ratio,
 }
 
+/// The time of a raw value on a line through `origin`, before or after it; saturates.
+pub(crate) fn on_line(origin: u64, origin_utc: Time<Utc>, slope: Ratio, raw: u64) -> Time<Utc> {
+    let nanos = slope.scale(raw.abs_diff(origin));
+    let origin_utc = origin_utc.as_nanos();
+    Time::from_nanos(if raw >= origin {
+        origin_utc.saturating_add_unsigned(nanos)
+    } else {
+        origin_utc.saturating_sub_unsigned(nanos)
+    })
+}
+
 impl Piece {
     /// The time of a raw value on the piece's line; saturates.
     pub(crate) fn utc(&self, raw: u64) -> Time<Utc> {
-        let nanos = self.slope.scale(raw.abs_diff(self.origin));
-        let origin = self.origin_utc.as_nanos();
-        Time::from_nanos(if raw >= self.origin {
-            origin.saturating_add_unsigned(nanos)
-        } else {
-            origin.saturating_sub_unsigned(nanos)
-        })
+        on_line(self.origin, self.origin_utc, self.slope, raw)
     }
 
     /// The error of a raw value; saturates.
@@ -66,7 +75,7 @@ impl Piece {
 /// A piece as the inner loop wants it: the part of it where nothing can overflow, so that the
 /// arithmetic needs no saturation. It gives what [`Piece`] gives.
 #[derive(Clone, Copy)]
-struct Line {
+struct FastPiece {
     origin: u64,
     origin_utc: i64,
     slope: Ratio,
@@ -78,8 +87,8 @@ struct Line {
     reach: u64,
 }
 
-impl Line {
-    /// The line of `piece`, which ends at the raw value `last`.
+impl FastPiece {
+    /// That of `piece`, which ends at the raw value `last`.
     fn of(piece: &Piece, last: u64) -> Self {
         // With both terms under 2^62, sums stay under 2^63.
         const ROOM: i64 = 1 << 62;
@@ -139,11 +148,11 @@ impl Timeline {
     /// For stamps that are nanoseconds of UTC already, as the kernel's are ([`Domain::Realtime`]).
     /// The error is their resolution, 1 ns: they are the system clock's own readings.
     #[must_use]
-    pub fn identity(domain: Domain) -> Self {
-        Self::identity_after(domain, 0)
+    pub fn realtime() -> Self {
+        Self::identity_after(Domain::Realtime, 0)
     }
 
-    /// The same after so many steps of the system clock.
+    /// The same, in any domain and after so many steps of the system clock.
     pub(crate) fn identity_after(domain: Domain, steps: u32) -> Self {
         let piece = Piece {
             start: 0,
@@ -182,8 +191,8 @@ impl Timeline {
         let domain = self.domain;
         let mut rest = raw;
         while let Some((&first, others)) = rest.split_first() {
-            let line = self.line_at(self.piece_of(first));
-            let run = rest.iter().position(|&raw| !line.reaches(raw)).unwrap_or(rest.len());
+            let piece = self.fast_piece(self.piece_of(first));
+            let run = rest.iter().position(|&raw| !piece.reaches(raw)).unwrap_or(rest.len());
             if run == 0 {
                 out.push(self.convert(first));
                 rest = others;
@@ -191,7 +200,7 @@ impl Timeline {
             }
             let (here, beyond) = rest.split_at(run);
             out.extend(here.iter().map(move |&raw| {
-                let (utc, error) = line.convert(raw);
+                let (utc, error) = piece.convert(raw);
                 Stamp { raw: RawStamp { domain, value: raw }, utc, error }
             }));
             rest = beyond;
@@ -202,16 +211,22 @@ impl Timeline {
     /// stepped, or the calibrated clock was disrupted (by a suspend or a migration).
     ///
     /// In [`Domain::Realtime`] conversion never starts afresh; there it is what the timeline of the
-    /// counter counted, because the stamps themselves do not show a step. If the count at the end
-    /// of a measurement is the one at its beginning, no step of more than 125 us is in the spans
-    /// between its stamps. A step is counted with the next anchor, up to 250 ms later.
+    /// counter counted, because the stamps themselves do not show a step. A step is counted with the
+    /// next anchor, up to 250 ms later, if it is more than ordinary slewing explains: 500 ppm of the
+    /// time since the anchor before, and twice that if the clock is being slewed the other way. If
+    /// the count at the end of a measurement is the one at its beginning, the spans between its
+    /// stamps contain no step of more than 125 to 250 us, as long as the calibrating thread is not
+    /// held up.
+    ///
+    /// A slew faster than 500 ppm counts as a step where it begins and as one where it ends, as a
+    /// rule. Slower ones, and what a fast one does in between, are not counted.
     #[must_use]
     pub const fn steps(&self) -> u32 {
         self.steps
     }
 
     /// The anchors that this snapshot was made of, oldest first: those of the last minute, or all
-    /// of a file ([`crate::AnchorFile`]). Stamps that are UTC already ([`Self::identity`]) have none.
+    /// of a file ([`crate::AnchorFile`]). Stamps that are UTC already ([`Self::realtime`]) have none.
     pub fn anchors(&self) -> impl DoubleEndedIterator<Item = Anchor> + ExactSizeIterator {
         self.entries.iter().map(|entry| entry.anchor)
     }
@@ -231,9 +246,9 @@ impl Timeline {
         self.pieces.last().expect("a timeline has a piece")
     }
 
-    fn line_at(&self, index: usize) -> Line {
+    fn fast_piece(&self, index: usize) -> FastPiece {
         let last = self.pieces.get(index + 1).map_or(u64::MAX, |next| next.start - 1);
-        Line::of(&self.pieces[index], last)
+        FastPiece::of(&self.pieces[index], last)
     }
 
     /// The index of the piece that `raw` belongs to: the last one that starts no later.
@@ -247,7 +262,8 @@ impl Timeline {
 mod tests {
     use super::*;
     use crate::anchor::Anchor;
-    use crate::history::{History, Rate};
+    use crate::history::History;
+    use crate::rate::Rate;
     use crate::ratio::approx;
     use proptest::prelude::*;
 
@@ -323,10 +339,10 @@ mod tests {
 
     #[test]
     fn kernel_stamps_are_utc_already() {
-        let stamp = Timeline::identity(Domain::Realtime).convert(1_790_000_000_123_456_789);
+        let stamp = Timeline::realtime().convert(1_790_000_000_123_456_789);
         assert_eq!(stamp.utc.as_nanos(), 1_790_000_000_123_456_789);
         assert_eq!(stamp.error, Span::from_nanos(1));
-        assert_eq!(Timeline::identity(Domain::Realtime).convert(u64::MAX).utc.as_nanos(), i64::MAX);
+        assert_eq!(Timeline::realtime().convert(u64::MAX).utc.as_nanos(), i64::MAX);
     }
 
     proptest! {

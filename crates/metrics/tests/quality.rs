@@ -113,9 +113,10 @@ fn a_quality_is_serialised_with_the_keys_of_the_contract() {
 #[test]
 fn inter_arrival_times_are_differences_of_neighbours() {
     let mut recorder = InterArrival::new();
-    recorder.set_difference_clock(Timeline::identity(Domain::Monotonic).difference());
+    recorder.set_difference_clock(Timeline::realtime().difference());
     for millis in [0, 20, 41, 60] {
         let mut stamp = seen_in(0, 1, millis).stamp;
+        stamp.raw.domain = Domain::Realtime;
         // The system clock runs away; the raw values do not.
         stamp.utc = stamp.utc + Span::from_millis(millis * 1000);
         recorder.record(stamp);

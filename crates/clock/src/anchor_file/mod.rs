@@ -41,7 +41,7 @@ pub use write::AnchorWriter;
 
 use crate::Span;
 use crate::anchor::Anchor;
-use crate::history::Rate;
+use crate::rate::Rate;
 
 /// The first line.
 const HEADER: &str = "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,\

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::replay::{Twice, replay};
 use super::{HEADER, MONOTONIC, Row};
 use crate::anchor::Anchor;
-use crate::history::Rate;
+use crate::rate::Rate;
 use crate::{Domain, Span, Time, Timeline};
 
 /// No line of ours comes near that.

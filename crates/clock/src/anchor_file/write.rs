@@ -40,8 +40,11 @@ impl<W: Write> AnchorWriter<W> {
 
     /// Appends the anchors that were taken since the last update, in one write of whole lines.
     ///
-    /// Costs next to nothing when there are none. A snapshot holds the anchors of a minute, so that
-    /// who comes at least once in half a minute misses none.
+    /// Costs next to nothing when there are none. A snapshot holds the newest 256 anchors: those of a
+    /// minute, or of less if there were steps, for each brings some seven more. Who comes once in
+    /// half a minute misses none, as long as the clock is not stepped more than a dozen times in it,
+    /// and is not disrupted: a disruption takes with it what was not written yet, from the last
+    /// update on. Who comes every second loses a second's anchors to it at most.
     ///
     /// # Errors
     /// When they cannot be written; the file may end in mid-line then.

@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::anchor::SystemClocks;
-    use crate::difference::SLEW_LIMIT;
+    use crate::difference::ORDINARY_SLEW;
     use crate::source::CLOCKSOURCE;
     use crate::survey::smallest_usual_step;
     use crate::{Calibrator, Counter, survey};
@@ -98,7 +98,7 @@ mod tests {
         let difference = timeline.difference();
         let (measured, nominal) = (difference.frequency_hz(), nominal_frequency_hz());
         // An emulator makes the counter from a clock that is slewed; `CLOCK_MONOTONIC_RAW` is not.
-        let tolerated_ppm = difference.rate_error_ppm() + SLEW_LIMIT * 1e6;
+        let tolerated_ppm = difference.rate_error_ppm() + ORDINARY_SLEW * 1e6;
         let off_ppm = (measured / nominal - 1.0) * 1e6;
         println!("cntvct: {measured:.0} Hz measured, {nominal:.0} Hz said, {off_ppm:.1} ppm apart");
         assert!(off_ppm.abs() <= tolerated_ppm, "{off_ppm} ppm; {tolerated_ppm} at most");

@@ -3,11 +3,8 @@
 use std::num::NonZeroU64;
 
 use crate::ratio::Ratio;
-use crate::timeline::Piece;
+use crate::timeline::{Piece, ROUNDING, on_line};
 use crate::{Span, Time, Utc};
-
-/// Ends of lines are whole nanoseconds, and so is what is read from them.
-const ROUNDING: Span = Span::from_nanos(2);
 
 /// UTC as a straight line over the counter's ticks, from a tick on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +55,7 @@ impl Line {
 
     /// UTC at a tick; saturates.
     pub(super) fn utc(&self, raw: u64) -> Time<Utc> {
-        let nanos = self.slope.scale(raw.abs_diff(self.start));
-        let start = self.utc.as_nanos();
-        Time::from_nanos(if raw >= self.start {
-            start.saturating_add_unsigned(nanos)
-        } else {
-            start.saturating_sub_unsigned(nanos)
-        })
+        on_line(self.start, self.utc, self.slope, raw)
     }
 
     /// The error at a tick; saturates.

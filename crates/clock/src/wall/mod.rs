@@ -31,7 +31,7 @@ const LEAD: Span = Span::from_nanos(100_000);
 ///
 /// When the system clock is *stepped*, or the counter disrupted, this clock follows with the next
 /// sample, in a jump that [`Timeline::steps`] counts. Of a stamp taken before, a [`Timeline`] still
-/// gives what it was.
+/// gives what it was, for the minute that it reaches back.
 ///
 /// # Error
 ///

@@ -5,9 +5,9 @@ use wirestamp_clock::Span;
 use super::{SECOND, SETTLED, Tallies, each_run};
 use crate::machine::{Conditions, Event, Random};
 
-/// Runs what happens at once, at some time, and lets the clock recover. What was stamped before the
-/// disruption was converted before it, and is not converted again.
-/// So many anchors it takes to see what happened.
+/// Runs what happens at once, at some time, and lets the clock recover. Until so many `anchors` have
+/// come, it is unseen. What was stamped before the disruption was converted before it, and is not
+/// converted again.
 fn the_clock_recovers(scenario: &str, anchors: usize, happens: impl Fn(&mut Random) -> Vec<Event>) {
     let mut tallies = Tallies::new(scenario);
     let conditions = |seed: u64| {

@@ -30,7 +30,8 @@ fn a_slew_of_up_to_100_ppm_is_followed() {
     a_slew_is_followed("slew of up to 100 ppm", conditions, 10_000.0);
 }
 
-/// Against `CLOCK_MONOTONIC_RAW` no more than the 500 ppm of adjtimex(2).
+/// As far as the kernel's correction of the frequency reaches (adjtimex(2)), against
+/// `CLOCK_MONOTONIC_RAW`.
 #[test]
 fn a_slew_of_up_to_500_ppm_is_followed() {
     let conditions = |seed: u64| {
@@ -63,4 +64,37 @@ fn a_slew_that_comes_and_goes_between_anchors_is_inside_the_bound_of_bracketed_s
     tallies.live.report().assert_coverage();
     tallies.fresh.report();
     tallies.bracketed.report().assert_coverage().assert_median(200);
+}
+
+/// Up to 10 %, as `ADJ_TICK` of adjtimex(2) can, and chrony does with large offsets that it may not
+/// step (`maxslewrate` of chrony.conf(5)).
+#[test]
+fn a_slew_of_up_to_a_tenth_counts_as_a_step_where_it_begins_and_where_it_ends() {
+    let mut tallies = Tallies::new("slew of 1,000 to 100,000 ppm");
+    let conditions = |seed| slewed_for_seconds(seed, |random, _| random.magnitude(1e-3, 0.1));
+    each_run(12.0, conditions, |seed, run| {
+        let steps = run.timeline.steps();
+        assert!(steps <= 2, "seed {seed}: {steps} steps");
+        tallies.count(run, 3);
+    });
+    tallies.check();
+    tallies.live.assert_limits(40.0, 30_000_000);
+    tallies.bracketed.assert_median(200);
+}
+
+#[test]
+fn a_fast_slew_that_is_under_way_at_the_start_is_followed() {
+    let mut tallies = Tallies::new("slew of 1,000 to 100,000 ppm from the start");
+    let conditions = |seed: u64| {
+        let mut random = Random(!seed);
+        let slew = Event::Slew(random.magnitude(1e-3, 0.1));
+        Conditions::with(seed, [(0.0, slew), (random.between(1.0, 4.0) * SECOND, Event::Slew(0.0))])
+    };
+    each_run(6.0, conditions, |seed, run| {
+        let steps = run.timeline.steps();
+        assert!(steps <= 2, "seed {seed}: {steps} steps");
+        tallies.count(run, 2);
+    });
+    tallies.check();
+    tallies.bracketed.assert_median(200);
 }

@@ -3,7 +3,7 @@
 use wirestamp_clock::Span;
 
 use super::{SECOND, Tallies, each_run};
-use crate::machine::{Conditions, Event, Random, Run, Tally};
+use crate::machine::{Conditions, Event, Random, Run, Tally, run};
 
 fn stepped(seed: u64, step: impl Fn(&mut Random) -> f64) -> Conditions {
     let mut random = Random(!seed);
@@ -57,6 +57,24 @@ fn after_a_second_forward_old_stamps_are_what_they_were() {
 #[test]
 fn after_a_leap_second_old_stamps_are_what_they_were() {
     a_step_is_counted("leap second, step of -1 s", |_| -SECOND);
+}
+
+/// Where it was is forgotten after a minute, and with it what the time of older stamps was.
+#[test]
+fn stamps_from_before_a_forgotten_step_are_unknown() {
+    for seed in 0..30 {
+        let stepped = Conditions::with(seed, [(2.0 * SECOND, Event::Step(1e7))]);
+        for (conditions, known) in [(stepped, false), (Conditions::usual(seed), true)] {
+            let run = run(seed, 80.0, conditions);
+            assert_eq!(run.timeline.steps(), u32::from(!known), "seed {seed}");
+            let before = |elapsed: f64| (0.9..1.1).contains(&(elapsed / SECOND));
+            let early = run.converted().filter(|(packet, _)| before(packet.truth.elapsed));
+            for (packet, stamp) in early {
+                assert!(Tally::off(&stamp, &packet.truth) <= stamp.error, "seed {seed}: {stamp:?}");
+                assert_eq!(stamp.error < Span::MAX, known, "seed {seed}: {stamp:?}");
+            }
+        }
+    }
 }
 
 /// Which of the two times a repeated second means, its raw value tells.
