@@ -30,7 +30,7 @@
 // child along what was known then, with errors that grow, and may be closed there; the child opens
 // one of its own to do better.
 //
-// Cost. A raw value costs what reading the counter costs, and some 1 to 2 ns for the call.
+// Cost. A raw value costs what reading the counter costs, and the call of a function.
 //
 // Errors. Functions return them, and none throws. Every pointer is checked for NULL; that it points
 // to what it should is the caller's part.
