@@ -8,8 +8,8 @@
 //! | to know | take |
 //! |---|---|
 //! | what time it is | [`WallClock::now`], or [`WallClock::now_with_error`] |
-//! | when something happened, cheaply now and exactly later | [`Counter::read`], then [`Timeline::convert`] |
-//! | how long something took | [`Counter::read`] twice, then [`DifferenceClock::span`] |
+//! | when something happened, cheaply now and exactly later | [`Counter::read`], then [`ClockService::convert`], or for many at once [`Timeline::convert_batch`] |
+//! | how long something took | [`Counter::read`] twice, then [`ClockService::span`] |
 //! | when to wake up | [`TickTime`], [`Sleeper`] |
 //!
 //! ```
@@ -113,7 +113,8 @@
 //!   [`std::time::SystemTime`] and [`std::time::Instant`] need no thread and no calibration.
 //! - To keep the system clock right. That is the work of chrony, ntpd-rs or ptp4l; this only follows.
 //! - Where a network card stamps packets in hardware, and its clock is the one that counts.
-//! - In a process that lives for less than some milliseconds: the choice of the source takes longer.
+//! - In a process that lives for a millisecond: the choice of the source and the first calibration
+//!   take as long, and some milliseconds more on a busy machine.
 //! - On a machine whose counter is not trusted ([`survey()`]). Everything works, over the kernel's
 //!   clock, and nothing is gained but the bounds.
 #![deny(unsafe_code)]

@@ -17,6 +17,8 @@ pub struct AnchorWriter<W> {
     last: Option<Anchor>,
     written: u64,
     gaps: u32,
+    /// Whether the file may end in part of a line, so that nothing may follow.
+    dead: bool,
 }
 
 impl<W: Write> AnchorWriter<W> {
@@ -35,7 +37,7 @@ impl<W: Write> AnchorWriter<W> {
         writeln!(out, "{HEADER}")?;
         out.flush()?;
         let (clock, boot_id) = (clock.to_owned(), boot_id.to_owned());
-        Ok(Self { out, clock, boot_id, last: None, written: 0, gaps: 0 })
+        Ok(Self { out, clock, boot_id, last: None, written: 0, gaps: 0, dead: false })
     }
 
     /// Appends the anchors that were taken since the last update, in one write of whole lines.
@@ -47,7 +49,8 @@ impl<W: Write> AnchorWriter<W> {
     /// update on. Who comes every second loses a second's anchors to it at most.
     ///
     /// # Errors
-    /// When they cannot be written; the file may end in mid-line then.
+    /// When they cannot be written. The file may end in mid-line then, and every later update with
+    /// new anchors fails too, so that no line ever follows part of one.
     pub fn update(&mut self, timeline: &Timeline) -> io::Result<()> {
         let entries = timeline.entries();
         let is_last = |entry: &Entry| self.last == Some(entry.anchor);
@@ -55,6 +58,9 @@ impl<W: Write> AnchorWriter<W> {
         let Some((oldest, newest)) = entries[old..].first().zip(entries.last()) else {
             return Ok(());
         };
+        if self.dead {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
         let waited = |last: Anchor| oldest.anchor.monotonic_raw - last.monotonic_raw;
         let gap = self.last.map_or(Span::ZERO, waited) > LONGEST_GAP;
         let mut lines = String::new();
@@ -65,8 +71,10 @@ impl<W: Write> AnchorWriter<W> {
             let _ = write!(lines, "{},{utc},{monotonic},{error},{epoch},", anchor.raw);
             self.describe(timeline, &mut lines);
         }
+        self.dead = true;
         self.out.write_all(lines.as_bytes())?;
         self.out.flush()?;
+        self.dead = false;
         self.gaps += u32::from(gap);
         self.written += (entries.len() - old) as u64;
         self.last = Some(newest.anchor);
@@ -98,5 +106,64 @@ impl<W: Write> AnchorWriter<W> {
     #[must_use]
     pub fn gaps(&self) -> u32 {
         self.gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::Rate;
+    use crate::{Domain, Time};
+
+    /// Takes `room` bytes of what is written next, fails, and takes everything after that.
+    struct Disk {
+        file: Vec<u8>,
+        room: Option<usize>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            match self.room.take() {
+                Some(0) => Err(io::ErrorKind::StorageFull.into()),
+                Some(room) => {
+                    self.room = Some(0);
+                    self.file.extend_from_slice(&bytes[..room]);
+                    Ok(room)
+                }
+                None => {
+                    self.file.extend_from_slice(bytes);
+                    Ok(bytes.len())
+                }
+            }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nothing_follows_part_of_a_line() {
+        let anchor = |second: i64| Anchor {
+            raw: second.unsigned_abs() * 1_000_000_000,
+            utc: Time::from_nanos(second * 1_000_000_000),
+            monotonic_raw: Time::from_nanos(second * 1_000_000_000),
+            error: Span::from_nanos(40),
+        };
+        let rate = Rate { nanos_per_tick: 1.0, error: 1e-6 };
+        let nanosecond = Span::from_nanos(1);
+        let mut history =
+            crate::history::History::new(Domain::Counter, anchor(1), rate, nanosecond);
+        let disk = Disk { file: Vec::new(), room: None };
+        let mut writer = AnchorWriter::new(disk, "tsc", "b").unwrap();
+        writer.update(&history.timeline()).unwrap();
+        writer.out.room = Some(20);
+        let whole = writer.out.file.len();
+        history.push(anchor(2));
+        let error = writer.update(&history.timeline()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+
+        history.push(anchor(3));
+        assert!(writer.update(&history.timeline()).is_err());
+        assert_eq!((writer.out.file.len(), writer.written()), (whole + 20, 1));
     }
 }
