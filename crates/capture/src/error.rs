@@ -127,6 +127,19 @@ pub enum Error {
         /// What was wrong with it.
         reason: String,
     },
+    /// A file of anchors could not be written to its end.
+    #[error(
+        "{path} ends after {written} anchors: {cause}; the capture itself is complete, but \
+         `wirestamp restamp` will not improve its packets from then on"
+    )]
+    AnchorsCutShort {
+        /// The file.
+        path: PathBuf,
+        /// Anchors that are in it.
+        written: u64,
+        /// The operating system's reason.
+        cause: io::Error,
+    },
     /// The stamps of a capture cannot be converted again.
     #[error("cannot restamp {path}: {reason}")]
     Restamp {

@@ -1,6 +1,8 @@
 //! Captures that are restamped: better times, and everything else as it was.
 
 use std::fs::{self, File};
+use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,11 +28,15 @@ const BOOT: &str = "b-1";
 
 /// Anchors of a clock of 1 GHz, a second apart, which runs 1 ppm slow from the tenth on.
 fn anchors(clock: &str, boot_id: &str) -> AnchorFile {
+    anchors_at(0..20, clock, boot_id)
+}
+
+fn anchors_at(seconds: impl Iterator<Item = i64>, clock: &str, boot_id: &str) -> AnchorFile {
     let mut text = String::from(
         "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,granularity_ns,\
          frequency_hz,rate_error_ppm\n",
     );
-    for second in 0..20 {
+    for second in seconds {
         let ticks = second * SECOND;
         let utc = START_UTC + ticks + (second - 10).max(0) * 1_000;
         text += &format!("{ticks},{utc},{ticks},40,0,{clock},{boot_id},1,1e9,0.1\n");
@@ -40,7 +46,11 @@ fn anchors(clock: &str, boot_id: &str) -> AnchorFile {
 
 /// A comment of a packet that was stamped with the clock at `raw`.
 fn comment(raw: i64, clock: &str) -> EnhancedPacketOption<'static> {
-    let text = format!(r#"wirestamp {{"raw":{raw},"clock":"{clock}","error_ns":900}}"#);
+    comment_within(900, raw, clock)
+}
+
+fn comment_within(error_ns: i64, raw: i64, clock: &str) -> EnhancedPacketOption<'static> {
+    let text = format!(r#"wirestamp {{"raw":{raw},"clock":"{clock}","error_ns":{error_ns}}}"#);
     EnhancedPacketOption::Common(CommonOption::Comment(text.into()))
 }
 
@@ -123,15 +133,21 @@ fn read(path: &Path) -> Vec<Block<'static>> {
     blocks
 }
 
+/// Watches to the end.
+fn on(_: f64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
 fn restamp(
     input: &Path,
     anchors: &AnchorFile,
 ) -> Result<(PathBuf, Restamped, Vec<Conversion>), String> {
     let output = input.with_extension("again");
     let mut conversions = Vec::new();
-    let restamp = Restamp::survey(input, anchors, &mut |packet| conversions.push(*packet));
+    let mut each = |packet: &Conversion| conversions.push(*packet);
+    let restamp = Restamp::survey(input, anchors, &mut on, &mut each);
     let restamp = restamp.map_err(|error| error.to_string())?;
-    restamp.write(&output).map_err(|error| error.to_string())?;
+    restamp.write(&output, &mut on).map_err(|error| error.to_string())?;
     Ok((output, restamp.counts(), conversions))
 }
 
@@ -142,8 +158,14 @@ fn times_and_what_our_comments_say_of_them_change_and_nothing_else() {
     let mut expected = blocks();
     write(&path, &expected);
     let (output, counts, conversions) = restamp(&path, &anchors("tsc", BOOT)).unwrap();
-    let counted =
-        Restamped { packets: 7, restamped: 3, without_raw: 1, other_clock: 2, outside: 1 };
+    let counted = Restamped {
+        packets: 7,
+        restamped: 3,
+        without_raw: 1,
+        other_clock: 2,
+        outside: 1,
+        by_name: 0,
+    };
     assert_eq!(counts, counted);
     let moved: Vec<i64> = conversions.iter().map(|c| (c.after - c.before).as_nanos()).collect();
     assert_eq!(moved, [5_000, 7_000, 9_000], "the last one lies a little beyond all anchors");
@@ -259,9 +281,72 @@ fn a_damaged_capture_is_refused_before_anything_is_written() {
         fs::write(&path, &whole[..length]).unwrap();
         if let Err(reason) = restamp(&path, &anchors("tsc", BOOT)) {
             assert_eq!(reason.lines().count(), 1);
+            assert!(!reason.contains("damaged") || reason.contains("editcap"), "{reason}");
             assert!(!folder.path().join("capture.again").exists(), "{reason}");
         } else {
             fs::remove_file(path.with_extension("again")).unwrap();
         }
     }
+}
+
+#[test]
+fn what_comes_after_the_survey_is_not_in_the_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, again] = ["capture", "again"].map(|name| folder.path().join(name));
+    write(&path, &blocks()[7..]);
+    let anchors = anchors("tsc", BOOT);
+    let restamp = Restamp::survey(&path, &anchors, &mut on, &mut |_| ()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let mut growing = File::options().append(true).open(&path).unwrap();
+    growing.write_all(&whole).unwrap();
+    restamp.write(&again, &mut on).unwrap();
+    assert_eq!(read(&again).len(), blocks()[7..].len());
+    assert_eq!(restamp.counts().packets, 4);
+
+    growing.set_len(whole.len() as u64 - 1).unwrap();
+    fs::remove_file(&again).unwrap();
+    let reason = restamp.write(&again, &mut on).unwrap_err().to_string();
+    assert!(reason.contains("it changed while it was read"), "{reason}");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn who_breaks_it_off_finds_nothing_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, again] = ["capture", "again"].map(|name| folder.path().join(name));
+    write(&path, &blocks());
+    let anchors = anchors("tsc", BOOT);
+    let mut off = |_| ControlFlow::Break(());
+    let refused = Restamp::survey(&path, &anchors, &mut off, &mut |_| ()).err().unwrap();
+    assert!(refused.to_string().contains("stopped"), "{refused}");
+
+    fs::write(&again, "before").unwrap();
+    let restamp = Restamp::survey(&path, &anchors, &mut on, &mut |_| ()).unwrap();
+    let refused = restamp.write(&again, &mut off).unwrap_err();
+    assert!(refused.to_string().contains("stopped"), "{refused}");
+    assert_eq!(fs::read(&again).unwrap(), b"before");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+#[test]
+fn packets_of_an_unknown_boot_match_by_the_name_of_the_clock_and_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture");
+    write(&path, &blocks());
+    let (_, counts, _) = restamp(&path, &anchors("tsc", "")).unwrap();
+    assert_eq!((counts.restamped, counts.by_name, counts.other_clock), (4, 4, 1));
+}
+
+#[test]
+fn a_time_without_a_bound_is_no_better_than_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture");
+    let unbounded = |second: i64| {
+        packet(0, second * SECOND, vec![comment_within(i64::MAX, second * SECOND, "tsc")])
+    };
+    let section = blocks()[7..9].to_vec();
+    write(&path, &[section, vec![unbounded(10), unbounded(40)]].concat());
+    let gap = anchors_at((0..20).chain(60..80), "tsc", BOOT);
+    let (_, counts, conversions) = restamp(&path, &gap).unwrap();
+    assert_eq!((counts.restamped, counts.outside), (1, 1), "{conversions:?}");
 }

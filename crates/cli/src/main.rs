@@ -10,6 +10,7 @@ mod capture;
 mod clock;
 mod delay;
 mod demo;
+mod files;
 mod interrupt;
 mod lab;
 mod output;

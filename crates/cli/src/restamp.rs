@@ -1,22 +1,28 @@
 //! `wirestamp restamp`.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
+use wirestamp_capture::Stop;
 use wirestamp_capture::file::{Conversion, Restamp, Restamped, read_anchors};
 use wirestamp_clock::AnchorFile;
 use wirestamp_metrics::Distribution;
 
+use crate::files::are_one;
+use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
+use crate::progress::{per_mille, progress_bar};
 use crate::usage::usage;
 
 /// A packet is stamped while it is fresh, when only the anchors before it are known. With those
 /// that came after it the same raw value gives a better time.
+///
+/// FILE gets its name when it is whole, and is FILE.partial until then.
 #[derive(Args)]
 #[command(after_help = "Example:\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
@@ -43,10 +49,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         return Err(usage("-w would overwrite what is read: write to another file"));
     }
     let anchors = read_anchors(anchors)?;
-    let mut changes = Changes::default();
-    let restamp = Restamp::survey(capture, &anchors, &mut |packet| changes.record(packet))?;
-    restamp.write(write)?;
-    let summary = Summary::new(restamp.counts(), changes, &anchors, write);
+    let stop = stop_on_signal()?;
+    let bar = progress_bar(output);
+    let summary = restamp(arguments, &anchors, &stop, &bar);
+    bar.finish_and_clear();
+    let summary = summary?;
     if to_stdout {
         output.remark(summary.text().trim_end());
     } else {
@@ -55,10 +62,27 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether two paths lead to one file.
-fn are_one(a: &Path, b: &Path) -> bool {
-    let identity = |path| fs::metadata(path).map(|file: fs::Metadata| (file.dev(), file.ino()));
-    matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
+fn restamp(
+    arguments: &Arguments,
+    anchors: &AnchorFile,
+    stop: &Stop,
+    bar: &ProgressBar,
+) -> anyhow::Result<Summary> {
+    let Arguments { capture, write, .. } = arguments;
+    let watch = |done: f64| {
+        // The capture is read twice.
+        move |share: f64| {
+            bar.set_position(per_mille(done + share / 2.0));
+            if stop.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    };
+    let mut changes = Changes::default();
+    bar.set_message("looking through the capture");
+    let mut record = |packet: &Conversion| changes.record(packet);
+    let restamp = Restamp::survey(capture, anchors, &mut watch(0.0), &mut record)?;
+    bar.set_message("writing it again");
+    restamp.write(write, &mut watch(0.5))?;
+    Ok(Summary::new(restamp.counts(), changes, anchors, write))
 }
 
 /// What the conversions changed. Serialises with these names.
@@ -66,6 +90,9 @@ fn are_one(a: &Path, b: &Path) -> bool {
 struct Changes {
     /// How much later the new time is.
     moved_ns: Distribution,
+    /// How much later or earlier it is.
+    #[serde(skip)]
+    distance: Distribution,
     error_before_ns: Distribution,
     error_after_ns: Distribution,
     /// Packets that moved by more than both errors together.
@@ -76,6 +103,7 @@ impl Changes {
     fn record(&mut self, packet: &Conversion) {
         let moved = packet.after - packet.before;
         self.moved_ns.record(moved);
+        self.distance.record(moved.abs());
         self.error_before_ns.record(packet.error_before);
         self.error_after_ns.record(packet.error_after);
         let beyond = moved.abs() > packet.error_before + packet.error_after;
@@ -107,12 +135,13 @@ impl Summary {
             "{} of {} packets stamped again with {anchors} anchors of {clock}\n",
             counts.restamped, counts.packets
         );
-        if let Some(moved) = changes.moved_ns.summary() {
+        let moved = [&changes.distance, &changes.moved_ns].map(Distribution::summary);
+        if let [Some(distance), Some(moved)] = moved {
             let _ = writeln!(
                 text,
                 "moved by {} (median), 99 % by at most {}, between {} and {}",
-                time(moved.p50),
-                time(moved.p99),
+                time(distance.p50),
+                time(distance.p99),
                 time(moved.min),
                 time(moved.max)
             );
@@ -129,12 +158,17 @@ impl Summary {
 
     /// What did not go as it does mostly, a line each.
     fn remarks(&self) -> String {
-        let Restamped { without_raw, other_clock, outside, .. } = self.counts;
+        let Restamped { without_raw, other_clock, outside, by_name, .. } = self.counts;
         let remarks = [
             (
                 self.changes.beyond_errors,
                 "moved by more than both errors: the system clock was \
               stepped, or slewed as never before, and that was not known yet",
+            ),
+            (
+                by_name,
+                "matched by the name of their clock alone: the capture or the anchors do not say \
+                 of which boot they are",
             ),
             (without_raw, "keep their time: they carry no raw value"),
             (other_clock, "keep their time: another clock stamped them"),

@@ -16,6 +16,8 @@ pub struct Recording<'a> {
     steps_before: u32,
     writer: Option<Writer>,
     anchors: Option<AnchorLog>,
+    /// Why the file of anchors ends early: the packets are worth more, and go on.
+    anchors_failed: Option<Error>,
     figures: Figures,
 }
 
@@ -54,7 +56,7 @@ impl<'a> Recording<'a> {
     pub fn new(clock: &'a ClockService, domain: Domain, writer: Option<Writer>) -> Self {
         let steps_before = clock.timeline(domain).steps();
         let figures = Figures::default();
-        Self { clock, domain, steps_before, writer, anchors: None, figures }
+        Self { clock, domain, steps_before, writer, anchors: None, anchors_failed: None, figures }
     }
 
     /// Keeps the anchors of the recorded clock too, from now on and from the last minute.
@@ -64,9 +66,9 @@ impl<'a> Recording<'a> {
     }
 
     /// Ends the file, if there is one, with the capture's ledger. The figures are complete even
-    /// where the file is not.
+    /// where the file is not, and the file even where that of the anchors is not.
     pub fn finish(mut self, ledger: &Ledger) -> (Figures, Result<(), Error>) {
-        let refreshed = self.refresh();
+        self.refresh();
         let steps = self.clock.timeline(self.domain).steps();
         self.figures.clock_steps = steps.saturating_sub(self.steps_before);
         self.figures.anchors = self
@@ -76,7 +78,7 @@ impl<'a> Recording<'a> {
         // What did not fit on the disk was taken, and is not there.
         self.figures.packets = ledger.delivered;
         let written = self.writer.map_or(Ok(()), |writer| writer.finish(ledger));
-        (self.figures, written.and(refreshed))
+        (self.figures, written.and(self.anchors_failed.map_or(Ok(()), Err)))
     }
 
     /// The clock that is recorded against.
@@ -90,20 +92,22 @@ impl<'a> Recording<'a> {
     }
 
     /// Takes note of what has become known of the clock.
-    fn refresh(&mut self) -> Result<(), Error> {
+    fn refresh(&mut self) {
         let timeline = self.clock.timeline(self.domain);
         self.figures.interarrival_ns.set_difference_clock(timeline.difference());
-        self.anchors.as_mut().map_or(Ok(()), |log| log.update(&timeline))
+        if let Some(log) = self.anchors.as_mut().filter(|_| self.anchors_failed.is_none()) {
+            self.anchors_failed = log.update(&timeline).err();
+        }
     }
 }
 
 impl Sink for Recording<'_> {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        if self.figures.packets.is_multiple_of(REFRESH) {
+            self.refresh();
+        }
         if let Some(writer) = &mut self.writer {
             writer.packet(packet)?;
-        }
-        if self.figures.packets.is_multiple_of(REFRESH) {
-            self.refresh()?;
         }
         let figures = &mut self.figures;
         figures.packets += 1;
@@ -117,11 +121,69 @@ impl Sink for Recording<'_> {
     }
 
     fn pause(&mut self) -> Result<(), Error> {
-        self.refresh()?;
+        self.refresh();
         self.writer.as_mut().map_or(Ok(()), Writer::pause)
     }
 
     fn lost(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::path::{Path, PathBuf};
+    use std::{env, fs, io, process};
+
+    use wirestamp_capture::Facts;
+    use wirestamp_capture::file::{Provenance, Reader};
+    use wirestamp_clock::Counter;
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_anchors_that_fails_leaves_the_packets_whole_and_is_told_of_at_the_end() {
+        let clock = ClockService::start(Counter::select()).unwrap();
+        let facts = Facts {
+            interface: "tap-a".into(),
+            method: "ring",
+            stamp: "raw",
+            taken: "by the acquisition thread",
+            clock: "tsc",
+            snaplen: 262_144,
+            notes: Vec::new(),
+        };
+        let provenance = Provenance::of(&facts, 0);
+        let (reader, pipe) = io::pipe().unwrap();
+        let anchors = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+        let anchors = AnchorLog::create(&anchors, &provenance).unwrap();
+        drop(reader);
+        let path = env::temp_dir().join(format!("wirestamp-recording-{}", process::id()));
+        let writer = Writer::create(&path, &facts, provenance).unwrap();
+        let mut recording =
+            Recording::new(&clock, Domain::Counter, Some(writer)).keep_anchors(anchors);
+        let stamp = clock.timeline(Domain::Counter).convert(Counter::select().read());
+        for _ in 0..=REFRESH {
+            let packet = Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 };
+            recording.packet(&packet).unwrap();
+        }
+        recording.pause().unwrap();
+        let ledger = Ledger { delivered: REFRESH + 1, ..Ledger::default() };
+        let (figures, outcome) = recording.finish(&ledger);
+        let told = outcome.unwrap_err();
+        assert!(told.to_string().contains("ends after 0 anchors") && !told.is_broken_pipe());
+        assert_eq!(figures.anchors.map(|anchors| anchors.written), Some(0));
+        assert_eq!(packets(&path), figures.packets);
+        fs::remove_file(path).unwrap();
+    }
+
+    fn packets(path: &Path) -> u64 {
+        let mut reader = Reader::open(path).unwrap();
+        let mut packets = 0;
+        while reader.next_packet().unwrap().is_some() {
+            packets += 1;
+        }
+        packets
     }
 }

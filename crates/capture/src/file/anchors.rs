@@ -1,7 +1,7 @@
 //! The file of anchors beside a capture.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Seek};
 use std::path::{Path, PathBuf};
 
 use wirestamp_clock::{AnchorFile, AnchorWriter, Timeline};
@@ -30,10 +30,19 @@ impl AnchorLog {
     /// Appends the anchors that are new in `timeline`.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When they cannot be written. The file ends with the last whole line then, unless it is a
+    /// pipe, and no later update adds to it.
     pub fn update(&mut self, timeline: &Timeline) -> Result<(), Error> {
-        let written = self.writer.update(timeline);
-        written.map_err(|cause| Error::Write { path: self.path.clone(), cause })
+        let mut file = self.writer.get_ref();
+        let whole = file.stream_position();
+        self.writer.update(timeline).map_err(|cause| {
+            if let Ok(whole) = whole {
+                // Where it fails, a reader tells of the line that is cut short.
+                let _ = self.writer.get_ref().set_len(whole);
+            }
+            let (path, written) = (self.path.clone(), self.writer.written());
+            Error::AnchorsCutShort { path, written, cause }
+        })
     }
 
     /// Anchors written so far.

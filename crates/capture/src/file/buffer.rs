@@ -42,8 +42,7 @@ impl Buffer {
     /// Creates the file at `path`, or takes standard output for `-`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
-            // Not `io::stdout()`, which keeps back what follows the last line's end.
-            Self::new(io::stdout().as_fd().try_clone_to_owned().map(File::from)?)
+            Self::new(standard_output()?)
         } else {
             Self::new(File::create(path)?)
         }
@@ -119,13 +118,20 @@ impl<T: Target> Write for Buffer<T> {
     }
 }
 
+/// Standard output, unlike [`io::stdout`] without a buffer that keeps back what follows the last
+/// line's end.
+pub(super) fn standard_output() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
 /// A block in a run of blocks.
 struct Block {
     kind: u32,
     end: usize,
 }
 
-/// The blocks of a run: the first word of each is its type, the second its length.
+/// The blocks of a run: the first word of each is its type, the second its length, in this machine's
+/// byte order, in which captures are written.
 fn blocks(run: &[u8]) -> impl Iterator<Item = Block> {
     let mut start = 0;
     std::iter::from_fn(move || {

@@ -17,5 +17,5 @@ pub use anchors::{AnchorLog, read_anchors};
 pub use provenance::Provenance;
 pub use raw::RawValue;
 pub use reader::{Packet, Reader};
-pub use restamp::{Conversion, Restamp, Restamped};
+pub use restamp::{Conversion, Restamp, Restamped, Watch};
 pub use writer::Writer;

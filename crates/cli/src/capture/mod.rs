@@ -14,6 +14,7 @@ use wirestamp_clock::{ClockService, Counter, Domain};
 use wirestamp_study::Recording;
 
 use crate::clock::seconds;
+use crate::files::are_one;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
 use crate::target::Target;
@@ -33,7 +34,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Keep what the stamps were converted with in this CSV file, and the raw values beside the
-    /// packets, for `wirestamp restamp`
+    /// packets, for `wirestamp restamp`; the packets of the last quarter of a second have no anchor
+    /// after them and are as good as they were
     #[arg(long, value_name = "FILE", requires = "write")]
     anchors: Option<PathBuf>,
     /// How packets are received: ring or xdp-pass; see --list
@@ -164,10 +166,17 @@ impl Arguments {
                  to convert again: take --stamp raw or --method xdp-pass, or no anchors",
             ));
         }
-        if path == Path::new("-") || self.write.as_ref() == Some(path) {
-            return Err(usage("--anchors needs a file of its own"));
+        if path == Path::new("-") { Err(shared()) } else { self.check_apart() }
+    }
+
+    /// Refuses anchors that would take the place of the packets.
+    fn check_apart(&self) -> anyhow::Result<()> {
+        match (&self.write, &self.anchors) {
+            (Some(packets), Some(anchors)) if packets == anchors || are_one(packets, anchors) => {
+                Err(shared())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn recording<'a>(
@@ -182,9 +191,15 @@ impl Arguments {
         let Some(anchors) = &self.anchors else {
             return Ok(Recording::new(clock, domain, Some(writer)));
         };
+        // Only now that there is one file can other names be seen to lead to it.
+        self.check_apart()?;
         let anchors = AnchorLog::create(anchors, &provenance)?;
         Ok(Recording::new(clock, domain, Some(writer.keep_raw())).keep_anchors(anchors))
     }
+}
+
+fn shared() -> anyhow::Error {
+    usage("--anchors needs a file of its own")
 }
 
 /// `3,2,1` or `3,-,-`.

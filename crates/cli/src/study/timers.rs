@@ -45,10 +45,8 @@ fn text(findings: &Findings) -> String {
     text.push_str(&titled(&findings.beside_the_paper()));
     text.push('\n');
     text.push_str(&titled(&findings.every_way()));
-    for way in findings.ways.iter().filter(|way| way.filtered.is_none()) {
-        if findings.rounds > 0 {
-            let _ = writeln!(text, "{}: not available here: {}", way.source, way.reason);
-        }
+    for way in findings.ways.iter().filter(|way| !way.is_available()) {
+        let _ = writeln!(text, "{}: not available here: {}", way.source, way.reason);
     }
     if let Some(report) = &findings.report {
         let _ = writeln!(text, "\nreport: {}", report.display());

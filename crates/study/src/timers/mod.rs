@@ -113,7 +113,7 @@ pub struct Measured {
     pub timer: Option<Timer>,
     /// Why the source may or may not be used.
     pub reason: String,
-    /// The smallest usual step of the clock in nanoseconds.
+    /// The smallest usual step of the clock in nanoseconds; none if the source cannot be used.
     pub step_ns: Option<f64>,
     /// A read that costs more than so many nanoseconds is a peak.
     pub peak_above_ns: Option<f64>,
@@ -137,6 +137,15 @@ pub struct Moment {
     pub usual: f64,
     /// The longest read in nanoseconds.
     pub longest: f64,
+}
+
+impl Measured {
+    /// Whether the source can be read on this machine. If so and there are still no costs, the
+    /// experiment was stopped before.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.step_ns.is_some()
+    }
 }
 
 impl Findings {

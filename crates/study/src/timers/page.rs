@@ -49,8 +49,9 @@ fn summary(findings: &Findings) -> Vec<String> {
                 times(here)
             ),
             None => format!(
-                "The {name} is not available here; in the paper its read takes {via} (VIA Nano) \
-                 and {athlon} (AMD Athlon) as long as one of the TSC."
+                "The {name} {}; in the paper its read takes {via} (VIA Nano) \
+                 and {athlon} (AMD Athlon) as long as one of the TSC.",
+                if is_available(findings, timer) { "was not read" } else { "is not available here" }
             ),
         });
     }
@@ -59,6 +60,10 @@ fn summary(findings: &Findings) -> Vec<String> {
         summary.push("The experiment was interrupted; this is the part that was done.".into());
     }
     summary
+}
+
+fn is_available(findings: &Findings, timer: Timer) -> bool {
+    findings.ways.iter().any(|way| way.timer == Some(timer) && way.is_available())
 }
 
 fn times(ratio: Option<f64>) -> String {
@@ -91,7 +96,7 @@ fn costs(costs: &Table) -> String {
 
 /// Why timers of the paper have no numbers.
 fn missing(findings: &Findings) -> String {
-    let without = findings.ways.iter().filter(|way| way.timer.is_some() && way.filtered.is_none());
+    let without = findings.ways.iter().filter(|way| way.timer.is_some() && !way.is_available());
     let line = |way: &Measured| {
         let name = way.timer.map_or("", Timer::name);
         format!("<p class=\"pattern\">{name}: not available here, {}.</p>\n", Escaped(&way.reason))

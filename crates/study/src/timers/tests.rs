@@ -85,6 +85,9 @@ fn a_stopped_run_measures_nothing_and_still_tells_of_every_source() {
     for source in ["tsc", "hpet", "os"] {
         assert!(found.ways.iter().any(|way| way.source == source), "{source}");
     }
-    assert!(found.report.as_ref().is_some_and(|report| report.exists()));
+    let page = fs::read_to_string(found.report.as_ref().unwrap()).unwrap();
+    assert!(page.contains("The OS Timer was not read;"), "the kernel's clock is always there");
+    let unavailable = found.ways.iter().filter(|way| way.timer.is_some() && !way.is_available());
+    assert_eq!(page.matches(": not available here, ").count(), unavailable.count());
     fs::remove_dir_all(folder).unwrap();
 }

@@ -4,17 +4,25 @@ use pcap_file::pcapng::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use wirestamp_clock::Span;
 
-use super::{Conversion, Interface, Kept, Restamp, comments, reader};
+use super::{Conversion, Interface, Kept, Restamp, WATCHED, Watch, comments, reader};
 use crate::Error;
 use crate::file::RawValue;
 
 impl Restamp<'_> {
     /// Fills in the interfaces and the counts.
-    pub(super) fn read(&mut self, each: &mut dyn FnMut(&Conversion)) -> Result<(), Error> {
-        let mut blocks = self.open()?;
+    pub(super) fn read(
+        &mut self,
+        watch: &mut Watch<'_>,
+        each: &mut dyn FnMut(&Conversion),
+    ) -> Result<(), Error> {
+        let mut blocks = self.begin()?;
         // Interfaces are numbered from the beginning of their section.
         let mut section = 0;
-        while let Some(block) = blocks.next_block() {
+        for number in 0_u64.. {
+            if number.is_multiple_of(WATCHED) {
+                self.look(watch, &blocks)?;
+            }
+            let Some(block) = blocks.next_block() else { break };
             let damaged = |reason: &str| self.damaged(self.counts.packets, reason);
             let (block, _) = block.map_err(|error| damaged(&reader::reason(&error)))?;
             match block {
@@ -23,8 +31,8 @@ impl Restamp<'_> {
                     self.interfaces.push(Interface::of(&block, self.anchors));
                 }
                 Block::EnhancedPacket(packet) => {
-                    let number = section + packet.interface_id as usize;
-                    self.packet(number, &packet, each)?;
+                    let interface = section + packet.interface_id as usize;
+                    self.packet(interface, &packet, each)?;
                 }
                 Block::Packet(_) | Block::SimplePacket(_) => {
                     self.counts.packets += 1;
@@ -47,7 +55,7 @@ impl Restamp<'_> {
             return Err(self.damaged(before, "a packet of an interface not described"));
         };
         let converted = self.convert(packet, interface);
-        let nanoseconds = interface.nanoseconds;
+        let Interface { nanoseconds, by_name, .. } = *interface;
         self.counts.packets += 1;
         let error_ns = match converted {
             Ok((raw, stamp)) if nanoseconds => {
@@ -59,6 +67,7 @@ impl Restamp<'_> {
                     error_after: stamp.error,
                 });
                 self.counts.restamped += 1;
+                self.counts.by_name += u64::from(by_name);
                 self.interfaces[number].restamped += 1;
                 stamp.error.as_nanos()
             }

@@ -1,7 +1,7 @@
 //! The second reading: the capture is written again.
 
 use std::borrow::Cow;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -15,26 +15,35 @@ use pcap_file::pcapng::blocks::{
 };
 use pcap_file::pcapng::{Block, PcapNgWriter, RawBlock};
 
-use super::{Restamp, reader};
+use super::output::Output;
+use super::{Restamp, WATCHED, Watch, reader};
 use crate::Error;
-use crate::file::buffer::{BUFFER_BYTES, Buffer};
+use crate::file::buffer::BUFFER_BYTES;
 use crate::file::writer::since_epoch;
 use crate::file::{Provenance, RawValue};
 
 impl Restamp<'_> {
-    /// Writes the capture with the new times to `output`, or to standard output for `-`.
+    /// Writes the capture with the new times to `output`, or to standard output for `-`. A regular
+    /// file is written as `output.partial` beside it and gets its name, and the place of a file that
+    /// had it, when it is whole; on an error nothing of it is left.
     ///
     /// # Errors
-    /// When that cannot be written, or the capture is not what it was when it was surveyed.
-    pub fn write(&self, output: &Path) -> Result<(), Error> {
-        let failed = |cause| Error::Write { path: output.to_owned(), cause };
-        let mut blocks = self.open()?;
-        let buffer = Buffer::create(output).map_err(failed)?;
+    /// When that cannot be written, the capture is not what it was when it was surveyed, or `watch`
+    /// breaks off.
+    pub fn write(&self, output: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let failed = |cause| self.not_written(output, cause);
+        let mut blocks = self.begin()?;
+        let mut output = Output::create(output).map_err(failed)?;
         let section = open_ended(blocks.section().clone());
-        let mut writer = PcapNgWriter::with_section_header(buffer, section)
+        let pending = Vec::with_capacity(2 * BUFFER_BYTES);
+        let mut writer = PcapNgWriter::with_section_header(pending, section)
             .map_err(|error| failed(io::Error::other(error)))?;
         let mut numbering = Numbering::default();
-        while let Some(block) = blocks.next_raw_block() {
+        for number in 0_u64.. {
+            if number.is_multiple_of(WATCHED) {
+                self.look(watch, &blocks)?;
+            }
+            let Some(block) = blocks.next_raw_block() else { break };
             let (raw, state) = block.map_err(|error| self.changed(&reader::reason(&error)))?;
             let written = if is_kept(&raw) {
                 writer.write_raw_block(&raw)
@@ -44,15 +53,33 @@ impl Restamp<'_> {
                 writer.write_block(&self.rewritten(block, &mut numbering))
             };
             written.map_err(|error| failed(io::Error::other(error)))?;
-            if writer.get_ref().pending() >= BUFFER_BYTES {
-                writer.get_mut().flush().map_err(failed)?;
+            if writer.get_ref().len() >= BUFFER_BYTES {
+                output.write(writer.get_mut()).map_err(failed)?;
             }
         }
-        writer.get_mut().flush().map_err(failed)
+        if blocks.bytes_parsed() < self.length {
+            return Err(self.changed("it has become shorter"));
+        }
+        output.write(writer.get_mut()).map_err(failed)?;
+        output.finish().map_err(failed)
     }
 
     fn changed(&self, reason: &str) -> Error {
-        self.refuse(format!("it changed while it was read ({reason})"))
+        self.refuse(format!("it changed while it was read ({reason}); run this again"))
+    }
+
+    /// The error for an `output` that cannot be written. Unlike that of a capture, what there is of
+    /// it is not kept.
+    fn not_written(&self, output: &Path, cause: io::Error) -> Error {
+        match cause.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => self.refuse(format!(
+                "there is no room for {} ({cause}): free some space and run this again",
+                output.display()
+            )),
+            _ => Error::Write { path: output.to_owned(), cause },
+        }
     }
 
     /// A block as it is in the new file.
