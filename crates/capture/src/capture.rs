@@ -1,15 +1,17 @@
 //! A capture: what is asked for, what was granted, and the run.
 
 use serde::Serialize;
-use wirestamp_clock::{ClockService, Domain};
+use wirestamp_clock::{ClockService, Counter, Domain};
 
 use crate::affinity::Cores;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::method::{Method, Pair, ReceiverKind, StampSource, pair};
+use crate::packet_socket::Setup;
 use crate::pipeline::{self, Limit, Plan, Sink, Wait};
 use crate::priority;
-use crate::ring::{BlockRing, PerFrameRing, Setup};
+use crate::ring::{BlockRing, PerFrameRing};
+use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
 use crate::xdp::{LARGEST_HEAD, Place, XdpPass};
 use crate::{Error, Ledger, Stop};
 
@@ -31,7 +33,8 @@ pub struct Config {
     pub filter: Option<String>,
     /// Whether packets that this machine sends are captured too, where the method sees them.
     pub outgoing: bool,
-    /// Bytes of memory for the ring between the kernel and us.
+    /// Bytes of memory for the ring between the kernel and us, or for the queue and the buffers
+    /// where there is no ring.
     pub ring_bytes: usize,
     /// Where the threads run.
     pub cores: Cores,
@@ -96,6 +99,8 @@ pub struct Capture {
 enum Source {
     Blocks(BlockRing),
     PerFrame(PerFrameRing),
+    Recvmsg(Socket<Recvmsg>),
+    Recvmmsg(Socket<Recvmmsg>),
     Xdp(XdpPass),
 }
 
@@ -161,6 +166,8 @@ impl Capture {
         let (mut ledger, outcome) = match self.source {
             Source::Blocks(ring) => pipeline::run(ring, &plan, filter, sink),
             Source::PerFrame(ring) => pipeline::run(ring, &plan, filter, sink),
+            Source::Recvmsg(socket) => pipeline::run(socket, &plan, filter, sink),
+            Source::Recvmmsg(socket) => pipeline::run(socket, &plan, filter, sink),
             Source::Xdp(xdp) => pipeline::run(xdp, &plan, filter, sink),
         };
         if let Ok(dropped) = self.interface.dropped() {
@@ -197,12 +204,19 @@ impl Source {
         filter: Option<&Filter>,
         clock: &ClockService,
     ) -> Result<Self, Error> {
+        let counter = (pair.domain == Domain::Counter).then(|| clock.counter());
         Ok(match pair.receiver {
             ReceiverKind::Blocks => Self::Blocks(BlockRing::open(interface, filter, setup)?),
             ReceiverKind::PerFrame => {
                 let ring = PerFrameRing::open(interface, filter, setup, clock.counter())?;
                 facts.snaplen = ring.snaplen();
                 Self::PerFrame(ring)
+            }
+            ReceiverKind::Recvmsg => {
+                Self::Recvmsg(open_socket(interface, filter, setup, counter, facts)?)
+            }
+            ReceiverKind::Recvmmsg => {
+                Self::Recvmmsg(open_socket(interface, filter, setup, counter, facts)?)
             }
             ReceiverKind::Xdp => {
                 let (xdp, place) = XdpPass::open(interface, setup.snaplen, setup.bytes)?;
@@ -218,4 +232,17 @@ impl Source {
             }
         })
     }
+}
+
+fn open_socket<C: Call>(
+    interface: &Interface,
+    filter: Option<&Filter>,
+    setup: &Setup,
+    counter: Option<Counter>,
+    facts: &mut Facts,
+) -> Result<Socket<C>, Error> {
+    let socket = Socket::open(interface, filter, setup, counter)?;
+    facts.snaplen = socket.snaplen();
+    facts.notes.extend(socket.shortage().map(str::to_owned));
+    Ok(socket)
 }

@@ -12,9 +12,10 @@ pub struct Ledger {
     /// Packets that reached the receiver: those that passed the filter, where the kernel applies
     /// it, and all of the interface's otherwise.
     pub seen: u64,
-    /// Dropped because the ring between the kernel and us was full.
+    /// Dropped because the ring or queue between the kernel and us was full.
     pub kernel_dropped: u64,
-    /// Left in the ring when the capture ended, because the kernel did not hand them over in time.
+    /// Left in the ring or queue when the capture ended, because the kernel did not hand them over
+    /// in time.
     pub left_behind: u64,
     /// Refused by the filter where we apply it, not the kernel.
     pub filtered: u64,
@@ -24,7 +25,7 @@ pub struct Ledger {
     pub consumer_dropped: u64,
     /// Handed to the consumer: written, correlated, counted.
     pub delivered: u64,
-    /// Packets with kernel stamps that were taken late, when they were copied to the ring.
+    /// Packets with kernel stamps that were taken late, when they were copied to us.
     pub stamped_late: u64,
 }
 

@@ -5,9 +5,9 @@
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
 //! packet. [`mod@file`] writes and reads capture files.
 //!
-//! `unsafe` is confined to what shares memory with the kernel, `mapping`, `receiver`, `ring`, `xdp`
-//! and `pipeline::consume`, and to what the libraries lack: the system calls of `interface` and
-//! `priority`, and the type of `filter`'s instructions.
+//! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
+//! `vlan`, `xdp` and `pipeline::consume`, and to what the libraries lack: the system calls of
+//! `packet_socket`, `interface` and `priority`, and the type of `filter`'s instructions.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -19,11 +19,14 @@ mod interface;
 mod ledger;
 mod mapping;
 mod method;
+mod packet_socket;
 mod pipeline;
 mod priority;
 mod receiver;
 mod ring;
+mod socket;
 mod stop;
+mod vlan;
 mod waiter;
 mod xdp;
 

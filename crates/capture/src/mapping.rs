@@ -1,4 +1,4 @@
-//! Memory shared with the kernel.
+//! Memory shared with the kernel, and memory that it fills.
 #![expect(unsafe_code, reason = "mmap(2), and pointers into what it returns")]
 
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
-/// A mapping of a descriptor's memory, unmapped on drop.
+/// A mapping of memory, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -27,17 +27,27 @@ impl Mapping {
         length: usize,
         protection: libc::c_int,
     ) -> io::Result<Self> {
+        Self::map(fd.as_raw_fd(), offset, length, protection, libc::MAP_SHARED)
+    }
+
+    /// Maps `length` bytes of memory of our own. All of it is there from the start, so that nobody
+    /// waits for a page later.
+    pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Self::map(-1, 0, length, protection, flags)
+    }
+
+    fn map(
+        fd: libc::c_int,
+        offset: libc::off_t,
+        length: usize,
+        protection: libc::c_int,
+        flags: libc::c_int,
+    ) -> io::Result<Self> {
         // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                protection,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                offset,
-            )
-        };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -15,6 +15,10 @@ pub enum Method {
     /// A ring that the kernel's packet socket shares with us
     /// (`Documentation/networking/packet_mmap.rst`).
     Ring,
+    /// A packet socket from which each packet is fetched by a call of recvmsg(2).
+    Recvmsg,
+    /// A packet socket from which a call of recvmmsg(2) fetches what has arrived, up to 64 packets.
+    Recvmmsg,
     /// An XDP program that copies each frame's head to a BPF ring buffer and passes the frame on.
     XdpPass,
 }
@@ -57,9 +61,17 @@ pub(crate) enum ReceiverKind {
     Blocks,
     /// [`crate::ring::PerFrameRing`]
     PerFrame,
+    /// [`crate::socket::Socket`] with [`crate::socket::Recvmsg`]
+    Recvmsg,
+    /// [`crate::socket::Socket`] with [`crate::socket::Recvmmsg`]
+    Recvmmsg,
     /// [`crate::xdp::XdpPass`]
     Xdp,
 }
+
+const IN_THE_STACK: &str = "by the kernel, where the packet enters the network stack";
+const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
+                            the interface's MTU";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[
@@ -67,7 +79,7 @@ pub const PAIRS: &[Pair] = &[
         method: Method::Ring,
         stamp: StampSource::Kernel,
         domain: Domain::Realtime,
-        taken: "by the kernel, where the packet enters the network stack",
+        taken: IN_THE_STACK,
         limits: "",
         filtered_by_kernel: true,
         receiver: ReceiverKind::Blocks,
@@ -77,10 +89,46 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Raw,
         domain: Domain::Counter,
         taken: "by the acquisition thread, when it finds the packet in the ring",
-        limits: "packets that the network card or the kernel joined (GRO) are cut to the \
-                 interface's MTU",
+        limits: WHOLE_FRAMES,
         filtered_by_kernel: true,
         receiver: ReceiverKind::PerFrame,
+    },
+    Pair {
+        method: Method::Recvmsg,
+        stamp: StampSource::Kernel,
+        domain: Domain::Realtime,
+        taken: IN_THE_STACK,
+        limits: WHOLE_FRAMES,
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::Recvmsg,
+    },
+    Pair {
+        method: Method::Recvmsg,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: "by the acquisition thread, when the call that fetched the packet has returned",
+        limits: WHOLE_FRAMES,
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::Recvmsg,
+    },
+    Pair {
+        method: Method::Recvmmsg,
+        stamp: StampSource::Kernel,
+        domain: Domain::Realtime,
+        taken: IN_THE_STACK,
+        limits: WHOLE_FRAMES,
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::Recvmmsg,
+    },
+    Pair {
+        method: Method::Recvmmsg,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: "by the acquisition thread, once for all packets that a call fetched, when it has \
+                returned",
+        limits: WHOLE_FRAMES,
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::Recvmmsg,
     },
     Pair {
         method: Method::XdpPass,
@@ -99,6 +147,8 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ring => "ring",
+            Self::Recvmsg => "recvmsg",
+            Self::Recvmmsg => "recvmmsg",
             Self::XdpPass => "xdp-pass",
         }
     }
@@ -194,6 +244,8 @@ mod tests {
     #[test]
     fn a_method_without_a_stamp_gets_the_first_of_its_rows() {
         assert_eq!(Method::Ring.default_stamp(), StampSource::Kernel);
+        assert_eq!(Method::Recvmsg.default_stamp(), StampSource::Kernel);
+        assert_eq!(Method::Recvmmsg.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::XdpPass.default_stamp(), StampSource::Xdp);
     }
 
@@ -211,7 +263,10 @@ mod tests {
             assert_eq!(pair.stamp.name().parse::<StampSource>().unwrap(), pair.stamp);
         }
         let error = "rong".parse::<Method>().unwrap_err();
-        assert_eq!(error.to_string(), "there is no method rong; choose among ring, xdp-pass");
+        assert_eq!(
+            error.to_string(),
+            "there is no method rong; choose among recvmmsg, recvmsg, ring, xdp-pass"
+        );
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -1,5 +1,6 @@
-//! What every reception method gives the pipeline: frames that lie in memory lent by the kernel.
-#![expect(unsafe_code, reason = "frames are pointers into memory that the kernel lends")]
+//! What every reception method gives the pipeline: frames that lie in memory on loan, where the
+//! kernel put them.
+#![expect(unsafe_code, reason = "frames are pointers into memory that is lent")]
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,7 +26,7 @@ pub(crate) struct Frame {
     pub(crate) ticket: Ticket,
 }
 
-// SAFETY: a frame's memory is a shared mapping that no thread is tied to; the ticket protocol
+// SAFETY: a frame's memory is a mapping that no thread is tied to; the ticket protocol
 // leaves it to one reader at a time.
 unsafe impl Send for Frame {}
 
@@ -50,7 +51,8 @@ pub(crate) enum Ticket {
     Release(usize),
 }
 
-/// Takes memory back for the kernel. Tickets come back in the order in which they were handed out.
+/// Takes memory back for frames to come. Tickets come back in the order in which they were handed
+/// out.
 pub(crate) trait Lender: Send + Sync {
     fn give_back(&self, ticket: Ticket);
 }
@@ -62,7 +64,7 @@ pub(crate) struct KernelCounts {
     pub(crate) seen: u64,
     /// Packets of these for which there was no room.
     pub(crate) dropped: u64,
-    /// Packets of these whose kernel stamp was taken only when they were copied to the ring.
+    /// Packets of these whose kernel stamp was taken only when they were copied to us.
     pub(crate) stamped_late: u64,
 }
 

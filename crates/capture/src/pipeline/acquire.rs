@@ -81,6 +81,8 @@ impl<R: Receiver> Stage<'_, R> {
     fn until_stop(&mut self, plan: &Plan<'_>, waiter: &Waiter) -> Result<(), Error> {
         let failed = |cause| Error::system("capture", &plan.interface.name, "cap_net_raw", cause);
         while !plan.stop.is_requested() {
+            // Asked before: what comes free meanwhile must not pass for a lack of news.
+            let full = self.frames.slots() == 0 || self.receiver.is_lent_out();
             if self.hand_over() > 0 {
                 if self.acquired - self.counted >= COUNT_INTERVAL {
                     self.counted = self.acquired;
@@ -88,8 +90,8 @@ impl<R: Receiver> Stage<'_, R> {
                 }
             } else if plan.wait == Wait::Spin {
                 hint::spin_loop();
-            } else if self.frames.slots() == 0 {
-                // There is news, but no room for it; nothing tells when there is.
+            } else if full {
+                // There may be news, but no room for it; nothing tells when there is.
                 waiter.wait(ROOM_LIMIT).map_err(failed)?;
             } else {
                 waiter.wait(WAIT_LIMIT).map_err(failed)?;

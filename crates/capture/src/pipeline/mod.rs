@@ -6,8 +6,9 @@
 //!   gives their memory back.
 //!
 //! This is the offloading of Orosz & Skopko 2013, section III, with the packet bytes left where
-//! the kernel put them. When a later stage cannot keep up, frames stay in the kernel's ring until
-//! that is full; the kernel counts what finds no room, and [`crate::Ledger`] all the rest.
+//! the kernel put them. When a later stage cannot keep up, frames stay in the kernel's ring or
+//! queue until that is full; the kernel counts what finds no room, and [`crate::Ledger`] all the
+//! rest.
 
 mod acquire;
 mod consume;

@@ -1,22 +1,30 @@
 //! `ring`: a packet socket's ring in shared memory
 //! (`Documentation/networking/packet_mmap.rst` in the kernel's source).
-#![expect(unsafe_code, reason = "socket calls, and headers that the kernel writes")]
+#![expect(unsafe_code, reason = "headers that the kernel writes")]
 
 mod per_frame;
-mod socket;
-mod vlan;
 mod with_blocks;
 
 pub(crate) use per_frame::PerFrameRing;
 pub(crate) use with_blocks::BlockRing;
 
-/// How a ring is set up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
-    /// Bytes of each packet to keep.
-    pub(crate) snaplen: u32,
-    /// Bytes of memory for the ring.
-    pub(crate) bytes: usize,
-    /// Whether packets that this machine sends are captured too.
-    pub(crate) outgoing: bool,
+use crate::Error;
+use crate::filter::Filter;
+use crate::interface::Interface;
+use crate::packet_socket::{PacketSocket, Setup};
+use crate::vlan::TAG_BYTES;
+
+/// Opens the socket for a ring of `version`.
+fn socket(
+    interface: &Interface,
+    version: libc::tpacket_versions,
+    filter: Option<&Filter>,
+    setup: &Setup,
+) -> Result<PacketSocket, Error> {
+    let failed = |what| move |e| Error::system(what, &interface.name, "cap_net_raw", e);
+    let socket = PacketSocket::open(interface, filter, setup)?;
+    let version = version as libc::c_int;
+    socket.set(libc::PACKET_VERSION, &version).map_err(failed("choose the ring's version"))?;
+    socket.set(libc::PACKET_RESERVE, &TAG_BYTES).map_err(failed("reserve room for VLAN tags"))?;
+    Ok(socket)
 }

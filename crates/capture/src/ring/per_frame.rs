@@ -8,20 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wirestamp_clock::Counter;
 
-use super::Setup;
-use super::socket::PacketSocket;
-use super::vlan::{self, TAG_BYTES, Tag};
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::mapping::Mapping;
+use crate::packet_socket::{PacketSocket, Setup, longest_frame};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::vlan::{self, Tag};
 
 /// What the kernel puts into a slot before the packet: header, address, the reserved room for a
 /// VLAN tag, and the gaps that align them. It comes to 70 bytes for an Ethernet frame.
 const HEAD_BYTES: usize = 128;
-/// What an Ethernet frame has beyond its interface's MTU: its header and a VLAN tag.
-const ETHERNET_BYTES: u32 = 14 + TAG_BYTES;
 /// What the kernel allocates in one piece, unless a single slot takes more: 32 pages, small enough
 /// to be had when memory is in fragments.
 const BLOCK_BYTES: usize = 128 * 1024;
@@ -54,10 +51,9 @@ impl PerFrameRing {
         counter: Counter,
     ) -> Result<Self, Error> {
         let failed = |e| Error::system("set up the ring", &interface.name, "cap_net_raw", e);
-        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        let socket = PacketSocket::open(interface, version, filter, setup)?;
-        let longest = interface.mtu()?.saturating_add(ETHERNET_BYTES);
-        let snaplen = setup.snaplen.min(longest);
+        let version = libc::tpacket_versions::TPACKET_V2;
+        let socket = super::socket(interface, version, filter, setup)?;
+        let snaplen = setup.snaplen.min(longest_frame(interface)?);
         let slots = Slots::allocate(&socket, snaplen, setup.bytes).map_err(failed)?;
         socket.bind(interface)?;
         Ok(Self { socket, slots: Arc::new(slots), counter, acquired: 0 })

@@ -6,14 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Setup;
-use super::socket::PacketSocket;
-use super::vlan::{self, Tag};
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::mapping::Mapping;
+use crate::packet_socket::{PacketSocket, Setup};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::vlan::{self, Tag};
 
 /// Large enough for any packet with its header, small enough to be handed over often.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -62,8 +61,8 @@ impl BlockRing {
         setup: &Setup,
     ) -> Result<Self, Error> {
         let failed = |e| Error::system("set up the ring", &interface.name, "cap_net_raw", e);
-        let version = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
-        let socket = PacketSocket::open(interface, version, filter, setup)?;
+        let version = libc::tpacket_versions::TPACKET_V3;
+        let socket = super::socket(interface, version, filter, setup)?;
         let blocks = Arc::new(Blocks::allocate(&socket, setup).map_err(failed)?);
         socket.bind(interface)?;
         Ok(Self { socket, blocks, opened: 0, current: None, stamped_late: 0 })

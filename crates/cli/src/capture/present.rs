@@ -72,7 +72,7 @@ impl Summary {
         }
         let _ = writeln!(
             text,
-            "dropped: {} by the interface, {} by the kernel (ring full), {} by the consumer",
+            "dropped: {} by the interface, {} by the kernel (ring or queue full), {} by the consumer",
             dropped.interface, dropped.kernel, dropped.consumer
         );
         if let Some(anchors) = figures.anchors {

@@ -1,34 +1,52 @@
-//! The packet socket behind a ring: packet(7), socket(7).
+//! The packet socket behind `ring`, `recvmsg` and `recvmmsg`: packet(7), socket(7).
+#![expect(unsafe_code, reason = "socket calls")]
 
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::Setup;
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::KernelCounts;
+use crate::vlan::TAG_BYTES;
 
 const ETH_P_ALL: u16 = 0x0003; // linux/if_ether.h
 #[expect(clippy::cast_possible_truncation, reason = "AF_PACKET is 17")]
 const FAMILY: libc::sa_family_t = libc::AF_PACKET as libc::sa_family_t;
 const PROMISCUOUS: libc::c_ushort = 1; // PACKET_MR_PROMISC (linux/if_packet.h)
 const CAPABILITIES: &str = "cap_net_raw";
+/// What an Ethernet frame has beyond its interface's MTU: its header and a VLAN tag.
+const ETHERNET_BYTES: u32 = 14 + TAG_BYTES;
+
+/// The longest frame in bytes that `interface` takes, unless it was joined from several.
+pub(crate) fn longest_frame(interface: &Interface) -> Result<u32, Error> {
+    Ok(interface.mtu()?.saturating_add(ETHERNET_BYTES))
+}
+
+/// How the memory between the kernel and us is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    /// Bytes of each packet to keep.
+    pub(crate) snaplen: u32,
+    /// Bytes of memory for packets that wait.
+    pub(crate) bytes: usize,
+    /// Whether packets that this machine sends are captured too.
+    pub(crate) outgoing: bool,
+}
 
 /// A packet socket that counts what the kernel did for it.
 #[derive(Debug)]
-pub(super) struct PacketSocket {
+pub(crate) struct PacketSocket {
     fd: OwnedFd,
     counts: KernelCounts,
 }
 
 impl PacketSocket {
-    /// Opens a socket for `version` of the ring that sees nothing yet: the filter and the ring are
+    /// Opens a socket that sees nothing yet: the filter, and what the receiver needs besides, are
     /// put in place before [`PacketSocket::bind`], so that no unfiltered packet ever gets in.
-    pub(super) fn open(
+    pub(crate) fn open(
         interface: &Interface,
-        version: libc::c_int,
         filter: Option<&Filter>,
         setup: &Setup,
     ) -> Result<Self, Error> {
@@ -41,19 +59,18 @@ impl PacketSocket {
         // SAFETY: `fd` was just opened and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let socket = Self { fd, counts: KernelCounts::default() };
-        socket.set(libc::PACKET_VERSION, &version).map_err(failed("choose the ring's version"))?;
-        socket
-            .set(libc::PACKET_RESERVE, &super::vlan::TAG_BYTES)
-            .map_err(failed("reserve room for VLAN tags"))?;
         // What goes out on the loopback interface comes in again, and counts once.
         if !setup.outgoing || interface.is_loopback {
             socket
                 .set(libc::PACKET_IGNORE_OUTGOING, &1)
                 .map_err(failed("ignore outgoing packets"))?;
         }
-        // Without it the kernel stamps a packet only when it copies it to the ring.
+        // Without it the kernel stamps a packet only when it copies it to the ring. Unlike
+        // SO_TIMESTAMPNS, it makes up no stamp in recvmsg(2) for a packet that has none
+        // (Documentation/networking/timestamping.rst, 1.3).
+        let arrival = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         socket
-            .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)
+            .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &arrival)
             .map_err(failed("have packets stamped on arrival"))?;
         // A filter is also what cuts packets to the snap length.
         let program = match filter {
@@ -65,7 +82,7 @@ impl PacketSocket {
     }
 
     /// Lets the packets of `interface` in.
-    pub(super) fn bind(&self, interface: &Interface) -> Result<(), Error> {
+    pub(crate) fn bind(&self, interface: &Interface) -> Result<(), Error> {
         // SAFETY: sockaddr_ll is plain data, for which all zeroes is a valid value.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = FAMILY;
@@ -95,11 +112,17 @@ impl PacketSocket {
     }
 
     /// Sets a packet(7) option.
-    pub(super) fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+    pub(crate) fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         self.set_level(libc::SOL_PACKET, option, value)
     }
 
-    fn set_level<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    /// Sets an option of `level`.
+    pub(crate) fn set_level<T>(
+        &self,
+        level: libc::c_int,
+        option: libc::c_int,
+        value: &T,
+    ) -> io::Result<()> {
         // SAFETY: the value is readable and its size is passed.
         let result = unsafe {
             libc::setsockopt(
@@ -113,6 +136,29 @@ impl PacketSocket {
         check(result)
     }
 
+    /// Reads an option of `level` that consists of 32-bit numbers; those that the kernel does not
+    /// have are 0.
+    pub(crate) fn get_level<const N: usize>(
+        &self,
+        level: libc::c_int,
+        option: libc::c_int,
+    ) -> io::Result<[u32; N]> {
+        let mut numbers = [0; N];
+        let mut length = size::<[u32; N]>();
+        // SAFETY: the buffer is writable and its size is passed.
+        let result = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                numbers.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        check(result)?;
+        Ok(numbers)
+    }
+
     fn attach(&self, mut program: Vec<libc::sock_filter>) -> io::Result<()> {
         let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
@@ -120,28 +166,15 @@ impl PacketSocket {
     }
 
     /// Refuses every packet from now on.
-    pub(super) fn refuse_all(&self) -> io::Result<()> {
+    pub(crate) fn refuse_all(&self) -> io::Result<()> {
         self.attach(vec![accept(0)])
     }
 
     /// The kernel's counts since the socket was opened. Reading `PACKET_STATISTICS` sets them to
     /// zero, so they are added up here.
-    pub(super) fn counts(&mut self) -> io::Result<KernelCounts> {
-        // Version 3 adds a third number; the first two are the same in every version.
-        let mut stats = [0_u32; 3];
-        let mut length = size::<[u32; 3]>();
-        // SAFETY: the buffer is writable and its size is passed.
-        let result = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                stats.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        check(result)?;
-        let [packets, drops, _] = stats;
+    pub(crate) fn counts(&mut self) -> io::Result<KernelCounts> {
+        // Version 3 of the ring adds a third number; the first two are the same in every version.
+        let [packets, drops, _] = self.get_level(libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
         self.counts.seen += u64::from(packets);
         self.counts.dropped += u64::from(drops);
         Ok(self.counts)

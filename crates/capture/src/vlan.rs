@@ -1,29 +1,30 @@
 //! Puts back the VLAN tag that the kernel takes out of a frame before a packet socket sees it.
+#![expect(unsafe_code, reason = "the tag goes in front of memory that a frame points to")]
 
 use crate::receiver::Frame;
 
-/// Room that is asked for in front of each packet, and the size of an 802.1Q tag.
-pub(super) const TAG_BYTES: u32 = 4;
+/// Room that is kept in front of each packet, and the size of an 802.1Q tag.
+pub(crate) const TAG_BYTES: u32 = 4;
 
 const ADDRESS_BYTES: u32 = 12; // two MAC addresses stand before the tag
 const TPID_8021Q: u16 = 0x8100;
 
-/// What the ring's header says of a tag.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tag {
+/// What the kernel says of a tag beside the packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tag {
     /// The packet's status word; without `TP_STATUS_VLAN_VALID` there was no tag.
-    pub(super) status: u32,
+    pub(crate) status: u32,
     /// The tag control information.
-    pub(super) tci: u16,
+    pub(crate) tci: u16,
     /// The tag's protocol; 0 from kernels that do not say, where it is 802.1Q.
-    pub(super) tpid: u16,
+    pub(crate) tpid: u16,
 }
 
 /// Restores the frame's tag, if it had one: its bytes then begin four earlier.
 ///
 /// # Safety
 /// The frame's bytes and the four before them are ours to write.
-pub(super) unsafe fn restore(frame: &mut Frame, tag: Tag) {
+pub(crate) unsafe fn restore(frame: &mut Frame, tag: Tag) {
     if tag.status & libc::TP_STATUS_VLAN_VALID == 0 || frame.captured < ADDRESS_BYTES {
         return;
     }
