@@ -1,18 +1,17 @@
 //! A capture: what is asked for, what was granted, and the run.
 
 use serde::Serialize;
-use wirestamp_clock::{ClockService, Counter, Domain};
+use wirestamp_clock::{ClockService, Domain};
 
 use crate::affinity::Cores;
+use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::method::{Method, Pair, ReceiverKind, StampSource, pair};
+use crate::method::{Method, Pair, StampSource, pair};
 use crate::packet_socket::Setup;
-use crate::pipeline::{self, Limit, Plan, Sink, Wait};
+use crate::pipeline::{Limit, Plan, Sink, Wait};
 use crate::priority;
-use crate::ring::{BlockRing, PerFrameRing};
-use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
-use crate::xdp::{LARGEST_HEAD, Place, XdpPass};
+use crate::source::{Opening, Source};
 use crate::{Error, Ledger, Stop};
 
 /// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
@@ -36,8 +35,11 @@ pub struct Config {
     /// Bytes of memory for the ring between the kernel and us, or for the queue and the buffers
     /// where there is no ring.
     pub ring_bytes: usize,
-    /// Where the threads run.
-    pub cores: Cores,
+    /// Where the threads run: one lane, which is an acquiring and a converting thread, for each. With
+    /// several, the kernel spreads the packets over them, flow by flow, and they are merged in the
+    /// order of their stamps again, as long as none is later than [`LATENESS`](crate::LATENESS).
+    /// The first says where the consumer runs.
+    pub lanes: Vec<Cores>,
     /// How the acquisition thread waits.
     pub wait: Wait,
     /// When the capture ends by itself.
@@ -57,7 +59,7 @@ impl Config {
             filter: None,
             outgoing: true,
             ring_bytes: 32 << 20,
-            cores: Cores::choose(1).pop().unwrap_or_default(),
+            lanes: Cores::choose(1),
             wait: Wait::Block { realtime: false },
             limit: Limit::default(),
         }
@@ -96,14 +98,6 @@ pub struct Capture {
     source: Source,
 }
 
-enum Source {
-    Blocks(BlockRing),
-    PerFrame(PerFrameRing),
-    Recvmsg(Socket<Recvmsg>),
-    Recvmmsg(Socket<Recvmmsg>),
-    Xdp(XdpPass),
-}
-
 impl Capture {
     /// Sets a capture up in the calling thread's network namespace. It stays in that namespace,
     /// whichever thread runs it.
@@ -112,7 +106,8 @@ impl Capture {
     /// An interface, pair, filter or core that does not exist, or what the kernel refuses.
     pub fn open(mut config: Config, clock: &ClockService) -> Result<Self, Error> {
         let pair = pair(config.method, config.stamp)?;
-        config.cores.check()?;
+        config.lanes.iter().try_for_each(Cores::check)?;
+        pair.check_lanes(config.lanes.len())?;
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Interface::open(&config.interface)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
@@ -129,8 +124,16 @@ impl Capture {
         let consumer_filter = filter.is_some() && kernel_filter.is_none();
         // What the consumer filters has to come whole; it is cut after that.
         let snaplen = if consumer_filter { LARGEST_PACKET } else { config.snaplen };
-        let setup = Setup { snaplen, bytes: config.ring_bytes, outgoing: config.outgoing };
-        let source = Source::open(pair, &setup, &mut facts, &interface, kernel_filter, clock)?;
+        let lanes = config.lanes.len();
+        let fanout = Fanout::default();
+        let setup = Setup {
+            snaplen,
+            bytes: config.ring_bytes / lanes,
+            outgoing: config.outgoing,
+            fanout: (lanes > 1).then_some(&fanout),
+        };
+        let opening = Opening { interface: &interface, filter: kernel_filter, setup, lanes, clock };
+        let source = Source::open(pair, &opening, &mut facts)?;
         facts.snaplen = facts.snaplen.min(config.snaplen);
         let filter = filter.filter(|_| consumer_filter);
         Ok(Self { config, pair, facts, interface, dropped, filter, source })
@@ -155,7 +158,7 @@ impl Capture {
         let plan = Plan {
             clock,
             domain: self.pair.domain,
-            cores: self.config.cores,
+            lanes: &self.config.lanes,
             wait: self.config.wait,
             limit: self.config.limit,
             stop,
@@ -163,13 +166,7 @@ impl Capture {
             snaplen: self.facts.snaplen,
         };
         let filter = self.filter.as_ref();
-        let (mut ledger, outcome) = match self.source {
-            Source::Blocks(ring) => pipeline::run(ring, &plan, filter, sink),
-            Source::PerFrame(ring) => pipeline::run(ring, &plan, filter, sink),
-            Source::Recvmsg(socket) => pipeline::run(socket, &plan, filter, sink),
-            Source::Recvmmsg(socket) => pipeline::run(socket, &plan, filter, sink),
-            Source::Xdp(xdp) => pipeline::run(xdp, &plan, filter, sink),
-        };
+        let (mut ledger, outcome) = self.source.run(&plan, filter, sink);
         if let Ok(dropped) = self.interface.dropped() {
             ledger.interface_dropped = dropped.saturating_sub(self.dropped);
         }
@@ -193,56 +190,4 @@ impl Facts {
             notes: Vec::new(),
         }
     }
-}
-
-impl Source {
-    fn open(
-        pair: &Pair,
-        setup: &Setup,
-        facts: &mut Facts,
-        interface: &Interface,
-        filter: Option<&Filter>,
-        clock: &ClockService,
-    ) -> Result<Self, Error> {
-        let counter = (pair.domain == Domain::Counter).then(|| clock.counter());
-        Ok(match pair.receiver {
-            ReceiverKind::Blocks => Self::Blocks(BlockRing::open(interface, filter, setup)?),
-            ReceiverKind::PerFrame => {
-                let ring = PerFrameRing::open(interface, filter, setup, clock.counter())?;
-                facts.snaplen = ring.snaplen();
-                Self::PerFrame(ring)
-            }
-            ReceiverKind::Recvmsg => {
-                Self::Recvmsg(open_socket(interface, filter, setup, counter, facts)?)
-            }
-            ReceiverKind::Recvmmsg => {
-                Self::Recvmmsg(open_socket(interface, filter, setup, counter, facts)?)
-            }
-            ReceiverKind::Xdp => {
-                let (xdp, place) = XdpPass::open(interface, setup.snaplen, setup.bytes)?;
-                facts.snaplen = setup.snaplen.min(LARGEST_HEAD);
-                if place == Place::Stack {
-                    facts.taken = "in the network stack, because the driver has no XDP";
-                    facts.notes.push(format!(
-                        "{}'s driver has no XDP: stamps are taken in the network stack instead",
-                        interface.name
-                    ));
-                }
-                Self::Xdp(xdp)
-            }
-        })
-    }
-}
-
-fn open_socket<C: Call>(
-    interface: &Interface,
-    filter: Option<&Filter>,
-    setup: &Setup,
-    counter: Option<Counter>,
-    facts: &mut Facts,
-) -> Result<Socket<C>, Error> {
-    let socket = Socket::open(interface, filter, setup, counter)?;
-    facts.snaplen = socket.snaplen();
-    facts.notes.extend(socket.shortage().map(str::to_owned));
-    Ok(socket)
 }

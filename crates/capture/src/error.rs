@@ -37,6 +37,17 @@ pub enum Error {
         /// The cores that it may use.
         allowed: Vec<usize>,
     },
+    /// The method cannot have so many acquiring threads.
+    #[error(
+        "method {method} cannot have {lanes} acquiring threads, but one; ring, recvmsg and recvmmsg \
+         can share the packets among several"
+    )]
+    Lanes {
+        /// Threads that were asked for.
+        lanes: usize,
+        /// The method.
+        method: &'static str,
+    },
     /// No interface of that name in this network namespace.
     #[error("there is no interface {0}; `ip link` lists those of this network namespace")]
     NoSuchInterface(String),
@@ -173,6 +184,7 @@ impl Error {
             Self::NoSuchPair { .. }
                 | Self::NoSuchName { .. }
                 | Self::NoSuchCore { .. }
+                | Self::Lanes { .. }
                 | Self::Filter { .. }
         )
     }

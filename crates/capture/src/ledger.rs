@@ -27,6 +27,8 @@ pub struct Ledger {
     pub delivered: u64,
     /// Packets with kernel stamps that were taken late, when they were copied to us.
     pub stamped_late: u64,
+    /// Packets that were handed to the consumer after one with a later stamp.
+    pub out_of_order: u64,
 }
 
 impl Ledger {

@@ -141,6 +141,19 @@ pub const PAIRS: &[Pair] = &[
     },
 ];
 
+impl Pair {
+    /// Checks that packets can be received in so many lanes.
+    ///
+    /// # Errors
+    /// When there is none, or several are wanted of a method whose packets cannot be shared out.
+    pub(crate) fn check_lanes(&self, lanes: usize) -> Result<(), Error> {
+        match (lanes, self.method) {
+            (1, _) | (2.., Method::Ring | Method::Recvmsg | Method::Recvmmsg) => Ok(()),
+            (lanes, method) => Err(Error::Lanes { lanes, method: method.name() }),
+        }
+    }
+}
+
 impl Method {
     /// The name on the command line.
     #[must_use]

@@ -6,6 +6,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::Error;
+use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::KernelCounts;
@@ -26,13 +27,15 @@ pub(crate) fn longest_frame(interface: &Interface) -> Result<u32, Error> {
 
 /// How the memory between the kernel and us is set up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
+pub(crate) struct Setup<'a> {
     /// Bytes of each packet to keep.
     pub(crate) snaplen: u32,
     /// Bytes of memory for packets that wait.
     pub(crate) bytes: usize,
     /// Whether packets that this machine sends are captured too.
     pub(crate) outgoing: bool,
+    /// The group of sockets that share the packets, unless each packet is for one socket.
+    pub(crate) fanout: Option<&'a Fanout>,
 }
 
 /// A packet socket that counts what the kernel did for it.
@@ -40,6 +43,8 @@ pub(crate) struct Setup {
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
     counts: KernelCounts,
+    /// What lets packets in and cuts them to the snap length.
+    program: Vec<libc::sock_filter>,
 }
 
 impl PacketSocket {
@@ -58,7 +63,12 @@ impl PacketSocket {
         }
         // SAFETY: `fd` was just opened and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let socket = Self { fd, counts: KernelCounts::default() };
+        // A filter is also what cuts packets to the snap length.
+        let program = match filter {
+            Some(filter) => cut(filter.instructions(), setup.snaplen),
+            None => vec![accept(setup.snaplen)],
+        };
+        let socket = Self { fd, counts: KernelCounts::default(), program };
         // What goes out on the loopback interface comes in again, and counts once.
         if !setup.outgoing || interface.is_loopback {
             socket
@@ -72,17 +82,17 @@ impl PacketSocket {
         socket
             .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &arrival)
             .map_err(failed("have packets stamped on arrival"))?;
-        // A filter is also what cuts packets to the snap length.
-        let program = match filter {
-            Some(filter) => cut(filter.instructions(), setup.snaplen),
-            None => vec![accept(setup.snaplen)],
-        };
-        socket.attach(program).map_err(failed("attach the filter"))?;
+        // Until it has joined, a socket would get packets that others get too.
+        match setup.fanout {
+            Some(_) => socket.refuse_all(),
+            None => socket.attach(&socket.program),
+        }
+        .map_err(failed("attach the filter"))?;
         Ok(socket)
     }
 
-    /// Lets the packets of `interface` in.
-    pub(crate) fn bind(&self, interface: &Interface) -> Result<(), Error> {
+    /// Lets the packets of `interface` in, or those of them that are this socket's share.
+    pub(crate) fn bind(&self, interface: &Interface, setup: &Setup) -> Result<(), Error> {
         // SAFETY: sockaddr_ll is plain data, for which all zeroes is a valid value.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = FAMILY;
@@ -98,7 +108,13 @@ impl PacketSocket {
         };
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
         check(result).map_err(failed)?;
-        self.see_everything(interface).map_err(failed)
+        self.see_everything(interface).map_err(failed)?;
+        if let Some(fanout) = setup.fanout {
+            let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
+            fanout.join(self).map_err(failed("share the packets among threads"))?;
+            self.attach(&self.program).map_err(failed("attach the filter"))?;
+        }
+        Ok(())
     }
 
     /// Has the interface take in packets for other hosts too, as a tap or a mirror port needs, for
@@ -159,15 +175,16 @@ impl PacketSocket {
         Ok(numbers)
     }
 
-    fn attach(&self, mut program: Vec<libc::sock_filter>) -> io::Result<()> {
+    fn attach(&self, program: &[libc::sock_filter]) -> io::Result<()> {
         let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+        // The kernel only reads it (`copy_from_user`), whatever the type says.
+        let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
         self.set_level(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
     }
 
     /// Refuses every packet from now on.
     pub(crate) fn refuse_all(&self) -> io::Result<()> {
-        self.attach(vec![accept(0)])
+        self.attach(&[accept(0)])
     }
 
     /// The kernel's counts since the socket was opened. Reading `PACKET_STATISTICS` sets them to

@@ -1,22 +1,27 @@
-//! Stage three: packets with their time go to the caller, their memory back to the kernel.
+//! Stage three: packets of all lanes in order, with their time, go to the caller, their memory back
+//! to the kernel.
 #![expect(unsafe_code, reason = "looks at frames in memory that the kernel lends")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rtrb::Consumer;
 use wirestamp_clock::{Stamp, Time, Utc};
 
 use super::Plan;
 use super::convert::Stamped;
+use super::merge::{Head, Merge, Next};
 use crate::filter::Filter;
 use crate::receiver::{Frame, Lender};
 use crate::{Error, Ledger};
 
 /// The sink gets a turn at least this often, also on a link without packets.
 const PAUSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Packets that are taken in one go.
+const TURN: usize = 4096;
 
 /// A captured packet. Its bytes are on loan for the duration of the call they are passed to.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +61,30 @@ pub trait Sink {
     }
 }
 
-/// The consumer's end of the pipeline.
+/// The consumer's end of a lane.
 pub(super) struct Link<'a> {
     pub(super) stamped: Consumer<Stamped>,
     pub(super) stalled: &'a AtomicBool,
-    pub(super) converter: &'a Thread,
+    pub(super) converter: Thread,
     pub(super) lender: Arc<dyn Lender>,
+}
+
+impl Link<'_> {
+    fn head(&self) -> Head {
+        // Asked before the queue is, so that packets pushed just before the end are not missed.
+        let ended = self.stamped.is_abandoned();
+        match self.stamped.peek() {
+            Ok(packet) => Head::Packet(packet.stamp.utc),
+            Err(_) if ended => Head::Ended,
+            Err(_) => Head::Silent,
+        }
+    }
+
+    fn wake_if_stalled(&self) {
+        if self.stalled.swap(false, Ordering::SeqCst) {
+            self.converter.unpark();
+        }
+    }
 }
 
 /// What the consumer did, and what stopped it from doing more.
@@ -70,27 +93,21 @@ pub(super) struct Consumed {
     pub(super) failure: Option<Error>,
 }
 
-/// Consumes until the queue of packets has ended, and asks for that end when the plan's limit is
-/// reached or the sink fails.
+/// Consumes until the lanes have ended, and asks for that end when the plan's limit is reached or
+/// the sink fails.
 pub(super) fn consume(
-    mut link: Link<'_>,
+    mut links: Vec<Link<'_>>,
     plan: &Plan<'_>,
     filter: Option<&Filter>,
     sink: &mut dyn Sink,
 ) -> Consumed {
     let deadline = plan.limit.duration.and_then(|duration| Instant::now().checked_add(duration));
     let mut done = Consumed { ledger: Ledger::default(), failure: None };
+    let mut merge = Merge::default();
     loop {
-        // Bounded, so that the deadline is looked at on a link that never pauses.
-        for Stamped { frame, stamp } in std::iter::from_fn(|| link.stamped.pop().ok()).take(4096) {
-            let wanted = |bytes: &[u8]| filter.is_none_or(|filter| filter.passes(bytes));
-            done.take(&frame, stamp, plan, wanted, sink);
-            link.lender.give_back(frame.ticket);
-        }
-        if link.stalled.swap(false, Ordering::SeqCst) {
-            link.converter.unpark();
-        }
-        if link.stamped.is_empty() && done.failure.is_none() {
+        let next = done.take_some(&mut links, &mut merge, plan, filter, sink);
+        links.iter().for_each(Link::wake_if_stalled);
+        if !matches!(next, Next::Take(_)) && done.failure.is_none() {
             done.note(sink.pause());
         }
         let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -98,22 +115,52 @@ pub(super) fn consume(
             plan.stop.request();
         }
         // Asked after the sink's last turn, because a sink that parks, as channels do, takes the
-        // converter's wake-ups for its own; and before the queue is, so that packets pushed just
-        // before the end are not missed.
-        let ended = link.stamped.is_abandoned();
-        if link.stamped.is_empty() {
-            if ended {
-                done.settle(sink);
+        // converters' wake-ups for its own.
+        let pause = match merge.next(links.iter().map(Link::head), now) {
+            Next::Take(_) => continue,
+            Next::Wait(wait) => wait,
+            Next::Nothing if links.iter().all(|link| link.head() == Head::Ended) => {
+                done.settle(&merge, sink);
                 return done;
             }
-            let rest =
-                deadline.filter(|_| !late).map(|d| d.saturating_duration_since(Instant::now()));
-            thread::park_timeout(rest.map_or(PAUSE_LIMIT, |rest| rest.min(PAUSE_LIMIT)));
-        }
+            Next::Nothing => PAUSE_LIMIT,
+        };
+        let rest = deadline.filter(|_| !late).map(|d| d.saturating_duration_since(Instant::now()));
+        thread::park_timeout(rest.map_or(pause, |rest| rest.min(pause)));
     }
 }
 
+/// The system's time. One that its type cannot hold is far from any stamp, which is all that the
+/// merge wants to know.
+fn now() -> Time<Utc> {
+    Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(i64::MAX))
+}
+
 impl Consumed {
+    /// Takes what is there in the order of the stamps: bounded, so that the deadline is looked at
+    /// on a link that never pauses. Returns what the merge said last.
+    fn take_some(
+        &mut self,
+        links: &mut [Link<'_>],
+        merge: &mut Merge,
+        plan: &Plan<'_>,
+        filter: Option<&Filter>,
+        sink: &mut dyn Sink,
+    ) -> Next {
+        let wanted = |bytes: &[u8]| filter.is_none_or(|filter| filter.passes(bytes));
+        let mut next = Next::Nothing;
+        for _ in 0..TURN {
+            next = merge.next(links.iter().map(Link::head), now);
+            let Next::Take(lane) = next else { break };
+            let link = &mut links[lane];
+            let Ok(Stamped { frame, stamp }) = link.stamped.pop() else { break };
+            merge.went_on(stamp.utc);
+            self.take(&frame, stamp, plan, wanted, sink);
+            link.lender.give_back(frame.ticket);
+        }
+        next
+    }
+
     /// Puts one packet where it belongs, and into the ledger.
     fn take(
         &mut self,
@@ -146,7 +193,8 @@ impl Consumed {
     }
 
     /// Moves what the sink took and lost to where it belongs.
-    fn settle(&mut self, sink: &dyn Sink) {
+    fn settle(&mut self, merge: &Merge, sink: &dyn Sink) {
+        self.ledger.out_of_order = merge.out_of_order;
         let lost = sink.lost().min(self.ledger.delivered);
         self.ledger.delivered -= lost;
         self.ledger.consumer_dropped += lost;
@@ -199,7 +247,7 @@ mod tests {
         let plan = Plan {
             clock: &clock,
             domain: Domain::Counter,
-            cores: Cores::default(),
+            lanes: &[Cores::default()],
             wait: Wait::Spin,
             limit: Limit::default(),
             stop: &stop,
@@ -220,8 +268,8 @@ mod tests {
         stamped_in.push(Stamped { frame, stamp }).unwrap();
         let (stalled, converter) = (AtomicBool::new(false), thread::current());
         let lender = Arc::new(Nowhere);
-        let link = Link { stamped, stalled: &stalled, converter: &converter, lender };
-        let done = consume(link, &plan, None, &mut Parking(Some(stamped_in)));
+        let link = Link { stamped, stalled: &stalled, converter, lender };
+        let done = consume(vec![link], &plan, None, &mut Parking(Some(stamped_in)));
         assert_eq!(done.ledger.delivered, 1);
     }
 }

@@ -5,6 +5,9 @@
 //! - [`consume`] filters where the kernel could not, hands packets to the caller's [`Sink`], and
 //!   gives their memory back.
 //!
+//! The first two make a [`lane`]. A capture that the kernel spreads over several receivers has a
+//! lane for each, and the consumer merges them in the order of their stamps ([`merge`]).
+//!
 //! This is the offloading of Orosz & Skopko 2013, section III, with the packet bytes left where
 //! the kernel put them. When a later stage cannot keep up, frames stay in the kernel's ring or
 //! queue until that is full; the kernel counts what finds no room, and [`crate::Ledger`] all the
@@ -13,27 +16,26 @@
 mod acquire;
 mod consume;
 mod convert;
+mod lane;
+mod merge;
 
-use std::panic;
 use std::sync::atomic::AtomicBool;
-use std::thread::{self, ScopedJoinHandle, Thread};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
-use rtrb::RingBuffer;
 use wirestamp_clock::{ClockService, Domain};
 
 use acquire::Acquired;
+use consume::Consumed;
 pub use consume::{Captured, Sink};
-use consume::{Consumed, Link};
+use lane::Lane;
+pub use merge::LATENESS;
 
 use crate::affinity::{self, Cores};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::Receiver;
 use crate::{Error, Ledger, Stop};
-
-/// Frames that may wait between two stages.
-const QUEUE: usize = 1 << 16;
 
 /// How the acquisition thread waits for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +67,8 @@ pub struct Limit {
 pub(crate) struct Plan<'a> {
     pub(crate) clock: &'a ClockService,
     pub(crate) domain: Domain,
-    pub(crate) cores: Cores,
+    /// Where the threads of each lane run; the first says it for the consumer too.
+    pub(crate) lanes: &'a [Cores],
     pub(crate) wait: Wait,
     pub(crate) limit: Limit,
     pub(crate) stop: &'a Stop,
@@ -75,66 +78,54 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Runs the three stages until the stop is requested or the limit reached, and accounts for every
-/// packet. The consumer runs on the calling thread, and applies `filter` where the kernel cannot.
+/// packet. Each receiver has a lane of its own; the consumer, on the calling thread, merges what
+/// they bring in the order of their stamps, and applies `filter` where the kernel cannot.
 ///
 /// The error, if there is one, comes with the ledger up to that point.
 pub(crate) fn run<R: Receiver>(
-    receiver: R,
+    receivers: Vec<R>,
     plan: &Plan<'_>,
     filter: Option<&Filter>,
     sink: &mut dyn Sink,
 ) -> (Ledger, Result<(), Error>) {
-    let lender = receiver.lender();
-    let (frames_in, frames_out) = RingBuffer::new(QUEUE);
-    let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
-    let stalled = AtomicBool::new(false);
+    let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
     let consumer = thread::current();
     thread::scope(|scope| {
-        let (stalled, consumer) = (&stalled, &consumer);
         // However this thread ends, the acquisition must not go on without it.
-        let _end = OnEnd::new(plan.stop, consumer);
-        let converting = spawn(scope, "ws-convert", plan, move || {
-            affinity::pin(plan.cores.convert);
-            convert::convert(frames_out, stamped_in, plan, stalled, consumer);
-        });
-        let converting = match converting {
-            Ok(converting) => converting,
-            Err(error) => return (Ledger::default(), Err(error)),
-        };
-        let converter = converting.thread().clone();
-        let waker = converter.clone();
-        let acquiring = spawn(scope, "ws-acquire", plan, move || {
-            affinity::pin(plan.cores.acquire);
-            acquire::acquire(receiver, frames_in, &waker, plan)
-        });
-        let acquiring = match acquiring {
-            Ok(acquiring) => acquiring,
-            Err(error) => {
-                converter.unpark(); // to see that no frames will come
-                return (Ledger::default(), Err(error));
+        let _end = OnEnd::new(plan.stop, &consumer);
+        let mut started = Vec::with_capacity(receivers.len());
+        let mut links = Vec::with_capacity(receivers.len());
+        for ((receiver, stalled), &cores) in receivers.into_iter().zip(&stalled).zip(plan.lanes) {
+            match lane::start(scope, receiver, cores, plan, stalled, &consumer) {
+                Ok((lane, link)) => {
+                    started.push(lane);
+                    links.push(link);
+                }
+                Err(error) => return (Ledger::default(), Err(error)),
             }
-        };
-        affinity::pin(plan.cores.consume);
-        let link = Link { stamped: stamped_out, stalled, converter: &converter, lender };
-        let consumed = consume::consume(link, plan, filter, sink);
-        let acquired = join(acquiring);
-        join(converting);
-        account(consumed, acquired)
+        }
+        affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
+        let consumed = consume::consume(links, plan, filter, sink);
+        account(consumed, started.into_iter().map(Lane::join))
     })
 }
 
 /// Puts the kernel's counts beside the consumer's. Of two failures the consumer's is told: it is
 /// the one that the user of the packets has a name for.
-fn account(consumed: Consumed, acquired: Acquired) -> (Ledger, Result<(), Error>) {
-    let Acquired { counts, frames, outcome } = acquired;
-    let ledger = Ledger {
-        seen: counts.seen,
-        kernel_dropped: counts.dropped,
-        left_behind: counts.seen.saturating_sub(counts.dropped).saturating_sub(frames),
-        stamped_late: counts.stamped_late,
-        ..consumed.ledger
-    };
-    (ledger, consumed.failure.map_or(outcome, Err))
+fn account(
+    consumed: Consumed,
+    lanes: impl Iterator<Item = Acquired>,
+) -> (Ledger, Result<(), Error>) {
+    let Consumed { mut ledger, failure } = consumed;
+    let mut outcome = failure.map_or(Ok(()), Err);
+    for Acquired { counts, frames, outcome: of_lane } in lanes {
+        ledger.seen += counts.seen;
+        ledger.kernel_dropped += counts.dropped;
+        ledger.left_behind += counts.seen.saturating_sub(counts.dropped).saturating_sub(frames);
+        ledger.stamped_late += counts.stamped_late;
+        outcome = outcome.and(of_lane);
+    }
+    (ledger, outcome)
 }
 
 /// Asks the capture to end and wakes the next stage when a stage ends, be it by a panic. It has
@@ -155,20 +146,4 @@ impl Drop for OnEnd<'_> {
         self.stop.request();
         self.next.unpark();
     }
-}
-
-/// Spawns a named stage.
-fn spawn<'scope, T: Send + 'scope>(
-    scope: &'scope thread::Scope<'scope, '_>,
-    name: &str,
-    plan: &Plan<'_>,
-    stage: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>, Error> {
-    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, stage).map_err(|cause| {
-        Error::system("start a thread for the capture", &plan.interface.name, "", cause)
-    })
-}
-
-fn join<T>(stage: ScopedJoinHandle<'_, T>) -> T {
-    stage.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
 }

@@ -55,7 +55,7 @@ impl PerFrameRing {
         let socket = super::socket(interface, version, filter, setup)?;
         let snaplen = setup.snaplen.min(longest_frame(interface)?);
         let slots = Slots::allocate(&socket, snaplen, setup.bytes).map_err(failed)?;
-        socket.bind(interface)?;
+        socket.bind(interface, setup)?;
         Ok(Self { socket, slots: Arc::new(slots), counter, acquired: 0 })
     }
 

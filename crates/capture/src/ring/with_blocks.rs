@@ -64,7 +64,7 @@ impl BlockRing {
         let version = libc::tpacket_versions::TPACKET_V3;
         let socket = super::socket(interface, version, filter, setup)?;
         let blocks = Arc::new(Blocks::allocate(&socket, setup).map_err(failed)?);
-        socket.bind(interface)?;
+        socket.bind(interface, setup)?;
         Ok(Self { socket, blocks, opened: 0, current: None, stamped_late: 0 })
     }
 

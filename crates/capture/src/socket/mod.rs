@@ -84,7 +84,7 @@ impl<C: Call> Socket<C> {
         let shortage = size_queue(&socket, half).map_err(failed)?;
         let snaplen = setup.snaplen.min(longest_frame(interface)?);
         let pool = Arc::new(Pool::allocate(snaplen, half).map_err(failed)?);
-        socket.bind(interface)?;
+        socket.bind(interface, setup)?;
         Ok(Self { socket, pool, call: C::new(), counter, acquired: 0, stamped_late: 0, shortage })
     }
 

@@ -70,9 +70,14 @@ pub(crate) struct Arguments {
     /// Give the thread that takes the stamps real-time priority
     #[arg(long, conflicts_with = "spin")]
     realtime: bool,
-    /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - leaves one free
+    /// Share the packets among so many acquiring threads, each with a converting one; what comes
+    /// out is in the order of the stamps, if no thread is late by more than 50 ms
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: Option<u16>,
+    /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - leaves one free;
+    /// again for each further acquiring thread
     #[arg(long, value_name = "CORES", value_parser = cores)]
-    cores: Option<Cores>,
+    cores: Vec<Cores>,
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     filter: Vec<String>,
@@ -148,7 +153,7 @@ impl Arguments {
             filter: (!filter.trim().is_empty()).then_some(filter),
             outgoing: self.direction == Direction::Inout,
             ring_bytes: self.buffer_size as usize * 1024,
-            cores: self.cores.unwrap_or(defaults.cores),
+            lanes: self.lanes(),
             wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },
             limit: Limit {
                 packets: self.count,
@@ -156,6 +161,13 @@ impl Arguments {
             },
             ..defaults
         }
+    }
+
+    /// The cores that were given, and chosen ones for the threads beyond.
+    fn lanes(&self) -> Vec<Cores> {
+        let threads = self.threads.map_or(self.cores.len().max(1), usize::from);
+        let chosen = Cores::choose(threads).into_iter().skip(self.cores.len());
+        self.cores.iter().copied().chain(chosen).collect()
     }
 
     fn check_anchors(&self, domain: Domain) -> anyhow::Result<()> {

@@ -181,7 +181,7 @@ fn open(
     let config = Config {
         filter: arguments.filter.clone(),
         outgoing: arguments.live.direction == Some(Direction::Inout),
-        cores: cores.unwrap_or_default(),
+        lanes: vec![cores.unwrap_or_default()],
         limit: Limit {
             packets: None,
             duration: arguments.live.duration.map(Duration::from_secs_f64),

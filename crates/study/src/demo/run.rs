@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
             let config = Config {
                 filter: Some("udp".into()),
                 outgoing: false,
-                cores: cores.unwrap_or_default(),
+                lanes: vec![cores.unwrap_or_default()],
                 wait: if spin { Wait::Spin } else { Wait::Block { realtime: true } },
                 ..Config::new(tap, Method::Ring, StampSource::Raw)
             };

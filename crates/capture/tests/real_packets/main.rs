@@ -1,5 +1,8 @@
 //! Every pair of method and stamp on real packets, across a path of network namespaces.
 
+mod bed;
+mod lanes;
+
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::mpsc;
 use std::thread;
@@ -7,66 +10,13 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{
-    Capture, Captured, Config, Cores, Error, Ledger, Limit, Method, PAIRS, Pair, Sink, StampSource,
-    Stop, Wait,
+    Capture, Captured, Config, Cores, Error, Limit, Method, PAIRS, Pair, Sink, StampSource, Stop,
+    Wait,
 };
-use wirestamp_clock::{ClockService, Counter, Stamp};
-use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, TAP_B};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::{Netns, PathLab, SINK_V4, TAP_B};
 
-const PORT: u16 = 5000;
-
-fn lab() -> Option<PathLab> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root");
-        return None;
-    }
-    Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
-}
-
-/// Sends `count` packets whose payload is their number, from the lab's source to its sink.
-fn send(lab: &PathLab, count: u32) {
-    let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
-    for number in 0..count {
-        let payload = [&number.to_be_bytes()[..], &[0; 200]].concat();
-        socket.send_to(&payload, (SINK_V4, PORT)).unwrap();
-    }
-}
-
-/// Keeps what it is given.
-#[derive(Default)]
-struct Kept(Vec<(Stamp, Vec<u8>, u32)>);
-
-impl Sink for Kept {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
-        self.0.push((packet.stamp, packet.bytes.to_vec(), packet.length));
-        Ok(())
-    }
-}
-
-fn config(method: Method, stamp: StampSource, packets: Option<u64>) -> Config {
-    Config {
-        filter: Some(format!("udp port {PORT}")),
-        limit: Limit { packets, duration: None },
-        ..Config::new(TAP_B, method, stamp)
-    }
-}
-
-/// Captures at tap B while `traffic` runs.
-fn capture(
-    lab: &PathLab,
-    config: Config,
-    sink: &mut (dyn Sink + Send),
-    traffic: impl FnOnce(&Stop),
-) -> (Ledger, Result<(), Error>) {
-    let clock = ClockService::start(Counter::select()).unwrap();
-    let stop = Stop::new().unwrap();
-    let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
-    thread::scope(|scope| {
-        let capturing = scope.spawn(|| capture.run(&clock, &stop, sink));
-        traffic(&stop);
-        capturing.join().unwrap()
-    })
-}
+use bed::{Kept, PORT, capture, config, lab, now, send};
 
 #[test]
 fn every_pair_captures_and_stamps_what_was_sent() {
@@ -108,11 +58,6 @@ fn a_thread_that_looks_without_pause_finds_every_packet() {
         assert!(ledger.balances(), "{name}");
         assert_eq!((ledger.delivered, ledger.lost()), (50, 0), "{name}");
     }
-}
-
-fn now() -> i64 {
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap();
-    now.as_nanos().try_into().unwrap()
 }
 
 /// Holds every packet until it is told that all have been sent.
@@ -243,7 +188,8 @@ fn a_short_snap_length_is_kept_to() {
 fn a_core_that_cannot_be_used_is_refused_before_anything_is_opened() {
     let clock = ClockService::start(Counter::select()).unwrap();
     let cores = Cores { acquire: Some(1_000_000), ..Cores::default() };
-    let config = Config { cores, ..Config::new("none", Method::Ring, StampSource::Kernel) };
+    let config =
+        Config { lanes: vec![cores], ..Config::new("none", Method::Ring, StampSource::Kernel) };
     let error = Capture::open(config, &clock).err().unwrap();
     assert!(matches!(error, Error::NoSuchCore { core: 1_000_000, .. }), "{error}");
 }

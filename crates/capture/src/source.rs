@@ -1,0 +1,107 @@
+//! What the packets of a capture come from: the receivers of a pair, one for each lane.
+
+use wirestamp_clock::{ClockService, Counter, Domain};
+
+use crate::filter::Filter;
+use crate::interface::Interface;
+use crate::method::{Pair, ReceiverKind};
+use crate::packet_socket::Setup;
+use crate::pipeline::{self, Plan, Sink};
+use crate::ring::{BlockRing, PerFrameRing};
+use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
+use crate::xdp::{LARGEST_HEAD, Place, XdpPass};
+use crate::{Error, Facts, Ledger};
+
+/// What receivers are opened with.
+pub(crate) struct Opening<'a> {
+    pub(crate) interface: &'a Interface,
+    pub(crate) filter: Option<&'a Filter>,
+    pub(crate) setup: Setup<'a>,
+    pub(crate) lanes: usize,
+    pub(crate) clock: &'a ClockService,
+}
+
+/// Receivers that packets arrive at.
+pub(crate) enum Source {
+    Blocks(Vec<BlockRing>),
+    PerFrame(Vec<PerFrameRing>),
+    Recvmsg(Vec<Socket<Recvmsg>>),
+    Recvmmsg(Vec<Socket<Recvmmsg>>),
+    Xdp(XdpPass),
+}
+
+impl Source {
+    /// Opens the receivers; `facts` are told where they give less than was asked for.
+    pub(crate) fn open(
+        pair: &Pair,
+        opening: &Opening<'_>,
+        facts: &mut Facts,
+    ) -> Result<Self, Error> {
+        let Opening { interface, filter, setup, clock, .. } = opening;
+        let counter = (pair.domain == Domain::Counter).then(|| clock.counter());
+        Ok(match pair.receiver {
+            ReceiverKind::Blocks => {
+                let open = || BlockRing::open(interface, *filter, setup);
+                Self::Blocks(opening.each_lane(open)?)
+            }
+            ReceiverKind::PerFrame => {
+                let open = || PerFrameRing::open(interface, *filter, setup, clock.counter());
+                let rings = opening.each_lane(open)?;
+                facts.snaplen = rings[0].snaplen();
+                Self::PerFrame(rings)
+            }
+            ReceiverKind::Recvmsg => Self::Recvmsg(opening.sockets(counter, facts)?),
+            ReceiverKind::Recvmmsg => Self::Recvmmsg(opening.sockets(counter, facts)?),
+            ReceiverKind::Xdp => Self::Xdp(opening.xdp_pass(facts)?),
+        })
+    }
+
+    /// Runs the pipeline on what the receivers bring.
+    pub(crate) fn run(
+        self,
+        plan: &Plan<'_>,
+        filter: Option<&Filter>,
+        sink: &mut dyn Sink,
+    ) -> (Ledger, Result<(), Error>) {
+        match self {
+            Self::Blocks(rings) => pipeline::run(rings, plan, filter, sink),
+            Self::PerFrame(rings) => pipeline::run(rings, plan, filter, sink),
+            Self::Recvmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
+            Self::Recvmmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
+            Self::Xdp(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
+        }
+    }
+}
+
+impl Opening<'_> {
+    /// A receiver for each lane.
+    fn each_lane<R>(&self, open: impl Fn() -> Result<R, Error>) -> Result<Vec<R>, Error> {
+        (0..self.lanes).map(|_| open()).collect()
+    }
+
+    fn sockets<C: Call>(
+        &self,
+        counter: Option<Counter>,
+        facts: &mut Facts,
+    ) -> Result<Vec<Socket<C>>, Error> {
+        let open = || Socket::open(self.interface, self.filter, &self.setup, counter);
+        let sockets: Vec<Socket<C>> = self.each_lane(open)?;
+        facts.snaplen = sockets[0].snaplen();
+        facts.notes.extend(sockets[0].shortage().map(str::to_owned));
+        Ok(sockets)
+    }
+
+    fn xdp_pass(&self, facts: &mut Facts) -> Result<XdpPass, Error> {
+        let Setup { snaplen, bytes, .. } = self.setup;
+        let (xdp, place) = XdpPass::open(self.interface, snaplen, bytes)?;
+        facts.snaplen = snaplen.min(LARGEST_HEAD);
+        if place == Place::Stack {
+            facts.taken = "in the network stack, because the driver has no XDP";
+            facts.notes.push(format!(
+                "{}'s driver has no XDP: stamps are taken in the network stack instead",
+                self.interface.name
+            ));
+        }
+        Ok(xdp)
+    }
+}

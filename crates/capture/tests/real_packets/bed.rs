@@ -1,0 +1,72 @@
+//! What the tests with real packets share: a path of network namespaces, and captures on it.
+
+use std::net::UdpSocket;
+use std::thread;
+use std::time::UNIX_EPOCH;
+
+use wirestamp_capture::{
+    Capture, Captured, Config, Error, Ledger, Limit, Method, Sink, StampSource, Stop,
+};
+use wirestamp_clock::{ClockService, Counter, Stamp};
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
+
+pub(crate) const PORT: u16 = 5000;
+
+pub(crate) fn lab() -> Option<PathLab> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return None;
+    }
+    Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
+}
+
+/// Sends `count` packets whose payload is their number, from the lab's source to its sink.
+pub(crate) fn send(lab: &PathLab, count: u32) {
+    let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    for number in 0..count {
+        let payload = [&number.to_be_bytes()[..], &[0; 200]].concat();
+        socket.send_to(&payload, (SINK_V4, PORT)).unwrap();
+    }
+}
+
+/// Keeps what it is given.
+#[derive(Default)]
+pub(crate) struct Kept(pub(crate) Vec<(Stamp, Vec<u8>, u32)>);
+
+impl Sink for Kept {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        self.0.push((packet.stamp, packet.bytes.to_vec(), packet.length));
+        Ok(())
+    }
+}
+
+pub(crate) fn config(method: Method, stamp: StampSource, packets: Option<u64>) -> Config {
+    Config {
+        filter: Some(format!("udp port {PORT}")),
+        limit: Limit { packets, duration: None },
+        ..Config::new(TAP_B, method, stamp)
+    }
+}
+
+/// Captures at tap B while `traffic` runs.
+pub(crate) fn capture(
+    lab: &PathLab,
+    config: Config,
+    sink: &mut (dyn Sink + Send),
+    traffic: impl FnOnce(&Stop),
+) -> (Ledger, Result<(), Error>) {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let stop = Stop::new().unwrap();
+    let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
+    thread::scope(|scope| {
+        let capturing = scope.spawn(|| capture.run(&clock, &stop, sink));
+        traffic(&stop);
+        capturing.join().unwrap()
+    })
+}
+
+/// Nanoseconds since 1970 by the system clock.
+pub(crate) fn now() -> i64 {
+    let now = UNIX_EPOCH.elapsed().unwrap();
+    now.as_nanos().try_into().unwrap()
+}
