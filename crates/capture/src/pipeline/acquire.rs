@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rtrb::Producer;
 
-use super::{OnEnd, Plan, Wait};
+use super::{Plan, Wait};
 use crate::Error;
 use crate::priority::realtime;
 use crate::receiver::{Frame, KernelCounts, Receiver};
@@ -34,16 +34,34 @@ pub(super) struct Acquired {
     pub(super) outcome: Result<(), Error>,
 }
 
+/// What becomes of the frames that were handed over.
+pub(super) trait Downstream {
+    /// Called after frames were handed over.
+    fn turn(&mut self);
+
+    /// Called when none have arrived; returns how long this can be left alone if none do.
+    fn idle(&mut self) -> Duration;
+}
+
+/// Frames go to a thread of their own.
+impl Downstream for Thread {
+    fn turn(&mut self) {
+        self.unpark();
+    }
+
+    fn idle(&mut self) -> Duration {
+        WAIT_LIMIT
+    }
+}
+
 /// Acquires until the stop is requested, then shuts the kernel's door and drains what is inside.
 pub(super) fn acquire<R: Receiver>(
     receiver: R,
     frames: Producer<Frame>,
-    converter: &Thread,
+    downstream: &mut impl Downstream,
     plan: &Plan<'_>,
 ) -> Acquired {
-    // Declared first, so that it is dropped last: the converter sees the end of the queue.
-    let _end = OnEnd::new(plan.stop, converter);
-    let mut stage = Stage { receiver, frames, converter, acquired: 0, counted: 0 };
+    let mut stage = Stage { receiver, frames, downstream, acquired: 0, counted: 0 };
     let outcome = stage.run(plan);
     let counts = stage.receiver.counts().unwrap_or_default();
     Acquired { counts, frames: stage.acquired, outcome }
@@ -56,16 +74,16 @@ fn prioritise(wait: Wait) -> io::Result<()> {
     }
 }
 
-struct Stage<'a, R> {
+struct Stage<'a, R, D> {
     receiver: R,
     frames: Producer<Frame>,
-    converter: &'a Thread,
+    downstream: &'a mut D,
     acquired: u64,
     /// How many of them there were when the kernel's counts were last fetched.
     counted: u64,
 }
 
-impl<R: Receiver> Stage<'_, R> {
+impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
     fn run(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
         let failed = |what, capability| {
             move |cause| Error::system(what, &plan.interface.name, capability, cause)
@@ -94,7 +112,7 @@ impl<R: Receiver> Stage<'_, R> {
                 // There may be news, but no room for it; nothing tells when there is.
                 waiter.wait(ROOM_LIMIT).map_err(failed)?;
             } else {
-                waiter.wait(WAIT_LIMIT).map_err(failed)?;
+                waiter.wait(self.downstream.idle().min(WAIT_LIMIT)).map_err(failed)?;
                 if self.hand_over() == 0 {
                     plan.interface.check()?;
                 }
@@ -103,8 +121,8 @@ impl<R: Receiver> Stage<'_, R> {
         plan.interface.check()
     }
 
-    /// Passes on what has arrived. The converter is woken after the last frame is stamped, so that
-    /// the wake-up delays no stamp of this batch.
+    /// Passes on what has arrived. The next stage has its turn after the last frame is stamped, so
+    /// that it delays no stamp of this batch.
     fn hand_over(&mut self) -> usize {
         let room = self.frames.slots();
         let frames = &mut self.frames;
@@ -114,7 +132,7 @@ impl<R: Receiver> Stage<'_, R> {
         });
         if count > 0 {
             self.acquired += count as u64;
-            self.converter.unpark();
+            self.downstream.turn();
         }
         count
     }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant, SystemTime};
 
-use rtrb::Consumer;
 use wirestamp_clock::{Stamp, Time, Utc};
 
 use super::Plan;
@@ -63,7 +62,7 @@ pub trait Sink {
 
 /// The consumer's end of a lane.
 pub(super) struct Link<'a> {
-    pub(super) stamped: Consumer<Stamped>,
+    pub(super) stamped: rtrb::Consumer<Stamped>,
     pub(super) stalled: &'a AtomicBool,
     pub(super) converter: Thread,
     pub(super) lender: Arc<dyn Lender>,
@@ -93,40 +92,107 @@ pub(super) struct Consumed {
     pub(super) failure: Option<Error>,
 }
 
-/// Consumes until the lanes have ended, and asks for that end when the plan's limit is reached or
-/// the sink fails.
-pub(super) fn consume(
-    mut links: Vec<Link<'_>>,
-    plan: &Plan<'_>,
-    filter: Option<&Filter>,
-    sink: &mut dyn Sink,
-) -> Consumed {
-    let deadline = plan.limit.duration.and_then(|duration| Instant::now().checked_add(duration));
-    let mut done = Consumed { ledger: Ledger::default(), failure: None };
-    let mut merge = Merge::default();
-    loop {
-        let next = done.take_some(&mut links, &mut merge, plan, filter, sink);
-        links.iter().for_each(Link::wake_if_stalled);
-        if !matches!(next, Next::Take(_)) && done.failure.is_none() {
-            done.note(sink.pause());
+/// The consumer between two turns.
+pub(super) struct Consumer<'a> {
+    links: Vec<Link<'a>>,
+    merge: Merge,
+    plan: &'a Plan<'a>,
+    filter: Option<&'a Filter>,
+    sink: &'a mut dyn Sink,
+    deadline: Option<Instant>,
+    done: Consumed,
+}
+
+/// What a turn of the consumer has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// There is more to be consumed.
+    Again,
+    /// There is nothing, and there will be nothing to do for so long, unless packets arrive.
+    Wait(Duration),
+    /// The lanes have ended and all is consumed.
+    Ended,
+}
+
+impl<'a> Consumer<'a> {
+    pub(super) fn new(
+        links: Vec<Link<'a>>,
+        plan: &'a Plan<'a>,
+        filter: Option<&'a Filter>,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
+        let deadline = plan.limit.duration.and_then(|limit| Instant::now().checked_add(limit));
+        let done = Consumed { ledger: Ledger::default(), failure: None };
+        Self { links, merge: Merge::default(), plan, filter, sink, deadline, done }
+    }
+
+    /// Consumes what is there, and lets the sink pause when that is all.
+    pub(super) fn turn(&mut self) -> Turn {
+        let next = self.take_some();
+        if !matches!(next, Next::Take(_)) && self.done.failure.is_none() {
+            self.done.note(self.sink.pause());
         }
-        let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if late || done.failure.is_some() || plan.limit.packets == Some(done.ledger.delivered) {
-            plan.stop.request();
-        }
+        let late = self.ask_for_the_end();
         // Asked after the sink's last turn, because a sink that parks, as channels do, takes the
         // converters' wake-ups for its own.
-        let pause = match merge.next(links.iter().map(Link::head), now) {
-            Next::Take(_) => continue,
+        let pause = match self.merge.next(self.links.iter().map(Link::head), now) {
+            Next::Take(_) => return Turn::Again,
             Next::Wait(wait) => wait,
-            Next::Nothing if links.iter().all(|link| link.head() == Head::Ended) => {
-                done.settle(&merge, sink);
-                return done;
+            Next::Nothing if self.links.iter().all(|link| link.head() == Head::Ended) => {
+                return Turn::Ended;
             }
             Next::Nothing => PAUSE_LIMIT,
         };
-        let rest = deadline.filter(|_| !late).map(|d| d.saturating_duration_since(Instant::now()));
-        thread::park_timeout(rest.map_or(pause, |rest| rest.min(pause)));
+        let deadline = self.deadline.filter(|_| !late);
+        let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        Turn::Wait(rest.map_or(pause, |rest| rest.min(pause)))
+    }
+
+    /// Takes what is there in the order of the stamps: bounded, so that the deadline is looked at
+    /// on a link that never pauses. Returns what the merge said last.
+    pub(super) fn take_some(&mut self) -> Next {
+        let mut next = Next::Nothing;
+        for _ in 0..TURN {
+            next = self.merge.next(self.links.iter().map(Link::head), now);
+            let Next::Take(lane) = next else { break };
+            let link = &mut self.links[lane];
+            let Ok(Stamped { frame, stamp }) = link.stamped.pop() else { break };
+            self.merge.went_on(stamp.utc);
+            self.done.take(&frame, stamp, self.plan, self.filter, self.sink);
+            link.lender.give_back(frame.ticket);
+        }
+        self.links.iter().for_each(Link::wake_if_stalled);
+        self.ask_for_the_end();
+        next
+    }
+
+    /// Asks for the end when the plan's limit is reached or the sink has failed. Returns whether
+    /// the time is over.
+    fn ask_for_the_end(&self) -> bool {
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let enough = self.plan.limit.packets == Some(self.done.ledger.delivered);
+        if late || enough || self.done.failure.is_some() {
+            self.plan.stop.request();
+        }
+        late
+    }
+
+    /// What came of it all.
+    pub(super) fn finish(mut self) -> Consumed {
+        self.done.ledger.out_of_order = self.merge.out_of_order;
+        self.done.settle(self.sink);
+        self.done
+    }
+}
+
+/// Consumes on this thread until the lanes have ended.
+pub(super) fn consume(mut consumer: Consumer<'_>) -> Consumed {
+    loop {
+        match consumer.turn() {
+            Turn::Again => {}
+            Turn::Wait(pause) => thread::park_timeout(pause),
+            Turn::Ended => return consumer.finish(),
+        }
     }
 }
 
@@ -137,43 +203,19 @@ fn now() -> Time<Utc> {
 }
 
 impl Consumed {
-    /// Takes what is there in the order of the stamps: bounded, so that the deadline is looked at
-    /// on a link that never pauses. Returns what the merge said last.
-    fn take_some(
-        &mut self,
-        links: &mut [Link<'_>],
-        merge: &mut Merge,
-        plan: &Plan<'_>,
-        filter: Option<&Filter>,
-        sink: &mut dyn Sink,
-    ) -> Next {
-        let wanted = |bytes: &[u8]| filter.is_none_or(|filter| filter.passes(bytes));
-        let mut next = Next::Nothing;
-        for _ in 0..TURN {
-            next = merge.next(links.iter().map(Link::head), now);
-            let Next::Take(lane) = next else { break };
-            let link = &mut links[lane];
-            let Ok(Stamped { frame, stamp }) = link.stamped.pop() else { break };
-            merge.went_on(stamp.utc);
-            self.take(&frame, stamp, plan, wanted, sink);
-            link.lender.give_back(frame.ticket);
-        }
-        next
-    }
-
     /// Puts one packet where it belongs, and into the ledger.
     fn take(
         &mut self,
         frame: &Frame,
         stamp: Stamp,
         plan: &Plan<'_>,
-        wanted: impl Fn(&[u8]) -> bool,
+        filter: Option<&Filter>,
         sink: &mut dyn Sink,
     ) {
         // SAFETY: the lender outlives this call, and the ticket is given back after it.
         let bytes = unsafe { frame.bytes() };
         let kernel = frame.kernel.and_then(|nanos| i64::try_from(nanos).ok());
-        if !wanted(bytes) {
+        if filter.is_some_and(|filter| !filter.passes(bytes)) {
             self.ledger.filtered += 1;
         } else if plan.limit.packets == Some(self.ledger.delivered) {
             self.ledger.surplus += 1;
@@ -193,8 +235,7 @@ impl Consumed {
     }
 
     /// Moves what the sink took and lost to where it belongs.
-    fn settle(&mut self, merge: &Merge, sink: &dyn Sink) {
-        self.ledger.out_of_order = merge.out_of_order;
+    fn settle(&mut self, sink: &dyn Sink) {
         let lost = sink.lost().min(self.ledger.delivered);
         self.ledger.delivered -= lost;
         self.ledger.consumer_dropped += lost;
@@ -269,7 +310,8 @@ mod tests {
         let (stalled, converter) = (AtomicBool::new(false), thread::current());
         let lender = Arc::new(Nowhere);
         let link = Link { stamped, stalled: &stalled, converter, lender };
-        let done = consume(vec![link], &plan, None, &mut Parking(Some(stamped_in)));
+        let mut sink = Parking(Some(stamped_in));
+        let done = consume(Consumer::new(vec![link], &plan, None, &mut sink));
         assert_eq!(done.ledger.delivered, 1);
     }
 }

@@ -20,35 +20,64 @@ pub(super) struct Stamped {
     pub(super) stamp: Stamp,
 }
 
+/// Frames on their way to their time.
+pub(super) struct Converter {
+    frames: Consumer<Frame>,
+    stamped: Producer<Stamped>,
+    // The batch that is being converted: kept, so that nothing is allocated for it.
+    raw: Vec<u64>,
+    stamps: Vec<Stamp>,
+}
+
+impl Converter {
+    pub(super) fn new(frames: Consumer<Frame>, stamped: Producer<Stamped>) -> Self {
+        let (raw, stamps) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        Self { frames, stamped, raw, stamps }
+    }
+
+    /// Converts a batch of what waits, as far as there is room; returns how many frames it has.
+    pub(super) fn step(&mut self, plan: &Plan<'_>) -> usize {
+        let count = self.frames.slots().min(self.stamped.slots()).min(BATCH);
+        let Ok(chunk) = self.frames.read_chunk(count) else { return 0 };
+        if count == 0 {
+            return 0;
+        }
+        let (first, second) = chunk.as_slices();
+        self.raw.clear();
+        self.raw.extend(first.iter().chain(second).map(|frame| frame.raw));
+        self.stamps.clear();
+        plan.clock.timeline(plan.domain).convert_batch(&self.raw, &mut self.stamps);
+        for (&frame, &stamp) in first.iter().chain(second).zip(&self.stamps) {
+            self.stamped.push(Stamped { frame, stamp }).expect("so much room was just counted");
+        }
+        chunk.commit_all();
+        count
+    }
+}
+
 /// Converts until the queue of frames has ended. `stalled` tells the consumer that this thread
 /// waits for room rather than for frames, and wants to be woken when there is some.
 pub(super) fn convert(
-    frames: Consumer<Frame>,
-    stamped: Producer<Stamped>,
+    converter: Converter,
     plan: &Plan<'_>,
     stalled: &AtomicBool,
     consumer: &Thread,
 ) {
     // Declared first, so that it is dropped last: the consumer sees the end of the queue.
     let _end = OnEnd::new(plan.stop, consumer);
-    let (mut frames, mut stamped) = (frames, stamped);
-    let mut raw = Vec::with_capacity(BATCH);
-    let mut stamps = Vec::with_capacity(BATCH);
+    let mut converter = converter;
     loop {
-        // Asked before the count, so that frames pushed just before the end are not missed.
-        let ended = frames.is_abandoned();
-        let waiting = frames.slots();
-        let count = waiting.min(stamped.slots()).min(BATCH);
-        if count > 0 {
-            convert_batch(&mut frames, &mut stamped, count, plan, (&mut raw, &mut stamps));
+        // Asked before the step, so that frames pushed just before the end are not missed.
+        let ended = converter.frames.is_abandoned();
+        if converter.step(plan) > 0 {
             consumer.unpark();
-        } else if waiting > 0 {
+        } else if !converter.frames.is_empty() {
             stalled.store(true, Ordering::SeqCst);
             // The consumer may have made room, and have looked at the flag, just before.
-            if stamped.slots() == 0 && !stamped.is_abandoned() {
+            if converter.stamped.is_full() && !converter.stamped.is_abandoned() {
                 thread::park();
             }
-            if stamped.is_abandoned() {
+            if converter.stamped.is_abandoned() {
                 break;
             }
         } else if ended {
@@ -57,23 +86,4 @@ pub(super) fn convert(
             thread::park();
         }
     }
-}
-
-fn convert_batch(
-    frames: &mut Consumer<Frame>,
-    stamped: &mut Producer<Stamped>,
-    count: usize,
-    plan: &Plan<'_>,
-    (raw, stamps): (&mut Vec<u64>, &mut Vec<Stamp>),
-) {
-    let chunk = frames.read_chunk(count).expect("so many frames were just counted");
-    let (first, second) = chunk.as_slices();
-    raw.clear();
-    raw.extend(first.iter().chain(second).map(|frame| frame.raw));
-    stamps.clear();
-    plan.clock.timeline(plan.domain).convert_batch(raw, stamps);
-    for (&frame, &stamp) in first.iter().chain(second).zip(&*stamps) {
-        stamped.push(Stamped { frame, stamp }).expect("so much room was just counted");
-    }
-    chunk.commit_all();
 }

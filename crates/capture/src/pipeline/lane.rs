@@ -8,13 +8,14 @@ use rtrb::RingBuffer;
 
 use super::acquire::{self, Acquired};
 use super::consume::Link;
-use super::{Plan, convert};
+use super::convert::{self, Converter};
+use super::{OnEnd, Plan};
 use crate::Error;
 use crate::affinity::{self, Cores};
 use crate::receiver::Receiver;
 
 /// Frames that may wait between two stages.
-const QUEUE: usize = 1 << 16;
+pub(super) const QUEUE: usize = 1 << 16;
 
 /// A lane's threads.
 pub(super) struct Lane<'scope> {
@@ -47,13 +48,15 @@ pub(super) fn start<'scope, R: Receiver + 'scope>(
     let consumer = consumer.clone();
     let converting = spawn(scope, "ws-convert", plan, move || {
         affinity::pin(cores.convert);
-        convert::convert(frames_out, stamped_in, plan, stalled, &consumer);
+        convert::convert(Converter::new(frames_out, stamped_in), plan, stalled, &consumer);
     })?;
     let converter = converting.thread().clone();
     let waker = converter.clone();
     let acquiring = spawn(scope, "ws-acquire", plan, move || {
+        // Declared first, so that it is dropped last: the converter sees the end of the queue.
+        let _end = OnEnd::new(plan.stop, &waker);
         affinity::pin(cores.acquire);
-        acquire::acquire(receiver, frames_in, &waker, plan)
+        acquire::acquire(receiver, frames_in, &mut waker.clone(), plan)
     })
     .inspect_err(|_| converter.unpark())?; // to see that no frames will come
     let link = Link { stamped: stamped_out, stalled, converter, lender };

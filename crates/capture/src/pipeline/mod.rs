@@ -5,6 +5,9 @@
 //! - [`consume`] filters where the kernel could not, hands packets to the caller's [`Sink`], and
 //!   gives their memory back.
 //!
+//! Where the kernel stamps, no stamp is the better for a thread of its own: then [`inline`] has one
+//! thread do it all in turn, which saves the wake-ups and the ways between cores.
+//!
 //! The first two make a [`lane`]. A capture that the kernel spreads over several receivers has a
 //! lane for each, and the consumer merges them in the order of their stamps ([`merge`]).
 //!
@@ -16,6 +19,7 @@
 mod acquire;
 mod consume;
 mod convert;
+mod inline;
 mod lane;
 mod merge;
 
@@ -26,8 +30,8 @@ use std::time::Duration;
 use wirestamp_clock::{ClockService, Domain};
 
 use acquire::Acquired;
-use consume::Consumed;
 pub use consume::{Captured, Sink};
+use consume::{Consumed, Consumer};
 use lane::Lane;
 pub use merge::LATENESS;
 
@@ -77,6 +81,15 @@ pub(crate) struct Plan<'a> {
     pub(crate) snaplen: u32,
 }
 
+impl Plan<'_> {
+    /// Whether one thread is enough: the kernel takes the stamps, and nothing was asked for that
+    /// only a thread of its own can have.
+    fn suits_one_thread(&self, receivers: usize) -> bool {
+        let stamped_by_kernel = self.domain != Domain::Counter;
+        stamped_by_kernel && receivers == 1 && self.wait == Wait::Block { realtime: false }
+    }
+}
+
 /// Runs the three stages until the stop is requested or the limit reached, and accounts for every
 /// packet. Each receiver has a lane of its own; the consumer, on the calling thread, merges what
 /// they bring in the order of their stamps, and applies `filter` where the kernel cannot.
@@ -88,6 +101,13 @@ pub(crate) fn run<R: Receiver>(
     filter: Option<&Filter>,
     sink: &mut dyn Sink,
 ) -> (Ledger, Result<(), Error>) {
+    let mut receivers = receivers;
+    if plan.suits_one_thread(receivers.len())
+        && let Some(receiver) = receivers.pop()
+    {
+        let (consumed, acquired) = inline::run(receiver, plan, filter, sink);
+        return account(consumed, std::iter::once(acquired));
+    }
     let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
     let consumer = thread::current();
     thread::scope(|scope| {
@@ -105,7 +125,7 @@ pub(crate) fn run<R: Receiver>(
             }
         }
         affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
-        let consumed = consume::consume(links, plan, filter, sink);
+        let consumed = consume::consume(Consumer::new(links, plan, filter, sink));
         account(consumed, started.into_iter().map(Lane::join))
     })
 }
