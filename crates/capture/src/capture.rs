@@ -9,7 +9,7 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::method::{Method, Pair, StampSource, pair};
 use crate::packet_socket::Setup;
-use crate::pipeline::{Limit, Plan, Sink, Wait};
+use crate::pipeline::{LATENESS, Limit, Plan, Sink, Wait};
 use crate::priority;
 use crate::source::{Opening, Source};
 use crate::{Error, Ledger, Stop};
@@ -135,6 +135,13 @@ impl Capture {
         let opening = Opening { interface: &interface, filter: kernel_filter, setup, lanes, clock };
         let source = Source::open(pair, &opening, &mut facts)?;
         facts.snaplen = facts.snaplen.min(config.snaplen);
+        if lanes > 1 {
+            facts.notes.push(format!(
+                "packets of {lanes} threads are merged by their stamps; one that comes more than \
+                 {} ms after its stamp may be out of order, and is counted",
+                LATENESS.as_millis()
+            ));
+        }
         let filter = filter.filter(|_| consumer_filter);
         Ok(Self { config, pair, facts, interface, dropped, filter, source })
     }

@@ -41,6 +41,9 @@ pub(crate) fn complaints(ledger: &Ledger) -> String {
             ledger.stamped_late
         );
     }
+    if ledger.out_of_order > 0 {
+        let _ = writeln!(text, "{} packets came after one with a later stamp", ledger.out_of_order);
+    }
     if !ledger.balances() {
         let _ = writeln!(text, "the account of packets does not balance: {ledger:?}");
     }
