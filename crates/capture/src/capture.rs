@@ -4,6 +4,7 @@ use serde::Serialize;
 use wirestamp_clock::{ClockService, Domain};
 
 use crate::affinity::Cores;
+use crate::capabilities;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -103,13 +104,15 @@ impl Capture {
     /// whichever thread runs it.
     ///
     /// # Errors
-    /// An interface, pair, filter or core that does not exist, or what the kernel refuses.
+    /// An interface, pair, filter or core that does not exist, a pair that the interface cannot do
+    /// ([`capabilities::verdict`]), or what the kernel refuses.
     pub fn open(mut config: Config, clock: &ClockService) -> Result<Self, Error> {
         let pair = pair(config.method, config.stamp)?;
         config.lanes.iter().try_for_each(Cores::check)?;
         pair.check_lanes(config.lanes.len())?;
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Interface::open(&config.interface)?;
+        capabilities::require(pair, &interface)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
         let dropped = interface.dropped().map_err(failed)?;
         let mut facts = Facts::of(pair, &config, clock);

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::capabilities::Obstacle;
+use crate::method::{Method, StampSource};
+
 /// Why a capture could not be opened, went wrong, or could not be read back.
 ///
 /// A message has its cause in it, for which reason [`std::error::Error::source`] is `None`: a
@@ -17,6 +20,23 @@ pub enum Error {
         /// The stamp that was asked for.
         stamp: String,
         /// What can be had instead, as words.
+        alternatives: String,
+    },
+    /// The interface, the kernel or this process cannot do the pair, but others.
+    #[error(
+        "{method} with {stamp} stamps cannot be had on {interface}: {reason}; there are \
+         {alternatives}"
+    )]
+    Impossible {
+        /// The interface.
+        interface: String,
+        /// The method that was asked for.
+        method: Method,
+        /// The stamp that was asked for.
+        stamp: StampSource,
+        /// Why not.
+        reason: Obstacle,
+        /// The pairs that can be had there, as words.
         alternatives: String,
     },
     /// There is no such method or timestamp source.
@@ -39,8 +59,8 @@ pub enum Error {
     },
     /// The method cannot have so many acquiring threads.
     #[error(
-        "method {method} cannot have {lanes} acquiring threads, but one; ring, recvmsg and recvmmsg \
-         can share the packets among several"
+        "method {method} cannot have {lanes} acquiring threads, but one; ring, recvmsg, recvmmsg and \
+         libpcap can share the packets among several"
     )]
     Lanes {
         /// Threads that were asked for.
@@ -175,13 +195,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the request itself was wrong: it has to be put differently, and nothing that is done
-    /// to the interface, the privileges or the files would help.
+    /// Whether the request itself was wrong: it has to be put differently, and that will do.
+    /// Nothing has to be done to the interface, the privileges or the files.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
             Self::NoSuchPair { .. }
+                | Self::Impossible { .. }
                 | Self::NoSuchName { .. }
                 | Self::NoSuchCore { .. }
                 | Self::Lanes { .. }

@@ -5,19 +5,22 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::mem;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 
 use crate::Error;
 
 const ETHERNET: u16 = 1; // ARPHRD_ETHER (linux/if_arp.h)
 const LOOPBACK: u16 = 772; // ARPHRD_LOOPBACK, with Ethernet headers of zeroes
+const SIOCETHTOOL: libc::Ioctl = 0x8946; // linux/sockios.h
 
 /// An interface of the network namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: i32,
+    /// Its hardware type, `ARPHRD_*` of linux/if_arp.h.
+    pub(crate) kind: u16,
     pub(crate) is_loopback: bool,
     /// `/proc/thread-self/net/dev` shows the namespace it was opened in, whoever reads it later.
     counters: File,
@@ -28,6 +31,16 @@ pub(crate) struct Interface {
 impl Interface {
     /// Finds an interface that can be captured on.
     pub(crate) fn open(name: &str) -> Result<Self, Error> {
+        let interface = Self::find(name)?;
+        if !is_ethernet(interface.kind) {
+            return Err(Error::NotEthernet { interface: interface.name, kind: interface.kind });
+        }
+        interface.check()?;
+        Ok(interface)
+    }
+
+    /// Finds an interface, whatever it is.
+    pub(crate) fn find(name: &str) -> Result<Self, Error> {
         let missing = || Error::NoSuchInterface(name.to_owned());
         let c_name = CString::new(name).map_err(|_| missing())?;
         // SAFETY: the name is a NUL-terminated string that outlives the call.
@@ -41,27 +54,28 @@ impl Interface {
         let counters = File::open("/proc/thread-self/net/dev").map_err(failed)?;
         let socket = UnixDatagram::unbound().map_err(failed)?;
         let mut interface =
-            Self { name: name.to_owned(), index, is_loopback: false, counters, socket };
-        let kind = interface.kind().map_err(failed)?;
-        if kind != ETHERNET && kind != LOOPBACK {
-            return Err(Error::NotEthernet { interface: interface.name, kind });
-        }
-        interface.is_loopback = kind == LOOPBACK;
-        interface.check()?;
+            Self { name: name.to_owned(), index, kind: 0, is_loopback: false, counters, socket };
+        interface.kind = interface.ask_kind().map_err(failed)?;
+        interface.is_loopback = interface.kind == LOOPBACK;
         Ok(interface)
     }
 
     /// Whether packets can still arrive here.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let unusable = |what| Err(Error::Unusable { interface: self.name.clone(), what });
-        let up = u16::try_from(libc::IFF_UP).unwrap_or(1);
-        // SAFETY: of the union, SIOCGIFFLAGS sets this member.
-        let flags = self.ask(libc::SIOCGIFFLAGS, |answer| unsafe { answer.ifru_flags });
-        match flags {
-            Ok(flags) if flags.cast_unsigned() & up != 0 => Ok(()),
-            Ok(_) => unusable("is down, so no packets arrive; `ip link set up` brings it up"),
+        match self.is_up() {
+            Ok(true) => Ok(()),
+            Ok(false) => unusable("is down, so no packets arrive; `ip link set up` brings it up"),
             Err(_) => unusable("has disappeared; what was captured before is complete"),
         }
+    }
+
+    /// Whether it is up.
+    pub(crate) fn is_up(&self) -> io::Result<bool> {
+        let up = u16::try_from(libc::IFF_UP).unwrap_or(1);
+        // SAFETY: of the union, SIOCGIFFLAGS sets this member.
+        let flags = self.ask(libc::SIOCGIFFLAGS, |answer| unsafe { answer.ifru_flags })?;
+        Ok(flags.cast_unsigned() & up != 0)
     }
 
     /// The longest packet in bytes that it takes, without the Ethernet header.
@@ -77,8 +91,7 @@ impl Interface {
         })
     }
 
-    /// Its hardware type.
-    fn kind(&self) -> io::Result<u16> {
+    fn ask_kind(&self) -> io::Result<u16> {
         // SAFETY: of the union, SIOCGIFHWADDR sets this member.
         self.ask(libc::SIOCGIFHWADDR, |answer| unsafe { answer.ifru_hwaddr }.sa_family)
     }
@@ -88,6 +101,32 @@ impl Interface {
         question: libc::Ioctl,
         answer: impl Fn(libc::__c_anonymous_ifr_ifru) -> T,
     ) -> io::Result<T> {
+        let mut request = self.request();
+        // SAFETY: the questions asked here read and write an ifreq, which is what they are given.
+        match unsafe { libc::ioctl(self.socket.as_raw_fd(), question, &raw mut request) } {
+            0 => Ok(answer(request.ifr_ifru)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Asks its driver, by way of the kernel, with an ethtool(8) command that `T` begins with and
+    /// that fills the rest of it.
+    ///
+    /// # Safety
+    /// `T` is the struct that the kernel reads and writes for that command (linux/ethtool.h).
+    pub(crate) unsafe fn ethtool<T>(&self, command: &mut T) -> io::Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
+        // SAFETY: the request leads to a struct of the command's kind, as the caller vouches, which
+        // outlives the call.
+        match unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// A request about this interface, with nothing asked yet.
+    fn request(&self) -> libc::ifreq {
         // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
         let mut request: libc::ifreq = unsafe { mem::zeroed() };
         // The last byte stays zero: the kernel takes the name up to there.
@@ -95,11 +134,7 @@ impl Interface {
         for (to, from) in room.iter_mut().zip(self.name.bytes()) {
             *to = libc::c_char::from_ne_bytes([from]);
         }
-        // SAFETY: the questions asked here read and write an ifreq, which is what they are given.
-        match unsafe { libc::ioctl(self.socket.as_raw_fd(), question, &raw mut request) } {
-            0 => Ok(answer(request.ifr_ifru)),
-            _ => Err(io::Error::last_os_error()),
-        }
+        request
     }
 
     /// The packets that the driver has dropped since the interface came up; zero where the kernel
@@ -110,6 +145,17 @@ impl Interface {
         (&self.counters).read_to_string(&mut table)?;
         Ok(dropped(&table, &self.name).unwrap_or(0))
     }
+}
+
+impl AsFd for Interface {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Whether packets of a hardware type begin with an Ethernet header.
+pub(crate) fn is_ethernet(kind: u16) -> bool {
+    matches!(kind, ETHERNET | LOOPBACK)
 }
 
 /// Finds an interface's line in `/proc/net/dev`: name, then eight receive columns of which the

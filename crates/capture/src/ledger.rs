@@ -25,7 +25,8 @@ pub struct Ledger {
     pub consumer_dropped: u64,
     /// Handed to the consumer: written, correlated, counted.
     pub delivered: u64,
-    /// Packets with kernel stamps that were taken late, when they were copied to us.
+    /// Packets with kernel stamps that were taken late, when they were copied to us. Method
+    /// `libpcap` cannot tell them, and has none here.
     pub stamped_late: u64,
     /// Packets that were handed to the consumer after one with a later stamp.
     pub out_of_order: u64,

@@ -3,14 +3,17 @@
 //! [`Capture::open`] sets up a reception method with a timestamp source ([`PAIRS`] lists which go
 //! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
-//! packet. [`mod@file`] writes and reads capture files.
+//! packet. [`mod@file`] writes and reads capture files. [`capabilities`] says which pairs an
+//! interface can do, and why not the others.
 //!
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
-//! `vlan`, `xdp` and `pipeline::consume`, and to what the libraries lack: the system calls of
-//! `packet_socket`, `interface` and `priority`, and the type of `filter`'s instructions.
+//! `libpcap`, `vlan`, `xdp` and `pipeline::consume`, and to what the libraries lack: the system
+//! calls of `packet_socket`, `interface`, `capabilities::ethtool` and `priority`, and the type of
+//! `filter`'s instructions.
 #![deny(unsafe_code)]
 
 mod affinity;
+pub mod capabilities;
 mod capture;
 mod error;
 mod fanout;
@@ -18,10 +21,12 @@ pub mod file;
 mod filter;
 mod interface;
 mod ledger;
+mod libpcap;
 mod mapping;
 mod method;
 mod packet_socket;
 mod pipeline;
+mod pool;
 mod priority;
 mod receiver;
 mod ring;

@@ -19,6 +19,9 @@ pub enum Method {
     Recvmsg,
     /// A packet socket from which a call of recvmmsg(2) fetches what has arrived, up to 64 packets.
     Recvmmsg,
+    /// The ring that libpcap keeps, from which it hands packets over: with raw stamps each at once
+    /// (immediate mode), otherwise in blocks, as tcpdump has them.
+    LibPcap,
     /// An XDP program that copies each frame's head to a BPF ring buffer and passes the frame on.
     XdpPass,
 }
@@ -65,6 +68,8 @@ pub(crate) enum ReceiverKind {
     Recvmsg,
     /// [`crate::socket::Socket`] with [`crate::socket::Recvmmsg`]
     Recvmmsg,
+    /// [`crate::libpcap::LibPcap`]
+    LibPcap,
     /// [`crate::xdp::XdpPass`]
     Xdp,
 }
@@ -131,6 +136,24 @@ pub const PAIRS: &[Pair] = &[
         receiver: ReceiverKind::Recvmmsg,
     },
     Pair {
+        method: Method::LibPcap,
+        stamp: StampSource::Kernel,
+        domain: Domain::Realtime,
+        taken: IN_THE_STACK,
+        limits: WHOLE_FRAMES,
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::LibPcap,
+    },
+    Pair {
+        method: Method::LibPcap,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: "by the acquisition thread, when libpcap hands the packet over",
+        limits: WHOLE_FRAMES,
+        filtered_by_kernel: true,
+        receiver: ReceiverKind::LibPcap,
+    },
+    Pair {
         method: Method::XdpPass,
         stamp: StampSource::Xdp,
         domain: Domain::Monotonic,
@@ -148,7 +171,9 @@ impl Pair {
     /// When there is none, or several are wanted of a method whose packets cannot be shared out.
     pub(crate) fn check_lanes(&self, lanes: usize) -> Result<(), Error> {
         match (lanes, self.method) {
-            (1, _) | (2.., Method::Ring | Method::Recvmsg | Method::Recvmmsg) => Ok(()),
+            (2.., Method::Ring | Method::Recvmsg | Method::Recvmmsg | Method::LibPcap) | (1, _) => {
+                Ok(())
+            }
             (lanes, method) => Err(Error::Lanes { lanes, method: method.name() }),
         }
     }
@@ -162,6 +187,7 @@ impl Method {
             Self::Ring => "ring",
             Self::Recvmsg => "recvmsg",
             Self::Recvmmsg => "recvmmsg",
+            Self::LibPcap => "libpcap",
             Self::XdpPass => "xdp-pass",
         }
     }
@@ -259,6 +285,7 @@ mod tests {
         assert_eq!(Method::Ring.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::Recvmsg.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::Recvmmsg.default_stamp(), StampSource::Kernel);
+        assert_eq!(Method::LibPcap.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::XdpPass.default_stamp(), StampSource::Xdp);
     }
 
@@ -278,7 +305,7 @@ mod tests {
         let error = "rong".parse::<Method>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no method rong; choose among recvmmsg, recvmsg, ring, xdp-pass"
+            "there is no method rong; choose among libpcap, recvmmsg, recvmsg, ring, xdp-pass"
         );
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(

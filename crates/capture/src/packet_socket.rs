@@ -1,4 +1,4 @@
-//! The packet socket behind `ring`, `recvmsg` and `recvmmsg`: packet(7), socket(7).
+//! The packet socket behind `ring`, `recvmsg`, `recvmmsg` and `libpcap`: packet(7), socket(7).
 #![expect(unsafe_code, reason = "socket calls")]
 
 use std::io;
@@ -55,14 +55,24 @@ impl PacketSocket {
         filter: Option<&Filter>,
         setup: &Setup,
     ) -> Result<Self, Error> {
-        let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
         // SAFETY: socket takes no pointers; its result is checked before it is owned.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
-            return Err(failed("capture")(io::Error::last_os_error()));
+            let cause = io::Error::last_os_error();
+            return Err(Error::system("capture", &interface.name, CAPABILITIES, cause));
         }
         // SAFETY: `fd` was just opened and nothing else owns it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Self::prepare(unsafe { OwnedFd::from_raw_fd(fd) }, interface, filter, setup)
+    }
+
+    /// Makes a packet socket that sees nothing yet into what [`PacketSocket::open`] returns.
+    pub(crate) fn prepare(
+        fd: OwnedFd,
+        interface: &Interface,
+        filter: Option<&Filter>,
+        setup: &Setup,
+    ) -> Result<Self, Error> {
+        let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
         // A filter is also what cuts packets to the snap length.
         let program = match filter {
             Some(filter) => cut(filter.instructions(), setup.snaplen),

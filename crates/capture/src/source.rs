@@ -2,8 +2,10 @@
 
 use wirestamp_clock::{ClockService, Counter, Domain};
 
+use crate::capabilities::STACK_WITHOUT_XDP;
 use crate::filter::Filter;
 use crate::interface::Interface;
+use crate::libpcap::LibPcap;
 use crate::method::{Pair, ReceiverKind};
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, Plan, Sink};
@@ -27,6 +29,7 @@ pub(crate) enum Source {
     PerFrame(Vec<PerFrameRing>),
     Recvmsg(Vec<Socket<Recvmsg>>),
     Recvmmsg(Vec<Socket<Recvmmsg>>),
+    LibPcap(Vec<LibPcap>),
     Xdp(XdpPass),
 }
 
@@ -52,6 +55,12 @@ impl Source {
             }
             ReceiverKind::Recvmsg => Self::Recvmsg(opening.sockets(counter, facts)?),
             ReceiverKind::Recvmmsg => Self::Recvmmsg(opening.sockets(counter, facts)?),
+            ReceiverKind::LibPcap => {
+                let open = || LibPcap::open(interface, *filter, setup, counter);
+                let handles = opening.each_lane(open)?;
+                facts.snaplen = handles[0].snaplen();
+                Self::LibPcap(handles)
+            }
             ReceiverKind::Xdp => Self::Xdp(opening.xdp_pass(facts)?),
         })
     }
@@ -68,6 +77,7 @@ impl Source {
             Self::PerFrame(rings) => pipeline::run(rings, plan, filter, sink),
             Self::Recvmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
             Self::Recvmmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
+            Self::LibPcap(handles) => pipeline::run(handles, plan, filter, sink),
             Self::Xdp(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
         }
     }
@@ -96,7 +106,7 @@ impl Opening<'_> {
         let (xdp, place) = XdpPass::open(self.interface, snaplen, bytes)?;
         facts.snaplen = snaplen.min(LARGEST_HEAD);
         if place == Place::Stack {
-            facts.taken = "in the network stack, because the driver has no XDP";
+            facts.taken = STACK_WITHOUT_XDP;
             facts.notes.push(format!(
                 "{}'s driver has no XDP: stamps are taken in the network stack instead",
                 self.interface.name

@@ -7,7 +7,6 @@
 #![expect(unsafe_code, reason = "system calls that write to memory of ours")]
 
 mod control;
-mod pool;
 mod recvmmsg;
 mod recvmsg;
 
@@ -20,13 +19,13 @@ use std::time::UNIX_EPOCH;
 use wirestamp_clock::Counter;
 
 use self::control::{Control, Said};
-use self::pool::Pool;
 pub(crate) use self::recvmmsg::Recvmmsg;
 pub(crate) use self::recvmsg::Recvmsg;
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
+use crate::pool::Pool;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
 use crate::vlan;
 

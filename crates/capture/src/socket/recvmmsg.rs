@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use super::control::Control;
-use super::pool::Pool;
 use super::{BATCH, Call, Fetched, attempt, header};
+use crate::pool::Pool;
 
 /// What the kernel reads and writes in a call, but for the packets.
 struct Batch {

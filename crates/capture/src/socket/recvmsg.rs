@@ -3,8 +3,8 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::control::Control;
-use super::pool::Pool;
 use super::{Call, Fetched, attempt, header};
+use crate::pool::Pool;
 
 /// The call and what it leaves behind.
 #[derive(Debug)]

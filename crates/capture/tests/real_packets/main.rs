@@ -42,7 +42,8 @@ fn every_pair_captures_and_stamps_what_was_sent() {
         }
         let raw: Vec<_> = kept.0.iter().map(|(stamp, ..)| stamp.raw.value).collect();
         // A late kernel stamp is taken when the packet is fetched, after the next one's arrival.
-        assert!(raw.is_sorted() || ledger.stamped_late > 0, "{name}");
+        let late = ledger.stamped_late > 0 || pair.method == Method::LibPcap; // it cannot tell
+        assert!(raw.is_sorted() || late, "{name}");
     }
 }
 
@@ -241,20 +242,24 @@ fn what_goes_over_the_loopback_interface_counts_once() {
     let Some(lab) = lab() else { return };
     ip(lab.sink(), "link set lo up");
     let clock = ClockService::start(Counter::select()).unwrap();
-    let stop = Stop::new().unwrap();
-    let config = Config {
-        filter: Some(format!("udp port {PORT}")),
-        ..Config::new("lo", Method::Ring, StampSource::Raw)
-    };
-    let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
-    let socket = lab.sink().run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
-    for _ in 0..10 {
-        socket.send_to(b"once", (Ipv4Addr::LOCALHOST, PORT)).unwrap();
+    for pair in PAIRS {
+        let stop = Stop::new().unwrap();
+        let config = Config {
+            filter: Some(format!("udp port {PORT}")),
+            ..Config::new("lo", pair.method, pair.stamp)
+        };
+        let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
+        let socket = lab.sink().run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
+        for _ in 0..10 {
+            // Refused where nobody listens.
+            let _ = socket.send_to(b"once", (Ipv4Addr::LOCALHOST, PORT));
+        }
+        stop.request();
+        let (ledger, outcome) = capture.run(&clock, &stop, &mut Kept::default());
+        outcome.unwrap();
+        let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
+        assert_eq!((ledger.seen - ledger.filtered, ledger.delivered), (10, 10), "{name}");
     }
-    stop.request();
-    let (ledger, outcome) = capture.run(&clock, &stop, &mut Kept::default());
-    outcome.unwrap();
-    assert_eq!((ledger.seen, ledger.delivered), (10, 10));
 }
 
 /// A UDP datagram of 100 bytes in VLAN 7, from the lab's source to its router.

@@ -1,5 +1,6 @@
 //! `wirestamp capture`.
 
+mod list;
 mod present;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ use crate::usage::usage;
     wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
-    wirestamp capture -i eth0 -w - | tshark -r -")]
+    wirestamp capture -i eth0 -w - | tshark -r -\n  \
+    wirestamp capture --list -i eth0")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF", required_unless_present = "list")]
@@ -38,13 +40,14 @@ pub(crate) struct Arguments {
     /// after them and are as good as they were
     #[arg(long, value_name = "FILE", requires = "write")]
     anchors: Option<PathBuf>,
-    /// How packets are received: ring, recvmsg, recvmmsg or xdp-pass; see --list
+    /// How packets are received: ring, recvmsg, recvmmsg, libpcap or xdp-pass; see --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
     /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
-    /// List the pairs of method and stamp
+    /// List the pairs of method and stamp; with -i, which of them the interface can do and why not
+    /// the others
     #[arg(long)]
     list: bool,
     /// End after so many packets
@@ -92,7 +95,7 @@ pub(crate) enum Direction {
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     if arguments.list {
-        return present::list(output);
+        return list::list(arguments.interface.as_ref(), output);
     }
     let to_stdout = arguments.write.as_deref() == Some(Path::new("-"));
     if to_stdout && output.json {

@@ -1,15 +1,13 @@
-//! A capture's summary, and the list of what can be asked for.
+//! A capture's summary.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde::Serialize;
-use serde_json::{Value, json};
-use wirestamp_capture::{Facts, Ledger, PAIRS, Pair};
+use wirestamp_capture::{Facts, Ledger};
 use wirestamp_study::Figures;
 
-use crate::output::{Output, mean, time};
+use crate::output::{mean, time};
 use crate::tap;
 
 /// The document of `capture --json`.
@@ -88,28 +86,4 @@ impl Summary {
         }
         text + &tap::complaints(ledger)
     }
-}
-
-/// `capture --list`.
-pub(super) fn list(output: Output) -> anyhow::Result<ExitCode> {
-    let document: Vec<_> = PAIRS.iter().map(document).collect();
-    output.result(&document, |_| {
-        "method    stamp\n".to_owned() + &PAIRS.iter().map(line).collect::<String>()
-    })?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn document(pair: &Pair) -> Value {
-    json!({
-        "method": pair.method.name(),
-        "stamp": pair.stamp.name(),
-        "taken": pair.taken,
-        "limits": pair.limits,
-    })
-}
-
-fn line(pair: &Pair) -> String {
-    let limits = if pair.limits.is_empty() { String::new() } else { format!(" ({})", pair.limits) };
-    let (method, stamp) = (pair.method.name(), pair.stamp.name());
-    format!("{method:<9} {stamp:<7} stamped {}{limits}\n", pair.taken)
 }

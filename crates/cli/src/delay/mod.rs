@@ -58,7 +58,7 @@ struct Live {
     /// Measure for so many seconds [default: until Ctrl-C]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
-    /// How packets are received: ring, recvmsg, recvmmsg or xdp-pass [default: ring]
+    /// How packets are received: ring, recvmsg, recvmmsg, libpcap or xdp-pass [default: ring]
     #[arg(long, value_name = "METHOD")]
     method: Option<Method>,
     /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp-pass]

@@ -24,7 +24,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// As many buffers for `snaplen` bytes of a packet as fit into `bytes`, but at least one.
-    pub(super) fn allocate(snaplen: u32, bytes: usize) -> io::Result<Self> {
+    pub(crate) fn allocate(snaplen: u32, bytes: usize) -> io::Result<Self> {
         let buffer_bytes = (TAG_BYTES as usize + snaplen as usize).next_multiple_of(CACHE_LINE);
         let count = (bytes / buffer_bytes).max(1);
         let memory = Mapping::anonymous(count * buffer_bytes)?;
@@ -32,24 +32,24 @@ impl Pool {
     }
 
     /// Bytes of a packet that fit into a buffer.
-    pub(super) fn snaplen(&self) -> u32 {
+    pub(crate) fn snaplen(&self) -> u32 {
         self.snaplen
     }
 
     /// How many buffers are free when `taken` have been handed out since the pool was made.
-    pub(super) fn free(&self, taken: usize) -> usize {
+    pub(crate) fn free(&self, taken: usize) -> usize {
         self.count - (taken - self.returned.load(Ordering::Acquire))
     }
 
     /// Where the packet begins in the `nth` buffer handed out. There is room for a VLAN tag before
     /// it, and for [`Pool::snaplen`] bytes from there on.
-    pub(super) fn packet(&self, nth: usize) -> NonNull<u8> {
+    pub(crate) fn packet(&self, nth: usize) -> NonNull<u8> {
         let offset = nth % self.count * self.buffer_bytes + TAG_BYTES as usize;
         self.memory.at(offset, self.snaplen as usize)
     }
 
     /// The buffers from the `first` handed out on, as the kernel fills them.
-    pub(super) fn vectors(&self, first: usize) -> impl Iterator<Item = libc::iovec> {
+    pub(crate) fn vectors(&self, first: usize) -> impl Iterator<Item = libc::iovec> {
         (first..).map(|nth| libc::iovec {
             iov_base: self.packet(nth).as_ptr().cast(),
             iov_len: self.snaplen as usize,

@@ -1,0 +1,106 @@
+//! What an interface, its kernel and this process can do, asked of the kernel, and what follows for
+//! each pair of method and stamp ([`verdict`]).
+
+mod ethtool;
+mod generic_netlink;
+mod privileges;
+mod verdict;
+mod xdp;
+
+use rustix::system::uname;
+
+use crate::Error;
+use crate::interface::Interface;
+use crate::method::Pair;
+pub use ethtool::{CardStamps, Stamping};
+pub use privileges::Privileges;
+pub(crate) use verdict::STACK_WITHOUT_XDP;
+pub use verdict::{Obstacle, card_stamps, verdict};
+pub use xdp::Xdp;
+
+/// The facts that decide which pairs an interface can do. Where the kernel gives no answer, a fact
+/// is what rules nothing out: the capture itself then says what does not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Its hardware type, `ARPHRD_*` of linux/if_arp.h.
+    pub kind: u16,
+    /// Whether it is up.
+    pub up: bool,
+    /// The driver's name; none for an interface of the kernel's own, such as loopback.
+    pub driver: Option<String>,
+    /// How many receive queues it uses; none where the driver does not say.
+    pub queues: Option<u32>,
+    /// What can stamp its packets.
+    pub stamping: Stamping,
+    /// What its driver can do for XDP; none where the kernel cannot tell (before Linux 6.3).
+    pub xdp: Option<Xdp>,
+    /// The id of the XDP program that runs on it.
+    pub xdp_program: Option<u32>,
+    /// What this process may do.
+    pub privileges: Privileges,
+    /// Major and minor version of the kernel.
+    pub kernel: (u32, u32),
+}
+
+impl Capabilities {
+    /// Asks after `interface` of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// There is no such interface, or the kernel says nothing of it at all.
+    pub fn of(interface: &str) -> Result<Self, Error> {
+        Ok(Self::ask(&Interface::find(interface)?))
+    }
+
+    fn ask(interface: &Interface) -> Self {
+        Self {
+            kind: interface.kind,
+            up: interface.is_up().unwrap_or(true),
+            driver: ethtool::driver(interface),
+            queues: ethtool::queues(interface),
+            stamping: ethtool::stamping(interface),
+            xdp: xdp::features(interface),
+            xdp_program: xdp::program(interface),
+            privileges: Privileges::of_this_thread(),
+            kernel: version(&uname().release().to_string_lossy()),
+        }
+    }
+}
+
+/// Refuses a pair that `interface` cannot do, if there is one that it can. Where there is none, and
+/// where privileges are all that is missing, what is tried next fails and says why.
+pub(crate) fn require(pair: &Pair, interface: &Interface) -> Result<(), Error> {
+    let capabilities = Capabilities::ask(interface);
+    let reason = match verdict(pair, &capabilities) {
+        Ok(_) | Err(Obstacle::Privileges(_)) => return Ok(()),
+        Err(reason) => reason,
+    };
+    let alternatives = verdict::alternatives(&capabilities);
+    if alternatives.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Impossible {
+        interface: interface.name.clone(),
+        method: pair.method,
+        stamp: pair.stamp,
+        reason,
+        alternatives,
+    })
+}
+
+/// The first two numbers of a kernel's release, such as `6.1.0-13-amd64`.
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_begins_with_two_numbers() {
+        assert_eq!(version("6.1.0-13-amd64"), (6, 1));
+        assert_eq!(version("6.18-rc3"), (6, 18));
+        assert_eq!(version("unknown"), (0, 0));
+    }
+}

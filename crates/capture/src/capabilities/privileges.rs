@@ -1,0 +1,70 @@
+//! What this process may do: capabilities(7).
+
+use std::fs;
+
+/// Numbers of linux/capability.h.
+mod number {
+    pub(super) const NET_ADMIN: u32 = 12;
+    pub(super) const NET_RAW: u32 = 13;
+    pub(super) const SYS_ADMIN: u32 = 21;
+    pub(super) const PERFMON: u32 = 38;
+    pub(super) const BPF: u32 = 39;
+}
+
+/// The capabilities that one method or another takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Privileges {
+    /// `CAP_NET_RAW`: packet sockets.
+    pub net_raw: bool,
+    /// `CAP_NET_ADMIN`: attaching XDP programs, and switching the network card's stamps on.
+    pub net_admin: bool,
+    /// `CAP_BPF`, or `CAP_SYS_ADMIN`, which includes it: loading programs.
+    pub bpf: bool,
+    /// `CAP_PERFMON`, or `CAP_SYS_ADMIN`, which includes it: programs with pointers.
+    pub perfmon: bool,
+}
+
+impl Privileges {
+    /// Those in effect for the calling thread; all of them where that cannot be read, because what
+    /// is tried will tell.
+    pub(crate) fn of_this_thread() -> Self {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        Self::of(effective(&status).unwrap_or(u64::MAX))
+    }
+
+    fn of(effective: u64) -> Self {
+        let has = |number: u32| effective >> number & 1 == 1;
+        let all = has(number::SYS_ADMIN);
+        Self {
+            net_raw: has(number::NET_RAW),
+            net_admin: has(number::NET_ADMIN),
+            bpf: all || has(number::BPF),
+            perfmon: all || has(number::PERFMON),
+        }
+    }
+}
+
+/// The effective set in a `/proc/PID/status` (proc_pid_status(5)).
+fn effective(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_set_in_effect_is_read() {
+        assert_eq!(effective("CapPrm:\t00\nCapEff:\t0000000000003000\n"), Some(0x3000));
+        assert_eq!(effective("Name:\tx\n"), None);
+        let both = Privileges::of(0x3000);
+        assert!(both.net_raw && both.net_admin && !both.bpf && !both.perfmon);
+    }
+
+    #[test]
+    fn the_administrators_capability_includes_those_for_bpf_and_no_others() {
+        let all = Privileges::of(1 << number::SYS_ADMIN);
+        assert!(all.bpf && all.perfmon && !all.net_raw && !all.net_admin);
+    }
+}

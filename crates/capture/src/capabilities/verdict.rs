@@ -1,0 +1,133 @@
+//! Which pairs of method and stamp the facts about an interface allow.
+
+use std::fmt::Write as _;
+
+use super::{Capabilities, CardStamps};
+use crate::interface::is_ethernet;
+use crate::method::{Method, PAIRS, Pair, StampSource};
+
+/// Where an XDP program's stamp is taken on an interface whose driver has no XDP.
+pub(crate) const STACK_WITHOUT_XDP: &str = "in the network stack, because the driver has no XDP";
+
+/// The first kernel that attaches an XDP program for as long as a descriptor is open, as a BPF link
+/// (`BPF_XDP` of bpf_attach_type, linux/bpf.h).
+const XDP_LINKS: (u32, u32) = (5, 9);
+/// The first kernel that runs programs which ask for the network card's stamp
+/// (`Documentation/networking/xdp-rx-metadata.rst`).
+const XDP_METADATA: (u32, u32) = (6, 3);
+
+/// Why an interface cannot do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// Only Ethernet frames are captured. The type is `ARPHRD_*` of linux/if_arp.h.
+    #[error("it is no Ethernet interface (hardware type {0})")]
+    NotEthernet(u16),
+    /// No packets arrive.
+    #[error("it is down; `ip link set up` brings it up")]
+    Down,
+    /// Capabilities that this process lacks, as setcap(8) writes them.
+    #[error("this process lacks privileges: run it with sudo, or grant it {0} with setcap")]
+    Privileges(&'static str),
+    /// The kernel's version, and the first that can do it.
+    #[error("Linux {}.{} is too old; {}.{} can do it", .has.0, .has.1, .needs.0, .needs.1)]
+    Kernel {
+        /// What is running.
+        has: (u32, u32),
+        /// What it takes.
+        needs: (u32, u32),
+    },
+    /// The id of an XDP program that has the interface to itself.
+    #[error("XDP program {0} runs on it already; `bpftool net` and `bpftool link` say whose it is")]
+    XdpProgram(u32),
+    /// The network card does not stamp what arrives.
+    #[error("its network card stamps no packets")]
+    NoCardStamps,
+    /// The network card stamps a few packets only.
+    #[error("its network card stamps only packets that synchronise clocks")]
+    OnlySomeCardStamps,
+    /// Nothing can relate the network card's stamps to system time.
+    #[error("its network card has no clock that could be compared with system time")]
+    NoCardClock,
+    /// XDP programs cannot ask for the network card's stamp.
+    #[error("its driver gives XDP programs no stamps of the network card")]
+    NoXdpStamps,
+}
+
+/// Where `pair` takes its stamps on an interface with these capabilities.
+///
+/// # Errors
+/// Why it cannot be had there.
+pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle> {
+    require(is_ethernet(of.kind), || Obstacle::NotEthernet(of.kind))?;
+    require(of.up, || Obstacle::Down)?;
+    let without_xdp = of.xdp.is_some_and(|xdp| !xdp.in_driver);
+    let taken = match pair.method {
+        Method::Ring | Method::Recvmsg | Method::Recvmmsg | Method::LibPcap => {
+            require(of.privileges.net_raw, || Obstacle::Privileges("cap_net_raw"))?;
+            pair.taken
+        }
+        Method::XdpPass => {
+            xdp_program(of)?;
+            if without_xdp { STACK_WITHOUT_XDP } else { pair.taken }
+        }
+    };
+    match pair.stamp {
+        StampSource::Kernel | StampSource::Raw | StampSource::Xdp => Ok(taken),
+    }
+}
+
+/// Whether the network card's own stamps can be had with `method` on an interface with these
+/// capabilities.
+///
+/// # Errors
+/// Why not.
+pub fn card_stamps(method: Method, of: &Capabilities) -> Result<(), Obstacle> {
+    require(of.stamping.clock.is_some(), || match of.stamping.card {
+        CardStamps::Nothing => Obstacle::NoCardStamps,
+        _ => Obstacle::NoCardClock,
+    })?;
+    match method {
+        Method::XdpPass => {
+            let needs = XDP_METADATA;
+            require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
+            let given = of.xdp.is_some_and(|xdp| xdp.in_driver && xdp.card_stamps);
+            require(given, || Obstacle::NoXdpStamps)?;
+        }
+        Method::Ring | Method::Recvmsg | Method::Recvmmsg | Method::LibPcap => {
+            match of.stamping.card {
+                CardStamps::Nothing => return Err(Obstacle::NoCardStamps),
+                CardStamps::SomePackets => return Err(Obstacle::OnlySomeCardStamps),
+                CardStamps::AllPackets => {}
+            }
+        }
+    }
+    require(of.privileges.net_admin, || Obstacle::Privileges("cap_net_admin"))
+}
+
+/// Whether a program of ours can be attached.
+fn xdp_program(of: &Capabilities) -> Result<(), Obstacle> {
+    let allowed = of.privileges.bpf && of.privileges.perfmon && of.privileges.net_admin;
+    require(allowed, || Obstacle::Privileges("cap_bpf,cap_net_admin,cap_perfmon"))?;
+    let needs = XDP_LINKS;
+    require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
+    of.xdp_program.map_or(Ok(()), |id| Err(Obstacle::XdpProgram(id)))
+}
+
+fn require(met: bool, obstacle: impl FnOnce() -> Obstacle) -> Result<(), Obstacle> {
+    if met { Ok(()) } else { Err(obstacle()) }
+}
+
+/// The pairs that can be had, as words: `ring (kernel, raw), recvmsg (kernel, raw)`.
+pub(super) fn alternatives(of: &Capabilities) -> String {
+    let possible: Vec<_> = PAIRS.iter().filter(|pair| verdict(pair, of).is_ok()).collect();
+    let mut words = String::new();
+    for pairs in possible.chunk_by(|a, b| a.method == b.method) {
+        let stamps: Vec<_> = pairs.iter().map(|pair| pair.stamp.name()).collect();
+        let separator = if words.is_empty() { "" } else { ", " };
+        let _ = write!(words, "{separator}{} ({})", pairs[0].method, stamps.join(", "));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Verdicts about made-up interfaces.
+
+use super::super::{Privileges, Stamping, Xdp};
+use super::*;
+use crate::method::pair;
+
+const ALL: Privileges = Privileges { net_raw: true, net_admin: true, bpf: true, perfmon: true };
+const SOCKETS: [Method; 4] = [Method::Ring, Method::Recvmsg, Method::Recvmmsg, Method::LibPcap];
+
+/// A network card that can do everything, seen by root.
+fn card() -> Capabilities {
+    Capabilities {
+        kind: 1,
+        up: true,
+        driver: Some("ice".to_owned()),
+        queues: Some(16),
+        stamping: Stamping {
+            software_rx: true,
+            software_tx: true,
+            card: CardStamps::AllPackets,
+            clock: Some(0),
+        },
+        xdp: Some(Xdp { in_driver: true, zero_copy: true, zero_copy_pieces: 8, card_stamps: true }),
+        xdp_program: None,
+        privileges: ALL,
+        kernel: (6, 18),
+    }
+}
+
+/// Stamps of the kernel's own only.
+const SOFTWARE: Stamping =
+    Stamping { software_rx: true, software_tx: true, card: CardStamps::Nothing, clock: None };
+
+fn veth() -> Capabilities {
+    let xdp = Xdp { in_driver: true, card_stamps: true, ..Xdp::default() };
+    Capabilities { stamping: SOFTWARE, xdp: Some(xdp), ..card() }
+}
+
+fn loopback() -> Capabilities {
+    Capabilities { kind: 772, driver: None, ..wifi() }
+}
+
+fn wifi() -> Capabilities {
+    Capabilities { xdp: Some(Xdp::default()), ..veth() }
+}
+
+fn tun() -> Capabilities {
+    Capabilities { kind: 65_534, ..wifi() }
+}
+
+fn xdp_pass() -> &'static Pair {
+    pair(Method::XdpPass, StampSource::Xdp).unwrap()
+}
+
+fn socket_pairs() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().filter(|pair| SOCKETS.contains(&pair.method))
+}
+
+#[test]
+fn a_card_that_can_do_everything_does_every_pair_where_the_table_says() {
+    for pair in PAIRS {
+        assert_eq!(verdict(pair, &card()), Ok(pair.taken), "{} {}", pair.method, pair.stamp);
+        assert_eq!(card_stamps(pair.method, &card()), Ok(()), "{}", pair.method);
+    }
+}
+
+#[test]
+fn a_veth_does_all_but_stamps_of_a_card() {
+    for pair in PAIRS {
+        assert_eq!(verdict(pair, &veth()), Ok(pair.taken));
+        // Its driver offers XDP programs a stamp, but there is no card that would take it.
+        assert_eq!(card_stamps(pair.method, &veth()), Err(Obstacle::NoCardStamps));
+    }
+}
+
+#[test]
+fn without_xdp_in_the_driver_the_program_stamps_in_the_stack() {
+    for interface in [loopback(), wifi()] {
+        assert_eq!(verdict(xdp_pass(), &interface), Ok(STACK_WITHOUT_XDP));
+        for pair in socket_pairs() {
+            assert_eq!(verdict(pair, &interface), Ok(pair.taken));
+        }
+    }
+    let untold = Capabilities { xdp: None, ..wifi() };
+    assert_eq!(verdict(xdp_pass(), &untold), Ok(xdp_pass().taken));
+}
+
+#[test]
+fn what_carries_no_ethernet_or_is_down_can_do_nothing() {
+    let down = Capabilities { up: false, ..card() };
+    for pair in PAIRS {
+        assert_eq!(verdict(pair, &tun()), Err(Obstacle::NotEthernet(65_534)));
+        assert_eq!(verdict(pair, &down), Err(Obstacle::Down));
+    }
+    assert_eq!(alternatives(&tun()), "");
+}
+
+#[test]
+fn each_method_needs_privileges_of_its_own() {
+    let with = |privileges| Capabilities { privileges, ..card() };
+    let sockets = with(Privileges { bpf: false, perfmon: false, net_admin: false, ..ALL });
+    let programs = with(Privileges { net_raw: false, ..ALL });
+    for pair in socket_pairs() {
+        assert_eq!(verdict(pair, &sockets), Ok(pair.taken));
+        assert_eq!(verdict(pair, &programs), Err(Obstacle::Privileges("cap_net_raw")));
+    }
+    let needed = Err(Obstacle::Privileges("cap_bpf,cap_net_admin,cap_perfmon"));
+    assert_eq!(verdict(xdp_pass(), &sockets), needed);
+    assert_eq!(verdict(xdp_pass(), &programs), Ok(xdp_pass().taken));
+    let needed = Err(Obstacle::Privileges("cap_net_admin"));
+    assert_eq!(card_stamps(Method::Ring, &sockets), needed);
+}
+
+#[test]
+fn an_old_kernel_and_another_program_are_in_the_way_of_xdp_alone() {
+    let old = Capabilities { kernel: (5, 4), ..card() };
+    let too_old = Obstacle::Kernel { has: (5, 4), needs: XDP_LINKS };
+    assert_eq!(too_old.to_string(), "Linux 5.4 is too old; 5.9 can do it");
+    assert_eq!(verdict(xdp_pass(), &old), Err(too_old));
+    let taken = Capabilities { xdp_program: Some(12), ..card() };
+    assert_eq!(verdict(xdp_pass(), &taken), Err(Obstacle::XdpProgram(12)));
+    for pair in socket_pairs() {
+        assert_eq!((verdict(pair, &old), verdict(pair, &taken)), (Ok(pair.taken), Ok(pair.taken)));
+        let words = alternatives(&taken);
+        assert!(words.contains(pair.method.name()) && !words.contains("xdp"), "{words}");
+    }
+    assert!(alternatives(&card()).starts_with("ring (kernel, raw), recvmsg (kernel, raw), "));
+}
+
+#[test]
+fn stamps_of_a_card_take_a_card_that_stamps_everything_and_has_a_clock() {
+    let with = |card_stamps, clock| {
+        let stamping = Stamping { card: card_stamps, clock, ..SOFTWARE };
+        Capabilities { stamping, ..card() }
+    };
+    for method in SOCKETS {
+        let judge = |stamps, clock| card_stamps(method, &with(stamps, clock));
+        assert_eq!(judge(CardStamps::Nothing, Some(0)), Err(Obstacle::NoCardStamps));
+        assert_eq!(judge(CardStamps::SomePackets, Some(0)), Err(Obstacle::OnlySomeCardStamps));
+        assert_eq!(judge(CardStamps::AllPackets, None), Err(Obstacle::NoCardClock));
+    }
+}
+
+#[test]
+fn a_program_gets_the_cards_stamps_from_a_driver_that_gives_them() {
+    let judge = |of: Capabilities| card_stamps(Method::XdpPass, &of);
+    let with = |xdp| Capabilities { xdp: Some(xdp), ..card() };
+    let silent = Xdp { in_driver: true, ..Xdp::default() };
+    assert_eq!(judge(with(silent)), Err(Obstacle::NoXdpStamps));
+    let in_the_stack = Xdp { card_stamps: true, ..Xdp::default() };
+    assert_eq!(judge(with(in_the_stack)), Err(Obstacle::NoXdpStamps));
+    let too_old = Obstacle::Kernel { has: (6, 2), needs: XDP_METADATA };
+    assert_eq!(judge(Capabilities { kernel: (6, 2), ..card() }), Err(too_old));
+}

@@ -1,0 +1,60 @@
+//! What a driver can do for XDP, and what runs there already.
+
+use std::os::fd::AsFd;
+
+use libbpf_rs::XdpFlags;
+
+use super::generic_netlink;
+use crate::interface::Interface;
+
+/// The generic netlink family `netdev` (linux/netdev.h, Documentation/netlink/specs/netdev.yaml).
+mod netdev {
+    pub(super) const FAMILY: &str = "netdev";
+    pub(super) const DEV_GET: u8 = 1;
+    pub(super) const IFINDEX: u16 = 1;
+    pub(super) const XDP_FEATURES: u16 = 3;
+    pub(super) const XDP_ZC_MAX_SEGS: u16 = 4;
+    pub(super) const XDP_RX_METADATA_FEATURES: u16 = 5;
+    /// A program can drop, pass and send back a packet.
+    pub(super) const ACT_BASIC: u64 = 1;
+    /// An AF_XDP socket can have packets without their being copied.
+    pub(super) const ACT_XSK_ZEROCOPY: u64 = 8;
+    /// A program can ask for the network card's stamp.
+    pub(super) const METADATA_TIMESTAMP: u64 = 1;
+}
+
+/// What a driver can do for XDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Xdp {
+    /// It runs programs itself; otherwise the network stack does, later.
+    pub in_driver: bool,
+    /// It fills the memory of AF_XDP sockets, so that nothing is copied.
+    pub zero_copy: bool,
+    /// How many pieces a packet may come in without being copied; 1 means that it may not be in
+    /// pieces, 0 that nothing goes without copying.
+    pub zero_copy_pieces: u32,
+    /// It gives programs the network card's stamp (`bpf_xdp_metadata_rx_timestamp`).
+    pub card_stamps: bool,
+}
+
+/// Asks the kernel, which can tell since Linux 6.3.
+pub(super) fn features(interface: &Interface) -> Option<Xdp> {
+    let index = interface.index.to_ne_bytes();
+    let answer =
+        generic_netlink::ask(netdev::FAMILY, netdev::DEV_GET, netdev::IFINDEX, &index).ok()?;
+    let features = answer.attribute(netdev::XDP_FEATURES).map(u64::from_ne_bytes)?;
+    let metadata = answer.attribute(netdev::XDP_RX_METADATA_FEATURES).map_or(0, u64::from_ne_bytes);
+    Some(Xdp {
+        in_driver: features & netdev::ACT_BASIC != 0,
+        zero_copy: features & netdev::ACT_XSK_ZEROCOPY != 0,
+        zero_copy_pieces: answer.attribute(netdev::XDP_ZC_MAX_SEGS).map_or(0, u32::from_ne_bytes),
+        card_stamps: metadata & netdev::METADATA_TIMESTAMP != 0,
+    })
+}
+
+/// The id of the program that runs on `interface`, in the driver or in the stack.
+pub(super) fn program(interface: &Interface) -> Option<u32> {
+    // A query needs no program of our own, but the type wants the descriptor of one.
+    let query = libbpf_rs::Xdp::new(interface.as_fd());
+    query.query_id(interface.index, XdpFlags::NONE).ok().filter(|&id| id != 0)
+}
