@@ -5,13 +5,20 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::Error;
 
 /// The cores of the three stages. `None` leaves a thread to the scheduler.
+///
+/// No other thread is tied to a core. The one of a [`ClockService`](wirestamp_clock::ClockService),
+/// which reads the clocks for some microseconds every 250 ms, has the cores of the thread that
+/// started it: all that the process may use, if that was before [`Capture::run`](crate::Capture)
+/// pinned its caller. The softIRQ and the threads of NAPI are the kernel's; [`crate::tune`] moves
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cores {
     /// Reads the raw stamp; wants a core of its own.
     pub acquire: Option<usize>,
     /// Converts raw stamps to time.
     pub convert: Option<usize>,
-    /// Identifies, filters, correlates, writes.
+    /// Identifies, filters, correlates, writes. Where the kernel takes the stamps, one thread does
+    /// it all here, unless real-time priority or spinning is asked for.
     pub consume: Option<usize>,
 }
 
@@ -72,7 +79,7 @@ fn suffice_to_spin(cores: usize, captures: usize) -> bool {
 }
 
 /// The cores that the scheduler may run this thread on, in ascending order.
-fn allowed() -> Vec<usize> {
+pub(crate) fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect()
 }

@@ -102,6 +102,12 @@ pub enum Error {
         /// What became of it, and what to do.
         what: &'static str,
     },
+    /// Another capture has tuned the machine for the same interface.
+    #[error(
+        "another capture has tuned the machine for {0} and puts everything back when it ends: \
+         leave --tune away, or wait for that"
+    )]
+    TunedByAnother(String),
     /// The interface carries no Ethernet frames.
     #[error("{interface} is no Ethernet interface (hardware type {kind}); only those are captured")]
     NotEthernet {

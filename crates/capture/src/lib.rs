@@ -4,12 +4,12 @@
 //! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
 //! packet. [`mod@file`] writes and reads capture files. [`capabilities`] says which pairs an
-//! interface can do, and why not the others.
+//! interface can do, and why not the others. [`tune`] prepares the machine.
 //!
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
 //! `libpcap`, `vlan`, `xdp` and `pipeline::consume`, and to what the libraries lack: the system
-//! calls of `packet_socket`, `interface`, `capabilities::ethtool` and `priority`, and the type of
-//! `filter`'s instructions.
+//! calls of `packet_socket`, `interface`, `capabilities::ethtool`, `tune::ethtool` and `priority`,
+//! and the type of `filter`'s instructions.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -33,6 +33,7 @@ mod ring;
 mod socket;
 mod source;
 mod stop;
+pub mod tune;
 mod vlan;
 mod waiter;
 mod xdp;

@@ -2,6 +2,7 @@
 
 mod list;
 mod present;
+mod tune;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use wirestamp_capture::file::{AnchorLog, Provenance, Writer};
+use wirestamp_capture::tune::Tuned;
 use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSource, Wait, pair};
 use wirestamp_clock::{ClockService, Counter, Domain};
 use wirestamp_study::Recording;
@@ -20,6 +22,7 @@ use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
 use crate::target::Target;
 use crate::usage::usage;
+use tune::Tune;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -27,7 +30,8 @@ use crate::usage::usage;
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
     wirestamp capture -i eth0 -w - | tshark -r -\n  \
-    wirestamp capture --list -i eth0")]
+    wirestamp capture --list -i eth0\n  \
+    wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF", required_unless_present = "list")]
@@ -81,6 +85,10 @@ pub(crate) struct Arguments {
     /// again for each further acquiring thread
     #[arg(long, value_name = "CORES", value_parser = cores)]
     cores: Vec<Cores>,
+    /// Show which settings of the machine the stamps depend on, or change them for the capture
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "show")]
+    tune: Option<Tune>,
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     filter: Vec<String>,
@@ -102,18 +110,25 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         return Err(usage("-w - puts the packets where --json would print: write to a file"));
     }
     let target = arguments.interface.clone().context("no interface given")?;
+    let config = arguments.config(&target.interface);
+    match arguments.tune {
+        Some(Tune::Show) => return tune::show(&target, &config, output),
+        Some(Tune::Restore) => return tune::restore(&target, output),
+        Some(Tune::Apply) | None => {}
+    }
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
-    let config = arguments.config(&target.interface);
     let domain = pair(config.method, config.stamp)?.stamp.domain();
     arguments.check_anchors(domain)?;
-    let capture = target.enter(|| Capture::open(config, &clock))??;
+    let capture = target.enter(|| Capture::open(config.clone(), &clock))??;
+    let tuned = tune::apply(arguments.tune, &target, &config, output)?;
     let facts = capture.facts().clone();
     let mut recording = arguments.recording(&facts, &clock, domain)?;
     announce(&facts, &clock, output);
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
     let (figures, written) = recording.finish(&ledger);
-    let summary = present::Summary::new(facts, figures, ledger, arguments.write.clone());
+    let summary = present::Summary::new(facts, figures, ledger, arguments.write.clone())
+        .tuned(tuned.map(Tuned::restore));
     if to_stdout {
         output.remark(summary.text().trim_end());
     } else {

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use wirestamp_capture::tune::Report;
 use wirestamp_capture::{Facts, Ledger};
 use wirestamp_study::Figures;
 
+use super::tune;
 use crate::output::{mean, time};
 use crate::tap;
 
@@ -21,6 +23,9 @@ pub(super) struct Summary {
     ledger: Ledger,
     balanced: bool,
     file: Option<PathBuf>,
+    /// What was changed of the machine, with `--tune=apply`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tuned: Option<Report>,
 }
 
 #[derive(Serialize)]
@@ -42,7 +47,12 @@ impl Summary {
             kernel: ledger.kernel_dropped,
             consumer: ledger.consumer_dropped,
         };
-        Self { facts, figures, dropped, balanced: ledger.balances(), ledger, file }
+        Self { facts, figures, dropped, balanced: ledger.balances(), ledger, file, tuned: None }
+    }
+
+    /// The same with what was changed of the machine.
+    pub(super) fn tuned(self, tuned: Option<Report>) -> Self {
+        Self { tuned, ..self }
     }
 
     pub(super) fn text(&self) -> String {
@@ -84,6 +94,7 @@ impl Summary {
                 );
             }
         }
+        text.extend(self.tuned.as_ref().map(tune::text));
         text + &tap::complaints(ledger)
     }
 }

@@ -1,0 +1,118 @@
+//! What is found on a machine, before anything is decided.
+
+use std::collections::HashMap;
+
+use super::host::Host;
+use super::place::{Knob, Place};
+
+/// A machine and one of its interfaces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Machine {
+    pub(super) interface: String,
+    /// The driver's name for itself; empty where it has none.
+    pub(super) driver: String,
+    /// The cores that this process may use, in ascending order.
+    pub(super) cores: Vec<usize>,
+    /// Those that are near the card, on a machine with several memories; else empty.
+    pub(super) near: Vec<usize>,
+    /// The numbers of the card's interrupts, in ascending order.
+    pub(super) vectors: Vec<u32>,
+    /// The receive queues, such as `rx-0`.
+    pub(super) queues: Vec<String>,
+    /// What every setting is that exists.
+    pub(super) values: HashMap<Place, String>,
+}
+
+impl Machine {
+    /// Looks at everything that a plan may want to know.
+    pub(super) fn read(host: &dyn Host, interface: &str, cores: Vec<usize>) -> Self {
+        let folder = |name: &str| format!("class/net/{interface}/{name}");
+        let mut queues = host.list(&folder("queues"));
+        queues.retain(|queue| queue.starts_with("rx-"));
+        let near = Place::of_interface(interface, "device/local_cpulist");
+        let near = host.read(&near).map_or(Vec::new(), |list| cores_of(&list));
+        let machine = Self {
+            interface: interface.to_owned(),
+            driver: host.driver(),
+            near: near.into_iter().filter(|core| cores.contains(core)).collect(),
+            vectors: vectors(host, &folder),
+            queues,
+            cores,
+            values: HashMap::new(),
+        };
+        let found = |place: Place| host.read(&place).ok().map(|value| (place, value));
+        let values = machine.places().into_iter().filter_map(found).collect();
+        Self { values, ..machine }
+    }
+
+    /// What the setting at `place` is.
+    pub(super) fn now(&self, place: &Place) -> Option<&str> {
+        self.values.get(place).map(String::as_str)
+    }
+
+    /// A place, and what is there.
+    pub(super) fn at(&self, place: Place) -> (Place, Option<&str>) {
+        let now = self.now(&place);
+        (place, now)
+    }
+
+    /// The file `name` of the interface's folder in sysfs.
+    pub(super) fn file(&self, name: &str) -> Place {
+        Place::of_interface(&self.interface, name)
+    }
+
+    /// Which cores the packets of `queue` are spread over by the kernel.
+    pub(super) fn steering(&self, queue: &str) -> Place {
+        self.file(&format!("queues/{queue}/rps_cpus"))
+    }
+
+    /// Every place that may have a value.
+    fn places(&self) -> Vec<Place> {
+        let files = ["threaded", "napi_defer_hard_irqs", "gro_flush_timeout"];
+        let knobs = [Knob::Gro, Knob::Lro, Knob::AdaptiveRx, Knob::RxUsecs];
+        let mut places = vec![Place::CpuLatency];
+        places.extend(files.map(|name| self.file(name)));
+        places.extend(knobs.map(Place::Ethtool));
+        places.extend(self.queues.iter().map(|queue| self.steering(queue)));
+        places.extend(self.vectors.iter().map(|&vector| Place::vector(vector)));
+        places.extend(self.cores.iter().map(|&core| Place::governor(core)));
+        places
+    }
+}
+
+/// The interrupts of the card: those of the device, or of the bus device that carries it, as with
+/// virtio.
+fn vectors(host: &dyn Host, folder: &impl Fn(&str) -> String) -> Vec<u32> {
+    let folders = ["device/msi_irqs", "device/../msi_irqs"];
+    let numbers = |name: &str| -> Vec<u32> {
+        host.list(&folder(name)).iter().filter_map(|number| number.parse().ok()).collect()
+    };
+    let mut vectors =
+        folders.into_iter().map(numbers).find(|found| !found.is_empty()).unwrap_or_default();
+    vectors.sort_unstable();
+    vectors
+}
+
+/// The cores of a list such as `0-3,8` (cpuset(7), "List format"); what is no number is skipped.
+pub(super) fn cores_of(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<usize>().ok()?);
+        // As many as the kernel can be built for (CONFIG_NR_CPUS), whatever the list says.
+        Some(first..=last.min(8191))
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cores_is_numbers_and_ranges() {
+        assert_eq!(cores_of("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(cores_of("7"), [7]);
+        assert!(cores_of("").is_empty());
+        assert_eq!(cores_of("x,3-y,4"), [4]);
+    }
+}

@@ -1,0 +1,40 @@
+//! Interrupts that the card holds back.
+
+use super::super::machine::Machine;
+use super::super::place::{Knob, Place};
+use super::super::setting::Setting;
+
+const WHY: &str = "the stamp waits as long as the interrupt is held back (ethtool(8), -C)";
+const ABSENT: &str = "the driver has no interrupt coalescing";
+
+pub(super) fn settings(machine: &Machine) -> Vec<Setting> {
+    let row = |name, knob, value: &str| {
+        Setting::new(name, machine.at(Place::Ethtool(knob)), ABSENT, WHY).wanting(value)
+    };
+    vec![
+        // First, because the driver would go on changing the other.
+        row("adaptive interrupt delay", Knob::AdaptiveRx, "off"),
+        row("interrupt delay in us", Knob::RxUsecs, "0"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::made_up::machine;
+
+    #[test]
+    fn a_driver_without_coalescing_is_said_to_have_none() {
+        let settings = settings(&machine("veth0", 2));
+        assert!(settings.iter().all(|s| s.obstacle.as_deref() == Some(ABSENT) && !s.changes()));
+    }
+
+    #[test]
+    fn no_interrupt_is_held_back() {
+        let machine = machine("eth0", 2)
+            .with(Place::Ethtool(Knob::AdaptiveRx), "on")
+            .with(Place::Ethtool(Knob::RxUsecs), "50");
+        let wanted: Vec<_> = settings(&machine).into_iter().map(|s| s.wanted.unwrap()).collect();
+        assert_eq!(wanted, ["off", "0"]);
+    }
+}
