@@ -9,6 +9,8 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "filter.h"
+
 /* How many bytes of each frame are copied. Set before loading; the verifier sees a constant. */
 const volatile __u32 head_bytes = 256;
 
@@ -52,6 +54,8 @@ int stamp_and_pass(struct xdp_md *frame)
 	__u64 captured = length < room ? length : room;
 	struct record *record;
 
+	if (!passes(frame))
+		return XDP_PASS;
 	count(SEEN);
 	record = bpf_ringbuf_reserve(&frames, sizeof(*record) + room, 0);
 	if (!record) {

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 const PROGRAM: &str = "../../bpf/stamp.bpf.c";
+const HEADER: &str = "../../bpf/filter.h";
 
 fn main() {
     println!("cargo::rerun-if-changed={PROGRAM}");
+    println!("cargo::rerun-if-changed={HEADER}");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
     // Debian keeps <asm/types.h> in the architecture's own folder, where clang does not look when

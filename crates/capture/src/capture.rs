@@ -16,7 +16,7 @@ use crate::source::{Opening, Source};
 use crate::{Error, Ledger, Stop};
 
 /// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
-const LARGEST_PACKET: u32 = 262_144;
+pub(crate) const LARGEST_PACKET: u32 = 262_144;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub struct Capture {
     interface: Interface,
     /// What the interface had dropped before.
     dropped: u64,
-    /// What the consumer has to filter by.
+    /// What the consumer has to filter by, where the kernel does not.
     filter: Option<Filter>,
     source: Source,
 }
@@ -122,22 +122,16 @@ impl Capture {
             config.wait = Wait::Block { realtime: false };
             facts.notes.push(format!("no real-time priority for the stamping thread: {reason}"));
         }
-        let in_kernel = |filter: &&Filter| pair.filtered_by_kernel && !filter.looks_for_tags();
-        let kernel_filter = filter.as_ref().filter(in_kernel);
-        let consumer_filter = filter.is_some() && kernel_filter.is_none();
-        // What the consumer filters has to come whole; it is cut after that.
-        let snaplen = if consumer_filter { LARGEST_PACKET } else { config.snaplen };
         let lanes = config.lanes.len();
         let fanout = Fanout::default();
         let setup = Setup {
-            snaplen,
+            snaplen: config.snaplen,
             bytes: config.ring_bytes / lanes,
             outgoing: config.outgoing,
             fanout: (lanes > 1).then_some(&fanout),
         };
-        let opening = Opening { interface: &interface, filter: kernel_filter, setup, lanes, clock };
-        let source = Source::open(pair, &opening, &mut facts)?;
-        facts.snaplen = facts.snaplen.min(config.snaplen);
+        let opening = Opening { interface: &interface, setup, lanes, clock };
+        let (source, filter) = Source::open_filtered(pair, &opening, filter, &mut facts)?;
         if lanes > 1 {
             facts.notes.push(format!(
                 "packets of {lanes} threads are merged by their stamps; one that comes more than \
@@ -145,7 +139,6 @@ impl Capture {
                 LATENESS.as_millis()
             ));
         }
-        let filter = filter.filter(|_| consumer_filter);
         Ok(Self { config, pair, facts, interface, dropped, filter, source })
     }
 

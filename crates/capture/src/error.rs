@@ -132,6 +132,13 @@ pub enum Error {
         /// What libpcap said about it.
         reason: String,
     },
+    /// The kernel cannot apply the filter. [`crate::Capture::open`] goes on without it, applies the
+    /// filter itself and says so in the capture's notes.
+    #[error("the kernel does not take the filter: {reason}")]
+    FilterNotInKernel {
+        /// What stands in the way.
+        reason: String,
+    },
     /// A file could not be created or written.
     #[error("cannot write {path}: {cause}{}", next_step_of_writing(cause))]
     Write {

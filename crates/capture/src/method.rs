@@ -50,9 +50,6 @@ pub struct Pair {
     pub taken: &'static str,
     /// What of a packet is captured, where that is not everything up to the snap length.
     pub limits: &'static str,
-    /// Whether the kernel applies the filter, so that a packet that does not pass costs nothing
-    /// more; otherwise the consumer does.
-    pub filtered_by_kernel: bool,
     /// What is opened for it.
     pub(crate) receiver: ReceiverKind,
 }
@@ -86,7 +83,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Realtime,
         taken: IN_THE_STACK,
         limits: "",
-        filtered_by_kernel: true,
         receiver: ReceiverKind::Blocks,
     },
     Pair {
@@ -95,7 +91,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Counter,
         taken: "by the acquisition thread, when it finds the packet in the ring",
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::PerFrame,
     },
     Pair {
@@ -104,7 +99,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Realtime,
         taken: IN_THE_STACK,
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::Recvmsg,
     },
     Pair {
@@ -113,7 +107,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Counter,
         taken: "by the acquisition thread, when the call that fetched the packet has returned",
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::Recvmsg,
     },
     Pair {
@@ -122,7 +115,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Realtime,
         taken: IN_THE_STACK,
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::Recvmmsg,
     },
     Pair {
@@ -132,7 +124,6 @@ pub const PAIRS: &[Pair] = &[
         taken: "by the acquisition thread, once for all packets that a call fetched, when it has \
                 returned",
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::Recvmmsg,
     },
     Pair {
@@ -141,7 +132,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Realtime,
         taken: IN_THE_STACK,
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::LibPcap,
     },
     Pair {
@@ -150,7 +140,6 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Counter,
         taken: "by the acquisition thread, when libpcap hands the packet over",
         limits: WHOLE_FRAMES,
-        filtered_by_kernel: true,
         receiver: ReceiverKind::LibPcap,
     },
     Pair {
@@ -158,8 +147,8 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Xdp,
         domain: Domain::Monotonic,
         taken: "in the driver's softIRQ, before the network stack",
-        limits: "incoming packets only; the first 2048 bytes of each at most",
-        filtered_by_kernel: false,
+        limits: "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
+                 that the network card took out",
         receiver: ReceiverKind::Xdp,
     },
 ];

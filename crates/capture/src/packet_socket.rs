@@ -75,7 +75,7 @@ impl PacketSocket {
         let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
         // A filter is also what cuts packets to the snap length.
         let program = match filter {
-            Some(filter) => cut(filter.instructions(), setup.snaplen),
+            Some(filter) => filter.for_socket(setup.snaplen)?,
             None => vec![accept(setup.snaplen)],
         };
         let socket = Self { fd, counts: KernelCounts::default(), program };
@@ -94,10 +94,9 @@ impl PacketSocket {
             .map_err(failed("have packets stamped on arrival"))?;
         // Until it has joined, a socket would get packets that others get too.
         match setup.fanout {
-            Some(_) => socket.refuse_all(),
-            None => socket.attach(&socket.program),
+            Some(_) => socket.refuse_all().map_err(failed("refuse packets"))?,
+            None => socket.admit(interface)?,
         }
-        .map_err(failed("attach the filter"))?;
         Ok(socket)
     }
 
@@ -122,9 +121,18 @@ impl PacketSocket {
         if let Some(fanout) = setup.fanout {
             let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
             fanout.join(self).map_err(failed("share the packets among threads"))?;
-            self.attach(&self.program).map_err(failed("attach the filter"))?;
+            self.admit(interface)?;
         }
         Ok(())
+    }
+
+    /// Lets in what passes the filter, or everything where there is none.
+    fn admit(&self, interface: &Interface) -> Result<(), Error> {
+        let filters = self.program.len() > 1; // one instruction only cuts
+        self.attach(&self.program).map_err(|cause| match filters {
+            true => Error::FilterNotInKernel { reason: cause.to_string() },
+            false => Error::system("set the snap length", &interface.name, CAPABILITIES, cause),
+        })
     }
 
     /// Has the interface take in packets for other hosts too, as a tap or a mirror port needs, for
@@ -229,13 +237,3 @@ fn accept(bytes: u32) -> libc::sock_filter {
 }
 
 const BPF_RET_K: u16 = 0x06; // linux/bpf_common.h: BPF_RET | BPF_K
-
-/// Makes a program that accepts whole packets accept `snaplen` bytes of them.
-fn cut(mut program: Vec<libc::sock_filter>, snaplen: u32) -> Vec<libc::sock_filter> {
-    for instruction in &mut program {
-        if instruction.code == BPF_RET_K && instruction.k != 0 {
-            instruction.k = snaplen;
-        }
-    }
-    program
-}

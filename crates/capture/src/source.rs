@@ -3,6 +3,7 @@
 use wirestamp_clock::{ClockService, Counter, Domain};
 
 use crate::capabilities::STACK_WITHOUT_XDP;
+use crate::capture::LARGEST_PACKET;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::libpcap::LibPcap;
@@ -15,9 +16,9 @@ use crate::xdp::{LARGEST_HEAD, Place, XdpPass};
 use crate::{Error, Facts, Ledger};
 
 /// What receivers are opened with.
+#[derive(Clone, Copy)]
 pub(crate) struct Opening<'a> {
     pub(crate) interface: &'a Interface,
-    pub(crate) filter: Option<&'a Filter>,
     pub(crate) setup: Setup<'a>,
     pub(crate) lanes: usize,
     pub(crate) clock: &'a ClockService,
@@ -34,34 +35,61 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens the receivers; `facts` are told where they give less than was asked for.
-    pub(crate) fn open(
+    /// Opens the receivers with the filter in the kernel. If that has no place for it, gives the
+    /// filter back. `facts` are told where there is less than was asked for.
+    pub(crate) fn open_filtered(
         pair: &Pair,
         opening: &Opening<'_>,
+        filter: Option<Filter>,
+        facts: &mut Facts,
+    ) -> Result<(Self, Option<Filter>), Error> {
+        let snaplen = opening.setup.snaplen;
+        let opened = match Self::open(pair, opening, filter.as_ref(), facts) {
+            Err(Error::FilterNotInKernel { reason }) => {
+                // What the consumer filters has to come whole; it is cut after that.
+                let setup = Setup { snaplen: LARGEST_PACKET, ..opening.setup };
+                let source = Self::open(pair, &Opening { setup, ..*opening }, None, facts)?;
+                facts.notes.push(format!(
+                    "the filter is not applied by the kernel but after it, to up to {} bytes of \
+                     each packet: {reason}",
+                    facts.snaplen
+                ));
+                (source, filter)
+            }
+            opened => (opened?, None),
+        };
+        facts.snaplen = facts.snaplen.min(snaplen);
+        Ok(opened)
+    }
+
+    fn open(
+        pair: &Pair,
+        opening: &Opening<'_>,
+        filter: Option<&Filter>,
         facts: &mut Facts,
     ) -> Result<Self, Error> {
-        let Opening { interface, filter, setup, clock, .. } = opening;
+        let Opening { interface, setup, clock, .. } = opening;
         let counter = (pair.domain == Domain::Counter).then(|| clock.counter());
         Ok(match pair.receiver {
             ReceiverKind::Blocks => {
-                let open = || BlockRing::open(interface, *filter, setup);
+                let open = || BlockRing::open(interface, filter, setup);
                 Self::Blocks(opening.each_lane(open)?)
             }
             ReceiverKind::PerFrame => {
-                let open = || PerFrameRing::open(interface, *filter, setup, clock.counter());
+                let open = || PerFrameRing::open(interface, filter, setup, clock.counter());
                 let rings = opening.each_lane(open)?;
                 facts.snaplen = rings[0].snaplen();
                 Self::PerFrame(rings)
             }
-            ReceiverKind::Recvmsg => Self::Recvmsg(opening.sockets(counter, facts)?),
-            ReceiverKind::Recvmmsg => Self::Recvmmsg(opening.sockets(counter, facts)?),
+            ReceiverKind::Recvmsg => Self::Recvmsg(opening.sockets(filter, counter, facts)?),
+            ReceiverKind::Recvmmsg => Self::Recvmmsg(opening.sockets(filter, counter, facts)?),
             ReceiverKind::LibPcap => {
-                let open = || LibPcap::open(interface, *filter, setup, counter);
+                let open = || LibPcap::open(interface, filter, setup, counter);
                 let handles = opening.each_lane(open)?;
                 facts.snaplen = handles[0].snaplen();
                 Self::LibPcap(handles)
             }
-            ReceiverKind::Xdp => Self::Xdp(opening.xdp_pass(facts)?),
+            ReceiverKind::Xdp => Self::Xdp(opening.xdp_pass(filter, facts)?),
         })
     }
 
@@ -91,19 +119,20 @@ impl Opening<'_> {
 
     fn sockets<C: Call>(
         &self,
+        filter: Option<&Filter>,
         counter: Option<Counter>,
         facts: &mut Facts,
     ) -> Result<Vec<Socket<C>>, Error> {
-        let open = || Socket::open(self.interface, self.filter, &self.setup, counter);
+        let open = || Socket::open(self.interface, filter, &self.setup, counter);
         let sockets: Vec<Socket<C>> = self.each_lane(open)?;
         facts.snaplen = sockets[0].snaplen();
         facts.notes.extend(sockets[0].shortage().map(str::to_owned));
         Ok(sockets)
     }
 
-    fn xdp_pass(&self, facts: &mut Facts) -> Result<XdpPass, Error> {
+    fn xdp_pass(&self, filter: Option<&Filter>, facts: &mut Facts) -> Result<XdpPass, Error> {
         let Setup { snaplen, bytes, .. } = self.setup;
-        let (xdp, place) = XdpPass::open(self.interface, snaplen, bytes)?;
+        let (xdp, place) = XdpPass::open(self.interface, filter, snaplen, bytes)?;
         facts.snaplen = snaplen.min(LARGEST_HEAD);
         if place == Place::Stack {
             facts.taken = STACK_WITHOUT_XDP;

@@ -3,6 +3,7 @@
 //! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
 #![expect(unsafe_code, reason = "libbpf's skeleton, and records that the kernel writes")]
 
+mod program;
 mod ring_buffer;
 
 use std::io;
@@ -17,6 +18,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, XdpFlags};
 use self::ring_buffer::RingBuffer;
 use self::skeleton::StampSkelBuilder;
 use crate::Error;
+use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
 
@@ -62,26 +64,15 @@ pub(crate) enum Place {
 }
 
 impl XdpPass {
-    /// Loads the program and attaches it to `interface`. The ring buffer takes the power of two
-    /// below or at `bytes`.
+    /// Loads the program with `filter` in it and attaches it to `interface`. The ring buffer takes
+    /// the power of two below or at `bytes`.
     pub(crate) fn open(
         interface: &Interface,
+        filter: Option<&Filter>,
         snaplen: u32,
         bytes: usize,
     ) -> Result<(Self, Place), Error> {
-        let refused = |error: libbpf_rs::Error| {
-            // The verifier says "permission denied" too, and root is not helped by sudo.
-            let privileged = rustix::process::geteuid().is_root();
-            if !privileged && error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-                Error::Permission {
-                    what: "an XDP program",
-                    interface: interface.name.clone(),
-                    capabilities: "cap_bpf,cap_net_admin,cap_perfmon",
-                }
-            } else {
-                Error::Xdp { interface: interface.name.clone(), reason: error.to_string() }
-            }
-        };
+        let refused = |error| refused(interface, &error);
         // libbpf's own lines would stand between ours; its error codes say enough.
         libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
@@ -91,7 +82,15 @@ impl XdpPass {
         }
         let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
         open.maps.frames.set_max_entries(size).map_err(refused)?;
-        let skeleton = open.load().map_err(refused)?;
+        if let Some(filter) = filter {
+            let passes = filter.for_xdp()?;
+            program::prepare(open.open_object_mut()).map_err(refused)?;
+            program::insert(&mut open.progs.stamp_and_pass, &passes).map_err(refused)?;
+        }
+        let skeleton = open.load().map_err(|error| match filter {
+            Some(_) => Error::FilterNotInKernel { reason: format!("as an XDP program, {error}") },
+            None => refused(error),
+        })?;
 
         let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize)
             .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
@@ -109,6 +108,21 @@ impl XdpPass {
             .unwrap_or_default();
         let value = |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
         Ok(per_core.iter().map(value).sum())
+    }
+}
+
+/// The error for what libbpf or the kernel said.
+fn refused(interface: &Interface, error: &libbpf_rs::Error) -> Error {
+    // The verifier says "permission denied" too, and root is not helped by sudo.
+    let privileged = rustix::process::geteuid().is_root();
+    if !privileged && error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        Error::Permission {
+            what: "an XDP program",
+            interface: interface.name.clone(),
+            capabilities: "cap_bpf,cap_net_admin,cap_perfmon",
+        }
+    } else {
+        Error::Xdp { interface: interface.name.clone(), reason: error.to_string() }
     }
 }
 

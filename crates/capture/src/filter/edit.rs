@@ -1,0 +1,34 @@
+//! Changes programs in the middle.
+
+use super::classic::Operation;
+
+/// Puts `replacement`, whose jumps are right already, in the place of the instruction at `at`, and
+/// corrects the jumps over it. Jumps to it go to the replacement's first instruction.
+pub(super) fn splice(program: &mut Vec<Operation>, at: usize, replacement: &[Operation]) {
+    let moved = |to: &mut usize| {
+        if *to > at {
+            *to = *to + replacement.len() - 1;
+        }
+    };
+    program.remove(at);
+    program.iter_mut().for_each(|operation| each_target(operation, moved));
+    program.splice(at..at, replacement.iter().copied());
+}
+
+/// Puts a program of its own behind another.
+pub(super) fn append(program: &mut Vec<Operation>, mut rest: Vec<Operation>) {
+    let start = program.len();
+    rest.iter_mut().for_each(|operation| each_target(operation, |to| *to += start));
+    program.extend(rest);
+}
+
+fn each_target(operation: &mut Operation, change: impl Fn(&mut usize)) {
+    match operation {
+        Operation::Jump { to } => change(to),
+        Operation::Branch { yes, no, .. } => {
+            change(yes);
+            change(no);
+        }
+        _ => {}
+    }
+}

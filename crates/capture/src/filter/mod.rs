@@ -1,0 +1,91 @@
+//! Filters in the syntax of pcap-filter(7), compiled by libpcap and applied in the kernel.
+//!
+//! What a filter means is what libpcap says about the whole frame as it was on the wire, with its
+//! VLAN tags. [`tagged`] and [`ebpf`] make programs that say the same where the kernel runs them:
+//! on a packet socket, and in an XDP program. The latter has to take the driver's word for the
+//! frame: a tag that the network card has taken out is not there for it.
+#![expect(unsafe_code, reason = "the program's instructions are those of libpcap's own type")]
+
+mod classic;
+mod ebpf;
+mod edit;
+mod reach;
+mod tagged;
+#[cfg(test)]
+mod tests;
+
+use libbpf_rs::libbpf_sys::bpf_insn;
+use pcap::{BpfProgram, Capture, Linktype};
+
+use self::classic::Operation;
+use crate::Error;
+
+/// Why the kernel cannot apply a filter: the end of a sentence.
+type Reason = &'static str;
+
+const TOO_LONG: Reason = "it is too long";
+
+/// A compiled filter over Ethernet frames.
+pub struct Filter {
+    program: BpfProgram,
+}
+
+impl Filter {
+    /// Compiles `expression`.
+    ///
+    /// # Errors
+    /// When libpcap does not understand it; the error carries its reason.
+    pub fn compile(expression: &str) -> Result<Self, Error> {
+        let refused = |error: pcap::Error| Error::Filter {
+            expression: expression.to_owned(),
+            reason: match error {
+                pcap::Error::PcapError(reason) => reason,
+                other => other.to_string(),
+            },
+        };
+        let ethernet = Capture::dead(Linktype::ETHERNET).map_err(refused)?;
+        let program = ethernet.compile(expression, true).map_err(refused)?;
+        Ok(Self { program })
+    }
+
+    /// Whether a frame passes.
+    #[must_use]
+    pub fn passes(&self, frame: &[u8]) -> bool {
+        self.program.filter(frame)
+    }
+
+    /// The program for `SO_ATTACH_FILTER`, which keeps `snaplen` bytes of a frame that passes.
+    pub(crate) fn for_socket(&self, snaplen: u32) -> Result<Vec<libc::sock_filter>, Error> {
+        let rewritten = self.operations().and_then(|program| tagged::for_socket(&program, snaplen));
+        rewritten.and_then(|program| classic::encode(&program)).map_err(not_in_kernel)
+    }
+
+    /// The function `passes` for an XDP program, where `xdp/program.rs` puts it.
+    pub(crate) fn for_xdp(&self) -> Result<Vec<bpf_insn>, Error> {
+        self.operations().and_then(|program| ebpf::translate(&program)).map_err(not_in_kernel)
+    }
+
+    fn operations(&self) -> Result<Vec<Operation>, Reason> {
+        classic::decode(&self.instructions())
+    }
+
+    fn instructions(&self) -> Vec<libc::sock_filter> {
+        let instructions = self.program.get_instructions();
+        // SAFETY: pcap's instruction is a transparent `struct bpf_insn`, which pcap/bpf.h and
+        // linux/filter.h define alike: u16 code, u8 jt, u8 jf, u32 k.
+        unsafe {
+            std::slice::from_raw_parts(
+                instructions.as_ptr().cast::<libc::sock_filter>(),
+                instructions.len(),
+            )
+        }
+        .to_vec()
+    }
+}
+
+fn not_in_kernel(reason: Reason) -> Error {
+    Error::FilterNotInKernel { reason: reason.to_owned() }
+}
+
+// The length is checked where it can be: pcap does not export its instruction's layout.
+const _: () = assert!(size_of::<pcap::BpfInstruction>() == size_of::<libc::sock_filter>());

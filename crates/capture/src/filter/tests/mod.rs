@@ -1,0 +1,242 @@
+//! What the kernel's two machines make of a filter, against libpcap's own answer.
+
+mod arithmetic;
+mod loaded;
+mod machine;
+mod samples;
+
+use proptest::prelude::*;
+
+use self::arithmetic::expression;
+use self::loaded::Loaded;
+use self::machine::Shown;
+use self::samples::{FILTERS, FOR_THE_CONSUMER, frames};
+use super::classic::{Condition, Operand, Register, Size, decode, encode};
+use super::ebpf::translate;
+use super::reach::drop_what_tags_rule_out;
+use super::tagged::for_socket;
+use super::*;
+
+/// The samples, and each cut short at every place where a header could end.
+fn frames_cut_short() -> Vec<Vec<u8>> {
+    let cuts = |frame: Vec<u8>| {
+        (14..frame.len().min(90)).map(|length| frame[..length].to_vec()).collect::<Vec<_>>()
+    };
+    frames().into_iter().flat_map(|frame| [vec![frame.clone()], cuts(frame)].concat()).collect()
+}
+
+/// A filter in each of its forms; not every one has one for sockets.
+struct Forms {
+    expression: String,
+    filter: Filter,
+    socket: Option<Vec<Operation>>,
+    xdp: Option<Loaded>,
+}
+
+const SNAPLEN: u32 = 77;
+
+impl Forms {
+    fn of(expression: &str) -> Self {
+        let filter = Filter::compile(expression).unwrap();
+        let socket = filter.for_socket(SNAPLEN).ok().map(|program| decode(&program).unwrap());
+        let load = || Loaded::load(&filter.for_xdp().unwrap());
+        let xdp = is_root().then(|| load().unwrap_or_else(|e| panic!("{expression}: {e}")));
+        Self { expression: expression.to_owned(), filter, socket, xdp }
+    }
+
+    /// Holds every form against libpcap's answer.
+    fn check(&self, frame: &[u8]) -> bool {
+        let passes = self.filter.passes(frame);
+        if let Some(socket) = &self.socket {
+            let kept = Shown::of(frame).run(socket);
+            assert_eq!(kept, if passes { SNAPLEN } else { 0 }, "{}: {frame:02x?}", self.expression);
+        }
+        if let Some(xdp) = &self.xdp {
+            assert_eq!(xdp.passes(frame), passes, "{}: {frame:02x?}", self.expression);
+        }
+        passes
+    }
+}
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: needs root");
+    }
+    root
+}
+
+#[test]
+fn a_filter_says_the_same_of_every_frame_in_every_form() {
+    let frames = frames_cut_short();
+    for expression in FILTERS {
+        let forms = Forms::of(expression);
+        let passed = frames.iter().filter(|frame| forms.check(frame)).count();
+        assert!(forms.socket.is_some(), "{expression}");
+        assert!(passed > 0 && passed < frames.len(), "{expression}: {passed}");
+    }
+}
+
+#[test]
+fn a_long_frame_is_read_to_its_end() {
+    let forms = Forms::of("greater 8000 and ether[8990:4] = 0x01020304 and ether[100] = 7");
+    let mut frame = vec![7; 9000];
+    assert!(!forms.check(&frame));
+    frame[8990..8994].copy_from_slice(&[1, 2, 3, 4]);
+    assert!(forms.check(&frame));
+    assert!(!forms.check(&frame[..8993]));
+}
+
+#[test]
+fn a_shift_by_any_number_is_libpcaps() {
+    let filter = Filter::compile("ip[6] << ip[8] = 0 and ip[6] >> ip[8] = 0").unwrap();
+    let Some(xdp) = is_root().then(|| Loaded::load(&filter.for_xdp().unwrap()).unwrap()) else {
+        return;
+    };
+    for shift in 0..=255 {
+        let mut frame = vec![0; 60];
+        (frame[12], frame[20], frame[22]) = (8, 0x81, shift);
+        assert_eq!(xdp.passes(&frame), filter.passes(&frame), "{shift}");
+        assert_eq!(filter.passes(&frame), shift > 31, "{shift}");
+    }
+}
+
+#[test]
+fn what_a_socket_cannot_be_asked_is_refused_in_words() {
+    for expression in FOR_THE_CONSUMER {
+        let error = Filter::compile(expression).unwrap().for_socket(SNAPLEN).unwrap_err();
+        assert!(matches!(error, Error::FilterNotInKernel { .. }), "{expression}: {error}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_fit_is_not_put_together() {
+    let end = [Operation::Return(0)];
+    let reads = |count| vec![Operation::Load { size: Size::Byte, offset: 14 }; count];
+    let long = |count| [&reads(count)[..], &end].concat();
+    assert!(encode(&long(4095)).is_ok());
+    assert!(encode(&long(4096)).is_err());
+
+    let (condition, operand) = (Condition::Equal, Operand::K(0));
+    let across = |count| {
+        let branch = Operation::Branch { condition, operand, yes: 1, no: count + 1 };
+        [&[branch], &long(count)[..]].concat()
+    };
+    assert!(encode(&across(255)).is_ok());
+    assert!(encode(&across(256)).is_err());
+    let code = translate(&across(4000)).unwrap();
+    assert!(code.len() < 1 << 15);
+    assert_eq!(translate(&across(5000)).unwrap_err(), TOO_LONG);
+    // Each read becomes two instructions where there is a tag.
+    assert!(encode(&for_socket(&across(127), SNAPLEN).unwrap()).is_ok());
+    assert!(encode(&for_socket(&across(128), SNAPLEN).unwrap()).is_err());
+}
+
+#[test]
+fn what_depends_on_memory_that_was_never_written_is_refused() {
+    let (condition, operand) = (Condition::Equal, Operand::K(0));
+    let program = |stored| {
+        let branch = Operation::Branch { condition, operand, yes: 1, no: 2 };
+        let (store, fetch) =
+            (Operation::Store(Register::A, stored), Operation::Fetch(Register::X, 3));
+        encode(&[branch, store, store, fetch, Operation::Return(1)]).unwrap()
+    };
+    assert!(decode(&program(3)).is_ok());
+    assert!(decode(&program(2)).is_err());
+    let mut on_one_way = program(3);
+    on_one_way[0].jf = 2;
+    assert!(decode(&on_one_way).is_err());
+}
+
+#[test]
+fn a_program_begins_with_empty_registers_also_where_a_tag_was_asked_for() {
+    let (condition, operand) = (Condition::Equal, Operand::K(0));
+    let branch = Operation::Branch { condition, operand, yes: 1, no: 2 };
+    let empty = [branch, Operation::Return(1), Operation::Return(0)];
+    let program = for_socket(&empty, SNAPLEN).unwrap();
+    for frame in frames() {
+        assert_eq!(Shown::of(&frame).run(&program), SNAPLEN);
+    }
+}
+
+#[test]
+fn what_two_ways_lead_to_stays_if_one_of_them_knows_less() {
+    let (condition, operand) = (Condition::Equal, Operand::K(0x0800));
+    let branch = |yes, no| Operation::Branch { condition, operand, yes, no };
+    let tag_type = Operation::Load { size: Size::Half, offset: 12 };
+    let other = Operation::Load { size: Size::Half, offset: 16 };
+    // To the last branch with the tag's type, from the first; and with the frame's.
+    let program =
+        [other, branch(2, 3), other, Operation::Jump { to: 4 }, branch(5, 6), Operation::Return(1)];
+    let program = [&program[..], &[Operation::Return(0)]].concat();
+    let mut kept = program.clone();
+    drop_what_tags_rule_out(&mut kept);
+    assert_eq!(kept, program);
+
+    let mut known = program.clone();
+    known[2] = tag_type;
+    drop_what_tags_rule_out(&mut known);
+    assert_eq!(known, [&[other, branch(2, 3), tag_type][..], &program[3..]].concat());
+    known[0] = tag_type;
+    drop_what_tags_rule_out(&mut known);
+    let jump = |to| Operation::Jump { to };
+    assert_eq!(known, [tag_type, jump(2), jump(3), jump(4), Operation::Return(0)]);
+}
+
+#[test]
+fn what_is_taken_apart_can_be_put_together_again() {
+    for expression in FILTERS {
+        let program = Filter::compile(expression).unwrap().operations().unwrap();
+        assert_eq!(decode(&encode(&program).unwrap()).as_ref(), Ok(&program), "{expression}");
+    }
+}
+
+#[test]
+fn a_filter_that_makes_no_sense_says_why() {
+    let error = Filter::compile("udp prot 5").err().unwrap().to_string();
+    assert!(error.starts_with("filter 'udp prot 5': "), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_pass_in_every_form_or_in_none(
+        expression in prop::sample::select(FILTERS),
+        frame in prop::collection::vec(any::<u8>(), 14..200),
+        kind in prop::sample::select(vec![0x0800_u16, 0x86dd, 0x8100, 0x88a8, 0x8847, 0x8864]),
+        inner in prop::sample::select(vec![0x0800_u16, 0x86dd, 0x8100, 0x8864]),
+    ) {
+        let mut frame = frame;
+        frame[12..14].copy_from_slice(&kind.to_be_bytes());
+        if frame.len() >= 18 {
+            frame[16..18].copy_from_slice(&inner.to_be_bytes());
+        }
+        Forms::of(expression).check(&frame);
+    }
+
+    #[test]
+    fn flipped_bits_pass_in_every_form_or_in_none(
+        expression in prop::sample::select(FILTERS),
+        frame in prop::sample::select(frames()),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut frame = frame;
+        for (at, byte) in flips {
+            let at = at.index(frame.len().min(80));
+            frame[at] = byte;
+        }
+        Forms::of(expression).check(&frame);
+    }
+
+    #[test]
+    fn any_arithmetic_says_the_same_in_every_form(
+        expression in expression(),
+        frames in prop::collection::vec(prop::sample::select(frames()), 10),
+    ) {
+        // libpcap refuses what no packet passes, and makes undefined programs of some others.
+        prop_assume!(Filter::compile(&expression).is_ok_and(|filter| filter.for_xdp().is_ok()));
+        let forms = Forms::of(&expression);
+        for frame in &frames {
+            forms.check(frame);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Puts a translated filter into an XDP program, where `bpf/filter.h` has kept a place for it.
+//!
+//! libbpf prepares the program first: it makes the maps, puts their descriptors into the
+//! instructions and the called function behind the caller. Then the function is exchanged, and
+//! libbpf loads the result as if it had come from the object file.
+
+use libbpf_rs::libbpf_sys::{
+    self, BPF_PSEUDO_CALL, bpf_insn, bpf_object__prepare, bpf_program__set_insns,
+};
+use libbpf_rs::{AsRawLibbpf, ErrorExt, OpenObject, OpenProgramMut};
+
+/// `BPF_JMP | BPF_CALL` (linux/bpf.h): of a helper, or with [`BPF_PSEUDO_CALL`] of a function of
+/// the program's.
+const CALL: u8 = 0x85;
+
+/// Prepares the programs of `object`, so that [`insert`] can change their instructions. Constants
+/// and sizes of maps can no longer be set then.
+pub(super) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
+    // SAFETY: the object is open, and lent to nobody else.
+    let result = unsafe { bpf_object__prepare(object.as_libbpf_object().as_ptr()) };
+    check(result).context("cannot prepare the program")
+}
+
+/// Has a prepared `program` ask the function `passes` instead of the one from `bpf/filter.h`.
+pub(super) fn insert(
+    program: &mut OpenProgramMut<'_>,
+    passes: &[bpf_insn],
+) -> libbpf_rs::Result<()> {
+    let mut code = program.insns().to_vec();
+    let Some(start) = called_function(&code) else {
+        let error = std::io::Error::other("it does not include bpf/filter.h");
+        return Err(error).context("cannot put the filter into the program");
+    };
+    code.truncate(start);
+    code.extend(passes);
+    // SAFETY: the program is lent to nobody else, and libbpf copies that many instructions.
+    let result = unsafe {
+        bpf_program__set_insns(
+            program.as_libbpf_object().as_ptr(),
+            code.as_mut_ptr(),
+            code.len() as libbpf_sys::size_t,
+        )
+    };
+    check(result).context("cannot put the filter into the program")
+}
+
+/// Where the only function begins that `code` calls. It is the last one.
+fn called_function(code: &[bpf_insn]) -> Option<usize> {
+    let mut calls = code.iter().enumerate().filter(|(_, instruction)| {
+        instruction.code == CALL && u32::from(instruction.src_reg()) == BPF_PSEUDO_CALL
+    });
+    let (at, call) = calls.next()?;
+    let start = (at + 1).checked_add_signed(isize::try_from(call.imm).ok()?)?;
+    (calls.next().is_none() && start < code.len()).then_some(start)
+}
+
+fn check(result: libc::c_int) -> libbpf_rs::Result<()> {
+    if result == 0 { Ok(()) } else { Err(libbpf_rs::Error::from_raw_os_error(-result)) }
+}

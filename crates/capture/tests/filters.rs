@@ -1,0 +1,140 @@
+//! Every filter with every pair of method and stamp, on real frames: what is captured is what
+//! libpcap says of the frames as they were on the wire.
+
+#[path = "../src/filter/tests/samples.rs"]
+mod samples;
+
+use std::time::Duration;
+
+use wirestamp_capture::{
+    Capture, Captured, Config, Error, Filter, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
+};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::{Impairments, PathLab, TAP_A};
+
+use samples::{FILTERS, FOR_THE_CONSUMER, frames};
+
+/// The frame that is sent last. Every filter is made to let it through.
+const LAST: &[u8] = &[2, 0x77, 0, 0, 9, 9, 2, 0x77, 0, 0, 0, 0x99, 0x88, 0xb6, 1, 2, 3, 4];
+const SENT_LAST: &str = "ether src 02:77:00:00:00:99";
+
+/// Keeps frames until the last one.
+struct UntilLast<'a> {
+    frames: Vec<Vec<u8>>,
+    stop: &'a Stop,
+}
+
+impl Sink for UntilLast<'_> {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        if packet.bytes == LAST {
+            self.stop.request();
+        } else {
+            self.frames.push(packet.bytes.to_vec());
+        }
+        Ok(())
+    }
+}
+
+/// A wire, and what captures at its other end.
+struct Bed {
+    lab: PathLab,
+    wire: pcap::Capture<pcap::Active>,
+    clock: ClockService,
+}
+
+/// What came of a capture.
+struct Outcome {
+    frames: Vec<Vec<u8>>,
+    ledger: Ledger,
+    notes: String,
+}
+
+impl Bed {
+    fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return None;
+        }
+        let lab = PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap();
+        let wire = || pcap::Capture::from_device("out").unwrap().open().unwrap();
+        let wire = lab.source().run(wire).unwrap();
+        Some(Self { lab, wire, clock: ClockService::start(Counter::select()).unwrap() })
+    }
+
+    /// Captures what passes `expression` of the frames that `pair` is sent.
+    fn capture(&mut self, pair: &Pair, expression: &str, frames: &[Vec<u8>]) -> Outcome {
+        let config = Config {
+            filter: Some(format!("{SENT_LAST} or ({expression})")),
+            limit: Limit { packets: None, duration: Some(Duration::from_secs(20)) },
+            outgoing: false,
+            ring_bytes: 4 << 20,
+            ..Config::new(TAP_A, pair.method, pair.stamp)
+        };
+        let open = || Capture::open(config, &self.clock);
+        let capture = self.lab.router().run(open).unwrap().unwrap();
+        let notes = capture.facts().notes.join("; ");
+        for frame in frames.iter().map(Vec::as_slice).chain([LAST]) {
+            self.wire.sendpacket(frame).unwrap();
+        }
+        let stop = Stop::new().unwrap();
+        let mut sink = UntilLast { frames: Vec::new(), stop: &stop };
+        let (ledger, outcome) = capture.run(&self.clock, &stop, &mut sink);
+        outcome.unwrap();
+        Outcome { frames: sink.frames, ledger, notes }
+    }
+}
+
+/// What libpcap says should be captured.
+fn expected(expression: &str, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let filter = Filter::compile(expression).unwrap();
+    frames.iter().filter(|frame| filter.passes(frame)).cloned().collect()
+}
+
+#[test]
+fn the_kernel_applies_every_filter_alike_for_every_pair() {
+    let Some(mut bed) = Bed::new() else { return };
+    let frames = frames();
+    for expression in FILTERS {
+        let expected = expected(expression, &frames);
+        for pair in PAIRS {
+            let Outcome { frames, ledger, notes } = bed.capture(pair, expression, &frames);
+            let name = format!("{} {} '{expression}': {ledger:?}", pair.method, pair.stamp);
+            assert!(ledger.balances() && ledger.lost() == 0, "{name}");
+            assert!(frames == expected, "{name}: {} instead of {}", frames.len(), expected.len());
+            assert_eq!((ledger.filtered, notes.contains("filter")), (0, false), "{name} {notes}");
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_cannot_apply_is_applied_after_it_with_a_note() {
+    let Some(mut bed) = Bed::new() else { return };
+    let frames = frames();
+    for expression in FOR_THE_CONSUMER {
+        let expected = expected(expression, &frames);
+        for pair in PAIRS {
+            let Outcome { frames, ledger, notes } = bed.capture(pair, expression, &frames);
+            let name = format!("{} {} '{expression}': {ledger:?}", pair.method, pair.stamp);
+            assert!(ledger.balances() && ledger.lost() == 0, "{name}");
+            assert!(frames == expected, "{name}: {} instead of {}", frames.len(), expected.len());
+            assert_eq!(
+                ledger.filtered > 0,
+                notes.contains("not applied by the kernel"),
+                "{name} {notes}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_filter_that_the_kernel_has_no_memory_for_is_applied_after_it() {
+    let Some(mut bed) = Bed::new() else { return };
+    // What a socket's filter and options may take (socket(7)): enough for a short filter.
+    let limit = || std::fs::write("/proc/sys/net/core/optmem_max", "500");
+    bed.lab.router().run(limit).unwrap().unwrap();
+    let expression = "vlan and tcp portrange 1000-6000 and not net 192.168.0.0/16";
+    let pair = PAIRS.iter().find(|pair| pair.method == Method::Ring).unwrap();
+    let Outcome { frames: captured, notes, .. } = bed.capture(pair, expression, &frames());
+    assert_eq!(captured, expected(expression, &frames()));
+    assert!(notes.ends_with("Cannot allocate memory (os error 12)"), "{notes}");
+}
