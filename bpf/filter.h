@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The place of the filter in an XDP program. crates/capture/src/xdp/program.rs puts a translated
+ * The place of the filter in an XDP program. crates/capture/src/xdp_program/with_filter.rs puts a translated
  * filter there before the program is loaded; without one, every frame passes.
  */
 #ifndef WIRESTAMP_FILTER_H

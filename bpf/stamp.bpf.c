@@ -3,11 +3,11 @@
  * xdp-pass: stamp every frame in the driver's softIRQ, copy its head to a ring buffer, and let the
  * frame go on to whoever it was for.
  *
- * The record layout and the meaning of the counts are shared with
- * crates/capture/src/xdp/mod.rs.
+ * The record layout is shared with crates/capture/src/xdp_pass/mod.rs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "counts.h"
 
 #include "filter.h"
 
@@ -24,24 +24,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24); /* resized before loading */
 } frames SEC(".maps");
-
-enum count { SEEN, DROPPED, COUNTS };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counts SEC(".maps");
-
-static __always_inline void count(enum count which)
-{
-	__u32 key = which;
-	__u64 *value = bpf_map_lookup_elem(&counts, &key);
-
-	if (value)
-		*value += 1;
-}
 
 /* ".frags": veth hands over frames above one page in fragments, and so do jumbo-frame drivers. */
 SEC("xdp.frags")

@@ -13,6 +13,7 @@ use crate::packet_socket::Setup;
 use crate::pipeline::{LATENESS, Limit, Plan, Sink, Wait};
 use crate::priority;
 use crate::source::{Opening, Source};
+use crate::xdp_program::Place;
 use crate::{Error, Ledger, Stop};
 
 /// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
@@ -128,6 +129,7 @@ impl Capture {
             snaplen: config.snaplen,
             bytes: config.ring_bytes / lanes,
             outgoing: config.outgoing,
+            spins: config.wait == Wait::Spin,
             fanout: (lanes > 1).then_some(&fanout),
         };
         let opening = Opening { interface: &interface, setup, lanes, clock };
@@ -192,5 +194,19 @@ impl Facts {
             snaplen: config.snaplen,
             notes: Vec::new(),
         }
+    }
+
+    /// Says so where an XDP program runs later than it should.
+    pub(crate) fn place(&mut self, place: Place, stamp: StampSource) {
+        if place == Place::Driver {
+            return;
+        }
+        let mut note =
+            format!("{}'s driver has no XDP: the network stack runs the program", self.interface);
+        if stamp == StampSource::Xdp {
+            self.taken = capabilities::STACK_WITHOUT_XDP;
+            note += ", and stamps are taken there";
+        }
+        self.notes.push(note);
     }
 }

@@ -13,6 +13,20 @@ use crate::Error;
 const ETHERNET: u16 = 1; // ARPHRD_ETHER (linux/if_arp.h)
 const LOOPBACK: u16 = 772; // ARPHRD_LOOPBACK, with Ethernet headers of zeroes
 const SIOCETHTOOL: libc::Ioctl = 0x8946; // linux/sockios.h
+const ETHTOOL_GCHANNELS: u32 = 0x3c; // linux/ethtool.h
+
+/// `struct ethtool_channels` of linux/ethtool.h: how many queues there may be, then how many there
+/// are. A combined one receives and sends.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    max: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
 
 /// An interface of the network namespace in which it was opened.
 #[derive(Debug)]
@@ -89,6 +103,17 @@ impl Interface {
             interface: self.name.clone(),
             cause,
         })
+    }
+
+    /// How many receive queues it has, if its driver says so (ethtool(8), `--show-channels`).
+    pub(crate) fn receive_queues(&self) -> io::Result<Option<u32>> {
+        let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
+        // SAFETY: it is the struct of that command.
+        match unsafe { self.ethtool(&mut channels) } {
+            Ok(()) => Ok(channels.rx.checked_add(channels.combined).filter(|&count| count > 0)),
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn ask_kind(&self) -> io::Result<u16> {

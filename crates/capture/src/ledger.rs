@@ -25,6 +25,10 @@ pub struct Ledger {
     pub consumer_dropped: u64,
     /// Handed to the consumer: written, correlated, counted.
     pub delivered: u64,
+    /// Of those dropped by the kernel, packets that came while all memory was out on loan, so that
+    /// they found AF_XDP's fill ring empty; before Linux 6.6, those too that no chunk of it is
+    /// large enough for.
+    pub fill_ring_empty: u64,
     /// Packets with kernel stamps that were taken late, when they were copied to us. Method
     /// `libpcap` cannot tell them, and has none here.
     pub stamped_late: u64,

@@ -4,14 +4,16 @@
 //! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
 //! packet. [`mod@file`] writes and reads capture files. [`capabilities`] says which pairs an
-//! interface can do, and why not the others. [`tune`] prepares the machine.
+//! interface can do, and why not the others. [`tune`] prepares the machine. [`xsk`] has AF_XDP
+//! sockets for whoever wants to send through them too.
 //!
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
-//! `libpcap`, `vlan`, `xdp` and `pipeline::consume`, and to what the libraries lack: the system
-//! calls of `packet_socket`, `interface`, `capabilities::ethtool`, `tune::ethtool` and `priority`,
-//! and the type of `filter`'s instructions.
+//! `libpcap`, `vlan`, `xsk`, `af_xdp`, `xdp_pass`, `xdp_program` and `pipeline::consume`, and to
+//! what the libraries lack: the system calls of `packet_socket`, `interface`,
+//! `capabilities::ethtool`, `tune::ethtool` and `priority`, and the type of `filter`'s instructions.
 #![deny(unsafe_code)]
 
+mod af_xdp;
 mod affinity;
 pub mod capabilities;
 mod capture;
@@ -36,7 +38,9 @@ mod stop;
 pub mod tune;
 mod vlan;
 mod waiter;
-mod xdp;
+mod xdp_pass;
+mod xdp_program;
+pub mod xsk;
 
 pub use affinity::Cores;
 pub use capture::{Capture, Config, Facts};

@@ -22,6 +22,9 @@ pub enum Method {
     /// The ring that libpcap keeps, from which it hands packets over: with raw stamps each at once
     /// (immediate mode), otherwise in blocks, as tcpdump has them.
     LibPcap,
+    /// AF_XDP sockets: an XDP program takes each frame from the network stack and gives it to us
+    /// (`Documentation/networking/af_xdp.rst`).
+    Xdp,
     /// An XDP program that copies each frame's head to a BPF ring buffer and passes the frame on.
     XdpPass,
 }
@@ -67,13 +70,19 @@ pub(crate) enum ReceiverKind {
     Recvmmsg,
     /// [`crate::libpcap::LibPcap`]
     LibPcap,
-    /// [`crate::xdp::XdpPass`]
-    Xdp,
+    /// [`crate::af_xdp::AfXdp`]
+    AfXdp,
+    /// [`crate::xdp_pass::XdpPass`]
+    XdpPass,
 }
 
 const IN_THE_STACK: &str = "by the kernel, where the packet enters the network stack";
 const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
                             the interface's MTU";
+const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
+const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on this machine gets; \
+                                    the first 3840 bytes of each at most, 1792 where the MTU is \
+                                    no more than 1774; packets of several queues may change places";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[
@@ -143,13 +152,29 @@ pub const PAIRS: &[Pair] = &[
         receiver: ReceiverKind::LibPcap,
     },
     Pair {
+        method: Method::Xdp,
+        stamp: StampSource::Xdp,
+        domain: Domain::Monotonic,
+        taken: IN_THE_SOFTIRQ,
+        limits: TAKEN_FROM_THE_STACK,
+        receiver: ReceiverKind::AfXdp,
+    },
+    Pair {
+        method: Method::Xdp,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: "by the acquisition thread, when it finds the packet in the ring",
+        limits: TAKEN_FROM_THE_STACK,
+        receiver: ReceiverKind::AfXdp,
+    },
+    Pair {
         method: Method::XdpPass,
         stamp: StampSource::Xdp,
         domain: Domain::Monotonic,
-        taken: "in the driver's softIRQ, before the network stack",
+        taken: IN_THE_SOFTIRQ,
         limits: "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
                  that the network card took out",
-        receiver: ReceiverKind::Xdp,
+        receiver: ReceiverKind::XdpPass,
     },
 ];
 
@@ -177,6 +202,7 @@ impl Method {
             Self::Recvmsg => "recvmsg",
             Self::Recvmmsg => "recvmmsg",
             Self::LibPcap => "libpcap",
+            Self::Xdp => "xdp",
             Self::XdpPass => "xdp-pass",
         }
     }
@@ -275,6 +301,7 @@ mod tests {
         assert_eq!(Method::Recvmsg.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::Recvmmsg.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::LibPcap.default_stamp(), StampSource::Kernel);
+        assert_eq!(Method::Xdp.default_stamp(), StampSource::Xdp);
         assert_eq!(Method::XdpPass.default_stamp(), StampSource::Xdp);
     }
 
@@ -294,7 +321,7 @@ mod tests {
         let error = "rong".parse::<Method>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no method rong; choose among libpcap, recvmmsg, recvmsg, ring, xdp-pass"
+            "there is no method rong; choose among libpcap, recvmmsg, recvmsg, ring, xdp, xdp-pass"
         );
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(

@@ -36,6 +36,44 @@ pub(crate) struct Setup<'a> {
     pub(crate) outgoing: bool,
     /// The group of sockets that share the packets, unless each packet is for one socket.
     pub(crate) fanout: Option<&'a Fanout>,
+    /// Whether a thread looks for packets without pause.
+    pub(crate) spins: bool,
+}
+
+/// Has an interface take in packets for other hosts too, as a tap or a mirror port needs, for as
+/// long as this lives.
+#[derive(Debug)]
+pub(crate) struct Promiscuous {
+    _socket: OwnedFd,
+}
+
+impl Promiscuous {
+    /// For methods that have no packet socket to do it with.
+    pub(crate) fn enter(interface: &Interface) -> io::Result<Self> {
+        let fd = open_socket()?;
+        see_everything(fd.as_fd(), interface)?;
+        Ok(Self { _socket: fd })
+    }
+}
+
+/// A packet socket that sees nothing.
+fn open_socket() -> io::Result<OwnedFd> {
+    // SAFETY: socket takes no pointers; its result is checked before it is owned.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the interface take in packets for other hosts too for as long as the socket is open.
+fn see_everything(socket: BorrowedFd<'_>, interface: &Interface) -> io::Result<()> {
+    // SAFETY: packet_mreq is plain data, for which all zeroes is a valid value.
+    let mut membership: libc::packet_mreq = unsafe { mem::zeroed() };
+    membership.mr_ifindex = interface.index;
+    membership.mr_type = PROMISCUOUS;
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
 /// A packet socket that counts what the kernel did for it.
@@ -55,14 +93,8 @@ impl PacketSocket {
         filter: Option<&Filter>,
         setup: &Setup,
     ) -> Result<Self, Error> {
-        // SAFETY: socket takes no pointers; its result is checked before it is owned.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        if fd < 0 {
-            let cause = io::Error::last_os_error();
-            return Err(Error::system("capture", &interface.name, CAPABILITIES, cause));
-        }
-        // SAFETY: `fd` was just opened and nothing else owns it.
-        Self::prepare(unsafe { OwnedFd::from_raw_fd(fd) }, interface, filter, setup)
+        let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
+        Self::prepare(open_socket().map_err(failed)?, interface, filter, setup)
     }
 
     /// Makes a packet socket that sees nothing yet into what [`PacketSocket::open`] returns.
@@ -117,7 +149,7 @@ impl PacketSocket {
         };
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
         check(result).map_err(failed)?;
-        self.see_everything(interface).map_err(failed)?;
+        see_everything(self.as_fd(), interface).map_err(failed)?;
         if let Some(fanout) = setup.fanout {
             let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
             fanout.join(self).map_err(failed("share the packets among threads"))?;
@@ -135,16 +167,6 @@ impl PacketSocket {
         })
     }
 
-    /// Has the interface take in packets for other hosts too, as a tap or a mirror port needs, for
-    /// as long as the socket is open.
-    fn see_everything(&self, interface: &Interface) -> io::Result<()> {
-        // SAFETY: packet_mreq is plain data, for which all zeroes is a valid value.
-        let mut membership: libc::packet_mreq = unsafe { mem::zeroed() };
-        membership.mr_ifindex = interface.index;
-        membership.mr_type = PROMISCUOUS;
-        self.set(libc::PACKET_ADD_MEMBERSHIP, &membership)
-    }
-
     /// Sets a packet(7) option.
     pub(crate) fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         self.set_level(libc::SOL_PACKET, option, value)
@@ -157,17 +179,7 @@ impl PacketSocket {
         option: libc::c_int,
         value: &T,
     ) -> io::Result<()> {
-        // SAFETY: the value is readable and its size is passed.
-        let result = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                std::ptr::from_ref(value).cast(),
-                size::<T>(),
-            )
-        };
-        check(result)
+        set_option(self.as_fd(), level, option, value)
     }
 
     /// Reads an option of `level` that consists of 32-bit numbers; those that the kernel does not
@@ -220,6 +232,26 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Sets a socket's option.
+pub(crate) fn set_option<T>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the value is readable and its size is passed.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size::<T>(),
+        )
+    };
+    check(result)
 }
 
 /// The size of a `T` as socket calls want it.

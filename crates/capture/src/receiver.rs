@@ -66,6 +66,8 @@ pub(crate) struct KernelCounts {
     pub(crate) dropped: u64,
     /// Packets of these whose kernel stamp was taken only when they were copied to us.
     pub(crate) stamped_late: u64,
+    /// Dropped packets that found the AF_XDP fill ring empty.
+    pub(crate) fill_ring_empty: u64,
 }
 
 /// A reception method. One thread owns it; the memory it lends may be returned from another.

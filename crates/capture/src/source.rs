@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{ClockService, Counter, Domain};
 
-use crate::capabilities::STACK_WITHOUT_XDP;
+use crate::af_xdp::AfXdp;
 use crate::capture::LARGEST_PACKET;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -12,7 +12,7 @@ use crate::packet_socket::Setup;
 use crate::pipeline::{self, Plan, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
 use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
-use crate::xdp::{LARGEST_HEAD, Place, XdpPass};
+use crate::xdp_pass::{LARGEST_HEAD, XdpPass};
 use crate::{Error, Facts, Ledger};
 
 /// What receivers are opened with.
@@ -31,7 +31,8 @@ pub(crate) enum Source {
     Recvmsg(Vec<Socket<Recvmsg>>),
     Recvmmsg(Vec<Socket<Recvmmsg>>),
     LibPcap(Vec<LibPcap>),
-    Xdp(XdpPass),
+    AfXdp(AfXdp),
+    XdpPass(XdpPass),
 }
 
 impl Source {
@@ -89,7 +90,20 @@ impl Source {
                 facts.snaplen = handles[0].snaplen();
                 Self::LibPcap(handles)
             }
-            ReceiverKind::Xdp => Self::Xdp(opening.xdp_pass(filter, facts)?),
+            ReceiverKind::AfXdp => {
+                let (xdp, granted) = AfXdp::open(interface, filter, setup, counter)?;
+                facts.snaplen = granted.snaplen;
+                facts.notes.extend(granted.notes);
+                facts.place(granted.place, pair.stamp);
+                Self::AfXdp(xdp)
+            }
+            ReceiverKind::XdpPass => {
+                let Setup { snaplen, bytes, .. } = *setup;
+                let (xdp, place) = XdpPass::open(interface, filter, snaplen, bytes)?;
+                facts.snaplen = snaplen.min(LARGEST_HEAD);
+                facts.place(place, pair.stamp);
+                Self::XdpPass(xdp)
+            }
         })
     }
 
@@ -106,7 +120,8 @@ impl Source {
             Self::Recvmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
             Self::Recvmmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
             Self::LibPcap(handles) => pipeline::run(handles, plan, filter, sink),
-            Self::Xdp(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
+            Self::AfXdp(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
+            Self::XdpPass(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
         }
     }
 }
@@ -128,19 +143,5 @@ impl Opening<'_> {
         facts.snaplen = sockets[0].snaplen();
         facts.notes.extend(sockets[0].shortage().map(str::to_owned));
         Ok(sockets)
-    }
-
-    fn xdp_pass(&self, filter: Option<&Filter>, facts: &mut Facts) -> Result<XdpPass, Error> {
-        let Setup { snaplen, bytes, .. } = self.setup;
-        let (xdp, place) = XdpPass::open(self.interface, filter, snaplen, bytes)?;
-        facts.snaplen = snaplen.min(LARGEST_HEAD);
-        if place == Place::Stack {
-            facts.taken = STACK_WITHOUT_XDP;
-            facts.notes.push(format!(
-                "{}'s driver has no XDP: stamps are taken in the network stack instead",
-                self.interface.name
-            ));
-        }
-        Ok(xdp)
     }
 }

@@ -115,7 +115,9 @@ fn without_privileges_it_says_what_it_needs_and_how_to_grant_it() {
     let binary = folder.path().join("wirestamp");
     std::fs::copy(env!("CARGO_BIN_EXE_wirestamp"), &binary).unwrap();
     tool("chmod", &["755", folder.path().to_str().unwrap(), binary.to_str().unwrap()]);
-    for arguments in [&["demo"][..], &["lab", "up"], &["capture", "-i", "lo"]] {
+    let capture = &["capture", "-i", "lo"][..];
+    let xdp = &["capture", "-i", "lo", "--method", "xdp"][..];
+    for arguments in [&["demo"][..], &["lab", "up"], capture, xdp] {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
         let output = command.arg(&binary).args(arguments).current_dir("/").output().unwrap();
@@ -132,14 +134,16 @@ fn an_xdp_program_goes_with_the_capture_that_was_killed() {
         return;
     }
     let script = r#"
-        "$0" -q capture -i tap-b@wirestamp-sink --method xdp-pass -w - > /dev/null &
-        until ip -n wirestamp-sink link show tap-b | grep -q xdp; do :; done
-        kill -KILL $!
-        wait $!
-        while ip -n wirestamp-sink link show tap-b | grep -q xdp; do :; done
-        echo gone
+        for method in xdp-pass xdp; do
+            "$0" -q capture -i tap-b@wirestamp-sink --method $method -w - > /dev/null &
+            until ip -n wirestamp-sink link show tap-b | grep -q xdp; do :; done
+            kill -KILL $!
+            wait $!
+            while ip -n wirestamp-sink link show tap-b | grep -q xdp; do :; done
+            echo gone
+        done
     "#;
     let binary = env!("CARGO_BIN_EXE_wirestamp");
     let output = run(&["lab", "run", "sh", "-c", script, binary]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "gone\n", "{}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "gone\ngone\n", "{}", stderr(&output));
 }

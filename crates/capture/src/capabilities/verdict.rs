@@ -66,9 +66,10 @@ pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle>
             require(of.privileges.net_raw, || Obstacle::Privileges("cap_net_raw"))?;
             pair.taken
         }
-        Method::XdpPass => {
+        Method::Xdp | Method::XdpPass => {
             xdp_program(of)?;
-            if without_xdp { STACK_WITHOUT_XDP } else { pair.taken }
+            let by_program = pair.stamp == StampSource::Xdp;
+            if without_xdp && by_program { STACK_WITHOUT_XDP } else { pair.taken }
         }
     };
     match pair.stamp {
@@ -87,7 +88,7 @@ pub fn card_stamps(method: Method, of: &Capabilities) -> Result<(), Obstacle> {
         _ => Obstacle::NoCardClock,
     })?;
     match method {
-        Method::XdpPass => {
+        Method::Xdp | Method::XdpPass => {
             let needs = XDP_METADATA;
             require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
             let given = of.xdp.is_some_and(|xdp| xdp.in_driver && xdp.card_stamps);

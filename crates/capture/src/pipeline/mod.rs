@@ -143,6 +143,7 @@ fn account(
         ledger.kernel_dropped += counts.dropped;
         ledger.left_behind += counts.seen.saturating_sub(counts.dropped).saturating_sub(frames);
         ledger.stamped_late += counts.stamped_late;
+        ledger.fill_ring_empty += counts.fill_ring_empty;
         outcome = outcome.and(of_lane);
     }
     (ledger, outcome)

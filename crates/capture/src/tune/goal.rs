@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::affinity::Cores;
-use crate::method::{Pair, ReceiverKind, StampSource};
+use crate::method::{Method, Pair, ReceiverKind, StampSource};
 use crate::pipeline::Wait;
 
 /// What follows for the machine from what is asked of a capture.
@@ -27,9 +27,9 @@ impl Goal {
         Self {
             lanes: config.lanes.clone(),
             stamped_in_softirq: pair.stamp != StampSource::Raw,
-            taken_before_gro: matches!(pair.receiver, ReceiverKind::Xdp),
+            taken_before_gro: matches!(pair.method, Method::Xdp | Method::XdpPass),
             spins: config.wait == Wait::Spin,
-            busy_polls: busy_polls(pair.receiver),
+            busy_polls: config.wait == Wait::Spin && busy_polls(pair.receiver),
             realtime: config.wait == Wait::Block { realtime: true },
         }
     }
@@ -50,6 +50,7 @@ fn busy_polls(receiver: ReceiverKind) -> bool {
         | ReceiverKind::Recvmsg
         | ReceiverKind::Recvmmsg
         | ReceiverKind::LibPcap
-        | ReceiverKind::Xdp => false,
+        | ReceiverKind::XdpPass => false,
+        ReceiverKind::AfXdp => true,
     }
 }

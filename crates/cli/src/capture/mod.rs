@@ -44,10 +44,11 @@ pub(crate) struct Arguments {
     /// after them and are as good as they were
     #[arg(long, value_name = "FILE", requires = "write")]
     anchors: Option<PathBuf>,
-    /// How packets are received: ring, recvmsg, recvmmsg, libpcap or xdp-pass; see --list
+    /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp or xdp-pass; see --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
-    /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp-pass]
+    /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp and
+    /// xdp-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// List the pairs of method and stamp; with -i, which of them the interface can do and why not

@@ -58,10 +58,12 @@ struct Live {
     /// Measure for so many seconds [default: until Ctrl-C]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
-    /// How packets are received: ring, recvmsg, recvmmsg, libpcap or xdp-pass [default: ring]
+    /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp (which takes them from whoever
+    /// they were for) or xdp-pass [default: ring]
     #[arg(long, value_name = "METHOD")]
     method: Option<Method>,
-    /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp-pass]
+    /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp and
+    /// xdp-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// in: only what arrives; inout: what is sent there as well, as from a sender's own interface

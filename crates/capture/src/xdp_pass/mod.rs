@@ -3,7 +3,6 @@
 //! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
 #![expect(unsafe_code, reason = "libbpf's skeleton, and records that the kernel writes")]
 
-mod program;
 mod ring_buffer;
 
 use std::io;
@@ -12,8 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use libbpf_rs::Link;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, XdpFlags};
 
 use self::ring_buffer::RingBuffer;
 use self::skeleton::StampSkelBuilder;
@@ -21,6 +20,7 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::xdp_program::{Counts, Place, place, refused, with_filter};
 
 #[expect(
     clippy::allow_attributes,
@@ -42,25 +42,14 @@ mod record {
     pub(super) const HEAD: usize = 16;
 }
 
-/// Keys of the program's `counts` map.
-const SEEN: u32 = 0;
-const DROPPED: u32 = 1;
+const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_perfmon";
 
 /// The attached program and the buffer it fills. The program is detached when this is dropped, and
 /// by the kernel when the process ends in any way, because the link is a file descriptor.
 pub(crate) struct XdpPass {
     link: Option<Link>,
-    counts: MapHandle,
+    counts: Counts,
     buffer: Arc<RingBuffer>,
-}
-
-/// Where in the receive path the program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In the driver, before the kernel has made a packet of the frame.
-    Driver,
-    /// In the network stack, because the driver has no XDP: later, and slower.
-    Stack,
 }
 
 impl XdpPass {
@@ -72,7 +61,7 @@ impl XdpPass {
         snaplen: u32,
         bytes: usize,
     ) -> Result<(Self, Place), Error> {
-        let refused = |error| refused(interface, &error);
+        let refused = refused(interface, CAPABILITIES);
         // libbpf's own lines would stand between ours; its error codes say enough.
         libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
@@ -84,53 +73,21 @@ impl XdpPass {
         open.maps.frames.set_max_entries(size).map_err(refused)?;
         if let Some(filter) = filter {
             let passes = filter.for_xdp()?;
-            program::prepare(open.open_object_mut()).map_err(refused)?;
-            program::insert(&mut open.progs.stamp_and_pass, &passes).map_err(refused)?;
+            with_filter::prepare(open.open_object_mut()).map_err(refused)?;
+            with_filter::insert(&mut open.progs.stamp_and_pass, &passes).map_err(refused)?;
         }
         let skeleton = open.load().map_err(|error| match filter {
-            Some(_) => Error::FilterNotInKernel { reason: format!("as an XDP program, {error}") },
+            Some(_) => with_filter::refused(&error),
             None => refused(error),
         })?;
 
         let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize)
             .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
-        let counts = MapHandle::try_from(&skeleton.maps.counts).map_err(refused)?;
+        let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
         let link = skeleton.progs.stamp_and_pass.attach_xdp(interface.index).map_err(refused)?;
         let place = place(interface, &skeleton.progs.stamp_and_pass).map_err(refused)?;
         Ok((Self { link: Some(link), counts, buffer: Arc::new(buffer) }, place))
     }
-
-    fn count(&self, key: u32) -> io::Result<u64> {
-        let per_core = self
-            .counts
-            .lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)
-            .map_err(io::Error::other)?
-            .unwrap_or_default();
-        let value = |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
-        Ok(per_core.iter().map(value).sum())
-    }
-}
-
-/// The error for what libbpf or the kernel said.
-fn refused(interface: &Interface, error: &libbpf_rs::Error) -> Error {
-    // The verifier says "permission denied" too, and root is not helped by sudo.
-    let privileged = rustix::process::geteuid().is_root();
-    if !privileged && error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-        Error::Permission {
-            what: "an XDP program",
-            interface: interface.name.clone(),
-            capabilities: "cap_bpf,cap_net_admin,cap_perfmon",
-        }
-    } else {
-        Error::Xdp { interface: interface.name.clone(), reason: error.to_string() }
-    }
-}
-
-/// Asks the kernel where it put the program: a driver without XDP gets it in the stack.
-fn place(interface: &Interface, program: &impl AsFd) -> Result<Place, libbpf_rs::Error> {
-    let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
-    let generic = u32::from(query.attach_mode) == libbpf_rs::libbpf_sys::XDP_ATTACHED_SKB;
-    Ok(if generic { Place::Stack } else { Place::Driver })
 }
 
 /// The frame of the record at `position`.
@@ -178,7 +135,7 @@ impl Receiver for XdpPass {
     }
 
     fn counts(&mut self) -> io::Result<KernelCounts> {
-        let (seen, dropped) = (self.count(SEEN)?, self.count(DROPPED)?);
-        Ok(KernelCounts { seen, dropped, stamped_late: 0 })
+        let (seen, dropped) = (self.counts.seen()?, self.counts.dropped()?);
+        Ok(KernelCounts { seen, dropped, ..KernelCounts::default() })
     }
 }

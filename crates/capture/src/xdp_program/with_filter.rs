@@ -3,11 +3,14 @@
 //! libbpf prepares the program first: it makes the maps, puts their descriptors into the
 //! instructions and the called function behind the caller. Then the function is exchanged, and
 //! libbpf loads the result as if it had come from the object file.
+#![expect(unsafe_code, reason = "calls of libbpf that libbpf-rs lacks")]
 
 use libbpf_rs::libbpf_sys::{
     self, BPF_PSEUDO_CALL, bpf_insn, bpf_object__prepare, bpf_program__set_insns,
 };
 use libbpf_rs::{AsRawLibbpf, ErrorExt, OpenObject, OpenProgramMut};
+
+use crate::Error;
 
 /// `BPF_JMP | BPF_CALL` (linux/bpf.h): of a helper, or with [`BPF_PSEUDO_CALL`] of a function of
 /// the program's.
@@ -15,14 +18,14 @@ const CALL: u8 = 0x85;
 
 /// Prepares the programs of `object`, so that [`insert`] can change their instructions. Constants
 /// and sizes of maps can no longer be set then.
-pub(super) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
+pub(crate) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
     // SAFETY: the object is open, and lent to nobody else.
     let result = unsafe { bpf_object__prepare(object.as_libbpf_object().as_ptr()) };
     check(result).context("cannot prepare the program")
 }
 
 /// Has a prepared `program` ask the function `passes` instead of the one from `bpf/filter.h`.
-pub(super) fn insert(
+pub(crate) fn insert(
     program: &mut OpenProgramMut<'_>,
     passes: &[bpf_insn],
 ) -> libbpf_rs::Result<()> {
@@ -42,6 +45,11 @@ pub(super) fn insert(
         )
     };
     check(result).context("cannot put the filter into the program")
+}
+
+/// The error for a program that the kernel does not load with a filter in it.
+pub(crate) fn refused(error: &libbpf_rs::Error) -> Error {
+    Error::FilterNotInKernel { reason: format!("as an XDP program, {error}") }
 }
 
 /// Where the only function begins that `code` calls. It is the last one.

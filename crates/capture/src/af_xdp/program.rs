@@ -1,0 +1,79 @@
+//! The XDP program that stamps frames and gives them to the sockets (`bpf/redirect.bpf.c`).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags};
+
+use self::skeleton::RedirectSkelBuilder;
+use super::CAPABILITIES;
+use super::queue::Queue;
+use crate::Error;
+use crate::filter::Filter;
+use crate::interface::Interface;
+use crate::xdp_program::{Counts, Place, place, refused, with_filter};
+
+#[expect(
+    unsafe_code,
+    clippy::allow_attributes,
+    clippy::undocumented_unsafe_blocks,
+    unreachable_pub,
+    reason = "generated from the object file by libbpf-cargo"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/redirect.skel.rs"));
+}
+
+/// The attached program. It is detached when this is dropped, and by the kernel when the process
+/// ends in any way, because the link is a file descriptor.
+pub(super) struct Program {
+    link: Option<Link>,
+    pub(super) counts: Counts,
+}
+
+impl Program {
+    /// Loads the program for the sockets of `queues`, which are numbered from 0 on, and attaches
+    /// it: from then on frames that pass `filter` arrive at all of them. `stamps` says whether it stamps frames.
+    pub(super) fn attach(
+        interface: &Interface,
+        filter: Option<&Filter>,
+        queues: &[Queue],
+        stamps: bool,
+    ) -> Result<(Self, Place), Error> {
+        let refused = refused(interface, CAPABILITIES);
+        // libbpf's own lines would stand between ours; its error codes say enough.
+        libbpf_rs::set_print(None);
+        let mut object = MaybeUninit::uninit();
+        let mut open = RedirectSkelBuilder::default().open(&mut object).map_err(refused)?;
+        if let Some(constants) = open.maps.rodata_data.as_mut() {
+            constants.stamps = stamps.into();
+        }
+        let count = u32::try_from(queues.len()).unwrap_or(u32::MAX);
+        open.maps.sockets.set_max_entries(count).map_err(refused)?;
+        if let Some(filter) = filter {
+            let passes = filter.for_xdp()?;
+            with_filter::prepare(open.open_object_mut()).map_err(refused)?;
+            with_filter::insert(&mut open.progs.stamp_and_redirect, &passes).map_err(refused)?;
+        }
+        let skeleton = open.load().map_err(|error| match filter {
+            Some(_) => with_filter::refused(&error),
+            None => refused(error),
+        })?;
+        for (number, queue) in (0_u32..).zip(queues) {
+            let socket = queue.socket().as_fd().as_raw_fd();
+            let (key, value) = (number.to_ne_bytes(), socket.to_ne_bytes());
+            skeleton.maps.sockets.update(&key, &value, MapFlags::ANY).map_err(refused)?;
+        }
+        let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
+        let program = &skeleton.progs.stamp_and_redirect;
+        let link = program.attach_xdp(interface.index).map_err(refused)?;
+        let place = place(interface, program).map_err(refused)?;
+        Ok((Self { link: Some(link), counts }, place))
+    }
+
+    /// Lets nothing new in.
+    pub(super) fn detach(&mut self) {
+        self.link = None;
+    }
+}

@@ -1,0 +1,176 @@
+//! One queue of the interface: its socket, and the frames that come out of its receive ring.
+#![expect(unsafe_code, reason = "looks in front of frames")]
+
+use std::io;
+use std::sync::Arc;
+
+use super::CAPABILITIES;
+use super::loans::Loans;
+use super::stamp::Stamping;
+use crate::Error;
+use crate::interface::Interface;
+use crate::receiver::{Frame, Ticket};
+use crate::xsk::{Bound, Consumer, Descriptor, HEADROOM, Producer, Rings, Sizes, Socket, Umem};
+
+/// Chunks of a queue at the least: room for a frame of 9 KiB and some more.
+const FEWEST_CHUNKS: usize = 16;
+
+/// How the queues of an interface are set up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    chunk_bytes: u32,
+    /// Of each queue: a power of two, because the rings have room for all of them.
+    chunks: u32,
+    /// Whether the longest frame does not fit into a chunk.
+    long_frames: bool,
+}
+
+impl Plan {
+    /// Splits `bytes` of memory among `queues` queues of an interface whose frames have up to
+    /// `longest` bytes. Chunks are as small as they may be for such frames.
+    pub(super) fn new(longest: u32, bytes: usize, queues: u32) -> Self {
+        let fits = |chunk: &&u32| longest <= **chunk - HEADROOM;
+        let fitting = Umem::CHUNK_BYTES.iter().find(fits);
+        let chunk_bytes = *fitting.unwrap_or(&Umem::CHUNK_BYTES[1]);
+        let chunks = bytes / queues.max(1) as usize / chunk_bytes as usize;
+        let chunks = 1 << chunks.clamp(FEWEST_CHUNKS, 1 << 20).ilog2();
+        Self { chunk_bytes, chunks, long_frames: fitting.is_none() }
+    }
+
+    /// Bytes of a frame that fit into a chunk.
+    pub(super) fn room(self) -> u32 {
+        self.chunk_bytes - HEADROOM
+    }
+
+    pub(super) fn chunks(self) -> u32 {
+        self.chunks
+    }
+}
+
+/// A queue's socket and receive ring.
+pub(super) struct Queue {
+    socket: Arc<Socket>,
+    receive: Consumer<Descriptor>,
+    bound: Bound,
+    /// The ticket of the first chunk; the others follow.
+    first_ticket: usize,
+}
+
+impl Queue {
+    /// Opens the socket of queue `number` and gives it all of its memory. The fill ring goes to
+    /// the lender.
+    pub(super) fn open(
+        interface: &Interface,
+        number: u32,
+        plan: Plan,
+    ) -> Result<(Self, Producer<u64>), Error> {
+        let failed = |what| move |cause| refused(interface, what, cause);
+        let umem = Umem::allocate(plan.chunk_bytes, plan.chunks).map(Arc::new);
+        let umem = umem.map_err(failed("get memory for packets"))?;
+        let sizes = Sizes { fill: plan.chunks, completion: 1, receive: plan.chunks, transmit: 0 };
+        let (socket, rings) =
+            Socket::open(&umem, sizes).map_err(failed("set up an AF_XDP socket"))?;
+        let Rings { mut fill, receive: Some(receive), .. } = rings else {
+            unreachable!("a receive ring was asked for")
+        };
+        for chunk in 0..plan.chunks {
+            let pushed = fill.push(umem.address(chunk));
+            debug_assert!(pushed, "the fill ring has room for all chunks");
+        }
+        fill.publish();
+        let bound = socket
+            .bind(interface.index.cast_unsigned(), number, plan.long_frames)
+            .map_err(failed("bind an AF_XDP socket"))?;
+        let first_ticket = number as usize * plan.chunks as usize;
+        Ok((Self { socket: Arc::new(socket), receive, bound, first_ticket }, fill))
+    }
+
+    pub(super) fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    pub(super) fn bound(&self) -> Bound {
+        self.bound
+    }
+
+    /// Stamps and hands over up to `room` frames that have arrived; returns how many.
+    pub(super) fn acquire(
+        &mut self,
+        room: usize,
+        loans: &Loans,
+        stamping: &mut Stamping,
+        take: &mut impl FnMut(Frame),
+    ) -> usize {
+        let mut taken = 0;
+        while taken < room {
+            let Some(head) = self.receive.pop() else { break };
+            // What the kernel should not have said is counted as left behind.
+            if let Some(frame) = self.frame(head, loans, stamping) {
+                take(frame);
+                taken += 1;
+            }
+        }
+        self.receive.release();
+        taken
+    }
+
+    /// The frame that begins with `head`. Of one in several chunks, the first chunk's bytes are
+    /// captured; the ticket is for all of them.
+    fn frame(&mut self, head: Descriptor, loans: &Loans, stamping: &mut Stamping) -> Option<Frame> {
+        let umem = self.socket.umem();
+        let chunk = umem.chunk(head.address)?;
+        // SAFETY: the chunk came out of the ring just now and has not been handed over.
+        let raw = unsafe { stamping.stamp(umem, head.address) };
+        let ticket = self.first_ticket + chunk as usize;
+        let (mut last, mut length) = (head, head.length);
+        let mut previous = ticket;
+        while last.continues() {
+            // The kernel publishes all pieces of a frame at once, or none (af_xdp.rst).
+            last = self.receive.pop()?;
+            length = length.saturating_add(last.length);
+            let next = self.first_ticket + self.socket.umem().chunk(last.address)? as usize;
+            loans.chain(previous, next);
+            previous = next;
+        }
+        Some(Frame {
+            raw,
+            kernel: None,
+            data: self.socket.umem().at(head.address, head.length),
+            captured: head.length,
+            length,
+            ticket: Ticket::Release(ticket),
+        })
+    }
+}
+
+/// The error for a socket that the kernel refused, with what helps against it.
+fn refused(interface: &Interface, what: &'static str, cause: io::Error) -> Error {
+    let reason = match cause.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) => "this kernel has no AF_XDP sockets (CONFIG_XDP_SOCKETS)",
+        Some(libc::EBUSY) => "another program has an AF_XDP socket on one of its queues",
+        Some(libc::ENOBUFS) => {
+            "the memory for packets is more than this process may lock: raise `ulimit -l`, grant \
+             cap_ipc_lock, or ask for less with --buffer-size"
+        }
+        _ => return Error::system(what, &interface.name, CAPABILITIES, cause),
+    };
+    Error::Xdp { interface: interface.name.clone(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_as_small_as_the_longest_frame_allows_and_fill_the_memory() {
+        let plan = |longest, bytes, queues| {
+            let Plan { chunk_bytes, chunks, long_frames } = Plan::new(longest, bytes, queues);
+            (chunk_bytes, chunks, long_frames)
+        };
+        assert_eq!(plan(1518, 32 << 20, 1), (2048, 16_384, false));
+        assert_eq!(plan(1518, 32 << 20, 3), (2048, 4096, false));
+        assert_eq!(plan(1792, 0, 1), (2048, 16, false));
+        assert_eq!(plan(1793, 1 << 20, 1), (4096, 256, false));
+        assert_eq!(plan(9018, usize::MAX, 0), (4096, 1 << 20, true));
+    }
+}
