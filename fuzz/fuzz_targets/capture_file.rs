@@ -1,13 +1,25 @@
-//! Capture files: pcapng and classic pcap, whole, damaged, or anything else.
+//! Capture files: pcapng and classic pcap, whole, damaged, compressed, or anything else.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wirestamp_capture::file::Reader;
 
 fuzz_target!(|bytes: &[u8]| {
+    read(bytes);
+    // Mutation hardly ever makes a whole frame.
+    if let Ok(compressed) = zstd::encode_all(bytes, 1) {
+        read(&compressed);
+    }
+});
+
+fn read(bytes: &[u8]) {
     let path = std::env::temp_dir().join(format!("wirestamp-fuzz-{}", std::process::id()));
     std::fs::write(&path, bytes).expect("the temporary folder can be written");
     if let Ok(mut reader) = Reader::open(&path) {
-        while let Ok(Some(_)) = reader.next_packet() {}
+        while let Ok(Some(packet)) = reader.next_packet() {
+            let interface = packet.interface;
+            assert!(reader.interfaces()[interface].packets > 0);
+        }
+        let _ = reader.capture_lost();
     }
-});
+}

@@ -81,8 +81,12 @@ pub struct Facts {
     pub taken: &'static str,
     /// The clock that is read.
     pub clock: &'static str,
+    /// The smallest usual step of that clock, in nanoseconds, rounded up.
+    pub granularity_ns: i64,
     /// Bytes kept of each packet at the most.
     pub snaplen: u32,
+    /// The filter in pcap syntax, if there is one.
+    pub filter: Option<String>,
     /// Where less was granted than asked for, in words.
     pub notes: Vec<String>,
 }
@@ -191,7 +195,9 @@ impl Facts {
                 Domain::Realtime => "CLOCK_REALTIME",
                 Domain::Monotonic => "CLOCK_MONOTONIC",
             },
+            granularity_ns: clock.timeline(pair.domain).difference().granularity().as_nanos(),
             snaplen: config.snaplen,
+            filter: config.filter.clone(),
             notes: Vec::new(),
         }
     }

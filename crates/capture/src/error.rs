@@ -156,7 +156,10 @@ pub enum Error {
         cause: io::Error,
     },
     /// The file is not a capture.
-    #[error("{path} is not a capture file ({reason}); pcapng and classic pcap are understood")]
+    #[error(
+        "{path} is not a capture file ({reason}); pcapng and classic pcap are understood, \
+         compressed with zstd too"
+    )]
     NotACapture {
         /// The file.
         path: PathBuf,

@@ -1,11 +1,12 @@
 //! Where every packet of a capture went.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The account of a capture. Each packet that the kernel had for us is in exactly one of the
 /// outcomes, which [`Ledger::balances`] checks; what the interface itself dropped never got that
 /// far and stands apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ledger {
     /// Packets that the interface's driver dropped, for whomever they were meant.
     pub interface_dropped: u64,

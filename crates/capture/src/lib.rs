@@ -10,7 +10,8 @@
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
 //! `libpcap`, `vlan`, `xsk`, `af_xdp`, `xdp_pass`, `xdp_program` and `pipeline::consume`, and to
 //! what the libraries lack: the system calls of `packet_socket`, `interface`,
-//! `capabilities::ethtool`, `tune::ethtool` and `priority`, and the type of `filter`'s instructions.
+//! `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions,
+//! and the C library's `file::local_time`.
 #![deny(unsafe_code)]
 
 mod af_xdp;

@@ -1,109 +1,178 @@
 //! Capture files: what is written can be read by others, what is read may be anything.
 
-use std::fs;
+mod captured;
+
+use std::fs::{self, File};
+use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
+use captured::{FIRST_NS, Read, give, read, stamp, writer};
 use pcap_parser::traits::PcapReaderIterator;
-use pcap_parser::{Block, PcapBlockOwned, PcapError, PcapNGReader};
+use pcap_parser::{
+    Block, InterfaceStatisticsBlock, LegacyPcapReader, OptionCode, PcapBlockOwned, PcapError,
+    PcapNGReader,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Error, Facts, Ledger, Sink};
-use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+use wirestamp_capture::file::{Destination, Format};
+use wirestamp_capture::{Error, Ledger};
 
-const FIRST_NS: i64 = 1_795_269_909_123_456_789;
+const FORMATS: [Format; 3] = [Format::Pcapng, Format::Pcap, Format::PcapMicros];
 
-fn facts() -> Facts {
-    Facts {
-        interface: "tap-a".into(),
-        method: "ring",
-        stamp: "raw",
-        taken: "by the acquisition thread",
-        clock: "tsc",
-        snaplen: 262_144,
-        notes: Vec::new(),
+const LEDGER: Ledger = Ledger {
+    interface_dropped: 3,
+    seen: 12,
+    kernel_dropped: 4,
+    left_behind: 1,
+    filtered: 2,
+    surplus: 0,
+    consumer_dropped: 0,
+    delivered: 5,
+    fill_ring_empty: 9,
+    out_of_order: 10,
+    stamped_late: 6,
+};
+
+fn destination(folder: &TempDir, format: Format, zstd: bool) -> Destination {
+    Destination { format, zstd, ..Destination::new(&folder.path().join("out")) }
+}
+
+/// Writes `packets`: time after the first, error, and bytes.
+fn write(to: &Destination, packets: &[(i64, i64, Vec<u8>)]) -> PathBuf {
+    let mut writer = writer(to).unwrap();
+    for (after, error, bytes) in packets {
+        give(&mut writer, stamp(*after, *error), bytes).unwrap();
     }
+    writer.finish(&LEDGER).unwrap();
+    to.path.clone()
 }
 
 /// Writes `count` packets, one nanosecond apart and each one byte longer than the last.
-fn write(folder: &TempDir, count: i64) -> PathBuf {
-    let path = folder.path().join("out.pcapng");
-    let facts = facts();
-    let mut writer = Writer::create(&path, &facts, Provenance::of(&facts, 5)).unwrap();
-    for number in 0..count {
-        let utc = Time::from_nanos(FIRST_NS + number);
-        let raw = RawStamp { domain: Domain::Counter, value: 0 };
-        let stamp = Stamp { raw, utc, error: Span::from_nanos(40 + number) };
-        let bytes = vec![7; 60 + usize::try_from(number).unwrap()];
-        let length = 1000;
-        writer.packet(&Captured { stamp, kernel: None, bytes: &bytes, length }).unwrap();
-    }
-    let ledger = Ledger { seen: 9, kernel_dropped: 4, delivered: 5, ..Ledger::default() };
-    writer.finish(&ledger).unwrap();
-    path
+fn write_some(to: &Destination, count: i64) -> PathBuf {
+    let length = |number| 60 + usize::try_from(number).unwrap();
+    let packets = (0..count).map(|number| (number, 60 + number, vec![7; length(number)]));
+    write(to, &packets.collect::<Vec<_>>())
 }
 
-/// Packets up to the end or the first error.
-fn read(path: &Path) -> (Vec<(i64, usize)>, Result<(), Error>) {
-    let mut reader = match Reader::open(path) {
-        Ok(reader) => reader,
-        Err(error) => return (Vec::new(), Err(error)),
+#[test]
+fn a_written_file_gives_back_the_times_and_what_they_are_worth() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = read(&write_some(&destination(&folder, Format::Pcapng, false), 8));
+    content.end.unwrap();
+    let times: Vec<_> = content.packets.iter().map(|&(time, ..)| time).collect();
+    assert_eq!(times, (FIRST_NS..FIRST_NS + 8).collect::<Vec<_>>());
+    // The interface says 64 ns, twice the 20 that the capture began with rounded up, and the
+    // packets only what is more.
+    let errors: Vec<_> = content.packets.iter().map(|&(_, error, _)| error.unwrap()).collect();
+    assert_eq!(errors, [64, 64, 64, 64, 64, 65, 66, 67]);
+    let [interface] = &content.interfaces[..] else { panic!("{:?}", content.interfaces) };
+    let provenance = interface.provenance.as_ref().unwrap();
+    assert_eq!((provenance.error_ns, provenance.granularity_ns), (67, Some(10)));
+    assert_eq!(interface.name.as_deref(), Some("tap-a"));
+    assert_eq!((interface.ledger, interface.capture_lost()), (Some(LEDGER), 5));
+}
+
+#[test]
+fn a_file_without_its_end_keeps_a_bound_that_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = destination(&folder, Format::Pcapng, false);
+    let bound = |count| {
+        let whole = fs::read(write_some(&to, count)).unwrap();
+        fs::write(&to.path, &whole[..whole.len() - 4]).unwrap();
+        let content = read(&to.path);
+        assert!(content.end.is_err() && content.packets.len() == usize::try_from(count).unwrap());
+        assert_eq!(content.interfaces[0].ledger, None);
+        content.interfaces[0].provenance.as_ref().unwrap().error_ns
     };
-    let mut packets = Vec::new();
-    loop {
-        match reader.next_packet() {
-            Ok(Some(packet)) => packets.push((packet.time.as_nanos(), packet.bytes.len())),
-            Ok(None) => return (packets, Ok(())),
-            Err(error) => return (packets, Err(error)),
+    assert_eq!((bound(2), bound(8)), (64, 67));
+}
+
+#[test]
+fn of_two_sections_the_interfaces_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = destination(&folder, Format::Pcapng, false);
+    let sections = [2, 8].map(|count| fs::read(write_some(&to, count)).unwrap());
+    fs::write(&to.path, sections.concat()).unwrap();
+    let content = read(&to.path);
+    content.end.unwrap();
+    let found: Vec<_> = content
+        .interfaces
+        .iter()
+        .map(|of| (of.packets, of.provenance.as_ref().unwrap().error_ns, of.capture_lost()))
+        .collect();
+    assert_eq!(found, [(2, 61, 5), (8, 67, 5)]);
+}
+
+/// What another parser finds.
+#[derive(Default)]
+struct Theirs {
+    /// The parts of a second that classic pcap counts in.
+    unit: u64,
+    /// Time in the file's unit, and bytes.
+    packets: Vec<(u64, Vec<u8>)>,
+    counters: Option<[u64; 5]>,
+}
+
+impl Theirs {
+    fn read(path: &Path, zstd: bool) -> Self {
+        let mut bytes = fs::read(path).unwrap();
+        if zstd {
+            bytes = zstd::decode_all(&*bytes).unwrap();
         }
-    }
-}
-
-#[test]
-fn a_written_file_is_read_back_to_the_nanosecond() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = write(&folder, 5);
-    let (packets, end) = read(&path);
-    end.unwrap();
-    let expected: Vec<_> = (FIRST_NS..).zip(60..).take(5).collect();
-    assert_eq!(packets, expected);
-
-    let mut reader = Reader::open(&path).unwrap();
-    while reader.next_packet().unwrap().is_some() {}
-    assert_eq!(reader.provenance().unwrap().error_ns, 44);
-    assert_eq!(reader.capture_lost(), 4);
-}
-
-#[test]
-fn another_parser_finds_nanoseconds_the_packets_and_the_drops() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = fs::File::open(write(&folder, 3)).unwrap();
-    let mut reader = PcapNGReader::new(1 << 16, file).unwrap();
-    let (mut packets, mut resolution, mut statistics) = (0, None, 0);
-    loop {
-        match reader.next() {
-            Ok((offset, block)) => {
-                match block {
-                    PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
-                        resolution = Some(block.if_tsresol);
-                    }
-                    PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
-                        let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
-                        assert_eq!(ticks, FIRST_NS.unsigned_abs() + packets);
-                        assert_eq!(block.origlen, 1000);
-                        packets += 1;
-                    }
-                    PcapBlockOwned::NG(Block::InterfaceStatistics(_)) => statistics += 1,
-                    _ => {}
+        let is_pcapng = bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]);
+        let in_micros = bytes.starts_with(&0xa1b2_c3d4_u32.to_ne_bytes());
+        let bytes = Cursor::new(bytes);
+        let mut reader: Box<dyn PcapReaderIterator> = if is_pcapng {
+            Box::new(PcapNGReader::new(1 << 20, bytes).unwrap())
+        } else {
+            Box::new(LegacyPcapReader::new(1 << 20, bytes).unwrap())
+        };
+        let unit = if in_micros { 1_000_000 } else { 1_000_000_000 };
+        let mut theirs = Self { unit, ..Self::default() };
+        loop {
+            match reader.next() {
+                Ok((offset, block)) => {
+                    theirs.note(block);
+                    reader.consume(offset);
                 }
-                reader.consume(offset);
+                Err(PcapError::Eof) => return theirs,
+                Err(PcapError::Incomplete(_)) => reader.refill().unwrap(),
+                Err(error) => panic!("{error:?}"),
             }
-            Err(PcapError::Eof) => break,
-            Err(PcapError::Incomplete(_)) => reader.refill().unwrap(),
-            Err(error) => panic!("{error:?}"),
         }
     }
-    assert_eq!((packets, resolution, statistics), (3, Some(9), 1));
+
+    fn note(&mut self, block: PcapBlockOwned<'_>) {
+        match block {
+            PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
+                assert_eq!(block.if_tsresol, 9);
+                let filter = block.options.iter().find(|option| option.code == OptionCode(11));
+                assert_eq!(filter.unwrap().value(), b"\0udp or vlan");
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
+                assert_eq!(block.origlen, 300_000);
+                let time = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
+                self.packets.push((time, block.data[..block.caplen as usize].to_vec()));
+            }
+            PcapBlockOwned::NG(Block::InterfaceStatistics(block)) => {
+                self.counters = Some(counters(&block));
+            }
+            PcapBlockOwned::Legacy(block) => {
+                assert_eq!(block.origlen, 300_000);
+                let time = u64::from(block.ts_sec) * self.unit + u64::from(block.ts_usec);
+                self.packets.push((time, block.data.to_vec()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// isb_ifrecv, isb_ifdrop, isb_filteraccept, isb_osdrop and isb_usrdeliv, which are numbered so.
+fn counters(block: &InterfaceStatisticsBlock<'_>) -> [u64; 5] {
+    [4, 5, 6, 7, 8].map(|code| {
+        let option = block.options.iter().find(|option| option.code == OptionCode(code)).unwrap();
+        u64::from_ne_bytes(option.value().try_into().unwrap())
+    })
 }
 
 #[test]
@@ -117,39 +186,111 @@ fn classic_files_keep_the_precision_they_have() {
         let packet = [1_795_269_909, fraction, 4, 60];
         let words = header.into_iter().chain(packet).flat_map(u32::to_ne_bytes);
         fs::write(&path, words.chain([1, 2, 3, 4]).collect::<Vec<_>>()).unwrap();
-        let (packets, end) = read(&path);
-        end.unwrap();
-        assert_eq!(packets, [(1_795_269_909_000_000_000 + nanos, 4)]);
+        let content = read(&path);
+        content.end.unwrap();
+        let expected = (1_795_269_909_000_000_000 + nanos, None, vec![1, 2, 3, 4]);
+        assert_eq!(content.packets, [expected]);
     }
 }
 
 #[test]
 fn a_file_cut_anywhere_gives_its_whole_packets_and_says_where_it_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = fs::read(write(&folder, 4)).unwrap();
-    let path = folder.path().join("cut.pcapng");
-    let mut most = 0;
-    for length in 0..whole.len() {
-        fs::write(&path, &whole[..length]).unwrap();
-        let (packets, end) = read(&path);
-        assert!(packets.len() >= most, "{} packets of {length} bytes", packets.len());
-        most = packets.len();
-        match end {
-            Ok(()) | Err(Error::NotACapture { .. }) => {}
-            Err(Error::Damaged { packets, .. }) => assert_eq!(packets, most as u64),
-            Err(error) => panic!("{error}"),
+    for format in FORMATS {
+        for zstd in [false, true] {
+            let to = destination(&folder, format, zstd);
+            let whole = fs::read(write_some(&to, 4)).unwrap();
+            let mut most = 0;
+            for length in 0..=whole.len() {
+                fs::write(&to.path, &whole[..length]).unwrap();
+                let content = read(&to.path);
+                assert!(content.packets.len() >= most, "{format} {length}");
+                most = content.packets.len();
+                match content.end {
+                    Ok(()) | Err(Error::NotACapture { .. }) => {}
+                    Err(Error::Damaged { packets, .. }) => assert_eq!(packets, most as u64),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            assert_eq!(most, 4);
         }
     }
-    assert_eq!(most, 4);
+}
+
+#[test]
+fn a_frame_that_asks_for_more_memory_than_decoders_have_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb");
+    // A frame with a window of 128 MiB (RFC 8878, section 3.1.1.1), of one block of zeroes.
+    let head = [0x28, 0xb5, 0x2f, 0xfd, 0, (27 - 10) << 3];
+    fs::write(&path, [&head[..], &[0x03, 0xff, 0x07, 0]].concat()).unwrap();
+    let error = read(&path).end.unwrap_err().to_string();
+    assert!(error.contains("memory"), "{error}");
+}
+
+#[test]
+fn a_file_that_claims_more_than_it_has_costs_no_more_than_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = destination(&folder, Format::Pcapng, true);
+    let head = {
+        write_some(&to, 0);
+        let mut bytes = Vec::new();
+        zstd::Decoder::new(File::open(&to.path).unwrap()).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    // A packet's block of nearly 4 GiB, and as many zeroes as 1 KiB of zstd makes.
+    let block = [6_u32, u32::MAX - 3].map(u32::to_ne_bytes).concat();
+    let zeroes = vec![0; 16 << 20];
+    let bytes = [head, block, zeroes].concat();
+    fs::write(&to.path, zstd::encode_all(&*bytes, 1).unwrap()).unwrap();
+    let content = read(&to.path);
+    assert!(matches!(content.end, Err(Error::Damaged { packets: 0, .. })), "{:?}", content.end);
+}
+
+fn packets() -> impl Strategy<Value = Vec<(i64, i64, Vec<u8>)>> {
+    let packet = (0..2_000_000_000_i64, 0..200_i64, prop::collection::vec(any::<u8>(), 0..200));
+    prop::collection::vec(packet, 0..20)
 }
 
 proptest! {
     #[test]
+    fn every_packet_is_read_back_by_us_and_by_another_parser(
+        packets in packets(),
+        format in prop::sample::select(FORMATS.to_vec()),
+        zstd in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(&destination(&folder, format, zstd), &packets);
+        let unit = if format == Format::PcapMicros { 1_000 } else { 1 };
+        let expected: Vec<Read> = packets
+            .iter()
+            .map(|(after, error, bytes)| {
+                let time = (FIRST_NS + after) / unit * unit;
+                let error = (!format.is_classic()).then_some((*error).max(64));
+                (time, error, bytes.clone())
+            })
+            .collect();
+        let content = read(&path);
+        content.end.unwrap();
+        prop_assert_eq!(&content.packets, &expected);
+
+        let theirs = Theirs::read(&path, zstd);
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(time, _, bytes)| ((time / unit).unsigned_abs(), bytes))
+            .collect();
+        prop_assert_eq!(theirs.packets, expected);
+        prop_assert_eq!(theirs.counters, (!format.is_classic()).then_some([12, 3, 10, 4, 5]));
+    }
+
+    #[test]
     fn no_damage_makes_the_reader_panic(
+        format in prop::sample::select(FORMATS.to_vec()),
+        zstd in any::<bool>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let path = write(&folder, 3);
+        let path = write_some(&destination(&folder, format, zstd), 3);
         let mut bytes = fs::read(&path).unwrap();
         for (index, byte) in damage {
             let index = index.index(bytes.len());
@@ -161,12 +302,23 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(
-        magic in prop::sample::select(vec![[0x0a, 0x0d, 0x0d, 0x0a], [0xd4, 0xc3, 0xb2, 0xa1], [0x4d, 0x3c, 0xb2, 0xa1], [0, 0, 0, 0]]),
+        magic in prop::sample::select(vec![
+            [0x0a, 0x0d, 0x0d, 0x0a],
+            [0xd4, 0xc3, 0xb2, 0xa1],
+            [0x4d, 0x3c, 0xb2, 0xa1],
+            [0x28, 0xb5, 0x2f, 0xfd],
+            [0, 0, 0, 0],
+        ]),
         rest in prop::collection::vec(any::<u8>(), 0..200),
+        compressed in any::<bool>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("any");
-        fs::write(&path, [&magic[..], &rest].concat()).unwrap();
+        let mut bytes = [&magic[..], &rest].concat();
+        if compressed {
+            bytes = zstd::encode_all(&*bytes, 1).unwrap();
+        }
+        fs::write(&path, bytes).unwrap();
         let _ = read(&path);
     }
 }

@@ -211,7 +211,9 @@ fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
         stamp: "raw",
         taken: "by the acquisition thread",
         clock: "tsc",
+        granularity_ns: 10,
         snaplen: 262_144,
+        filter: None,
         notes: Vec::new(),
     };
     let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 900) };
@@ -237,12 +239,23 @@ fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
         assert_eq!(reader.next_packet().unwrap().unwrap().time, conversion.after);
     }
     assert!(reader.next_packet().unwrap().is_none());
-    let said = reader.provenance().unwrap();
+    let said = reader.interfaces()[0].provenance.as_ref().unwrap();
     let worst = conversions.iter().map(|packet| packet.error_after.as_nanos()).max().unwrap();
     assert_eq!((said.restamped, said.error_ns), (true, worst));
     let (twice, _, unmoved) = restamp(&once, &read_back).unwrap();
     assert!(unmoved.iter().all(|packet| packet.before == packet.after));
     assert_eq!(fs::read(once).unwrap(), fs::read(twice).unwrap());
+}
+
+#[test]
+fn a_compressed_capture_is_refused_with_a_way_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture");
+    write(&path, &blocks());
+    let compressed = zstd::encode_all(&*fs::read(&path).unwrap(), 1).unwrap();
+    fs::write(&path, compressed).unwrap();
+    let refused = restamp(&path, &anchors("tsc", BOOT)).unwrap_err();
+    assert!(refused.contains("zstd -d"), "{refused}");
 }
 
 /// The reason why the capture of these blocks is not restamped.

@@ -95,7 +95,7 @@ fn every_packet_gets_a_time_within_the_bounds_and_a_bound_that_is_as_good() {
             assert_eq!(reader.next_packet().unwrap().unwrap().time.as_nanos(), *new);
         }
         assert!(reader.next_packet().unwrap().is_none());
-        assert_eq!(reader.provenance().unwrap().error_ns, errors(&new)[1]);
+        assert_eq!(reader.interfaces()[0].provenance.as_ref().unwrap().error_ns, errors(&new)[1]);
         // CLOCK_MONOTONIC keeps its distance from the system clock: a fresh stamp is as good as the
         // one anchor before it, and one between two as good as the worse, with 2 ns for rounding.
         let worst = worst_anchor(&anchors) + 2;
@@ -176,7 +176,9 @@ fn small_capture(folder: &Path, boot_id: &str) {
         stamp: "raw",
         taken: "by the acquisition thread",
         clock: "tsc",
+        granularity_ns: 10,
         snaplen: 262_144,
+        filter: None,
         notes: Vec::new(),
     };
     let provenance = Provenance { boot_id: boot_id.into(), ..Provenance::of(&facts, 900) };

@@ -129,7 +129,8 @@ impl DifferenceClock {
     }
 
     /// The smallest usual step of the clock, rounded up to a nanosecond.
-    pub(crate) const fn granularity(&self) -> Span {
+    #[must_use]
+    pub const fn granularity(&self) -> Span {
         self.granularity
     }
 }

@@ -1,5 +1,7 @@
 //! Two capture files of the same packets, at two points.
 
+use std::collections::BTreeSet;
+
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
@@ -53,7 +55,7 @@ pub fn compare(
     correlator.finish(record);
     let [a, b] = files;
     Ok(Comparison {
-        clock_error: clock_error(a.reader.provenance(), b.reader.provenance()),
+        clock_error: clock_error(&a.used(), &b.used()),
         unidentified: a.unidentified + b.unidentified,
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
         damage: a.damage.into_iter().chain(b.damage).collect(),
@@ -66,13 +68,17 @@ struct File<'a> {
     filter: Option<&'a Filter>,
     next: Option<Observation>,
     partial: bool,
+    /// The interfaces of the packets that were recognised.
+    interfaces: BTreeSet<usize>,
     unidentified: u64,
     damage: Option<String>,
 }
 
 impl<'a> File<'a> {
     fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Result<Self, Error> {
-        let mut file = Self { reader, filter, next: None, partial, unidentified: 0, damage: None };
+        let interfaces = BTreeSet::new();
+        let (next, unidentified, damage) = (None, 0, None);
+        let mut file = Self { reader, filter, next, partial, interfaces, unidentified, damage };
         file.next = file.read()?;
         Ok(file)
     }
@@ -97,17 +103,31 @@ impl<'a> File<'a> {
             if self.filter.is_some_and(|filter| !passes(filter, packet.link, &packet.bytes)) {
                 continue;
             }
-            // A file's stamps are system time already; how wrong they are is said for the file as
-            // a whole.
+            // A file's stamps are system time already; how wrong they are is said for an interface
+            // as a whole.
             let value = u64::try_from(packet.time.as_nanos()).unwrap_or(0);
             let raw = RawStamp { domain: Domain::Realtime, value };
             let stamp = Stamp { raw, utc: packet.time, error: Span::ZERO };
             match observe(packet.link, &packet.bytes, packet.length, stamp) {
-                Some(observation) => return Ok(Some(observation)),
+                Some(observation) => {
+                    self.interfaces.insert(packet.interface);
+                    return Ok(Some(observation));
+                }
                 None => self.unidentified += 1,
             }
         }
         Ok(None)
+    }
+
+    /// What is said of the interfaces that took part; of all, if no packet did.
+    fn used(&self) -> Vec<Option<&Provenance>> {
+        let interfaces = self.reader.interfaces();
+        let said = |place: usize| interfaces[place].provenance.as_ref();
+        if self.interfaces.is_empty() {
+            (0..interfaces.len()).map(said).collect()
+        } else {
+            self.interfaces.iter().copied().map(said).collect()
+        }
     }
 }
 
@@ -123,16 +143,22 @@ fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
     }
 }
 
-fn clock_error(a: Option<&Provenance>, b: Option<&Provenance>) -> Result<Span, String> {
-    let (Some(a), Some(b)) = (a, b) else {
+/// How wrong a delay can be whose ends were stamped at any of these interfaces.
+fn clock_error(a: &[Option<&Provenance>], b: &[Option<&Provenance>]) -> Result<Span, String> {
+    let known = |used| Vec::from(used).into_iter().collect();
+    let (Some::<Vec<&Provenance>>(a), Some::<Vec<_>>(b)) = (known(a), known(b)) else {
         return Err("a file does not say which clock made its stamps".into());
     };
-    if !a.shares_clock_with(b) {
+    if !a.iter().all(|a| b.iter().all(|b| a.shares_clock_with(b))) {
         return Err("the files come from two machines, or two boots of one, whose clocks may \
                     differ by any amount"
             .into());
     }
-    Ok(Span::from_nanos(a.error_ns) + Span::from_nanos(b.error_ns))
+    let worst = |used: Vec<&Provenance>| used.iter().map(|said| said.error_ns).max();
+    match (worst(a), worst(b)) {
+        (Some(a), Some(b)) => Ok(Span::from_nanos(a) + Span::from_nanos(b)),
+        _ => Err("a file describes no interface".into()),
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +172,7 @@ mod tests {
             clock: "tsc".into(),
             boot_id: boot_id.into(),
             error_ns,
+            granularity_ns: Some(10),
             restamped: false,
         }
     }
@@ -153,8 +180,19 @@ mod tests {
     #[test]
     fn errors_of_both_files_add_up_on_one_machine_and_are_unknown_between_two() {
         let (a, b, far) = (provenance("x", 30), provenance("x", 12), provenance("y", 12));
-        assert_eq!(clock_error(Some(&a), Some(&b)), Ok(Span::from_nanos(42)));
-        assert!(clock_error(Some(&a), Some(&far)).unwrap_err().contains("two machines"));
-        assert!(clock_error(Some(&a), None).unwrap_err().contains("does not say"));
+        let [a, b, far] = [&a, &b, &far].map(|said| [Some(said)]);
+        assert_eq!(clock_error(&a, &b), Ok(Span::from_nanos(42)));
+        assert!(clock_error(&a, &far).unwrap_err().contains("two machines"));
+        assert!(clock_error(&a, &[None]).unwrap_err().contains("does not say"));
+        assert!(clock_error(&a, &[]).unwrap_err().contains("no interface"));
+    }
+
+    #[test]
+    fn of_several_interfaces_the_worst_counts_and_all_have_to_share_the_clock() {
+        let (a, worse, b) = (provenance("x", 30), provenance("x", 90), provenance("x", 12));
+        let of_a = [Some(&a), Some(&worse)];
+        assert_eq!(clock_error(&of_a, &[Some(&b)]), Ok(Span::from_nanos(102)));
+        let far = provenance("y", 1);
+        assert!(clock_error(&of_a, &[Some(&b), Some(&far)]).unwrap_err().contains("two machines"));
     }
 }

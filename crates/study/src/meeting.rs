@@ -99,6 +99,10 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
         self.recording.pause()
     }
 
+    fn end(&mut self) -> Result<(), Error> {
+        self.recording.end()
+    }
+
     fn lost(&self) -> u64 {
         self.recording.lost()
     }

@@ -1,5 +1,7 @@
 //! What every capture keeps of its packets: a file, if one is asked for, and figures.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use wirestamp_capture::file::{AnchorLog, Writer};
 use wirestamp_capture::{Captured, Error, Ledger, Sink};
@@ -40,6 +42,9 @@ pub struct Figures {
     /// What is in the file of anchors, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchors: Option<AnchorCount>,
+    /// The files that have the packets, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
 }
 
 /// What was kept so that stamps can be converted again.
@@ -75,6 +80,7 @@ impl<'a> Recording<'a> {
             .anchors
             .as_ref()
             .map(|log| AnchorCount { written: log.written(), gaps: log.gaps() });
+        self.figures.files = self.writer.as_ref().map_or_else(Vec::new, |w| w.paths().to_vec());
         // What did not fit on the disk was taken, and is not there.
         self.figures.packets = ledger.delivered;
         let written = self.writer.map_or(Ok(()), |writer| writer.finish(ledger));
@@ -125,6 +131,10 @@ impl Sink for Recording<'_> {
         self.writer.as_mut().map_or(Ok(()), Writer::pause)
     }
 
+    fn end(&mut self) -> Result<(), Error> {
+        self.writer.as_mut().map_or(Ok(()), Writer::end)
+    }
+
     fn lost(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::lost)
     }
@@ -151,7 +161,9 @@ mod tests {
             stamp: "raw",
             taken: "by the acquisition thread",
             clock: "tsc",
+            granularity_ns: 10,
             snaplen: 262_144,
+            filter: None,
             notes: Vec::new(),
         };
         let provenance = Provenance::of(&facts, 0);

@@ -1,4 +1,4 @@
-//! Lets whole blocks out, and only those: the file is readable after every flush, whatever happens
+//! Lets whole records out, and only those: the file is readable after every flush, whatever happens
 //! next.
 
 use std::fs::File;
@@ -6,10 +6,14 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Blocks are collected up to this size before they are written.
+use super::frames::Frames;
+
+/// Records are collected up to this size before they are written.
 pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 
-const ENHANCED_PACKET: u32 = 6; // block type of a packet (pcapng, section 4.3)
+/// What may wait then: one more record, which is at the most a packet of the largest snap length
+/// with its header and its comment.
+pub(super) const PENDING_BYTES: usize = BUFFER_BYTES + 262_144 + 1024;
 
 /// What a buffer writes to.
 pub(super) trait Target: Write + Send {
@@ -24,46 +28,73 @@ impl Target for File {
     }
 }
 
-/// Collects blocks, writes them in one piece, and takes back one that a full disk cut short.
+/// The first record of a run of them.
+pub(super) struct Record {
+    pub(super) length: usize,
+    pub(super) is_packet: bool,
+}
+
+/// Finds the first record of a run in a file's format; none where the run ends or makes no sense.
+pub(super) type FirstOf = fn(&[u8]) -> Option<Record>;
+
+/// Collects records, writes them in one piece, and takes back one that a full disk cut short.
 pub(super) struct Buffer<T = File> {
     target: T,
     /// Whether the target can be cut back: a pipe cannot, nor may a file that others have begun.
     cuttable: bool,
+    first_of: FirstOf,
     pending: Vec<u8>,
-    /// Bytes of whole blocks in the target.
+    /// Compresses what is written, if it is to be.
+    frames: Option<Frames>,
+    /// Bytes of whole records, or of whole frames of them, in the target.
     written: u64,
+    /// Bytes of records that were collected and left, before compression.
+    collected: u64,
     /// Packets that were collected and could not be written.
     lost: u64,
-    /// Whether the target ends in part of a block, so that nothing may follow.
+    /// Whether the target ends in part of a record, so that nothing may follow.
     dead: bool,
 }
 
 impl Buffer {
     /// Creates the file at `path`, or takes standard output for `-`.
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
-        if path == Path::new("-") {
-            Self::new(standard_output()?)
-        } else {
-            Self::new(File::create(path)?)
-        }
-    }
-
-    fn new(file: File) -> io::Result<Self> {
+    pub(super) fn create(
+        path: &Path,
+        first_of: FirstOf,
+        frames: Option<Frames>,
+    ) -> io::Result<Self> {
+        let file = if path == Path::new("-") { standard_output()? } else { File::create(path)? };
         let metadata = file.metadata()?;
         let cuttable = metadata.is_file() && metadata.len() == 0;
-        Ok(Self::over(file, cuttable))
+        Ok(Self::over(file, cuttable, first_of, frames))
     }
 }
 
 impl<T: Target> Buffer<T> {
-    fn over(target: T, cuttable: bool) -> Self {
-        let pending = Vec::with_capacity(2 * BUFFER_BYTES);
-        Self { target, cuttable, pending, written: 0, lost: 0, dead: false }
+    fn over(target: T, cuttable: bool, first_of: FirstOf, frames: Option<Frames>) -> Self {
+        let pending = Vec::with_capacity(PENDING_BYTES);
+        let (written, collected, lost, dead) = (0, 0, 0, false);
+        Self { target, cuttable, first_of, pending, frames, written, collected, lost, dead }
     }
 
-    /// Bytes that wait to be written.
-    pub(super) fn pending(&self) -> usize {
-        self.pending.len()
+    /// Where the next record is appended.
+    pub(super) fn pending(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// Whether enough has been collected to be written.
+    pub(super) fn is_full(&self) -> bool {
+        self.pending.len() >= BUFFER_BYTES
+    }
+
+    /// Whether what is written is compressed.
+    pub(super) fn compresses(&self) -> bool {
+        self.frames.is_some()
+    }
+
+    /// Bytes of the records of this file so far, before compression.
+    pub(super) fn length(&self) -> u64 {
+        self.collected + self.pending.len() as u64
     }
 
     /// Packets that were collected and could not be written.
@@ -71,13 +102,38 @@ impl<T: Target> Buffer<T> {
         self.lost
     }
 
-    /// Writes what is pending; `done` counts the bytes that went out, also when the rest cannot.
+    /// Writes what is pending. What cannot be written whole is gone.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let mut done = 0;
+        let result = self.write_out(&mut done);
+        let mut whole = done;
+        if result.is_err() {
+            // Of a frame that is cut short nothing can be had.
+            let records = if self.frames.is_none() { done } else { 0 };
+            whole = self.whole_records(records);
+            self.give_up_after(whole, done);
+        }
+        self.written += whole as u64;
+        self.collected += self.pending.len() as u64;
+        self.pending.clear();
+        result
+    }
+
+    /// Writes out what is pending, as it is or as one frame; `done` counts the bytes that went out,
+    /// also when the rest cannot.
     fn write_out(&mut self, done: &mut usize) -> io::Result<()> {
         if self.dead {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        while *done < self.pending.len() {
-            match self.target.write(&self.pending[*done..]) {
+        let out = match &mut self.frames {
+            Some(frames) => frames.compress(&self.pending)?,
+            None => &self.pending,
+        };
+        while *done < out.len() {
+            match self.target.write(&out[*done..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => *done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -87,35 +143,30 @@ impl<T: Target> Buffer<T> {
         self.target.flush()
     }
 
-    /// Ends the target after its last whole block, of those pending the one that ends at `whole`.
+    /// The end of the last record that ends within the first `done` bytes of those pending.
+    fn whole_records(&self, done: usize) -> usize {
+        let ends = records(&self.pending, self.first_of).map(|(end, _)| end);
+        ends.take_while(|&end| end <= done).last().unwrap_or(0)
+    }
+
+    /// Ends the target after its last whole record, of those pending the one that ends at `whole`.
     fn give_up_after(&mut self, whole: usize, done: usize) {
-        self.lost += packets(&self.pending[whole..]);
+        let packets = records(&self.pending[whole..], self.first_of);
+        self.lost += packets.map(|(_, is_packet)| u64::from(is_packet)).sum::<u64>();
         let end = self.written + whole as u64;
         let cut = self.cuttable && self.target.cut_back(end).is_ok();
-        self.dead = !cut && done > whole;
+        self.dead |= !cut && done > whole;
     }
 }
 
-// `Write`, because that is what the library encodes blocks into.
-impl<T: Target> Write for Buffer<T> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.pending.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let mut done = 0;
-        let result = self.write_out(&mut done);
-        let mut whole = done;
-        if result.is_err() {
-            whole =
-                blocks(&self.pending).take_while(|block| block.end <= done).fold(0, |_, b| b.end);
-            self.give_up_after(whole, done);
-        }
-        self.written += whole as u64;
-        self.pending.clear();
-        result
-    }
+/// The records of a run: where each ends, and whether it is a packet.
+fn records(run: &[u8], first_of: FirstOf) -> impl Iterator<Item = (usize, bool)> {
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let Record { length, is_packet } = first_of(run.get(end..)?)?;
+        end += length;
+        (length > 0).then_some((end, is_packet))
+    })
 }
 
 /// Standard output, unlike [`io::stdout`] without a buffer that keeps back what follows the last
@@ -124,39 +175,16 @@ pub(super) fn standard_output() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// A block in a run of blocks.
-struct Block {
-    kind: u32,
-    end: usize,
-}
-
-/// The blocks of a run: the first word of each is its type, the second its length, in this machine's
-/// byte order, in which captures are written.
-fn blocks(run: &[u8]) -> impl Iterator<Item = Block> {
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let [a, b, c, d, e, f, g, h] = *run.get(start..)?.first_chunk()?;
-        let length = u32::from_ne_bytes([e, f, g, h]) as usize;
-        start += length;
-        (length > 0).then_some(Block { kind: u32::from_ne_bytes([a, b, c, d]), end: start })
-    })
-}
-
-/// The number of packets in a run of blocks.
-fn packets(run: &[u8]) -> u64 {
-    blocks(run).map(|block| u64::from(block.kind == ENHANCED_PACKET)).sum()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{pcap, pcapng};
     use super::*;
 
-    /// A packet's block of `length` bytes, as far as its first two words are concerned.
-    fn block(length: u32) -> Vec<u8> {
-        let mut block = vec![0; length as usize];
-        block[..4].copy_from_slice(&ENHANCED_PACKET.to_ne_bytes());
-        block[4..8].copy_from_slice(&length.to_ne_bytes());
-        block
+    /// The packet's record of `length` bytes in both formats, as far as their lengths are concerned.
+    fn packet(length: u32) -> Vec<u8> {
+        let mut record = [6, length, length - 16, 0].map(u32::to_ne_bytes).as_flattened().to_vec();
+        record.resize(length as usize, 0);
+        record
     }
 
     /// Has room for so many bytes, like a disk that fills.
@@ -180,33 +208,57 @@ mod tests {
         }
     }
 
-    /// Writes blocks of 24, 20 and 20 bytes to a disk of 50, the last two at once.
-    fn fill(cuttable: bool) -> Buffer<Disk> {
-        let mut buffer = Buffer::over(Disk(Vec::new(), 50), cuttable);
-        buffer.write_all(&block(24)).unwrap();
-        buffer.flush().unwrap();
-        buffer.write_all(&[block(20), block(20)].concat()).unwrap();
-        assert_eq!(buffer.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    const FORMATS: [FirstOf; 2] = [pcapng::first_of, pcap::first_of];
+
+    /// Writes records of 24, 20 and 20 bytes to a disk of 50, the last two at once.
+    fn fill(first_of: FirstOf, cuttable: bool) -> Buffer<Disk> {
+        let mut buffer = Buffer::over(Disk(Vec::new(), 50), cuttable, first_of, None);
+        write(&mut buffer, &[24]).unwrap();
+        let error = write(&mut buffer, &[20, 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         buffer
     }
 
-    #[test]
-    fn a_block_that_does_not_fit_is_taken_back_and_its_packet_counted() {
-        let mut buffer = fill(true);
-        assert_eq!((buffer.target.0.len(), buffer.lost()), (44, 1));
-        buffer.target.1 = 100;
-        buffer.write_all(&block(12)).unwrap();
-        buffer.flush().unwrap();
-        assert_eq!(buffer.target.0.len(), 56);
+    fn write(buffer: &mut Buffer<Disk>, lengths: &[u32]) -> io::Result<()> {
+        for &length in lengths {
+            buffer.pending().extend(packet(length));
+        }
+        buffer.flush()
     }
 
     #[test]
-    fn nothing_follows_part_of_a_block_that_cannot_be_taken_back() {
-        let mut buffer = fill(false);
-        assert_eq!((buffer.target.0.len(), buffer.lost()), (50, 1));
-        buffer.target.1 = 100;
-        buffer.write_all(&block(12)).unwrap();
-        assert!(buffer.flush().is_err());
-        assert_eq!((buffer.target.0.len(), buffer.lost()), (50, 2));
+    fn a_record_that_does_not_fit_is_taken_back_and_its_packet_counted() {
+        for first_of in FORMATS {
+            let mut buffer = fill(first_of, true);
+            assert_eq!((buffer.target.0.len(), buffer.lost()), (44, 1));
+            buffer.target.1 = 100;
+            write(&mut buffer, &[16]).unwrap();
+            assert_eq!(buffer.target.0.len(), 60);
+        }
+    }
+
+    #[test]
+    fn nothing_ever_follows_part_of_a_record_that_cannot_be_taken_back() {
+        for first_of in FORMATS {
+            let mut buffer = fill(first_of, false);
+            assert_eq!((buffer.target.0.len(), buffer.lost()), (50, 1));
+            buffer.target.1 = 100;
+            for lost in [2, 3] {
+                assert!(write(&mut buffer, &[16]).is_err());
+                assert_eq!((buffer.target.0.len(), buffer.lost()), (50, lost));
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_frame_that_does_not_fit_every_packet_is_lost_and_the_frames_before_stay() {
+        let frames = Frames::new().unwrap();
+        let mut buffer = Buffer::over(Disk(Vec::new(), 100), true, pcapng::first_of, Some(frames));
+        write(&mut buffer, &[600, 600]).unwrap();
+        let whole = buffer.target.0.len();
+        buffer.target.1 = whole + 5;
+        assert!(write(&mut buffer, &[600, 600]).is_err());
+        assert_eq!((buffer.target.0.len(), buffer.lost(), buffer.length()), (whole, 2, 2400));
+        assert_eq!(zstd::decode_all(&*buffer.target.0).unwrap().len(), 1200);
     }
 }

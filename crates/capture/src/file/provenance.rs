@@ -3,14 +3,14 @@
 use std::fs;
 
 use serde::{Deserialize, Serialize};
+use wirestamp_clock::{ClockService, Domain};
 
+use super::comment;
 use crate::Facts;
 
-/// Marks the comment that is for us among those that are for people.
-pub(super) const MARK: &str = "wirestamp ";
-
-/// Which clock made a file's stamps. It stands in the interface block when a capture begins, and
-/// once more, with the final error, in the statistics block that ends it.
+/// Which clock made a file's stamps. It stands in the interface block when a file begins, with an
+/// error that no packet exceeds unless it says so itself, and once more in the statistics block
+/// that ends it, with the largest error that there was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The reception method.
@@ -21,8 +21,11 @@ pub struct Provenance {
     pub clock: String,
     /// The boot of the machine that captured: two files of one boot share their system clock.
     pub boot_id: String,
-    /// The largest error of a stamp against that system clock, in nanoseconds, so far.
+    /// A bound of a stamp's error against that system clock, in nanoseconds.
     pub error_ns: i64,
+    /// The smallest usual step of the clock that was read, in nanoseconds, rounded up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granularity_ns: Option<i64>,
     /// Whether the stamps were converted again from their raw values after the capture, between
     /// the anchors on either side. The error is that of the new stamps then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -30,7 +33,16 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// The provenance of a capture on this machine.
+    /// The provenance of a capture that begins now, with stamps of `domain`.
+    #[must_use]
+    pub fn now(facts: &Facts, clock: &ClockService, domain: Domain) -> Self {
+        let timeline = clock.timeline(domain);
+        // Right at the newest anchor; there is none where stamps are system time already.
+        let raw = timeline.anchors().next_back().map_or(0, |anchor| anchor.raw);
+        Self::of(facts, timeline.convert(raw).error.as_nanos())
+    }
+
+    /// The provenance of a capture on this machine, whose stamps are `error_ns` off at the most.
     #[must_use]
     pub fn of(facts: &Facts, error_ns: i64) -> Self {
         // Without /proc two files of one machine cannot be told to be that; an empty identity
@@ -42,8 +54,18 @@ impl Provenance {
             clock: facts.clock.to_owned(),
             boot_id: boot_id.trim().to_owned(),
             error_ns,
+            granularity_ns: Some(facts.granularity_ns),
             restamped: false,
         }
+    }
+
+    /// The same with a bound that holds for nearly all packets to come, so that few have to state
+    /// one of their own: twice the error, as it grows between two anchors and differs from anchor
+    /// to anchor, rounded up to a power of two.
+    pub(super) fn with_room(self) -> Self {
+        let twice = self.error_ns.unsigned_abs().saturating_mul(2);
+        let room = twice.checked_next_power_of_two().and_then(|room| i64::try_from(room).ok());
+        Self { error_ns: room.unwrap_or(i64::MAX), ..self }
     }
 
     /// Whether stamps with this provenance and with `other` were taken against one system clock.
@@ -53,12 +75,11 @@ impl Provenance {
     }
 
     pub(super) fn to_comment(&self) -> String {
-        let json = serde_json::to_string(self).expect("plain strings and a number are JSON");
-        format!("{MARK}{json}")
+        comment::of(self)
     }
 
     pub(super) fn from_comment(comment: &str) -> Option<Self> {
-        serde_json::from_str(comment.strip_prefix(MARK)?).ok()
+        comment::read(comment)
     }
 }
 
@@ -70,6 +91,7 @@ pub(super) fn example() -> Provenance {
         clock: "tsc".into(),
         boot_id: "b".into(),
         error_ns: 42,
+        granularity_ns: Some(10),
         restamped: false,
     }
 }
@@ -87,6 +109,12 @@ mod tests {
         }
         assert_eq!(Provenance::from_comment("taken behind the firewall"), None);
         assert_eq!(Provenance::from_comment("wirestamp {}"), None);
+    }
+
+    #[test]
+    fn the_bound_of_a_file_that_begins_has_room() {
+        let room = |error_ns| Provenance { error_ns, ..example() }.with_room().error_ns;
+        assert_eq!([0, 1, 100, 128, i64::MAX].map(room), [1, 2, 256, 256, i64::MAX]);
     }
 
     #[test]

@@ -1,14 +1,13 @@
-//! What a packet was stamped with, kept beside its time.
+//! What a packet's comment says of its stamp.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::Stamp;
 
-use super::provenance::MARK;
+use super::comment;
 
-/// A packet's stamp before conversion, in a comment of the packet: every tool shows it, those that
-/// cut and merge captures keep it, and it takes no number of a registry.
+/// A packet's stamp before conversion, in a comment of the packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawValue<'a> {
     /// The value that was read, in ticks of the clock.
@@ -20,21 +19,39 @@ pub struct RawValue<'a> {
     pub error_ns: i64,
 }
 
+/// A comment of a packet.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum PacketComment<'a> {
+    /// The packet's error bound alone, where it is larger than the one of its interface.
+    Error { error_ns: i64 },
+    /// What the packet can be stamped again with.
+    Raw(RawValue<'a>),
+}
+
 impl<'a> RawValue<'a> {
     pub(super) fn of(stamp: &Stamp, clock: &'a str) -> Self {
         Self { raw: stamp.raw.value, clock: Cow::Borrowed(clock), error_ns: stamp.error.as_nanos() }
     }
 
     pub(super) fn to_comment(&self) -> String {
-        let json = serde_json::to_string(self).expect("a plain string and numbers are JSON");
-        format!("{MARK}{json}")
+        comment::of(self)
     }
 
     /// What a packet's comment says, if it is one of ours.
     #[must_use]
     pub fn from_comment(comment: &'a str) -> Option<Self> {
-        serde_json::from_str(comment.strip_prefix(MARK)?).ok()
+        comment::read(comment)
     }
+}
+
+/// The error bound in nanoseconds that a packet's comment states, with or without a raw value.
+pub(super) fn error_of(comment: &str) -> Option<i64> {
+    #[derive(Deserialize)]
+    struct Error {
+        error_ns: i64,
+    }
+    comment::read::<Error>(comment).map(|said| said.error_ns)
 }
 
 #[cfg(test)]
@@ -50,7 +67,15 @@ mod tests {
             comment,
             r#"wirestamp {"raw":18446744073709551615,"clock":"tsc","error_ns":42}"#
         );
+        assert_eq!(error_of(&comment), Some(42));
         assert_eq!(RawValue::from_comment(&comment), Some(there));
+    }
+
+    #[test]
+    fn an_error_can_be_stated_alone() {
+        let comment = comment::of(&PacketComment::Error { error_ns: 7 });
+        assert_eq!(comment, r#"wirestamp {"error_ns":7}"#);
+        assert_eq!((error_of(&comment), RawValue::from_comment(&comment)), (Some(7), None));
     }
 
     #[test]

@@ -1,80 +1,100 @@
-//! Writes pcapng with nanoseconds.
+//! Writes a capture to a file, or to a set of them.
 
-use std::borrow::Cow;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
-};
-use pcap_file::pcapng::blocks::interface_statistics::{
-    InterfaceStatisticsBlock, InterfaceStatisticsOption,
-};
-use pcap_file::pcapng::blocks::opt_common::CommonOption;
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pcap_file::{DataLink, Endianness};
-use wirestamp_clock::{Time, Utc};
-
-use super::buffer::{BUFFER_BYTES, Buffer};
-use super::{Provenance, RawValue};
+use super::buffer::Buffer;
+use super::format::Encoder;
+use super::frames::Frames;
+use super::pcapng::Statistics;
+use super::raw::{PacketComment, RawValue};
+use super::set::FileSet;
+use super::times::{now, since_epoch};
+use super::{Destination, Format, Provenance};
 use crate::{Captured, Error, Facts, Ledger, Sink};
 
-/// A pcapng file that is being written.
+/// With compression, a pause ends a frame only so long after the last one: frames of few packets
+/// are hardly smaller than those.
+const FRAME_AGE: Duration = Duration::from_secs(1);
+
+/// A capture that is being written.
 pub struct Writer {
-    blocks: PcapNgWriter<Buffer>,
-    path: PathBuf,
+    set: FileSet,
+    format: Format,
+    facts: Facts,
+    /// As the interface block says it.
     provenance: Provenance,
     keeps_raw: bool,
+    file: Open,
+    /// The paths of the set's files, the newest last.
+    paths: Vec<PathBuf>,
+    begun: Duration,
+    flushed: Instant,
+    /// Packets written, the last one's time, and the largest error of a stamp.
+    packets: u64,
     last: Duration,
+    error_ns: i64,
+    /// Packets of earlier files that could not be written.
+    lost: u64,
+}
+
+/// The file that is written to.
+struct Open {
+    path: PathBuf,
+    encoder: Encoder,
+    buffer: Buffer,
 }
 
 impl Writer {
-    /// Creates the file at `path`, or takes standard output for `-`, and writes its head.
+    /// Creates the pcapng file at `path`, or takes standard output for `-`, and writes its head.
+    /// `provenance` says how far off the stamps are as the capture begins.
     ///
     /// # Errors
     /// When the file cannot be created or written.
     pub fn create(path: &Path, facts: &Facts, provenance: Provenance) -> Result<Self, Error> {
-        let failed = |cause| Error::Write { path: path.to_owned(), cause };
-        let buffer = Buffer::create(path).map_err(failed)?;
-        let section = SectionHeaderBlock {
-            endianness: Endianness::native(),
-            options: vec![SectionHeaderOption::UserApplication(
-                concat!("wirestamp ", env!("CARGO_PKG_VERSION")).into(),
-            )],
-            ..SectionHeaderBlock::default()
-        };
-        let blocks = PcapNgWriter::with_section_header(buffer, section)
-            .map_err(|error| failed(io::Error::other(error)))?;
-        let (path, last) = (path.to_owned(), Duration::ZERO);
-        let mut writer = Self { blocks, path, provenance, keeps_raw: false, last };
-        writer.interface(facts)?;
-        writer.flush()?;
-        Ok(writer)
+        Self::to(&Destination::new(path), facts, provenance)
     }
 
-    /// Writes each packet's raw value too, in a comment ([`RawValue`]).
+    /// Creates the first file at `destination` and writes its head, as [`Self::create`] does.
+    ///
+    /// # Errors
+    /// When the file cannot be created or written.
+    pub fn to(
+        destination: &Destination,
+        facts: &Facts,
+        provenance: Provenance,
+    ) -> Result<Self, Error> {
+        let (format, provenance, begun) = (destination.format, provenance.with_room(), now());
+        let set = FileSet::new(&destination.path, destination.rotation, begun);
+        let path = name(&set, &destination.path)?;
+        let file = Open::create(path.clone(), format, destination.zstd, facts, &provenance)?;
+        Ok(Self {
+            set,
+            format,
+            facts: facts.clone(),
+            provenance,
+            keeps_raw: false,
+            file,
+            paths: vec![path],
+            begun: since_epoch(begun),
+            flushed: Instant::now(),
+            packets: 0,
+            last: Duration::ZERO,
+            error_ns: 0,
+            lost: 0,
+        })
+    }
+
+    /// Writes each packet's raw value too, in a comment ([`RawValue`]), where the format has room.
     #[must_use]
     pub fn keep_raw(self) -> Self {
         Self { keeps_raw: true, ..self }
     }
 
-    fn interface(&mut self, facts: &Facts) -> Result<(), Error> {
-        use InterfaceDescriptionOption as Opt;
-        let said = format!("stamped with {} {}", facts.clock, facts.taken);
-        let block = InterfaceDescriptionBlock {
-            linktype: DataLink::ETHERNET,
-            snaplen: facts.snaplen,
-            options: vec![
-                Opt::IfName(Cow::Borrowed(&facts.interface)),
-                Opt::IfDescription(said.into()),
-                Opt::IfTsResol(InterfaceTsResolution::NANO),
-                Opt::Common(CommonOption::Comment(self.provenance.to_comment().into())),
-            ],
-        };
-        self.block(block)
+    /// The files that have been written, the oldest first. One that was overwritten counts as new.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// Writes the ledger and the final error, and flushes.
@@ -82,66 +102,109 @@ impl Writer {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(mut self, ledger: &Ledger) -> Result<(), Error> {
-        use InterfaceStatisticsOption as Opt;
-        let block = InterfaceStatisticsBlock {
-            interface_id: 0,
-            timestamp: self.last,
-            options: vec![
-                Opt::IsbIfDrop(ledger.interface_dropped),
-                Opt::IsbFilterAccept(ledger.seen - ledger.filtered.min(ledger.seen)),
-                Opt::IsbOsDrop(ledger.kernel_dropped),
-                Opt::IsbUsrDeliv(ledger.delivered),
-                Opt::Common(CommonOption::Comment(self.provenance.to_comment().into())),
-            ],
+        self.conclude(Some(ledger))
+    }
+
+    /// Ends the file.
+    fn conclude(&mut self, ledger: Option<&Ledger>) -> Result<(), Error> {
+        let said = Statistics {
+            begun: self.begun,
+            ended: since_epoch(now()).max(self.last),
+            delivered: ledger.map_or(self.packets, |ledger| ledger.delivered),
+            ledger,
+            provenance: &Provenance { error_ns: self.error_ns, ..self.provenance.clone() },
         };
-        self.block(block)?;
-        self.flush()
+        let Open { path, encoder, buffer } = &mut self.file;
+        let ended = encoder.end(buffer.pending(), &said).and_then(|()| buffer.flush());
+        ended.map_err(|cause| Error::Write { path: path.clone(), cause })
     }
 
-    fn block<'a>(&mut self, block: impl PcapNgBlock<'a>) -> Result<(), Error> {
-        let written = self.blocks.write_pcapng_block(block);
-        written.map(drop).map_err(|error| self.failed(io::Error::other(error)))
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        self.blocks.get_mut().flush().map_err(|cause| self.failed(cause))
-    }
-
-    fn failed(&self, cause: io::Error) -> Error {
-        Error::Write { path: self.path.clone(), cause }
+    /// Ends the file, and goes on in the next one of the set.
+    fn go_on(&mut self) -> Result<(), Error> {
+        self.conclude(None)?;
+        let path = name(&self.set, &self.file.path)?;
+        let zstd = self.file.buffer.compresses();
+        let next = Open::create(path.clone(), self.format, zstd, &self.facts, &self.provenance)?;
+        self.lost += self.file.buffer.lost();
+        self.file = next;
+        self.paths.retain(|earlier| *earlier != path);
+        self.paths.push(path);
+        Ok(())
     }
 }
 
 impl Sink for Writer {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
-        self.last = since_epoch(packet.stamp.utc);
-        self.provenance.error_ns = self.provenance.error_ns.max(packet.stamp.error.as_nanos());
-        let options = if self.keeps_raw {
-            let raw = RawValue::of(&packet.stamp, &self.provenance.clock);
-            vec![EnhancedPacketOption::Common(CommonOption::Comment(raw.to_comment().into()))]
+        // Before the packet is taken, so that it is not lost twice where that fails.
+        if self.file.buffer.is_full() {
+            self.flushed = Instant::now();
+            self.file.flush()?;
+        }
+        if self.set.turn(packet.stamp.utc, self.file.buffer.length()) {
+            self.go_on()?;
+        }
+        let error_ns = packet.stamp.error.as_nanos();
+        let said = if self.keeps_raw {
+            Some(PacketComment::Raw(RawValue::of(&packet.stamp, &self.provenance.clock)))
         } else {
-            Vec::new()
+            let exceeds = error_ns > self.provenance.error_ns;
+            exceeds.then_some(PacketComment::Error { error_ns })
         };
-        self.block(EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: self.last,
-            original_len: packet.length,
-            data: Cow::Borrowed(packet.bytes),
-            options,
-        })?;
-        if self.blocks.get_ref().pending() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+        let Open { encoder, buffer, .. } = &mut self.file;
+        encoder.packet(buffer.pending(), packet, said.as_ref());
+        self.packets += 1;
+        self.last = since_epoch(packet.stamp.utc);
+        self.error_ns = self.error_ns.max(error_ns);
+        Ok(())
     }
 
     fn pause(&mut self) -> Result<(), Error> {
-        self.flush()
+        if self.file.buffer.compresses() {
+            if self.flushed.elapsed() < FRAME_AGE {
+                return Ok(());
+            }
+            self.flushed = Instant::now();
+        }
+        self.file.flush()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.file.flush()
     }
 
     fn lost(&self) -> u64 {
-        self.blocks.get_ref().lost()
+        self.lost + self.file.buffer.lost()
     }
 }
 
-/// pcapng counts from 1970 and has no time before it.
-pub(super) fn since_epoch(utc: Time<Utc>) -> Duration {
-    Duration::from_nanos(u64::try_from(utc.as_nanos()).unwrap_or(0))
+impl Open {
+    /// Creates the file at `path` and writes its head.
+    fn create(
+        path: PathBuf,
+        format: Format,
+        zstd: bool,
+        facts: &Facts,
+        provenance: &Provenance,
+    ) -> Result<Self, Error> {
+        let create = || {
+            let frames = zstd.then(Frames::new).transpose()?;
+            let mut buffer = Buffer::create(&path, format.first_of(), frames)?;
+            let encoder = Encoder::begin(format, buffer.pending(), facts, provenance)?;
+            buffer.flush()?;
+            Ok((encoder, buffer))
+        };
+        match create() {
+            Ok((encoder, buffer)) => Ok(Self { path, encoder, buffer }),
+            Err(cause) => Err(Error::Write { path, cause }),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.buffer.flush().map_err(|cause| Error::Write { path: self.path.clone(), cause })
+    }
+}
+
+/// The name of the set's file; `path` is that which an error tells.
+fn name(set: &FileSet, path: &Path) -> Result<PathBuf, Error> {
+    set.name().map_err(|cause| Error::Write { path: path.to_owned(), cause })
 }

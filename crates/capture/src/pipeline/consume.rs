@@ -53,8 +53,16 @@ pub trait Sink {
         Ok(())
     }
 
+    /// Called once, after the last packet: what is kept back goes out.
+    ///
+    /// # Errors
+    /// As for [`Sink::packet`].
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Packets that were taken without an error and are lost all the same, as those in a buffer
-    /// that could not be written. Asked once, at the end.
+    /// that could not be written. Asked once, after the end.
     fn lost(&self) -> u64 {
         0
     }
@@ -180,6 +188,8 @@ impl<'a> Consumer<'a> {
     /// What came of it all.
     pub(super) fn finish(mut self) -> Consumed {
         self.done.ledger.out_of_order = self.merge.out_of_order;
+        let ended = self.sink.end();
+        self.done.note(ended);
         self.done.settle(self.sink);
         self.done
     }

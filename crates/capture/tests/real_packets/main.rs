@@ -121,7 +121,7 @@ fn a_file_gives_back_what_was_captured() {
         number += 1;
     }
     assert_eq!(number, 50);
-    let provenance = reader.provenance().unwrap();
+    let provenance = reader.interfaces()[0].provenance.as_ref().unwrap();
     assert_eq!((&*provenance.method, &*provenance.stamp), ("ring", "raw"));
     assert!(provenance.error_ns > 0);
 }

@@ -1,27 +1,24 @@
 //! `wirestamp capture`.
 
+mod destination;
 mod list;
 mod present;
 mod tune;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use wirestamp_capture::file::{AnchorLog, Provenance, Writer};
 use wirestamp_capture::tune::Tuned;
 use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSource, Wait, pair};
-use wirestamp_clock::{ClockService, Counter, Domain};
-use wirestamp_study::Recording;
+use wirestamp_clock::{ClockService, Counter};
 
+use self::destination::Destination;
 use crate::clock::seconds;
-use crate::files::are_one;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
 use crate::target::Target;
-use crate::usage::usage;
 use tune::Tune;
 
 #[derive(Args)]
@@ -29,6 +26,7 @@ use tune::Tune;
     wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
+    wirestamp capture -i eth0 -w ring.pcapng -C 100 -W 10 --zstd\n  \
     wirestamp capture -i eth0 -w - | tshark -r -\n  \
     wirestamp capture --list -i eth0\n  \
     wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
@@ -36,14 +34,6 @@ pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF", required_unless_present = "list")]
     interface: Option<Target>,
-    /// Write the packets to this pcapng file; - is standard output
-    #[arg(short, long, value_name = "FILE")]
-    write: Option<PathBuf>,
-    /// Keep what the stamps were converted with in this CSV file, and the raw values beside the
-    /// packets, for `wirestamp restamp`; the packets of the last quarter of a second have no anchor
-    /// after them and are as good as they were
-    #[arg(long, value_name = "FILE", requires = "write")]
-    anchors: Option<PathBuf>,
     /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp or xdp-pass; see --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
@@ -93,6 +83,8 @@ pub(crate) struct Arguments {
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     filter: Vec<String>,
+    #[command(flatten)]
+    destination: Destination,
 }
 
 /// Which packets are captured at a point.
@@ -106,10 +98,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     if arguments.list {
         return list::list(arguments.interface.as_ref(), output);
     }
-    let to_stdout = arguments.write.as_deref() == Some(Path::new("-"));
-    if to_stdout && output.json {
-        return Err(usage("-w - puts the packets where --json would print: write to a file"));
-    }
+    let destination = &arguments.destination;
     let target = arguments.interface.clone().context("no interface given")?;
     let config = arguments.config(&target.interface);
     match arguments.tune {
@@ -120,17 +109,18 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
     let domain = pair(config.method, config.stamp)?.stamp.domain();
-    arguments.check_anchors(domain)?;
+    destination.check(domain, output.json)?;
     let capture = target.enter(|| Capture::open(config.clone(), &clock))??;
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
     let facts = capture.facts().clone();
-    let mut recording = arguments.recording(&facts, &clock, domain)?;
+    let mut recording = destination.recording(&facts, &clock, domain)?;
+    destination.remark().iter().for_each(|remark| output.remark(remark));
     announce(&facts, &clock, output);
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
     let (figures, written) = recording.finish(&ledger);
-    let summary = present::Summary::new(facts, figures, ledger, arguments.write.clone())
+    let summary = present::Summary::new(facts, figures, ledger, destination.path())
         .tuned(tuned.map(Tuned::restore));
-    if to_stdout {
+    if destination.is_stdout() {
         output.remark(summary.text().trim_end());
     } else {
         output.result(&summary, present::Summary::text)?;
@@ -167,6 +157,8 @@ impl Arguments {
         let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());
         let filter = self.filter.join(" ");
         let defaults = Config::new(interface, self.method, stamp);
+        let duration = self.duration.map(Duration::from_secs_f64).into_iter();
+        let duration = duration.chain(self.destination.limit()).min();
         Config {
             snaplen: self.snaplen,
             filter: (!filter.trim().is_empty()).then_some(filter),
@@ -174,10 +166,7 @@ impl Arguments {
             ring_bytes: self.buffer_size as usize * 1024,
             lanes: self.lanes(),
             wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },
-            limit: Limit {
-                packets: self.count,
-                duration: self.duration.map(Duration::from_secs_f64),
-            },
+            limit: Limit { packets: self.count, duration },
             ..defaults
         }
     }
@@ -188,49 +177,6 @@ impl Arguments {
         let chosen = Cores::choose(threads).into_iter().skip(self.cores.len());
         self.cores.iter().copied().chain(chosen).collect()
     }
-
-    fn check_anchors(&self, domain: Domain) -> anyhow::Result<()> {
-        let Some(path) = &self.anchors else { return Ok(()) };
-        if domain == Domain::Realtime {
-            return Err(usage(
-                "--anchors: stamps of the kernel are system time already, so that there is nothing \
-                 to convert again: take --stamp raw or --method xdp-pass, or no anchors",
-            ));
-        }
-        if path == Path::new("-") { Err(shared()) } else { self.check_apart() }
-    }
-
-    /// Refuses anchors that would take the place of the packets.
-    fn check_apart(&self) -> anyhow::Result<()> {
-        match (&self.write, &self.anchors) {
-            (Some(packets), Some(anchors)) if packets == anchors || are_one(packets, anchors) => {
-                Err(shared())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn recording<'a>(
-        &self,
-        facts: &Facts,
-        clock: &'a ClockService,
-        domain: Domain,
-    ) -> anyhow::Result<Recording<'a>> {
-        let Some(path) = &self.write else { return Ok(Recording::new(clock, domain, None)) };
-        let provenance = Provenance::of(facts, clock.status().error_ns);
-        let writer = Writer::create(path, facts, provenance.clone())?;
-        let Some(anchors) = &self.anchors else {
-            return Ok(Recording::new(clock, domain, Some(writer)));
-        };
-        // Only now that there is one file can other names be seen to lead to it.
-        self.check_apart()?;
-        let anchors = AnchorLog::create(anchors, &provenance)?;
-        Ok(Recording::new(clock, domain, Some(writer.keep_raw())).keep_anchors(anchors))
-    }
-}
-
-fn shared() -> anyhow::Error {
-    usage("--anchors needs a file of its own")
 }
 
 /// `3,2,1` or `3,-,-`.

@@ -1,7 +1,7 @@
 //! A capture's summary.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use wirestamp_capture::tune::Report;
@@ -36,18 +36,14 @@ struct Dropped {
 }
 
 impl Summary {
-    pub(super) fn new(
-        facts: Facts,
-        figures: Figures,
-        ledger: Ledger,
-        file: Option<PathBuf>,
-    ) -> Self {
+    pub(super) fn new(facts: Facts, figures: Figures, ledger: Ledger, file: Option<&Path>) -> Self {
         let dropped = Dropped {
             interface: ledger.interface_dropped,
             kernel: ledger.kernel_dropped,
             consumer: ledger.consumer_dropped,
         };
-        Self { facts, figures, dropped, balanced: ledger.balances(), ledger, file, tuned: None }
+        let (balanced, file) = (ledger.balances(), file.map(Path::to_owned));
+        Self { facts, figures, dropped, ledger, balanced, file, tuned: None }
     }
 
     /// The same with what was changed of the machine.

@@ -107,10 +107,11 @@ impl<'a> Run<'a> {
         stop: &Stop,
     ) -> anyhow::Result<TapReport> {
         let facts = capture.facts();
-        let provenance = Provenance::of(facts, self.clock.status().error_ns);
+        let domain = StampSource::Raw.domain();
+        let provenance = Provenance::now(facts, self.clock, domain);
         let file = capture_file(&self.options.folder, point);
         let writer = Writer::create(&file, facts, provenance)?;
-        let recording = Recording::new(self.clock, StampSource::Raw.domain(), Some(writer));
+        let recording = Recording::new(self.clock, domain, Some(writer));
         Ok(meeting.attend(point, capture, recording, stop)?)
     }
 

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pcap_file::pcapng::PcapNgReader;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
-use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use serde::Serialize;
 use wirestamp_clock::{AnchorFile, Span, Stamp, Time, Utc};
 
+use super::interface::{description_comments, packet_comments};
+use super::source::{self, Kind};
 use super::{Provenance, RawValue, reader};
 use crate::Error;
 
@@ -112,7 +113,7 @@ impl<'a> Restamp<'a> {
         watch: &mut Watch<'_>,
         each: &mut dyn FnMut(&Conversion),
     ) -> Result<Self, Error> {
-        let (file, is_pcapng) = reader::open(path)?;
+        let (file, kind) = source::open(path)?;
         let metadata = file.metadata();
         let length = metadata.map_err(|cause| Error::Read { path: path.to_owned(), cause })?.len();
         let mut restamp = Self {
@@ -124,8 +125,15 @@ impl<'a> Restamp<'a> {
             interfaces: Vec::new(),
             counts: Restamped::default(),
         };
-        if !is_pcapng {
-            return Err(restamp.refuse("it is no pcapng, and nothing else has room for raw values"));
+        match kind {
+            Kind::Pcapng => {}
+            Kind::Zstd => {
+                return Err(restamp.refuse("it is compressed; `zstd -d` undoes that"));
+            }
+            Kind::Other => {
+                let reason = "it is no pcapng, and nothing else has room for raw values";
+                return Err(restamp.refuse(reason));
+            }
         }
         restamp.read(watch, each)?;
         Ok(restamp)
@@ -147,7 +155,8 @@ impl<'a> Restamp<'a> {
         packet: &'b EnhancedPacketBlock<'_>,
         interface: &Interface,
     ) -> Result<(RawValue<'b>, Stamp), Kept> {
-        let raw = comments(packet).find_map(RawValue::from_comment).ok_or(Kept::WithoutRaw)?;
+        let raw =
+            packet_comments(packet).find_map(RawValue::from_comment).ok_or(Kept::WithoutRaw)?;
         if !interface.may_match || raw.clock != self.anchors.clock() {
             return Err(Kept::OtherClock);
         }
@@ -201,7 +210,7 @@ impl<'a> Restamp<'a> {
 impl Interface {
     fn of(block: &InterfaceDescriptionBlock<'_>, anchors: &AnchorFile) -> Self {
         use pcap_file::pcapng::blocks::interface_description::InterfaceTsResolution;
-        let provenance = reader::interface_comments(block).find_map(Provenance::from_comment);
+        let provenance = description_comments(block).find_map(Provenance::from_comment);
         let boot_id = provenance.as_ref().map_or("", |provenance| &provenance.boot_id);
         let unknown = boot_id.is_empty() || anchors.boot_id().is_empty();
         Self {
@@ -218,11 +227,4 @@ impl Interface {
 fn surrounded(anchors: &AnchorFile) -> RangeInclusive<u64> {
     let raw = || anchors.timeline().anchors().map(|anchor| anchor.raw);
     raw().min().unwrap_or(0)..=raw().max().unwrap_or(0)
-}
-
-fn comments<'b>(packet: &'b EnhancedPacketBlock<'_>) -> impl Iterator<Item = &'b str> {
-    packet.options.iter().filter_map(|option| match option {
-        EnhancedPacketOption::Common(CommonOption::Comment(text)) => Some(&**text),
-        _ => None,
-    })
 }

@@ -4,9 +4,10 @@ use pcap_file::pcapng::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use wirestamp_clock::Span;
 
-use super::{Conversion, Interface, Kept, Restamp, WATCHED, Watch, comments, reader};
+use super::{Conversion, Interface, Kept, Restamp, WATCHED, Watch, packet_comments, reader};
 use crate::Error;
-use crate::file::RawValue;
+use crate::file::raw::error_of;
+use crate::file::times::from_epoch;
 
 impl Restamp<'_> {
     /// Fills in the interfaces and the counts.
@@ -59,7 +60,7 @@ impl Restamp<'_> {
         self.counts.packets += 1;
         let error_ns = match converted {
             Ok((raw, stamp)) if nanoseconds => {
-                let time = reader::time(packet.timestamp);
+                let time = from_epoch(packet.timestamp);
                 each(&Conversion {
                     before: time.map_err(|reason| self.damaged(before, &reason))?,
                     error_before: Span::from_nanos(raw.error_ns),
@@ -93,7 +94,7 @@ impl Restamp<'_> {
     /// What was said of a packet's error that keeps its time.
     fn error_kept(&self, number: usize, packet: &EnhancedPacketBlock<'_>) -> i64 {
         let of_file = self.interfaces[number].provenance.as_ref().map_or(0, |of| of.error_ns);
-        comments(packet).find_map(RawValue::from_comment).map_or(of_file, |raw| raw.error_ns)
+        packet_comments(packet).find_map(error_of).unwrap_or(of_file)
     }
 
     /// Why no packet gets a new time.

@@ -19,7 +19,7 @@ use super::output::Output;
 use super::{Restamp, WATCHED, Watch, reader};
 use crate::Error;
 use crate::file::buffer::BUFFER_BYTES;
-use crate::file::writer::since_epoch;
+use crate::file::times::since_epoch;
 use crate::file::{Provenance, RawValue};
 
 impl Restamp<'_> {

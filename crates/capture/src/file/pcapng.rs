@@ -1,0 +1,175 @@
+//! The blocks of a pcapng file, out (draft-ietf-opsawg-pcapng). Those that a file has few of are
+//! the library's; packets are put together by hand, in the buffer, with no allocation.
+
+use std::borrow::Cow;
+use std::io;
+use std::mem;
+use std::time::Duration;
+
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
+use pcap_file::pcapng::blocks::interface_statistics::{
+    InterfaceStatisticsBlock, InterfaceStatisticsOption,
+};
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use pcap_file::{DataLink, Endianness};
+
+use super::account::Account;
+use super::buffer::Record;
+use super::raw::PacketComment;
+use super::times::nanos;
+use super::{Provenance, comment};
+use crate::{Captured, Facts, Ledger};
+
+const ENHANCED_PACKET: u32 = 6; // block type (section 4.3)
+const COMMENT: u16 = 1; // opt_comment (section 3.5)
+const LIBPCAP: u8 = 0; // if_filter: a filter in libpcap's syntax follows (section 4.2)
+
+/// The library's part of a section with one interface.
+pub(super) struct Section {
+    /// Encodes into memory; it knows the interface's unit of time.
+    library: PcapNgWriter<Vec<u8>>,
+}
+
+/// What a file says of its packets at its end. Counts are those since the capture began, as the
+/// draft has it (section 4.6), not those of the file.
+pub(super) struct Statistics<'a> {
+    /// When the capture began, and when this file ended.
+    pub(super) begun: Duration,
+    pub(super) ended: Duration,
+    /// Packets written.
+    pub(super) delivered: u64,
+    /// The account of the whole capture, which is known at its end.
+    pub(super) ledger: Option<&'a Ledger>,
+    /// With the largest error of a stamp so far.
+    pub(super) provenance: &'a Provenance,
+}
+
+impl Section {
+    /// Appends the header of the section and the description of its interface.
+    pub(super) fn begin(
+        into: &mut Vec<u8>,
+        facts: &Facts,
+        provenance: &Provenance,
+    ) -> io::Result<Self> {
+        let program = concat!("wirestamp ", env!("CARGO_PKG_VERSION"));
+        let header = SectionHeaderBlock {
+            endianness: Endianness::native(),
+            options: vec![SectionHeaderOption::UserApplication(program.into())],
+            ..SectionHeaderBlock::default()
+        };
+        let library = PcapNgWriter::with_section_header(Vec::new(), header);
+        let mut section = Self { library: library.map_err(io::Error::other)? };
+        section.append(into, interface(facts, provenance))?;
+        Ok(section)
+    }
+
+    /// Appends the statistics of the interface.
+    pub(super) fn end(&mut self, into: &mut Vec<u8>, said: &Statistics<'_>) -> io::Result<()> {
+        self.append(into, statistics(said))
+    }
+
+    fn append<'a>(&mut self, into: &mut Vec<u8>, block: impl PcapNgBlock<'a>) -> io::Result<()> {
+        self.library.write_pcapng_block(block).map_err(io::Error::other)?;
+        into.append(&mut mem::take(self.library.get_mut()));
+        Ok(())
+    }
+}
+
+fn interface<'a>(facts: &'a Facts, provenance: &Provenance) -> InterfaceDescriptionBlock<'a> {
+    use InterfaceDescriptionOption as Opt;
+    let said = format!(
+        "received by {}, stamped with {} {}, in steps of {} ns",
+        facts.method, facts.clock, facts.taken, facts.granularity_ns
+    );
+    let mut options = vec![
+        Opt::IfName(Cow::Borrowed(&facts.interface)),
+        Opt::IfDescription(said.into()),
+        Opt::IfTsResol(InterfaceTsResolution::NANO),
+        Opt::Common(CommonOption::Comment(comment::of(provenance).into())),
+    ];
+    // The length of an option has 16 bits; longer filters are not kept.
+    if let Some(filter) = facts.filter.as_ref().filter(|filter| filter.len() < 65_535) {
+        let option = [&[LIBPCAP], filter.as_bytes()].concat();
+        options.push(Opt::IfFilter(option.into()));
+    }
+    InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: facts.snaplen, options }
+}
+
+fn statistics<'a>(said: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
+    use InterfaceStatisticsOption as Opt;
+    let mut options = vec![
+        Opt::IsbStartTime(said.begun),
+        Opt::IsbEndTime(said.ended),
+        Opt::IsbUsrDeliv(said.delivered),
+        Opt::Common(CommonOption::Comment(comment::of(said.provenance).into())),
+    ];
+    if let Some(ledger) = said.ledger {
+        options.extend([
+            // As libpcap counts (pcap_stats(3PCAP)): what the kernel's filter let through.
+            Opt::IsbIfRecv(ledger.seen),
+            Opt::IsbIfDrop(ledger.interface_dropped),
+            Opt::IsbFilterAccept(ledger.seen.saturating_sub(ledger.filtered)),
+            Opt::IsbOsDrop(ledger.kernel_dropped),
+            Opt::Common(CommonOption::Comment(comment::of(&Account { ledger }).into())),
+        ]);
+    }
+    InterfaceStatisticsBlock { interface_id: 0, timestamp: said.ended, options }
+}
+
+/// Appends the block of a packet.
+pub(super) fn packet(into: &mut Vec<u8>, packet: &Captured<'_>, said: Option<&PacketComment<'_>>) {
+    let start = into.len();
+    let ticks = nanos(packet.stamp.utc);
+    let [high, low] = halves(ticks);
+    let captured = length(packet.bytes.len());
+    let head = [ENHANCED_PACKET, 0, 0, high, low, captured, packet.length.max(captured)];
+    into.extend_from_slice(head.map(u32::to_ne_bytes).as_flattened());
+    into.extend_from_slice(packet.bytes);
+    pad(into, packet.bytes.len());
+    if let Some(said) = said {
+        option(into, said);
+    }
+    // The length stands at both ends, and is known now.
+    let whole = length(into.len() - start + size_of::<u32>()).to_ne_bytes();
+    into.extend_from_slice(&whole);
+    into[start + 4..start + 8].copy_from_slice(&whole);
+}
+
+/// Appends a comment and the end of the options.
+fn option(into: &mut Vec<u8>, said: &PacketComment<'_>) {
+    let start = into.len();
+    into.extend_from_slice(&COMMENT.to_ne_bytes());
+    into.extend_from_slice(&[0; 2]);
+    comment::append(into, said);
+    let text = into.len() - start - 4;
+    let counted = u16::try_from(text).unwrap_or(u16::MAX);
+    into[start + 2..start + 4].copy_from_slice(&counted.to_ne_bytes());
+    pad(into, text);
+    into.extend_from_slice(&[0; 4]);
+}
+
+/// Fills up what is `length` bytes long to a multiple of four.
+fn pad(into: &mut Vec<u8>, length: usize) {
+    into.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
+fn halves(number: u64) -> [u32; 2] {
+    [(number >> 32) as u32, number as u32]
+}
+
+/// Of memory that holds a packet, which is shorter than 4 GiB.
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// The first block of a run in this machine's byte order: its type and its length come first.
+pub(super) fn first_of(run: &[u8]) -> Option<Record> {
+    let [a, b, c, d, e, f, g, h] = *run.first_chunk()?;
+    let length = u32::from_ne_bytes([e, f, g, h]) as usize;
+    Some(Record { length, is_packet: u32::from_ne_bytes([a, b, c, d]) == ENHANCED_PACKET })
+}

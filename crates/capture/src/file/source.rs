@@ -1,0 +1,63 @@
+//! Opens a capture file, and finds out what is in it.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+use std::path::Path;
+
+use crate::Error;
+
+/// First bytes of a pcapng section header, the same in both byte orders.
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// First bytes of a frame of zstd (RFC 8878, section 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The memory that a frame of zstd may ask for as a power of two: the 8 MiB that every decoder is
+/// to have (RFC 8878, section 3.1.1.1.2). A few bytes can ask for 128 MiB and more.
+const WINDOW_LOG: u32 = 23;
+
+/// What the first bytes of a file say of the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Pcapng,
+    Zstd,
+    /// Classic pcap, if it is a capture at all.
+    Other,
+}
+
+/// Opens the file at `path`, and looks at its first bytes.
+pub(super) fn open(path: &Path) -> Result<(File, Kind), Error> {
+    let failed = |cause| Error::Read { path: path.to_owned(), cause };
+    let mut file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    let magic = first_bytes(&mut file).map_err(failed)?;
+    if magic.is_empty() {
+        return Err(Error::NotACapture { path: path.to_owned(), reason: "it is empty".into() });
+    }
+    file.rewind().map_err(failed)?;
+    Ok((file, kind(&magic)))
+}
+
+/// The bytes of a compressed file, and what they are.
+pub(super) fn decompress(file: File) -> io::Result<(impl Read + Send, Kind)> {
+    let mut bytes = zstd::Decoder::new(file)?;
+    bytes.window_log_max(WINDOW_LOG)?;
+    let magic = first_bytes(&mut bytes)?;
+    let kind = kind(&magic);
+    Ok((Cursor::new(magic).chain(bytes), kind))
+}
+
+fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut magic = Vec::new();
+    from.take(4).read_to_end(&mut magic)?;
+    Ok(magic)
+}
+
+fn kind(magic: &[u8]) -> Kind {
+    match magic {
+        _ if magic == PCAPNG => Kind::Pcapng,
+        _ if magic == ZSTD => Kind::Zstd,
+        _ => Kind::Other,
+    }
+}

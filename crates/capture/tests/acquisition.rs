@@ -1,0 +1,100 @@
+//! The acquiring thread allocates nothing for a packet: a test of its own, because it replaces the
+//! allocator of the whole process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use wirestamp_capture::{Capture, Captured, Config, Error, Limit, PAIRS, Pair, Sink, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::Netns;
+
+const PORT: u16 = 5000;
+
+/// Counts what acquiring threads allocate.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+fn is_acquiring() -> bool {
+    let mut name = [0_u8; 16];
+    // SAFETY: PR_GET_NAME writes up to 16 bytes (prctl(2)). Asking the kernel allocates nothing,
+    // which asking the standard library may.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name.starts_with(b"ws-acquire\0")
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(is_acquiring().into(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Nothing;
+
+impl Sink for Nothing {
+    fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What the acquiring thread allocates from its start to its end, in a capture of so many packets.
+fn allocations(clock: &ClockService, namespace: &Netns, pair: &Pair, packets: u64) -> u64 {
+    let config = Config {
+        filter: Some(format!("udp port {PORT}")),
+        limit: Limit { packets: Some(packets), duration: None },
+        ..Config::new("lo", pair.method, pair.stamp)
+    };
+    let stop = Stop::new().unwrap();
+    let capture = namespace.run(|| Capture::open(config, clock)).unwrap().unwrap();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    thread::scope(|scope| {
+        let capturing = scope.spawn(|| capture.run(clock, &stop, &mut Nothing));
+        let socket = namespace.run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
+        while !capturing.is_finished() {
+            socket.send_to(&[0; 100], (Ipv4Addr::LOCALHOST, PORT)).unwrap();
+        }
+        let (ledger, outcome) = capturing.join().unwrap();
+        outcome.unwrap();
+        assert_eq!(ledger.delivered, packets);
+    });
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn an_allocation_of_an_acquiring_thread_is_seen() {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let thread = thread::Builder::new().name("ws-acquire".to_owned());
+    drop(thread.spawn(|| Box::new(7)).unwrap().join().unwrap());
+    assert!(ALLOCATIONS.load(Ordering::Relaxed) > before);
+}
+
+#[test]
+fn more_packets_take_no_more_allocations() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let namespace = Netns::new().unwrap();
+    let up = namespace.command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+    assert!(up.success());
+    for pair in PAIRS {
+        let few = allocations(&clock, &namespace, pair, 100);
+        let many = allocations(&clock, &namespace, pair, 20_000);
+        // The kernel's counts are fetched with allocations, some times at the end.
+        assert!(many < few + 100, "{} {}: {few}, then {many}", pair.method, pair.stamp);
+    }
+}
