@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "if_nametoindex(3), and ioctls on a struct ifreq")]
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -183,6 +183,21 @@ pub(crate) fn is_ethernet(kind: u16) -> bool {
     matches!(kind, ETHERNET | LOOPBACK)
 }
 
+/// The interfaces of the calling thread's network namespace that can be captured on.
+///
+/// # Errors
+/// When the kernel's list of interfaces cannot be read.
+pub fn interfaces() -> io::Result<Vec<String>> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+    let usable = |name: &&str| Interface::open(name).is_ok();
+    Ok(names(&table).filter(usable).map(str::to_owned).collect())
+}
+
+/// The names in `/proc/net/dev`: what stands before the colons (proc_net(5)).
+fn names(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()))
+}
+
 /// Finds an interface's line in `/proc/net/dev`: name, then eight receive columns of which the
 /// fourth is drops (proc_net(5)).
 fn dropped(table: &str, name: &str) -> Option<u64> {
@@ -207,6 +222,12 @@ mod tests {
         assert_eq!(dropped(TABLE, "tap-b"), Some(7));
         assert_eq!(dropped(TABLE, "tap"), None);
         assert_eq!(dropped("tap: 1", "tap"), None);
+    }
+
+    #[test]
+    fn every_interface_has_a_line() {
+        assert!(names(TABLE).eq(["lo", "tap-b"]));
+        assert!(interfaces().unwrap().contains(&"lo".to_owned()));
     }
 
     #[test]

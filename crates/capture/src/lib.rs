@@ -47,6 +47,7 @@ pub use affinity::Cores;
 pub use capture::{Capture, Config, Facts};
 pub use error::Error;
 pub use filter::Filter;
+pub use interface::interfaces;
 pub use ledger::Ledger;
 pub use method::{Method, PAIRS, Pair, StampSource, pair};
 pub use pipeline::{Captured, LATENESS, Limit, Sink, Wait};

@@ -10,6 +10,7 @@ mod capture;
 mod clock;
 mod delay;
 mod demo;
+mod extcap;
 mod files;
 mod interrupt;
 mod lab;
@@ -60,9 +61,14 @@ enum Command {
     Demo(demo::Arguments),
     /// Make the experiment of a paper again, and show it beside the paper's numbers
     Study(study::Arguments),
+    /// Make Wireshark and tshark list our interfaces, to capture with precise stamps from there
+    Extcap(extcap::Arguments),
 }
 
 fn main() -> ExitCode {
+    if let Some(answered) = extcap::answer(std::env::args_os()) {
+        return status(answered);
+    }
     let Arguments { output, command } = Arguments::parse();
     let result = match command {
         Command::Clock(arguments) => clock::run(&arguments, output),
@@ -73,7 +79,13 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Study(arguments) => study::run(arguments, output),
+        Command::Extcap(arguments) => extcap::run(&arguments, output),
     };
+    status(result)
+}
+
+/// The exit status, after a line about what went wrong.
+fn status(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         // Whoever read our output has seen enough of it, as in `wirestamp ... | head`.

@@ -153,7 +153,7 @@ pub(crate) fn detail(output: Output, clock: &ClockService) {
 }
 
 impl Arguments {
-    fn config(&self, interface: &str) -> Config {
+    pub(crate) fn config(&self, interface: &str) -> Config {
         let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());
         let filter = self.filter.join(" ");
         let defaults = Config::new(interface, self.method, stamp);

@@ -1,0 +1,168 @@
+//! A capture into Wireshark's pipe.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::{Context, bail};
+use clap::{Args, Command, FromArgMatches};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use wirestamp_capture::file::{Provenance, Writer};
+use wirestamp_capture::{Capture, Config, Error, Facts, Stop, pair};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_study::Recording;
+
+use super::Request;
+use crate::capture::Arguments;
+use crate::interrupt::stop_on_signal;
+use crate::usage::usage;
+
+/// Captures on `interface` into `fifo` until Wireshark closes it, asks for the end or is gone.
+///
+/// Only what the user has to know goes to standard error: Wireshark shows it as an error.
+pub(super) fn run(interface: &str, fifo: &Path, request: &Request) -> anyhow::Result<ExitCode> {
+    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot ask for a signal")?;
+    // Opened before anything can fail, and open until the process ends: Wireshark reads our error
+    // when the pipe ends, and waits for ever for the end of one that nobody opened. Until the
+    // capture begins, a signal ends the process at once, because there is nothing to lose yet.
+    let pipe: &'static File = Box::leak(Box::new(open(fifo)?));
+    let config = config(interface, request)?;
+    let domain = pair(config.method, config.stamp)?.stamp.domain();
+    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let capture = Capture::open(config, &clock)?;
+    let facts = capture.facts().clone();
+    facts.notes.iter().for_each(|note| eprintln!("wirestamp: {note}"));
+    let mut recording = Recording::new(
+        &clock,
+        domain,
+        Some(writer(pipe, &facts, Provenance::now(&facts, &clock, domain))?),
+    );
+    let stop = stop_on_signal()?;
+    stop_without_reader(pipe, stop.clone())?;
+    let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
+    let (_, written) = recording.finish(&ledger);
+    outcome.and(written)?;
+    if !ledger.balances() {
+        bail!("the account of packets does not balance: {ledger:?}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the dialog asks for, in the words of `wirestamp capture`, which it is made of.
+fn config(interface: &str, request: &Request) -> anyhow::Result<Config> {
+    let fixed = ["capture", "--interface", interface].map(str::to_owned);
+    let filter = request.filter.iter().flat_map(|filter| ["--".into(), filter.clone()]);
+    let line = fixed.into_iter().chain(request.options.iter().cloned()).chain(filter);
+    let parser = Arguments::augment_args(Command::new("capture"));
+    let parsed = parser.try_get_matches_from(line);
+    let arguments = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
+    Ok(arguments.map_err(|error| usage(first_line(&error)))?.config(interface))
+}
+
+/// What is wrong, without the usage that clap shows below it.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}
+
+/// Opens a pipe as soon as somebody reads from it. It is never created: where Wireshark has taken
+/// it away again, a file in its place would grow unseen.
+fn open(fifo: &Path) -> Result<File, Error> {
+    let opened = OpenOptions::new().write(true).open(fifo);
+    opened.map_err(|cause| Error::Write { path: fifo.to_owned(), cause })
+}
+
+/// Requests the stop when nobody reads from the pipe any more, which a capture without packets
+/// would not notice.
+fn stop_without_reader(pipe: &'static File, stop: Stop) -> anyhow::Result<()> {
+    let watch = move || {
+        let mut watched = [PollFd::new(pipe, PollFlags::empty())];
+        // Ends with an error of the pipe, and only then: no other event was asked for.
+        while poll(&mut watched, None) == Err(rustix::io::Errno::INTR) {}
+        stop.request();
+    };
+    thread::Builder::new()
+        .name("ws-reader".into())
+        .spawn(watch)
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Writes to the pipe by the name that it has in this process, which stays when Wireshark removes
+/// the other one.
+fn writer(pipe: &File, facts: &Facts, provenance: Provenance) -> Result<Writer, Error> {
+    let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+    Writer::create(&path, facts, provenance)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_capture::{Method, StampSource, Wait};
+
+    use super::*;
+
+    fn config_of(line: &str, filter: Option<&str>) -> anyhow::Result<Config> {
+        let options = line.split_whitespace().map(str::to_owned).collect();
+        let filter = filter.map(str::to_owned);
+        config("lo", &Request { options, filter, ..Request::default() })
+    }
+
+    #[test]
+    fn the_dialogs_options_are_those_of_the_capture_command() {
+        let config = config_of("--method recvmsg --stamp raw --spin", Some("udp or tcp")).unwrap();
+        assert_eq!((config.method, config.stamp), (Method::Recvmsg, StampSource::Raw));
+        assert_eq!((config.wait, config.interface.as_str()), (Wait::Spin, "lo"));
+        assert_eq!(config.filter.as_deref(), Some("udp or tcp"));
+        assert_eq!(config_of("", Some("")).unwrap().filter, None);
+    }
+
+    #[test]
+    fn every_option_of_the_dialog_is_understood_with_its_default_and_at_its_bounds() {
+        let plain = config_of("", None).unwrap();
+        let parameter = |line: &str, name: &str| {
+            let (_, rest) = line.split_once(&format!("{{{name}="))?;
+            Some(rest.split_once('}')?.0.to_owned())
+        };
+        let described = super::super::dialog::options(None);
+        let mut call = String::new();
+        for line in described.lines() {
+            call = parameter(line, "call").unwrap_or(call);
+            if line.contains("boolflag") {
+                config_of(&call, None).unwrap();
+            } else if line.contains("default=true") {
+                let value = parameter(line, "value").unwrap();
+                let chosen =
+                    if value.is_empty() { String::new() } else { format!("{call} {value}") };
+                let config = config_of(&chosen, None).unwrap();
+                assert_eq!((config.method, config.stamp), (plain.method, plain.stamp));
+                assert_eq!(config.outgoing, plain.outgoing);
+            } else if let Some(range) = parameter(line, "range") {
+                let (least, most) = range.split_once(',').unwrap();
+                let beyond = [least, most].map(|bound| bound.parse::<u64>().unwrap());
+                let [below, above] = [beyond[0] - 1, beyond[1] + 1];
+                let given = |value: &str| config_of(&format!("{call} {value}"), None);
+                assert!(given(least).is_ok() && given(most).is_ok(), "{line}");
+                assert!(given(&below.to_string()).is_err(), "{line}");
+                assert!(given(&above.to_string()).is_err(), "{line}");
+                let config = given(&parameter(line, "default").unwrap()).unwrap();
+                assert_eq!(config.snaplen, plain.snaplen);
+                assert_eq!(config.ring_bytes, plain.ring_bytes);
+                assert_eq!(config.lanes.len(), plain.lanes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn an_option_that_is_none_is_told_in_one_line() {
+        for line in ["--nonsense", "--snaplen 0", "--spin --realtime", "--method rong"] {
+            let error = config_of(line, None).unwrap_err();
+            assert!(crate::usage::is_usage(&error), "{line}");
+            let text = error.to_string();
+            assert!(!text.contains('\n') && !text.starts_with("error"), "{text}");
+        }
+    }
+}
