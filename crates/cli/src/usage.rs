@@ -5,6 +5,7 @@ use std::io;
 use wirestamp_capture::Error;
 use wirestamp_clock::SourceError;
 use wirestamp_traffic::PatternError;
+use wirestamp_traffic::live::LiveError;
 
 /// Arguments that clap cannot see to be at odds.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<Usage>()
         || error.is::<PatternError>()
         || matches!(error.downcast_ref(), Some(SourceError::Unknown { .. }))
+        || error.downcast_ref::<LiveError>().is_some_and(LiveError::is_usage)
         || error.downcast_ref::<Error>().is_some_and(Error::is_usage)
 }
 

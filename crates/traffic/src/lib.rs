@@ -4,11 +4,13 @@
 //! - [`Pattern`]: frame size and rhythm, among them the papers' two.
 //! - [`Plan`]: when a stream sends, and how much.
 //! - [`Sender`]: sends the packets of all streams, each when its deadline comes, never before.
+//! - [`live`]: copies of one frame, made in the kernel as fast as it can, or paced.
 //! - [`Payload`]: what each packet carries.
 //! - [`Sink`]: counts what arrived, and says if it missed anything itself.
 #![deny(unsafe_code)]
 
 mod clock;
+pub mod live;
 mod pace;
 mod pattern;
 mod payload;

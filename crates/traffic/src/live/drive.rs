@@ -1,0 +1,157 @@
+//! Sends the bursts of a run, each when it is due.
+
+use std::sync::atomic::AtomicBool;
+
+use wirestamp_clock::Span;
+
+use super::{Limit, Pace};
+use crate::PacingClock;
+use crate::pace::{Pacer, Wait};
+
+/// From the call to the first deadline, so that the first wait is a wait.
+const LEAD: Span = Span::from_millis(1);
+
+/// How a run went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Driven {
+    /// From the first deadline to the end.
+    pub(super) elapsed: Span,
+    /// Bursts that were late because a sleep ended after their deadline.
+    pub(super) overslept: u64,
+    /// Whether it ended by request.
+    pub(super) stopped: bool,
+}
+
+/// Calls `send` for each burst, never before its deadline, until the limit is reached, `stop` is
+/// set, or it fails.
+pub(super) fn drive<E>(
+    clock: &impl PacingClock,
+    pace: Pace,
+    limit: Limit,
+    stop: &AtomicBool,
+    mut send: impl FnMut(u32) -> Result<(), E>,
+) -> Result<Driven, E> {
+    let mut driven = Driven::default();
+    let mut pacer = Pacer::new();
+    let duration = limit.duration.unwrap_or(Span::MAX);
+    let start = clock.now().saturating_add(clock.ticks(LEAD));
+    for burst in pace.bursts(limit.frames.unwrap_or(u64::MAX)) {
+        if burst.offset >= duration || clock.span(start, clock.now()) >= duration {
+            break;
+        }
+        let deadline = start.saturating_add(clock.ticks(burst.offset));
+        match pacer.wait(clock, deadline, stop) {
+            Wait::Due => {}
+            Wait::Overslept => driven.overslept += 1,
+            Wait::Stopped => {
+                driven.stopped = true;
+                break;
+            }
+        }
+        send(burst.frames)?;
+    }
+    driven.elapsed = clock.span(start, clock.now()).max(Span::ZERO);
+    Ok(driven)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::convert::Infallible;
+    use std::sync::atomic::Ordering;
+
+    use wirestamp_clock::{Time, Utc};
+
+    use super::*;
+
+    /// A clock of nanoseconds, on which a reading takes 20 and a sleep as long as it should.
+    struct Simulated(Cell<u64>);
+
+    impl Simulated {
+        fn pass(&self, nanos: u64) {
+            self.0.set(self.0.get() + nanos);
+        }
+    }
+
+    impl PacingClock for Simulated {
+        fn now(&self) -> u64 {
+            self.pass(20);
+            self.0.get()
+        }
+        fn ticks(&self, span: Span) -> u64 {
+            span.as_nanos().try_into().unwrap()
+        }
+        fn span(&self, from: u64, to: u64) -> Span {
+            Span::from_nanos(to.cast_signed() - from.cast_signed())
+        }
+        fn utc(&self, reading: u64) -> Time<Utc> {
+            Time::from_nanos(reading.cast_signed())
+        }
+        fn sleep(&self, span: Span) {
+            self.pass(self.ticks(span));
+        }
+    }
+
+    /// Drives a sender that takes `cost` nanoseconds a frame; returns when bursts began, in
+    /// nanoseconds from the first deadline on, and their frames.
+    fn bursts(pace: Pace, limit: Limit, cost: u64) -> (Driven, Vec<(u64, u32)>) {
+        let clock = Simulated(Cell::new(5_000_000));
+        let begun = RefCell::new(Vec::new());
+        let send = |frames| {
+            begun.borrow_mut().push((clock.0.get() - 6_000_020, frames));
+            clock.pass(cost * u64::from(frames));
+            Ok::<_, Infallible>(())
+        };
+        let driven = drive(&clock, pace, limit, &AtomicBool::new(false), send).unwrap();
+        (driven, begun.into_inner())
+    }
+
+    fn duration(millis: i64) -> Limit {
+        Limit { frames: None, duration: Some(Span::from_millis(millis)) }
+    }
+
+    #[test]
+    fn bursts_begin_when_they_are_due_and_end_with_the_duration() {
+        let pace = Pace::rate(1_000_000).unwrap().with_burst(500).unwrap();
+        let (driven, bursts) = bursts(pace, duration(10), 200);
+        assert_eq!(bursts.len(), 20);
+        for (k, (begun, frames)) in (0..).zip(bursts) {
+            let due = k * 500_000;
+            assert!((due..due + 100).contains(&begun) && frames == 500, "{k}: {begun}");
+        }
+        assert_eq!((driven.overslept, driven.stopped), (0, false));
+    }
+
+    #[test]
+    fn a_sender_that_is_too_slow_sends_without_a_pause_and_ends_in_time() {
+        let pace = Pace::rate(1_000_000).unwrap().with_burst(500).unwrap();
+        let (driven, bursts) = bursts(pace, duration(10), 4_000);
+        assert_eq!(bursts.len(), 5); // of 2 ms each
+        assert!(bursts.windows(2).all(|pair| pair[1].0 - pair[0].0 < 2_000_200), "{bursts:?}");
+        assert!(driven.elapsed < Span::from_nanos(10_001_000), "{driven:?}");
+    }
+
+    #[test]
+    fn at_full_speed_the_count_is_met() {
+        let limit = Limit { frames: Some(10_000), duration: None };
+        let (_, bursts) = bursts(Pace::full_speed(), limit, 100);
+        assert_eq!(bursts.iter().map(|(_, frames)| frames).sum::<u32>(), 10_000);
+        assert!(bursts.last().unwrap().0 < 820_000, "{bursts:?}");
+    }
+
+    #[test]
+    fn a_request_to_stop_and_a_failure_end_the_run() {
+        let (clock, stop) = (Simulated(Cell::new(0)), AtomicBool::new(false));
+        let mut calls = 0;
+        let send = |_| {
+            calls += 1;
+            stop.store(calls == 3, Ordering::Relaxed);
+            Ok::<_, Infallible>(())
+        };
+        let pace = Pace::rate(1_000).unwrap();
+        let driven = drive(&clock, pace, Limit::default(), &stop, send).unwrap();
+        assert_eq!((driven.stopped, calls), (true, 3));
+        let running = AtomicBool::new(false);
+        assert_eq!(drive(&clock, pace, Limit::default(), &running, |_| Err(7)), Err(7));
+    }
+}

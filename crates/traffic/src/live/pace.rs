@@ -1,0 +1,174 @@
+//! How many frames are due when.
+
+use wirestamp_clock::Span;
+
+use super::LiveError;
+
+/// More than any machine sends; with it, arithmetic stays far from its limits.
+pub(super) const MAX_RATE: u64 = 1_000_000_000;
+
+/// The most frames in one go. At the lowest rate that was seen for live frames, 0.5 million a
+/// second into a network stack, they take 8 ms, in which a request to stop goes unnoticed.
+pub(super) const MAX_BURST: u32 = 4096;
+
+/// Frames that the kernel works on at a time, and hands to the driver together: its default, that of
+/// a NAPI poll (`NAPI_POLL_WEIGHT`).
+pub(super) const BATCH: u32 = 64;
+
+/// Bursts a second where the user has not said how long they are. Each costs a system call that
+/// sets up pages for a batch, some tens of microseconds.
+const BURSTS_A_SECOND: u64 = 5_000;
+
+/// How fast frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Frames a second; `None` for as many as can be.
+    rate: Option<u64>,
+    burst: u32,
+}
+
+impl Pace {
+    /// As fast as it goes.
+    #[must_use]
+    pub const fn full_speed() -> Self {
+        Self { rate: None, burst: MAX_BURST }
+    }
+
+    /// So many frames a second (1 to 1,000,000,000, as far as the machine can), in bursts that come
+    /// at most 5,000 times a second: single frames up to that rate, and whole batches of 64 from
+    /// 320,000 a second on.
+    ///
+    /// # Errors
+    /// [`LiveError::Rate`].
+    pub fn rate(frames_a_second: u64) -> Result<Self, LiveError> {
+        if !(1..=MAX_RATE).contains(&frames_a_second) {
+            return Err(LiveError::Rate(frames_a_second));
+        }
+        let burst = frames_a_second.div_ceil(BURSTS_A_SECOND);
+        let burst = u32::try_from(burst).unwrap_or(MAX_BURST).min(MAX_BURST);
+        let burst = if burst > BATCH { burst.next_multiple_of(BATCH) } else { burst };
+        Ok(Self { rate: Some(frames_a_second), burst })
+    }
+
+    /// The same in bursts of `frames` (1 to 4096), each sent back to back when its first frame is
+    /// due.
+    ///
+    /// # Errors
+    /// [`LiveError::Burst`].
+    pub fn with_burst(self, frames: u32) -> Result<Self, LiveError> {
+        if !(1..=MAX_BURST).contains(&frames) {
+            return Err(LiveError::Burst(frames));
+        }
+        Ok(Self { burst: frames, ..self })
+    }
+
+    /// Frames that are sent back to back.
+    #[must_use]
+    pub const fn burst(self) -> u32 {
+        self.burst
+    }
+
+    /// When frame `sequence` is due, from the start on: rounded down from the exact time, so that
+    /// errors do not add up. Saturates after 292 years.
+    fn offset(self, sequence: u64) -> Span {
+        let Some(rate) = self.rate else { return Span::ZERO };
+        let nanos = u128::from(sequence) * 1_000_000_000 / u128::from(rate);
+        Span::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+    }
+
+    /// All bursts of a run of `frames` frames.
+    pub(super) fn bursts(self, frames: u64) -> Bursts {
+        Bursts { pace: self, next: 0, frames }
+    }
+}
+
+/// Frames to send back to back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Burst {
+    /// When, from the start on.
+    pub(super) offset: Span,
+    pub(super) frames: u32,
+}
+
+/// The bursts of a run.
+#[derive(Debug)]
+pub(super) struct Bursts {
+    pace: Pace,
+    next: u64,
+    frames: u64,
+}
+
+impl Iterator for Bursts {
+    type Item = Burst;
+
+    fn next(&mut self) -> Option<Burst> {
+        let left = u32::try_from(self.frames - self.next).unwrap_or(u32::MAX);
+        let frames = self.pace.burst.min(left);
+        let burst = Burst { offset: self.pace.offset(self.next), frames };
+        self.next += u64::from(frames);
+        (frames > 0).then_some(burst)
+    }
+}
+
+/// How a burst, or what a signal left of it, is told to the kernel: repetitions, and how many of
+/// them make a batch. It only ever runs whole batches, so they have to divide the repetitions.
+pub(super) const fn repetitions(frames: u32) -> (u32, u32) {
+    if frames < BATCH { (frames, frames) } else { (frames - frames % BATCH, BATCH) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_frame_is_forgotten_nor_due_before_its_time(
+            rate in 1_u64..20_000_000, burst in 1_u32..=MAX_BURST, frames in 0_u64..50_000,
+        ) {
+            let pace = Pace::rate(rate).unwrap().with_burst(burst).unwrap();
+            let mut sent = 0_u64;
+            for due in pace.bursts(frames) {
+                prop_assert!((1..=burst).contains(&due.frames));
+                // Within a nanosecond of sequence / rate, however many came before.
+                let exact = u128::from(sent) * 1_000_000_000;
+                let nanos = u128::try_from(due.offset.as_nanos()).unwrap();
+                prop_assert!(nanos * u128::from(rate) <= exact);
+                prop_assert!((nanos + 1) * u128::from(rate) > exact);
+                sent += u64::from(due.frames);
+            }
+            prop_assert_eq!(sent, frames);
+        }
+
+        #[test]
+        fn the_kernel_is_told_batches_that_come_out_even(frames in 1_u32..=MAX_BURST) {
+            let (repeat, batch) = repetitions(frames);
+            prop_assert!((1..=frames).contains(&repeat) && (1..=BATCH).contains(&batch));
+            prop_assert!(repeat % batch == 0 && frames - repeat < BATCH);
+        }
+    }
+
+    #[test]
+    fn the_burst_grows_with_the_rate() {
+        let burst = |rate| Pace::rate(rate).unwrap().burst();
+        assert_eq!([burst(1), burst(1_000), burst(5_000), burst(5_001)], [1, 1, 1, 2]);
+        assert_eq!([burst(320_000), burst(320_001), burst(1_000_000)], [64, 128, 256]);
+        assert_eq!(burst(MAX_RATE), MAX_BURST);
+    }
+
+    #[test]
+    fn at_full_speed_everything_is_due_at_once() {
+        let bursts: Vec<_> = Pace::full_speed().bursts(10_000).collect();
+        assert_eq!(bursts.iter().map(|burst| burst.frames).collect::<Vec<_>>(), [4096, 4096, 1808]);
+        assert!(bursts.iter().all(|burst| burst.offset == Span::ZERO));
+    }
+
+    #[test]
+    fn what_cannot_be_paced_is_refused() {
+        assert!(matches!(Pace::rate(0), Err(LiveError::Rate(0))));
+        assert!(matches!(Pace::rate(MAX_RATE + 1), Err(LiveError::Rate(_))));
+        assert!(matches!(Pace::full_speed().with_burst(0), Err(LiveError::Burst(0))));
+        assert!(matches!(Pace::full_speed().with_burst(4097), Err(LiveError::Burst(4097))));
+    }
+}

@@ -1,0 +1,172 @@
+//! The program in the kernel that makes the frames (`bpf/generate.bpf.c`), and the call that runs it
+//! (`BPF_PROG_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18).
+#![expect(unsafe_code, reason = "libbpf's skeleton, and bpf_prog_test_run_opts")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use libbpf_rs::libbpf_sys::{self, bpf_test_run_opts};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
+
+use self::skeleton::GenerateSkelBuilder;
+use super::dispatcher::Known;
+use super::link::Link;
+use super::pace::repetitions;
+use super::template::{Frame, Template};
+use super::{Direction, LiveError};
+
+#[expect(
+    clippy::allow_attributes,
+    clippy::undocumented_unsafe_blocks,
+    unreachable_pub,
+    reason = "generated from the object file by libbpf-cargo"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/generate.skel.rs"));
+}
+
+/// The program's context, `struct xdp_md`: data, data_end, data_meta, ingress_ifindex,
+/// rx_queue_index, egress_ifindex (`linux/bpf.h`).
+type Context = [u32; 6];
+
+/// The feature of a driver that takes frames from XDP programs (`linux/netdev.h`).
+const NETDEV_XDP_ACT_NDO_XMIT: u64 = 4;
+
+/// The loaded program. The kernel forgets it with this process, because all that holds it are file
+/// descriptors.
+pub(super) struct Program {
+    program: OwnedFd,
+    _known: Known,
+    /// The program's variables, of which there is one: the next sequence number.
+    variables: MapHandle,
+    frame: Vec<u8>,
+    context: Context,
+    /// Frames that the program has let go.
+    sent: u64,
+}
+
+impl Program {
+    pub(super) fn load(
+        link: &Link,
+        template: &Template,
+        direction: Direction,
+    ) -> Result<Self, LiveError> {
+        let Frame { bytes, udp_at, brief, rest } = template.frame()?;
+        // libbpf's own lines would stand between ours; its error codes say enough.
+        libbpf_rs::set_print(None);
+        let refused = |error| refused(link, &error);
+        let mut object = MaybeUninit::uninit();
+        let mut open = GenerateSkelBuilder::default().open(&mut object).map_err(refused)?;
+        if let Some(constants) = open.maps.rodata_data.as_mut() {
+            constants.verdict = match direction {
+                Direction::Transmit => libbpf_sys::XDP_TX,
+                Direction::Receive => libbpf_sys::XDP_PASS,
+            };
+            constants.udp_at = udp_at;
+            constants.brief = brief.into();
+            constants.flows = template.flows.into();
+            constants.first_port = template.source.address.port();
+            constants.rest = rest.into();
+        }
+        let skeleton = open.load().map_err(refused)?;
+        let program = skeleton.progs.generate.as_fd();
+        if direction == Direction::Transmit && !takes_frames(link, program).map_err(refused)? {
+            return Err(LiveError::NoTransmit { interface: link.name.clone() });
+        }
+        let failed = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::PermissionDenied => {
+                LiveError::Permission { interface: link.name.clone() }
+            }
+            _ => system("keep the program ready", link, cause),
+        };
+        let known = Known::new(program).map_err(failed)?;
+        let program = program.try_clone_to_owned().map_err(failed)?;
+        let variables = MapHandle::try_from(&skeleton.maps.bss).map_err(refused)?;
+        let interface = link.index.cast_unsigned();
+        let context = [0, u32::from(template.frame_bytes), 0, interface, 0, 0];
+        Ok(Self { program, _known: known, variables, frame: bytes, context, sent: 0 })
+    }
+
+    pub(super) const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Sends `frames` frames, all of them also when a signal comes in between.
+    pub(super) fn send(&mut self, frames: u32) -> io::Result<()> {
+        let goal = self.sent + u64::from(frames);
+        while self.sent < goal {
+            let left = u32::try_from(goal - self.sent).unwrap_or(u32::MAX);
+            let (repeat, batch) = repetitions(left);
+            match self.call(repeat, batch) {
+                Ok(()) => self.sent += u64::from(repeat),
+                Err(error) => {
+                    self.sent = self.next_sequence()?;
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the program `repeat` times, in batches of `batch`, which divides it.
+    fn call(&self, repeat: u32, batch: u32) -> io::Result<()> {
+        let too_many = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let size = |bytes: usize| u32::try_from(bytes).map_err(too_many);
+        let mut options = bpf_test_run_opts {
+            sz: size_of::<bpf_test_run_opts>() as libbpf_sys::size_t,
+            data_in: self.frame.as_ptr().cast(),
+            data_size_in: size(self.frame.len())?,
+            ctx_in: self.context.as_ptr().cast(),
+            ctx_size_in: size(size_of::<Context>())?,
+            repeat: i32::try_from(repeat).map_err(too_many)?,
+            flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+            batch_size: batch,
+            ..bpf_test_run_opts::default()
+        };
+        // SAFETY: the options and both buffers in them are alive for the call, and of the sizes that
+        // are told; the kernel only reads the buffers.
+        let status = unsafe {
+            libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut options)
+        };
+        // libbpf returns the negative error number.
+        if status < 0 { Err(io::Error::from_raw_os_error(-status)) } else { Ok(()) }
+    }
+
+    /// The sequence number that comes next, which is how many frames there were.
+    fn next_sequence(&self) -> io::Result<u64> {
+        let value = self.variables.lookup(&[0; 4], MapFlags::ANY).map_err(io::Error::other)?;
+        let number = value.as_deref().and_then(|bytes| bytes.first_chunk());
+        number.map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// Whether the driver takes frames from XDP programs at present. A veth does when its peer polls
+/// (NAPI), for which it needs GRO or an XDP program: `veth_set_xdp_features` in `drivers/net/veth.c`.
+/// If not, the kernel drops every frame and tells tracepoints only.
+fn takes_frames(link: &Link, program: impl AsFd) -> Result<bool, libbpf_rs::Error> {
+    let query = Xdp::new(program.as_fd()).query(link.index, XdpFlags::NONE)?;
+    Ok(query.feature_flags & NETDEV_XDP_ACT_NDO_XMIT != 0)
+}
+
+fn refused(link: &Link, error: &libbpf_rs::Error) -> LiveError {
+    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !is_root() {
+        LiveError::Permission { interface: link.name.clone() }
+    } else {
+        LiveError::Program { interface: link.name.clone(), reason: error.to_string() }
+    }
+}
+
+/// The verifier says "permission denied" too, and root is not helped by sudo.
+fn is_root() -> bool {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The error for a call `what` that failed with `cause`.
+pub(super) fn system(what: &'static str, link: &Link, cause: io::Error) -> LiveError {
+    LiveError::System { what, interface: link.name.clone(), cause }
+}

@@ -1,0 +1,170 @@
+//! What the kernel made arrives: whole, once, and stamped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use wirestamp_capture::{
+    Capture, Captured, Config, Error, Ledger, Limit as Until, Method, Sink as Taker, StampSource,
+    Stop,
+};
+use wirestamp_clock::{ClockService, Counter, Span};
+use wirestamp_lab::{PathLab, SOURCE_INTERFACE, TAP_A, TAP_B};
+use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template};
+use wirestamp_traffic::{Payload, ServiceClock, Sink, SinkReport};
+
+use crate::{RUNNING, frames, incoming, lab, outgoing, tool};
+
+/// What a capture with `xdp-pass` saw of a frame.
+struct Seen {
+    sequence: u64,
+    source_port: u16,
+    /// From the time in the frame to the capture's stamp, both of `CLOCK_MONOTONIC`.
+    delay: i128,
+}
+
+#[derive(Default)]
+struct Kept(Vec<Seen>);
+
+impl Taker for Kept {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        let payload = Payload::decode(&packet.bytes[42..]).unwrap();
+        let sent = payload.sent_monotonic().unwrap();
+        assert_eq!(packet.stamp.raw.domain, sent.domain);
+        self.0.push(Seen {
+            sequence: payload.sequence,
+            source_port: u16::from_be_bytes([packet.bytes[34], packet.bytes[35]]),
+            delay: i128::from(packet.stamp.raw.value) - i128::from(sent.value),
+        });
+        Ok(())
+    }
+}
+
+/// Sends from the source while tap A is captured with `xdp-pass`.
+fn exchange(
+    lab: &PathLab,
+    template: Template,
+    pace: Pace,
+    limit: Limit,
+) -> (LiveReport, Ledger, Vec<Seen>) {
+    let service = ClockService::start(Counter::select()).unwrap();
+    let config = Config {
+        snaplen: 128, // so that the ring has room for all of a run
+        limit: Until { packets: limit.frames, duration: None },
+        ..Config::new(TAP_A, Method::XdpPass, StampSource::Xdp)
+    };
+    let capture = lab.router().run(|| Capture::open(config, &service)).unwrap().unwrap();
+    let (stop, mut kept) = (Stop::new().unwrap(), Kept::default());
+    let (report, ledger) = thread::scope(|scope| {
+        let capturing = scope.spawn(|| capture.run(&service, &stop, &mut kept));
+        let send = || {
+            let mut live =
+                LiveFrames::open(SOURCE_INTERFACE, template, Direction::Transmit).unwrap();
+            live.run(&ServiceClock::new(&service), pace, limit, &RUNNING).unwrap()
+        };
+        let report = lab.source().run(send).unwrap();
+        stop.request();
+        let (ledger, outcome) = capturing.join().unwrap();
+        outcome.unwrap();
+        (report, ledger)
+    });
+    (report, ledger, kept.0)
+}
+
+#[test]
+fn every_frame_at_full_speed_arrives_stamped_after_it_was_sent_or_is_counted_as_lost() {
+    let Some(lab) = lab() else { return };
+    for frame_bytes in [60, 74, 1514, 1518] {
+        let (report, ledger, seen) =
+            exchange(&lab, outgoing(frame_bytes), Pace::full_speed(), frames(100_000));
+        let name = format!("{frame_bytes}: {report:?} {ledger:?}");
+        assert_eq!((report.sent, report.stopped), (100_000, false), "{name}");
+        assert_eq!(report.bytes, 100_000 * u64::from(frame_bytes), "{name}");
+        assert!(ledger.balances(), "{name}");
+        assert_eq!(seen.len() as u64 + ledger.lost() + report.dropped, 100_000, "{name}");
+        assert!(seen.is_sorted_by(|a, b| a.sequence < b.sequence), "{name}");
+        for frame in &seen {
+            assert!(frame.delay >= 0 && frame.sequence < 100_000, "{name}");
+            assert_eq!(u64::from(frame.source_port), 7000 + frame.sequence % 8, "{name}");
+        }
+        assert!(seen.len() > 50_000, "{name}");
+    }
+}
+
+#[test]
+fn what_the_other_end_has_no_room_for_is_counted_as_dropped() {
+    let Some(lab) = lab() else { return };
+    // Polls, but takes shorter packets than are sent.
+    tool(lab.router(), "ethtool -K tap-a gro on");
+    tool(lab.router(), "ip link set tap-a mtu 1000");
+    let service = ClockService::start(Counter::select()).unwrap();
+    let send = |frame_bytes| {
+        let send = || {
+            let template = outgoing(frame_bytes);
+            let mut live = LiveFrames::open(SOURCE_INTERFACE, template, Direction::Transmit)?;
+            let clock = ServiceClock::new(&service);
+            live.run(&clock, Pace::full_speed(), frames(1_000), &RUNNING)
+        };
+        let report = lab.source().run(send).unwrap().unwrap();
+        (report.sent, report.dropped)
+    };
+    assert_eq!(send(1514), (1_000, 1_000));
+    assert_eq!(send(1000), (1_000, 0));
+}
+
+#[test]
+fn a_paced_run_keeps_its_rate_and_a_limit_of_time() {
+    let Some(lab) = lab() else { return };
+    let pace = Pace::rate(20_000).unwrap();
+    assert_eq!(pace.burst(), 4);
+    let (report, ..) = exchange(&lab, outgoing(200), pace, frames(4_000));
+    // The last burst is due 4 frames before 200 ms have passed, and none may come early.
+    assert_eq!(report.sent, 4_000);
+    assert!(report.elapsed >= Span::from_nanos(199_800_000), "{report:?}");
+
+    let limit = Limit { frames: None, duration: Some(Span::from_millis(50)) };
+    let (report, ..) = exchange(&lab, outgoing(200), pace, limit);
+    assert!((1..=1_000).contains(&report.sent) && !report.stopped, "{report:?}");
+}
+
+/// Injects frames at the sink's interface while its socket counts them.
+fn inject(lab: &PathLab, template: Template, pace: Pace) -> (LiveReport, SinkReport) {
+    let service = ClockService::start(Counter::select()).unwrap();
+    let address = template.destination.address;
+    let sink = lab.sink().run(|| Sink::bind(address)).unwrap().unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| sink.run(&done).unwrap());
+        let send = || {
+            let mut live = LiveFrames::open(TAP_B, template, Direction::Receive).unwrap();
+            live.run(&ServiceClock::new(&service), pace, frames(5_000), &RUNNING).unwrap()
+        };
+        let report = lab.sink().run(send).unwrap();
+        done.store(true, Ordering::Release);
+        (report, receiver.join().unwrap())
+    })
+}
+
+#[test]
+fn the_stack_takes_injected_frames_for_received_ones_with_good_checksums() {
+    let Some(lab) = lab() else { return };
+    // The brief form has no stream's number. Odd lengths: a checksum pads them.
+    for (ipv6, frame_bytes, stream) in
+        [(false, 61, 0), (false, 1501, 3), (true, 81, 0), (true, 1501, 3)]
+    {
+        let (report, arrived) =
+            inject(&lab, incoming(ipv6, frame_bytes), Pace::rate(100_000).unwrap());
+        let name = format!("{ipv6} {frame_bytes}: {report:?} {arrived:?}");
+        assert_eq!(report.sent, 5_000, "{name}");
+        assert!(arrived.is_complete() && arrived.foreign == 0, "{name}");
+        let truth = arrived.streams[&stream];
+        assert_eq!((truth.received, truth.distinct), (5_000, 5_000), "{name}");
+    }
+}
+
+#[test]
+fn the_longest_frame_of_a_page_passes() {
+    let Some(lab) = lab() else { return };
+    tool(lab.sink(), "ip link set tap-b mtu 9000");
+    let (report, arrived) = inject(&lab, incoming(true, 3072), Pace::rate(100_000).unwrap());
+    assert_eq!((report.sent, arrived.streams[&3].distinct), (5_000, 5_000), "{arrived:?}");
+}
