@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         Command::Clock(arguments) => clock::run(&arguments, output),
         Command::Capture(arguments) => capture::run(&arguments, output),
         Command::Restamp(arguments) => restamp::run(&arguments, output),
-        Command::Send(arguments) => send::run(arguments, output),
+        Command::Send(arguments) => send::run(&arguments, output),
         Command::Flood(arguments) => send_live::run(&arguments, output),
         Command::Delay(arguments) => delay::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),

@@ -81,6 +81,8 @@ impl Payload {
     pub const MIN_BYTES: usize = field::ACTUAL.end;
     /// Length of the fields in the brief form of short live frames.
     pub(crate) const BRIEF_BYTES: usize = field::SEQUENCE_AND_ACTUAL.end;
+    /// The fields that differ from packet to packet.
+    pub(crate) const CHANGING: Range<usize> = field::STREAM.start..field::ACTUAL.end;
 
     /// Fills `buffer` with the constant part: mark, version, and the pattern behind the fields.
     pub(crate) fn fill(buffer: &mut [u8]) {

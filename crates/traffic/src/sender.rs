@@ -1,244 +1,172 @@
 //! Sends streams of test packets, each packet when it is due.
 
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use serde::Serialize;
-use thiserror::Error;
-use wirestamp_clock::{Span, Time, Utc};
-
-use crate::pace::{Pacer, Wait};
+use crate::datagram::{Datagram, Ends};
+use crate::netlink::{ETHERNET_HEADER, Link, hardware_address, route};
+use crate::outlet::Outlet;
+use crate::run::Run;
 use crate::schedule::Schedule;
-use crate::{PacingClock, PatternError, Payload, Plan, sys};
+use crate::transmit::{SendMethod, Transmission, Transmit, Udp, open_for_frames};
+use crate::{
+    PacingClock, Payload, SendError, SendReport, Sent, Stream, StreamReport, TxStamps, Unavailable,
+};
 
-/// How long one packet may wait for room in the send buffer before it counts as failed.
-const PATIENCE: Duration = Duration::from_millis(10);
-
-/// From the call of [`Sender::run`] to the first deadline, so that its first wait is a wait.
-const LEAD: Span = Span::from_millis(1);
-
-/// A stream of packets to send.
-#[derive(Clone, Debug)]
-pub struct Stream {
-    /// Its number, in the payload of each packet.
-    pub id: u16,
-    /// When it sends, and how much.
-    pub plan: Plan,
-    /// Where to.
-    pub destination: SocketAddr,
-    /// The UDP port it comes from; 0 for any.
-    pub source_port: u16,
-    /// The interface to send over, whatever the routes say; `None` to follow the routes.
-    pub interface: Option<String>,
-    /// Differentiated services code point, 0 to 63 (RFC 2474).
-    pub dscp: u8,
-}
-
-impl Stream {
-    /// A stream from any port over the routes' interface, unmarked.
-    #[must_use]
-    pub const fn new(id: u16, plan: Plan, destination: SocketAddr) -> Self {
-        Self { id, plan, destination, source_port: 0, interface: None, dscp: 0 }
-    }
-}
-
-/// A stream could not be made ready to send.
+/// Sends streams of packets, paced by a counter.
 ///
-/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
-/// chain of causes, the error would tell it twice.
-#[derive(Debug, Error)]
-pub enum SendError {
-    /// The pattern does not fit the IP version.
-    #[error(transparent)]
-    Pattern(#[from] PatternError),
-    /// No code point.
-    #[error("DSCP {0} is out of range: use 0 to 63")]
-    Dscp(u8),
-    /// The interface could not be had.
-    #[error("cannot send over interface `{interface}`: {cause}; `ip link` lists what there is")]
-    Interface {
-        /// What was asked for.
-        interface: String,
-        /// The kernel's answer.
-        cause: io::Error,
-    },
-    /// The socket could not be had.
-    #[error("cannot open a socket towards {destination}: {cause}")]
-    Socket {
-        /// Where the stream goes.
-        destination: SocketAddr,
-        /// The kernel's answer.
-        cause: io::Error,
-    },
-}
-
-/// A packet that was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// The number of its stream.
-    pub stream: u16,
-    /// Its number in the stream.
-    pub sequence: u64,
-    /// When it was due.
-    pub intended: Time<Utc>,
-    /// When it was handed to the kernel.
-    pub actual: Time<Utc>,
-    /// From the one to the other by the counter, never negative.
-    pub pacing_error: Span,
-}
-
-/// What was sent of one stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StreamReport {
-    /// The stream's number.
-    pub id: u16,
-    /// Packets that the kernel took.
-    pub sent: u64,
-    /// Their frames' bytes, without check sequence and preamble.
-    pub bytes: u64,
-    /// Packets that the kernel refused. Their sequence numbers are not used again.
-    pub failed: u64,
-    /// What it said of the first.
-    pub first_error: Option<String>,
-}
-
-/// What was sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SendReport {
-    /// Each stream, in the order in which they were given.
-    pub streams: Vec<StreamReport>,
-    /// Packets that were late because a sleep ended after their deadline.
-    pub overslept: u64,
-    /// Whether it ended by request, before everything was sent.
-    pub stopped: bool,
-}
-
-impl SendReport {
-    /// Packets that the kernel took, of all streams.
-    #[must_use]
-    pub fn sent(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.sent).sum()
-    }
-}
-
-/// A stream that is ready to send.
-#[derive(Debug)]
-struct Outlet {
-    stream: Stream,
-    socket: UdpSocket,
-    payload: Vec<u8>,
-    report: StreamReport,
-}
-
-/// Sends streams of packets over UDP, paced by a counter.
-///
-/// Its sockets belong to the network namespace of the thread that opens it. They are not
-/// connected: a connected socket reports a "port unreachable" of an earlier packet by refusing to
-/// send the next one.
+/// Its sockets belong to the network namespace of the thread that opens it.
 #[derive(Debug)]
 pub struct Sender {
+    sources: Vec<Source>,
+    /// Where the packets of each source go.
     outlets: Vec<Outlet>,
 }
 
 impl Sender {
-    /// Opens a socket for each stream.
+    /// Opens a UDP socket for each stream.
     ///
     /// # Errors
     /// [`SendError`] when a pattern, an interface or a destination cannot be used.
     pub fn open(streams: Vec<Stream>) -> Result<Self, SendError> {
-        let outlets = streams.into_iter().map(Outlet::open).collect::<Result<_, _>>()?;
-        Ok(Self { outlets })
+        Self::open_with(streams, &Transmission::default())
+    }
+
+    /// Makes each stream ready to be sent as `transmission` says.
+    ///
+    /// A method that sends whole frames takes the source address from the kernel's routes and the
+    /// next hop's hardware address from its neighbours, unless it is given; it takes up to 4 s to
+    /// find out that there is none.
+    ///
+    /// # Errors
+    /// [`SendError`] when a pattern, an interface or a destination cannot be used.
+    pub fn open_with(streams: Vec<Stream>, transmission: &Transmission) -> Result<Self, SendError> {
+        let (mut sources, mut outlets) = (Vec::new(), Vec::new());
+        for stream in streams {
+            let (source, transmit) = Source::open(stream, transmission)?;
+            let interface = source.stream.interface.as_deref();
+            outlets.push(Outlet::new(transmit, interface, transmission)?);
+            sources.push(source);
+        }
+        Ok(Self { sources, outlets })
+    }
+
+    /// Which transmit stamps cannot be had, and why; none if none were asked for.
+    #[must_use]
+    pub fn unavailable_stamps(&self) -> Option<&Unavailable> {
+        self.outlets.first().and_then(Outlet::unavailable)
     }
 
     /// Sends everything, or until `stop` is set, which is noticed within some 10 ms.
     ///
     /// Each packet is handed to the kernel when its deadline has come and never before; one that is
-    /// late is sent at once. `on_sent` is called after each. It belongs on a thread of its own,
-    /// which it leaves with the shortest timer slack.
+    /// late is sent at once. `on_sent` is called after each, or with transmit stamps when those of
+    /// the packet are all there or given up. It belongs on a thread of its own, which it leaves
+    /// with the shortest timer slack.
     pub fn run(
         mut self,
         clock: &mut impl PacingClock,
         stop: &AtomicBool,
         mut on_sent: impl FnMut(&Sent),
     ) -> SendReport {
-        sys::end_sleeps_on_time();
-        let plans = self.outlets.iter().map(|outlet| outlet.stream.plan.clone()).collect();
-        let mut pacer = Pacer::new();
-        let (mut overslept, mut stopped) = (0, false);
-        let start = clock.now().saturating_add(clock.ticks(LEAD));
+        let plans = self.sources.iter().map(|source| source.stream.plan.clone()).collect();
+        let mut run = Run::start(clock, stop);
         for due in Schedule::new(plans) {
-            clock.refresh();
-            let deadline = start.saturating_add(clock.ticks(due.offset));
-            match pacer.wait(clock, deadline, stop) {
-                Wait::Due => {}
-                Wait::Overslept => overslept += 1,
-                Wait::Stopped => {
-                    stopped = true;
-                    break;
-                }
-            }
-            if let Some(sent) = self.outlets[due.stream].send(clock, due.sequence, deadline) {
-                on_sent(&sent);
-            }
+            let Some(deadline) = run.wait(due.offset, &mut self.outlets, &mut on_sent) else {
+                break;
+            };
+            let source = &mut self.sources[due.stream];
+            source.send(run.clock, due.sequence, deadline, &mut self.outlets[due.stream]);
         }
-        let streams = self.outlets.into_iter().map(|outlet| outlet.report).collect();
-        SendReport { streams, overslept, stopped }
+        self.outlets.iter_mut().for_each(|outlet| outlet.finish(&mut on_sent));
+        let reports = self.sources.iter().zip(self.outlets).map(Source::report);
+        let (overslept, stopped) = (run.overslept, run.stopped);
+        SendReport { streams: reports.collect(), overslept, stopped }
     }
 }
 
-impl Outlet {
-    fn open(stream: Stream) -> Result<Self, SendError> {
+/// A stream whose packets are made here.
+#[derive(Debug)]
+struct Source {
+    stream: Stream,
+    datagram: Datagram,
+    /// Keeps the source port of frames from being used by others.
+    _port: Option<UdpSocket>,
+}
+
+impl Source {
+    fn open(
+        stream: Stream,
+        transmission: &Transmission,
+    ) -> Result<(Self, Box<dyn Transmit>), SendError> {
         if stream.dscp > 63 {
             return Err(SendError::Dscp(stream.dscp));
         }
-        let Stream { destination, .. } = stream;
-        let mut payload = vec![0; stream.plan.pattern.payload_bytes(destination.is_ipv6())?];
-        Payload::fill(&mut payload);
-        let socket =
-            open_socket(&stream).map_err(|cause| SendError::Socket { destination, cause })?;
-        if let Some(interface) = &stream.interface {
-            sys::bind_to_interface(&socket, interface)
-                .map_err(|cause| SendError::Interface { interface: interface.clone(), cause })?;
+        let payload_bytes = stream.plan.pattern.payload_bytes(stream.destination.is_ipv6())?;
+        if transmission.method == SendMethod::Udp {
+            let transmit = Box::new(Udp::open(&stream)?);
+            let datagram = Datagram::bare(payload_bytes);
+            return Ok((Self { stream, datagram, _port: None }, transmit));
         }
-        let report = StreamReport { id: stream.id, ..StreamReport::default() };
-        Ok(Self { stream, socket, payload, report })
+        let interface = stream.interface.as_deref();
+        let link = Link::find(interface.ok_or(SendError::NoInterface(transmission.method))?)?;
+        let frame_bytes = stream.plan.pattern.frame_bytes();
+        if usize::from(frame_bytes) > link.mtu + ETHERNET_HEADER {
+            return Err(SendError::TooLong { frame_bytes, interface: link.name, mtu: link.mtu });
+        }
+        let (ends, port) = ends(&stream, &link, transmission)?;
+        let datagram =
+            Datagram::framed(&ends, stream.dscp, payload_bytes).ok_or(SendError::NoSource {
+                interface: link.name.clone(),
+                destination: stream.destination.ip(),
+            })?;
+        let transmit = open_for_frames(&link, transmission)?;
+        Ok((Self { stream, datagram, _port: Some(port) }, transmit))
     }
 
-    /// Sends one packet now; `None` when the kernel refused it.
-    fn send(&mut self, clock: &impl PacingClock, sequence: u64, deadline: u64) -> Option<Sent> {
+    /// Sends one packet now.
+    fn send(
+        &mut self,
+        clock: &impl PacingClock,
+        sequence: u64,
+        deadline: u64,
+        outlet: &mut Outlet,
+    ) {
+        let (stream, frame_bytes) = (self.stream.id, self.stream.plan.pattern.frame_bytes());
         let intended = clock.utc(deadline);
         // The last thing before the system call that the packet can still tell of.
         let now = clock.now();
         let actual = clock.utc(now);
-        let stream = self.stream.id;
-        Payload { stream, sequence, intended, actual }.write(&mut self.payload);
-        match self.socket.send_to(&self.payload, self.stream.destination) {
-            Ok(_) => {
-                self.report.sent += 1;
-                self.report.bytes += u64::from(self.stream.plan.pattern.frame_bytes());
-                let pacing_error = clock.span(deadline, now);
-                Some(Sent { stream, sequence, intended, actual, pacing_error })
-            }
-            Err(error) => {
-                self.report.failed += 1;
-                self.report.first_error.get_or_insert_with(|| error.to_string());
-                None
-            }
-        }
+        let packet = self.datagram.write(&Payload { stream, sequence, intended, actual });
+        let (pacing_error, stamps) = (clock.span(deadline, now), TxStamps::default());
+        let sent = Sent { stream, sequence, intended, actual, pacing_error, stamps };
+        outlet.send(packet, frame_bytes.into(), sent);
+    }
+
+    fn report((source, outlet): (&Self, Outlet)) -> StreamReport {
+        let Outlet { sent, bytes, failed, first_error, .. } = outlet;
+        StreamReport { id: source.stream.id, sent, bytes, failed, first_error }
     }
 }
 
-fn open_socket(stream: &Stream) -> io::Result<UdpSocket> {
-    let ipv6 = stream.destination.is_ipv6();
-    let socket = if ipv6 {
-        UdpSocket::bind((Ipv6Addr::UNSPECIFIED, stream.source_port))?
-    } else {
-        UdpSocket::bind((Ipv4Addr::UNSPECIFIED, stream.source_port))?
+/// Both ends of a stream of frames over `link`, and the socket that holds its port.
+fn ends(
+    stream: &Stream,
+    link: &Link,
+    transmission: &Transmission,
+) -> Result<(Ends, UdpSocket), SendError> {
+    let Stream { destination, .. } = *stream;
+    let way = route(link, destination.ip())?;
+    let mac = transmission.mac.map_or_else(|| hardware_address(link, way.next_hop), Ok)?;
+    let here = match way.source {
+        IpAddr::V4(_) => SocketAddr::new(way.source, stream.source_port),
+        // A link-local address says nothing without its link.
+        IpAddr::V6(ip) => SocketAddrV6::new(ip, stream.source_port, 0, link.index).into(),
     };
-    sys::forbid_fragments(&socket, ipv6)?;
-    sys::set_dscp(&socket, ipv6, stream.dscp)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    Ok(socket)
+    let reserve = || {
+        let port = UdpSocket::bind(here)?;
+        Ok((port.local_addr()?, port))
+    };
+    let (here, port) = reserve().map_err(|cause| SendError::Socket { destination, cause })?;
+    Ok((Ends { mac: [link.mac, mac], address: [here, destination] }, port))
 }

@@ -1,9 +1,13 @@
-//! The socket options that the standard library lacks, and all of this crate's `unsafe`.
+//! The system calls and socket options that the standard library lacks. But for the memory of
+//! `transmit::ring`, all of this crate's `unsafe` is here.
 #![expect(unsafe_code, reason = "system calls")]
+
+pub(crate) mod packet;
+pub(crate) mod stamps;
 
 use std::io;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, c_ulong, c_void, socklen_t};
 
@@ -13,11 +17,11 @@ fn length<T: ?Sized>(value: &T) -> socklen_t {
 }
 
 /// Sets a socket option to the bytes of `value`.
-fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: &[T]) -> io::Result<()> {
+fn set<T: Copy>(socket: &impl AsFd, level: c_int, name: c_int, value: &[T]) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of `value`, which is alive and only read.
     let status = unsafe {
         libc::setsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             level,
             name,
             value.as_ptr().cast::<c_void>(),
@@ -59,7 +63,7 @@ pub(crate) fn set_dscp(socket: &UdpSocket, ipv6: bool, dscp: u8) -> io::Result<(
 
 /// Asks for a receive buffer of `bytes`: beyond the system's limit where this process may
 /// (`SO_RCVBUFFORCE`, socket(7)), up to the limit where it may not.
-pub(crate) fn enlarge_receive_buffer(socket: &UdpSocket, bytes: c_int) -> io::Result<()> {
+pub(crate) fn enlarge_receive_buffer(socket: &impl AsFd, bytes: c_int) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &[bytes])
         .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &[bytes]))
 }

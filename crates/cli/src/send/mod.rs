@@ -1,0 +1,150 @@
+//! `wirestamp send`.
+
+mod arguments;
+mod log;
+mod present;
+mod stamps;
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, anyhow, bail};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_metrics::Distribution;
+use wirestamp_traffic::{
+    Recording, Replay, Sender, Sent, ServiceClock, Stream, Transmission, Unavailable,
+};
+
+use crate::interrupt::stop_on_signal;
+use crate::output::Output;
+use arguments::Job;
+use log::Log;
+use present::{Document, Replayed, Sort, text};
+use stamps::Stamps;
+
+pub(crate) use arguments::Arguments;
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let (job, transmission) = (arguments.job()?, arguments.transmission()?);
+    let log = arguments.log.as_deref().map(Log::create).transpose()?;
+    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let stop = stop_on_signal()?;
+    let mut figures = Figures { pacing: Distribution::new(), stamps: None, log };
+    let (mut document, broke_off) = match job {
+        Job::Pattern(stream) => {
+            let sending = Sending { arguments, transmission, clock: &clock, stop: stop.flag() };
+            (sending.pattern(stream, &mut figures, output)?, None)
+        }
+        Job::Replay(recording) => {
+            let sending = Sending { arguments, transmission, clock: &clock, stop: stop.flag() };
+            sending.replay(recording, &mut figures)?
+        }
+    };
+    document.pacing_error_ns = figures.pacing;
+    document.tx_stamps = figures.stamps;
+    document.clock_error_ns = clock.status().error_ns;
+    output.result(&document, text)?;
+    figures.log.map_or(Ok(()), Log::finish)?;
+    if let Some(error) = broke_off {
+        return Err(error.into());
+    }
+    match (&document.first_error, document.sent) {
+        (Some(error), 0) => {
+            bail!("no packet was sent over {}: {error}", arguments.interface.interface)
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is noted of each packet.
+struct Figures {
+    pacing: Distribution,
+    stamps: Option<Stamps>,
+    log: Option<Log>,
+}
+
+impl Figures {
+    fn expect(&mut self, unavailable: Option<&Unavailable>) {
+        self.stamps = unavailable.map(Stamps::new);
+    }
+
+    fn record(&mut self, sent: &Sent) {
+        self.pacing.record(sent.pacing_error);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.record(sent);
+        }
+        if let Some(log) = &self.log {
+            log.record(sent);
+        }
+    }
+}
+
+/// Where, how and by which clock packets are sent.
+struct Sending<'a> {
+    arguments: &'a Arguments,
+    transmission: Transmission,
+    clock: &'a ClockService,
+    stop: &'a AtomicBool,
+}
+
+impl Sending<'_> {
+    fn pattern(
+        &self,
+        stream: Stream,
+        figures: &mut Figures,
+        output: Output,
+    ) -> anyhow::Result<Document> {
+        let (pattern, destination) = (stream.plan.pattern.name().to_owned(), stream.destination);
+        let is_endless = stream.plan.packets == u64::MAX;
+        let open = || Sender::open_with(vec![stream], &self.transmission);
+        let sender = self.arguments.interface.enter(open)??;
+        figures.expect(sender.unavailable_stamps());
+        if is_endless {
+            output.remark(format!("sending {pattern} to {destination}; Ctrl-C ends it"));
+        }
+        let mut clock = ServiceClock::new(self.clock);
+        let report = sender.run(&mut clock, self.stop, |sent| figures.record(sent));
+        let [stream] = <[_; 1]>::try_from(report.streams)
+            .map_err(|streams| anyhow!("one stream was sent, {} reported", streams.len()))?;
+        Ok(Document {
+            sent: stream.sent,
+            bytes: stream.bytes,
+            failed: stream.failed,
+            first_error: stream.first_error,
+            late: report.overslept,
+            ..Document::new(Sort::Pattern { pattern, destination }, self.transmission.method)
+        })
+    }
+
+    fn replay(
+        &self,
+        recording: Recording,
+        figures: &mut Figures,
+    ) -> anyhow::Result<(Document, Option<wirestamp_capture::Error>)> {
+        let file = recording.path.clone();
+        let interface = &self.arguments.interface;
+        let open = || Replay::open(recording, &interface.interface, &self.transmission);
+        let replay = interface.enter(open)??;
+        figures.expect(replay.unavailable_stamps());
+        let mut clock = ServiceClock::new(self.clock);
+        let report = replay.run(&mut clock, self.stop, |sent| figures.record(sent));
+        let sort = Sort::Replay {
+            replay: Replayed {
+                file,
+                too_long: report.too_long,
+                not_ethernet: report.not_ethernet,
+                cut_short: report.cut_short,
+                time_went_back: report.time_went_back,
+            },
+        };
+        let document = Document {
+            sent: report.sent,
+            bytes: report.bytes,
+            failed: report.failed,
+            first_error: report.first_error,
+            late: report.overslept,
+            ..Document::new(sort, self.transmission.method)
+        };
+        Ok((document, report.broke_off))
+    }
+}

@@ -1,0 +1,105 @@
+//! The result of `wirestamp send`, as JSON and as text.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use wirestamp_metrics::Distribution;
+use wirestamp_traffic::SendMethod;
+
+use super::stamps::Stamps;
+use crate::output::{mean, time};
+
+#[derive(Serialize)]
+pub(super) struct Document {
+    #[serde(flatten)]
+    pub(super) sort: Sort,
+    pub(super) method: &'static str,
+    pub(super) sent: u64,
+    pub(super) bytes: u64,
+    pub(super) failed: u64,
+    pub(super) first_error: Option<String>,
+    pub(super) late: u64,
+    pub(super) pacing_error_ns: Distribution,
+    pub(super) tx_stamps: Option<Stamps>,
+    /// How far intended and actual times may be from UTC, and so from stamps.
+    pub(super) clock_error_ns: i64,
+}
+
+/// What was sent.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Sort {
+    Pattern { pattern: String, destination: SocketAddr },
+    Replay { replay: Replayed },
+}
+
+/// What was odd about a file that was replayed.
+#[derive(Serialize)]
+pub(super) struct Replayed {
+    pub(super) file: PathBuf,
+    pub(super) too_long: u64,
+    pub(super) not_ethernet: u64,
+    pub(super) cut_short: u64,
+    pub(super) time_went_back: u64,
+}
+
+impl Document {
+    /// A document of nothing sent yet.
+    pub(super) fn new(sort: Sort, method: SendMethod) -> Self {
+        Self {
+            sort,
+            method: method.name(),
+            sent: 0,
+            bytes: 0,
+            failed: 0,
+            first_error: None,
+            late: 0,
+            pacing_error_ns: Distribution::new(),
+            tx_stamps: None,
+            clock_error_ns: 0,
+        }
+    }
+}
+
+pub(super) fn text(document: &Document) -> String {
+    let Document { sent, bytes, failed, .. } = document;
+    let what = match &document.sort {
+        Sort::Pattern { pattern, destination } => format!("{pattern} to {destination}"),
+        Sort::Replay { replay } => replay.file.display().to_string(),
+    };
+    let mut text = format!("{sent} packets, {bytes} bytes of {what}\n");
+    if let Some(error) = document.pacing_error_ns.summary() {
+        text.push_str(&format!(
+            "sent after their deadline by: mean {}, median {}, 99 % within {}, latest {}\n",
+            mean(error.mean),
+            time(error.p50),
+            time(error.p99),
+            time(error.max)
+        ));
+    }
+    if let Some(stamps) = &document.tx_stamps {
+        text += &stamps.text();
+    }
+    if let Some(reason) = &document.first_error {
+        text.push_str(&format!("{failed} packets were refused, the first with: {reason}\n"));
+    }
+    if let Sort::Replay { replay } = &document.sort {
+        text += &replay.text();
+    }
+    text
+}
+
+impl Replayed {
+    /// A line for each oddity there was.
+    fn text(&self) -> String {
+        let lines = [
+            (self.too_long, "were not sent: they are longer than the interface's MTU allows"),
+            (self.not_ethernet, "were not sent: they are no Ethernet frames"),
+            (self.cut_short, "were sent short: the file has only their beginning"),
+            (self.time_went_back, "have a time before that of a packet ahead of them"),
+        ];
+        let found = lines.into_iter().filter(|(packets, _)| *packets > 0);
+        found.map(|(packets, what)| format!("{packets} packets {what}\n")).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! An interface as frames need it: number, address, longest packet.
+
+use std::io;
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
+
+use super::Netlink;
+use crate::{MacAddress, SendError};
+
+/// The Ethernet header: two addresses and a type (IEEE 802.3).
+pub(crate) const ETHERNET_HEADER: usize = 14;
+/// A VLAN tag (IEEE 802.1Q), for which the kernel allows a frame to be that much longer.
+const VLAN_TAG: usize = 4;
+/// The type that says that a tag follows, at the end of an Ethernet header.
+const VLAN_TYPE: [u8; 2] = [0x81, 0x00];
+
+/// An Ethernet interface of the network namespace that it was found in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    /// All zeroes for the loopback interface.
+    pub(crate) mac: MacAddress,
+    /// The longest packet in bytes, without Ethernet header.
+    pub(crate) mtu: usize,
+    pub(crate) is_loopback: bool,
+}
+
+impl Link {
+    /// Finds an interface by its name.
+    pub(crate) fn find(name: &str) -> Result<Self, SendError> {
+        let failed = |cause| SendError::Interface { interface: name.to_owned(), cause };
+        // The kernel takes a longer name for an invalid question (IFNAMSIZ, netdevice(7)).
+        if !(1..libc::IFNAMSIZ).contains(&name.len()) {
+            return Err(failed(io::Error::from_raw_os_error(libc::ENODEV)));
+        }
+        let mut question = LinkMessage::default();
+        question.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        match Netlink::ask(RouteNetlinkMessage::GetLink(question)).map_err(failed)? {
+            RouteNetlinkMessage::NewLink(link) => Self::read(name, &link),
+            _ => Err(failed(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    fn read(name: &str, link: &LinkMessage) -> Result<Self, SendError> {
+        let is_loopback = link.header.link_layer_type == LinkLayerType::Loopback;
+        let mac = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Address(bytes) => MacAddress::from_slice(bytes),
+            _ => None,
+        });
+        let mtu = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Mtu(mtu) => usize::try_from(*mtu).ok(),
+            _ => None,
+        });
+        match (link.header.link_layer_type, mac, mtu) {
+            (LinkLayerType::Ether | LinkLayerType::Loopback, Some(mac), Some(mtu)) => {
+                Ok(Self { name: name.to_owned(), index: link.header.index, mac, mtu, is_loopback })
+            }
+            _ => Err(SendError::NotEthernet(name.to_owned())),
+        }
+    }
+
+    /// Whether the kernel takes a frame of this length: the MTU holds for what is behind the
+    /// Ethernet header and one VLAN tag.
+    pub(crate) fn takes(&self, frame: &[u8]) -> bool {
+        let tagged = frame.get(ETHERNET_HEADER - 2..ETHERNET_HEADER) == Some(&VLAN_TYPE[..]);
+        frame.len() <= self.mtu + ETHERNET_HEADER + if tagged { VLAN_TAG } else { 0 }
+    }
+
+    /// The longest frame that it takes, in bytes.
+    pub(crate) fn longest_frame(&self) -> usize {
+        self.mtu + ETHERNET_HEADER + VLAN_TAG
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_interface_is_found_and_what_is_none_is_named() {
+        let lo = Link::find("lo").unwrap();
+        assert!(lo.is_loopback && lo.index > 0 && lo.mtu > 0, "{lo:?}");
+        for name in ["", "no-such-if", "a-name-too-long-for-any"] {
+            let error = Link::find(name).unwrap_err();
+            assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_vlan_tag_does_not_count_against_the_mtu() {
+        let mac = MacAddress::BROADCAST;
+        let link = Link { name: "x".into(), index: 1, mac, mtu: 1500, is_loopback: false };
+        let mut frame = vec![0; 1514];
+        assert!(link.takes(&frame));
+        frame.resize(1518, 0);
+        assert!(!link.takes(&frame));
+        frame[12..14].copy_from_slice(&VLAN_TYPE);
+        assert!(link.takes(&frame) && link.longest_frame() == 1518);
+        assert!(link.takes(&[]));
+    }
+}

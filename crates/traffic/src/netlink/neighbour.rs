@@ -1,0 +1,102 @@
+//! Whose hardware address an IP address has: the kernel's neighbour table (arp(7)).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::time::{Duration, Instant};
+
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::{Link, Netlink};
+use crate::{MacAddress, SendError, sys};
+
+/// `RTNLGRP_NEIGH` (linux/rtnetlink.h).
+const NEIGHBOUR_GROUP: u32 = 3;
+/// Where datagrams are thrown away (RFC 863).
+const DISCARD_PORT: u16 = 9;
+/// How long nobody may answer. The kernel gives up after three requests, a second apart
+/// (`mcast_solicit` and `retrans_time_ms`, arp(7)).
+const UNKNOWN_AFTER: Duration = Duration::from_secs(4);
+
+/// The hardware address of `next_hop`, a neighbour on `link`.
+///
+/// One that the kernel does not know it is made to look for: a datagram to the discard port is
+/// sent, for which it needs the address too.
+pub(crate) fn hardware_address(link: &Link, next_hop: IpAddr) -> Result<MacAddress, SendError> {
+    if link.is_loopback {
+        return Ok(link.mac);
+    }
+    let failed = |cause| SendError::Neighbour { next_hop, interface: link.name.clone(), cause };
+    // Before the table is looked at, so that no news in between is missed.
+    let listener = Netlink::listen(NEIGHBOUR_GROUP).map_err(failed)?;
+    if let Some(mac) = look_up(link, next_hop).map_err(failed)? {
+        return Ok(mac);
+    }
+    provoke(link, next_hop).map_err(failed)?;
+    // What the kernel derives from the address, as for multicast, is there at once and no news.
+    if let Some(mac) = look_up(link, next_hop).map_err(failed)? {
+        return Ok(mac);
+    }
+    let deadline = Instant::now() + UNKNOWN_AFTER;
+    while let Some(news) = listener.news(deadline).map_err(failed)? {
+        for message in news {
+            let RouteNetlinkMessage::NewNeighbour(entry) = message else { continue };
+            if !is_about(&entry, link, next_hop) {
+                continue;
+            }
+            if let Some(mac) = address(&entry) {
+                return Ok(mac);
+            }
+            if entry.header.state == NeighbourState::Failed {
+                return Err(failed(io::ErrorKind::HostUnreachable.into()));
+            }
+        }
+    }
+    Err(failed(io::ErrorKind::TimedOut.into()))
+}
+
+/// What the table has.
+fn look_up(link: &Link, next_hop: IpAddr) -> io::Result<Option<MacAddress>> {
+    let mut question = NeighbourMessage::default();
+    question.header.family =
+        if next_hop.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
+    question.header.ifindex = link.index;
+    question.attributes = vec![NeighbourAttribute::Destination(next_hop.into())];
+    match Netlink::ask(RouteNetlinkMessage::GetNeighbour(question)) {
+        Ok(RouteNetlinkMessage::NewNeighbour(entry)) => Ok(address(&entry)),
+        Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Has the kernel look for a neighbour.
+fn provoke(link: &Link, next_hop: IpAddr) -> io::Result<()> {
+    let (anywhere, there) = match next_hop {
+        IpAddr::V4(_) => ("0.0.0.0:0", SocketAddr::new(next_hop, DISCARD_PORT)),
+        // A link-local address says nothing without its link.
+        IpAddr::V6(ip) => ("[::]:0", SocketAddrV6::new(ip, DISCARD_PORT, 0, link.index).into()),
+    };
+    let socket = UdpSocket::bind(anywhere)?;
+    sys::bind_to_interface(&socket, &link.name)?;
+    socket.send_to(&[], there).map(drop)
+}
+
+fn is_about(entry: &NeighbourMessage, link: &Link, next_hop: IpAddr) -> bool {
+    let destination = NeighbourAttribute::Destination(NeighbourAddress::from(next_hop));
+    entry.header.ifindex == link.index && entry.attributes.contains(&destination)
+}
+
+/// The hardware address, unless it is no longer or not yet known.
+fn address(entry: &NeighbourMessage) -> Option<MacAddress> {
+    use NeighbourState as State;
+    if matches!(entry.header.state, State::None | State::Incomplete | State::Failed) {
+        return None;
+    }
+    entry.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(bytes) => MacAddress::from_slice(bytes),
+        _ => None,
+    })
+}

@@ -1,0 +1,143 @@
+//! `ring`: frames are written into memory shared with the kernel, and taken from there by one
+//! system call for all that wait (`PACKET_TX_RING`, Documentation/networking/packet_mmap.rst).
+//!
+//! A slot is ours again when the kernel has let go of its frame. Over a real interface that is when
+//! the frame was sent. A virtual one lets go earlier, and whoever receives the frame still reads
+//! from the slot; so there are many slots, and one is used again only after all others.
+#![expect(unsafe_code, reason = "memory shared with the kernel")]
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{TP_STATUS_AVAILABLE, TP_STATUS_SEND_REQUEST, TP_STATUS_WRONG_FORMAT};
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::{Transmission, Transmit, Waiting};
+use crate::netlink::Link;
+use crate::sys::packet as sys;
+
+/// Where a slot's status and length are, and its frame behind the header: struct `tpacket2_hdr`
+/// (linux/if_packet.h), aligned to 16 bytes (`TPACKET_ALIGN`).
+const STATUS: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_status);
+const LENGTH: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_len);
+const FRAME: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+
+/// The whole ring: 4096 frames of 1500 bytes.
+const RING_BYTES: usize = 8 << 20;
+/// What the kernel allocates in one piece; no slot is longer, as no frame is of more than 64 KiB.
+const BLOCK_BYTES: usize = 128 << 10;
+
+/// What frames on their way may take of the kernel's memory: more than the ring has.
+const SEND_BUFFER_BYTES: i32 = 16 << 20;
+
+/// A packet socket with a ring of slots.
+#[derive(Debug)]
+pub(super) struct Ring {
+    socket: OwnedFd,
+    memory: MmapRaw,
+    slot_bytes: usize,
+    slots: usize,
+    /// Frames written so far; the next one goes to slot `written % slots`.
+    written: usize,
+    /// The lengths of those that the kernel has not taken, which are the last ones.
+    waiting: VecDeque<usize>,
+}
+
+impl Ring {
+    /// A ring whose frames are sent over `link`.
+    pub(super) fn open(link: &Link, transmission: &Transmission) -> io::Result<Self> {
+        let slot_bytes = (FRAME + link.longest_frame()).next_power_of_two().min(BLOCK_BYTES);
+        let slots = RING_BYTES / slot_bytes;
+        let number = |number: usize| u32::try_from(number).map_err(io::Error::other);
+        let socket = sys::open()?;
+        sys::make_ring(
+            &socket,
+            libc::tpacket_req {
+                tp_block_size: number(BLOCK_BYTES)?,
+                tp_block_nr: number(RING_BYTES / BLOCK_BYTES)?,
+                tp_frame_size: number(slot_bytes)?,
+                tp_frame_nr: number(slots)?,
+            },
+        )?;
+        if transmission.bypass_queue {
+            sys::bypass_queue(&socket)?;
+        }
+        sys::enlarge_send_buffer(&socket, SEND_BUFFER_BYTES)?;
+        let memory = MmapOptions::new().len(RING_BYTES).map_raw(socket.as_raw_fd())?;
+        sys::bind(&socket, link.index)?;
+        Ok(Self { socket, memory, slot_bytes, slots, written: 0, waiting: VecDeque::new() })
+    }
+
+    /// Where the slot of the `nth` frame begins.
+    fn slot(&self, nth: usize) -> *mut u8 {
+        let offset = nth % self.slots * self.slot_bytes;
+        // SAFETY: there are `slots` slots of `slot_bytes` in the mapping.
+        unsafe { self.memory.as_mut_ptr().add(offset) }
+    }
+
+    /// The status of the `nth` frame's slot, which the kernel may change at any time.
+    fn status(&self, nth: usize) -> &AtomicU32 {
+        // SAFETY: inside the mapping, which lives as long as `self`; aligned, because slots begin
+        // on multiples of 16; any bits are a valid integer; every access of ours is atomic.
+        unsafe { &*self.slot(nth).add(STATUS).cast::<AtomicU32>() }
+    }
+
+    /// Notes what the kernel has taken since.
+    fn look(&mut self) {
+        let ours = TP_STATUS_SEND_REQUEST | TP_STATUS_WRONG_FORMAT;
+        let oldest = self.written - self.waiting.len();
+        let is_taken = |nth: &usize| self.status(*nth).load(Ordering::Acquire) & ours == 0;
+        let taken = (oldest..self.written).take_while(is_taken).count();
+        self.waiting.drain(..taken);
+    }
+}
+
+impl Transmit for Ring {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        if frame.len() > self.slot_bytes - FRAME {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        if self.status(self.written).load(Ordering::Acquire) != TP_STATUS_AVAILABLE {
+            return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
+        }
+        let slot = self.slot(self.written);
+        // SAFETY: the status says that the slot is ours, the kernel reads it only when that changes
+        // below, and the frame fits in; its length is aligned as the status is.
+        unsafe {
+            slot.add(LENGTH).cast::<u32>().write(length);
+            ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(FRAME), frame.len());
+        }
+        self.status(self.written).store(TP_STATUS_SEND_REQUEST, Ordering::Release);
+        self.written += 1;
+        self.waiting.push_back(frame.len());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let answer = sys::send(&self.socket, None);
+        self.look();
+        // The kernel stops where it has no room, in its memory or in the interface's queue.
+        if self.waiting.is_empty() {
+            Ok(())
+        } else {
+            answer.and(Err(io::Error::from_raw_os_error(libc::ENOBUFS)))
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        let bytes = self.waiting.iter().sum::<usize>();
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        Waiting { packets: self.waiting.len(), bytes }
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,48 @@
+//! Which stamps an interface can give.
+
+use std::os::fd::AsFd;
+
+use super::{PerKind, Unavailable};
+use crate::sys::stamps as sys;
+
+/// Why a kind cannot be had of packets that `socket` sends over `interface`.
+pub(super) fn unavailable(
+    socket: &impl AsFd,
+    interface: Option<&str>,
+    bypasses_queue: bool,
+) -> Unavailable {
+    let sched = bypasses_queue.then(|| "packets go round the queue that would stamp them".into());
+    let Some(interface) = interface else {
+        let hardware = Some("it takes a named interface to ask for them".into());
+        return PerKind { sched, software: None, hardware };
+    };
+    let flags = sys::capabilities(socket, interface);
+    let lacks = |flag, what| match &flags {
+        Ok(flags) if flags & flag != 0 => None,
+        Ok(_) => Some(format!(
+            "{interface} takes no {what} transmit stamps; `ethtool -T {interface}` lists what it can"
+        )),
+        Err(error) => Some(format!("{interface} does not say what stamps it takes: {error}")),
+    };
+    let hardware = lacks(libc::SOF_TIMESTAMPING_TX_HARDWARE, "hardware");
+    PerKind {
+        sched,
+        software: lacks(libc::SOF_TIMESTAMPING_TX_SOFTWARE, "software"),
+        hardware: hardware.or_else(|| switched_off(socket, interface)),
+    }
+}
+
+/// Whether hardware stamps are on is the whole machine's affair (a PTP daemon may depend on it), so
+/// it is not changed here.
+fn switched_off(socket: &impl AsFd, interface: &str) -> Option<String> {
+    match sys::hardware_is_on(socket, interface) {
+        Ok(true) => None,
+        Ok(false) => Some(format!(
+            "hardware transmit stamps of {interface} are off; `hwstamp_ctl -i {interface} -t 1` \
+             turns them on"
+        )),
+        Err(error) => {
+            Some(format!("{interface} does not say whether its hardware stamps are on: {error}"))
+        }
+    }
+}
