@@ -24,22 +24,20 @@ fn signals_neither_lose_frames_nor_repeat_them() {
     let Some(lab) = lab() else { return };
     let service = ClockService::start(Counter::select()).unwrap();
     let (tell, told) = mpsc::channel();
-    let done = AtomicBool::new(false);
     let send = || {
-        // SAFETY: takes nothing and cannot fail.
-        tell.send(unsafe { libc::gettid() }).unwrap();
         let template = incoming(false, 100);
         let mut live = LiveFrames::open(TAP_B, template, Direction::Receive).unwrap();
         let clock = ServiceClock::new(&service);
-        let report = live.run(&clock, Pace::full_speed(), frames(100_001), &RUNNING).unwrap();
-        done.store(true, Ordering::Release);
-        report
+        // Only now: the kernel gives up loading a program when a signal comes.
+        // SAFETY: takes nothing and cannot fail.
+        tell.send(unsafe { libc::gettid() }).unwrap();
+        live.run(&clock, Pace::full_speed(), frames(100_001), &RUNNING).unwrap()
     };
     let (report, interruptions) = thread::scope(|scope| {
         let sending = scope.spawn(|| lab.sink().run(send).unwrap());
         let thread = told.recv().unwrap();
         let mut interruptions = 0;
-        while !done.load(Ordering::Acquire) {
+        while !sending.is_finished() {
             // SAFETY: takes numbers. A thread that has ended is no longer in this process.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
             interruptions += 1;
