@@ -4,6 +4,8 @@ use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use wirestamp_clock::Span;
 
+use crate::moments::Moments;
+
 /// Significant decimal digits of the histograms: percentiles are right to 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -11,8 +13,7 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// and percentiles.
 ///
 /// Count, minimum and maximum are exact. Mean and standard deviation are computed as the values
-/// come (Welford, "Note on a method for calculating corrected sums of squares and products",
-/// Technometrics 4(3), 1962) in double precision, which carries whole nanoseconds up to 104 days.
+/// come, in double precision, which carries whole nanoseconds up to 104 days.
 /// Percentiles come from a histogram whose buckets are at most 0.1 % wide, two of them because
 /// such histograms hold no negative values: memory does not grow with the number of values, only
 /// with the number of powers of two they span, at 8 kB each.
@@ -23,9 +24,7 @@ pub struct Distribution {
     count: u64,
     min: i64,
     max: i64,
-    mean: f64,
-    /// Sum of the squared differences from the mean.
-    squares: f64,
+    moments: Moments,
     /// How many of the values are negative.
     negatives: u64,
     below_zero: Option<Histogram<u64>>,
@@ -61,8 +60,7 @@ impl Default for Distribution {
             count: 0,
             min: i64::MAX,
             max: i64::MIN,
-            mean: 0.0,
-            squares: 0.0,
+            moments: Moments::default(),
             negatives: 0,
             below_zero: None,
             from_zero: None,
@@ -83,9 +81,7 @@ impl Distribution {
         self.count += 1;
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
-        let difference = nanos_to_f64(nanos) - self.mean;
-        self.mean += difference / count_to_f64(self.count);
-        self.squares += difference * (nanos_to_f64(nanos) - self.mean);
+        self.moments.record(nanos_to_f64(nanos));
         let histogram = if nanos < 0 {
             self.negatives += 1;
             &mut self.below_zero
@@ -127,21 +123,14 @@ impl Distribution {
         Some(Summary {
             count: self.count,
             min: self.min,
-            mean: self.mean,
-            stddev: self.standard_deviation(),
+            mean: self.moments.mean(),
+            stddev: self.moments.standard_deviation(),
             p50: percentile(0.5)?,
             p90: percentile(0.9)?,
             p99: percentile(0.99)?,
             p999: percentile(0.999)?,
             max: self.max,
         })
-    }
-
-    fn standard_deviation(&self) -> f64 {
-        match self.count {
-            0 | 1 => 0.0,
-            count => (self.squares / count_to_f64(count - 1)).sqrt(),
-        }
     }
 }
 

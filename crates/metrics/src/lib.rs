@@ -28,6 +28,7 @@ mod departures;
 mod distribution;
 mod flow_table;
 mod interarrival;
+mod moments;
 mod observation;
 mod outcome;
 mod quality;

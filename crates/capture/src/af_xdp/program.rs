@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags};
 
 use self::skeleton::RedirectSkelBuilder;
 use super::CAPABILITIES;
@@ -12,7 +12,7 @@ use super::queue::Queue;
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::xdp_program::{Counts, Place, place, refused, with_filter};
+use crate::xdp_program::{Attached, Counts, Place, place, refused, with_filter};
 
 #[expect(
     unsafe_code,
@@ -28,7 +28,7 @@ mod skeleton {
 /// The attached program. It is detached when this is dropped, and by the kernel when the process
 /// ends in any way, because the link is a file descriptor.
 pub(super) struct Program {
-    link: Option<Link>,
+    link: Option<Attached>,
     pub(super) counts: Counts,
 }
 
@@ -69,7 +69,8 @@ impl Program {
         let program = &skeleton.progs.stamp_and_redirect;
         let link = program.attach_xdp(interface.index).map_err(refused)?;
         let place = place(interface, program).map_err(refused)?;
-        Ok((Self { link: Some(link), counts }, place))
+        let link = Some(Attached::new(link));
+        Ok((Self { link, counts }, place))
     }
 
     /// Lets nothing new in.

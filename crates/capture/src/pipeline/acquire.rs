@@ -34,34 +34,61 @@ pub(super) struct Acquired {
     pub(super) outcome: Result<(), Error>,
 }
 
-/// What becomes of the frames that were handed over.
+/// What becomes of the frames that are acquired.
 pub(super) trait Downstream {
-    /// Called after frames were handed over.
+    /// How many frames it can take now.
+    fn room(&self) -> usize;
+
+    /// Takes a frame. There is room.
+    fn take(&mut self, frame: Frame);
+
+    /// Called when the frames that had arrived have been taken.
     fn turn(&mut self);
 
     /// Called when none have arrived; returns how long this can be left alone if none do.
     fn idle(&mut self) -> Duration;
+
+    /// Whether nobody wants frames any more.
+    fn is_gone(&self) -> bool;
 }
 
 /// Frames go to a thread of their own.
-impl Downstream for Thread {
+pub(super) struct Handover {
+    pub(super) frames: Producer<Frame>,
+    pub(super) converter: Thread,
+}
+
+impl Downstream for Handover {
+    fn room(&self) -> usize {
+        self.frames.slots()
+    }
+
+    fn take(&mut self, frame: Frame) {
+        let pushed = self.frames.push(frame);
+        debug_assert!(pushed.is_ok(), "the receiver was told how much room there is");
+    }
+
+    /// After the last frame is stamped, so that the wake-up delays no stamp of this batch.
     fn turn(&mut self) {
-        self.unpark();
+        self.converter.unpark();
     }
 
     fn idle(&mut self) -> Duration {
         WAIT_LIMIT
+    }
+
+    fn is_gone(&self) -> bool {
+        self.frames.is_abandoned()
     }
 }
 
 /// Acquires until the stop is requested, then shuts the kernel's door and drains what is inside.
 pub(super) fn acquire<R: Receiver>(
     receiver: R,
-    frames: Producer<Frame>,
     downstream: &mut impl Downstream,
     plan: &Plan<'_>,
 ) -> Acquired {
-    let mut stage = Stage { receiver, frames, downstream, acquired: 0, counted: 0 };
+    let mut stage = Stage { receiver, downstream, acquired: 0, counted: 0 };
     let outcome = stage.run(plan);
     let counts = stage.receiver.counts().unwrap_or_default();
     Acquired { counts, frames: stage.acquired, outcome }
@@ -76,7 +103,6 @@ fn prioritise(wait: Wait) -> io::Result<()> {
 
 struct Stage<'a, R, D> {
     receiver: R,
-    frames: Producer<Frame>,
     downstream: &'a mut D,
     acquired: u64,
     /// How many of them there were when the kernel's counts were last fetched.
@@ -100,7 +126,7 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         let failed = |cause| Error::system("capture", &plan.interface.name, "cap_net_raw", cause);
         while !plan.stop.is_requested() {
             // Asked before: what comes free meanwhile must not pass for a lack of news.
-            let full = self.frames.slots() == 0 || self.receiver.is_lent_out();
+            let full = self.downstream.room() == 0 || self.receiver.is_lent_out();
             if self.hand_over() > 0 {
                 if self.acquired - self.counted >= COUNT_INTERVAL {
                     self.counted = self.acquired;
@@ -121,15 +147,10 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         plan.interface.check()
     }
 
-    /// Passes on what has arrived. The next stage has its turn after the last frame is stamped, so
-    /// that it delays no stamp of this batch.
+    /// Passes on what has arrived.
     fn hand_over(&mut self) -> usize {
-        let room = self.frames.slots();
-        let frames = &mut self.frames;
-        let count = self.receiver.acquire(room, |frame| {
-            let pushed = frames.push(frame);
-            debug_assert!(pushed.is_ok(), "the receiver was told how much room there is");
-        });
+        let room = self.downstream.room();
+        let count = self.receiver.acquire(room, |frame| self.downstream.take(frame));
         if count > 0 {
             self.acquired += count as u64;
             self.downstream.turn();
@@ -143,8 +164,8 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         let mut deadline = Instant::now() + DRAIN_LIMIT;
         loop {
             let handed_over = self.hand_over() > 0;
-            let waiting_for_consumer = self.frames.slots() == 0 || self.receiver.is_lent_out();
-            if self.frames.is_abandoned() {
+            let waiting_for_consumer = self.downstream.room() == 0 || self.receiver.is_lent_out();
+            if self.downstream.is_gone() {
                 return Ok(()); // nobody takes them any more
             }
             if handed_over || waiting_for_consumer {

@@ -20,34 +20,51 @@ pub(super) struct Stamped {
     pub(super) stamp: Stamp,
 }
 
-/// Frames on their way to their time.
-pub(super) struct Converter {
-    frames: Consumer<Frame>,
-    stamped: Producer<Stamped>,
-    // The batch that is being converted: kept, so that nothing is allocated for it.
+/// Raw stamps and their time, a batch at once. It is kept, so that nothing is allocated for it.
+#[derive(Debug)]
+pub(super) struct Batch {
     raw: Vec<u64>,
     stamps: Vec<Stamp>,
 }
 
+impl Batch {
+    pub(super) fn new(frames: usize) -> Self {
+        Self { raw: Vec::with_capacity(frames), stamps: Vec::with_capacity(frames) }
+    }
+
+    /// The stamps of `frames`, in their order.
+    pub(super) fn convert<'a>(
+        &mut self,
+        frames: impl Iterator<Item = &'a Frame>,
+        plan: &Plan<'_>,
+    ) -> &[Stamp] {
+        self.raw.clear();
+        self.raw.extend(frames.map(|frame| frame.raw));
+        self.stamps.clear();
+        plan.clock.timeline(plan.domain).convert_batch(&self.raw, &mut self.stamps);
+        &self.stamps
+    }
+}
+
+/// Frames on their way to their time.
+pub(super) struct Converter {
+    frames: Consumer<Frame>,
+    stamped: Producer<Stamped>,
+    batch: Batch,
+}
+
 impl Converter {
     pub(super) fn new(frames: Consumer<Frame>, stamped: Producer<Stamped>) -> Self {
-        let (raw, stamps) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        Self { frames, stamped, raw, stamps }
+        Self { frames, stamped, batch: Batch::new(BATCH) }
     }
 
     /// Converts a batch of what waits, as far as there is room; returns how many frames it has.
-    pub(super) fn step(&mut self, plan: &Plan<'_>) -> usize {
+    fn step(&mut self, plan: &Plan<'_>) -> usize {
         let count = self.frames.slots().min(self.stamped.slots()).min(BATCH);
         let Ok(chunk) = self.frames.read_chunk(count) else { return 0 };
-        if count == 0 {
-            return 0;
-        }
         let (first, second) = chunk.as_slices();
-        self.raw.clear();
-        self.raw.extend(first.iter().chain(second).map(|frame| frame.raw));
-        self.stamps.clear();
-        plan.clock.timeline(plan.domain).convert_batch(&self.raw, &mut self.stamps);
-        for (&frame, &stamp) in first.iter().chain(second).zip(&self.stamps) {
+        let stamps = self.batch.convert(first.iter().chain(second), plan);
+        for (&frame, &stamp) in first.iter().chain(second).zip(stamps) {
             self.stamped.push(Stamped { frame, stamp }).expect("so much room was just counted");
         }
         chunk.commit_all();

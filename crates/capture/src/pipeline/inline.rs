@@ -1,65 +1,64 @@
 //! The three stages in turn on one thread, for packets that the kernel has stamped.
+#![expect(unsafe_code, reason = "takes frames in memory that the kernel lends")]
 
-use std::sync::atomic::AtomicBool;
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rtrb::RingBuffer;
-
 use super::acquire::{self, Acquired, Downstream};
-use super::consume::{Consumed, Consumer, Link, Sink, Turn};
-use super::convert::Converter;
+use super::consume::{Consumed, Consumer};
+use super::convert::Batch;
 use super::{Plan, affinity};
-use crate::filter::Filter;
-use crate::receiver::Receiver;
+use crate::receiver::{Frame, Lender, Receiver};
 
-/// Frames between two stages: few enough to stay in the second-level cache.
-const QUEUE: usize = 1 << 10;
+/// Frames that go through the stages together: few enough to stay in the first-level cache.
+const BATCH: usize = 256;
 
 /// The two stages behind the acquisition.
 struct Rest<'a> {
-    converter: Converter,
+    frames: Vec<Frame>,
+    batch: Batch,
     consumer: Consumer<'a>,
+    lender: Arc<dyn Lender>,
     plan: &'a Plan<'a>,
 }
 
 impl Downstream for Rest<'_> {
+    fn room(&self) -> usize {
+        BATCH - self.frames.len()
+    }
+
+    fn take(&mut self, frame: Frame) {
+        self.frames.push(frame);
+    }
+
     fn turn(&mut self) {
-        while self.converter.step(self.plan) > 0 {
-            self.consumer.take_some();
+        let stamps = self.batch.convert(self.frames.iter(), self.plan);
+        for (frame, &stamp) in self.frames.drain(..).zip(stamps) {
+            // SAFETY: the lender is kept here, and the ticket is given back after this call.
+            unsafe { self.consumer.take(&frame, stamp) };
+            self.lender.give_back(frame.ticket);
         }
+        self.consumer.ask_for_the_end();
     }
 
     fn idle(&mut self) -> Duration {
-        match self.consumer.turn() {
-            Turn::Wait(pause) => pause,
-            Turn::Again | Turn::Ended => Duration::ZERO,
-        }
+        self.consumer.pause()
+    }
+
+    fn is_gone(&self) -> bool {
+        false
     }
 }
 
 /// Captures until the stop is requested, on the calling thread.
-pub(super) fn run<R: Receiver>(
+pub(super) fn run<'a, R: Receiver>(
     receiver: R,
-    plan: &Plan<'_>,
-    filter: Option<&Filter>,
-    sink: &mut dyn Sink,
+    consumer: Consumer<'a>,
+    plan: &'a Plan<'a>,
 ) -> (Consumed, Acquired) {
     affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
-    let (frames_in, frames_out) = RingBuffer::new(QUEUE);
-    let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
-    let lender = receiver.lender();
-    // Nobody else is there to be waited for, or to be woken.
-    let (stalled, converter) = (AtomicBool::new(false), thread::current());
-    let link = Link { stamped: stamped_out, stalled: &stalled, converter, lender };
-    let mut rest = Rest {
-        converter: Converter::new(frames_out, stamped_in),
-        consumer: Consumer::new(vec![link], plan, filter, sink),
-        plan,
-    };
-    let acquired = acquire::acquire(receiver, frames_in, &mut rest, plan);
-    let Rest { converter, mut consumer, .. } = rest;
-    drop(converter); // so that the consumer sees the end
-    while consumer.turn() != Turn::Ended {}
-    (consumer.finish(), acquired)
+    let (frames, batch, lender) = (Vec::with_capacity(BATCH), Batch::new(BATCH), receiver.lender());
+    let mut rest = Rest { frames, batch, consumer, lender, plan };
+    let acquired = acquire::acquire(receiver, &mut rest, plan);
+    (rest.consumer.finish(), acquired)
 }

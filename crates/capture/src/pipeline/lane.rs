@@ -6,16 +6,16 @@ use std::thread::{self, Scope, ScopedJoinHandle, Thread};
 
 use rtrb::RingBuffer;
 
-use super::acquire::{self, Acquired};
-use super::consume::Link;
+use super::acquire::{self, Acquired, Handover};
 use super::convert::{self, Converter};
+use super::gather::Link;
 use super::{OnEnd, Plan};
 use crate::Error;
 use crate::affinity::{self, Cores};
 use crate::receiver::Receiver;
 
 /// Frames that may wait between two stages.
-pub(super) const QUEUE: usize = 1 << 16;
+const QUEUE: usize = 1 << 16;
 
 /// A lane's threads.
 pub(super) struct Lane<'scope> {
@@ -56,7 +56,8 @@ pub(super) fn start<'scope, R: Receiver + 'scope>(
         // Declared first, so that it is dropped last: the converter sees the end of the queue.
         let _end = OnEnd::new(plan.stop, &waker);
         affinity::pin(cores.acquire);
-        acquire::acquire(receiver, frames_in, &mut waker.clone(), plan)
+        let mut handover = Handover { frames: frames_in, converter: waker.clone() };
+        acquire::acquire(receiver, &mut handover, plan)
     })
     .inspect_err(|_| converter.unpark())?; // to see that no frames will come
     let link = Link { stamped: stamped_out, stalled, converter, lender };

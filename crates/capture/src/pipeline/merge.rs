@@ -45,10 +45,6 @@ pub(super) enum Next {
 pub(super) struct Merge {
     /// Stamps up to here wait for nobody.
     horizon: Option<Time<Utc>>,
-    /// The newest stamp that went on.
-    newest: Option<Time<Utc>>,
-    /// Packets that went on after a newer one.
-    pub(super) out_of_order: u64,
 }
 
 impl Merge {
@@ -74,12 +70,6 @@ impl Merge {
             return Next::Wait(wait);
         }
         Next::Take(lane)
-    }
-
-    /// Takes note of the stamp of a packet that was taken.
-    pub(super) fn went_on(&mut self, stamp: Time<Utc>) {
-        self.out_of_order += u64::from(self.newest.is_some_and(|newest| stamp < newest));
-        self.newest = self.newest.max(Some(stamp));
     }
 
     /// How much longer a packet of this stamp has to wait, if it does.
@@ -129,10 +119,7 @@ mod tests {
         let heads = [Head::Packet(at(1000)), Head::Silent];
         assert_eq!(next(&mut merge, &heads, 1020), Next::Wait(Duration::from_millis(30)));
         assert_eq!(next(&mut merge, &heads, 1050), Next::Take(0));
-        merge.went_on(at(1000));
         assert_eq!(next(&mut merge, &[Head::Silent, Head::Packet(at(999))], 1051), Next::Take(1));
-        merge.went_on(at(999));
-        assert_eq!(merge.out_of_order, 1);
     }
 
     #[test]
@@ -170,14 +157,11 @@ mod tests {
                         _ => Head::Silent,
                     });
                     let Next::Take(lane) = merge.next(heads, || at(now)) else { break };
-                    let stamp = lanes[lane].pop_front().unwrap();
-                    merge.went_on(at(stamp));
-                    out.push(stamp);
+                    out.extend(lanes[lane].pop_front());
                 }
             }
             prop_assert!(out.is_sorted());
             prop_assert_eq!(out.len(), packets.len());
-            prop_assert_eq!(merge.out_of_order, 0);
         }
     }
 }

@@ -19,6 +19,7 @@
 mod acquire;
 mod consume;
 mod convert;
+mod gather;
 mod inline;
 mod lane;
 mod merge;
@@ -102,21 +103,22 @@ pub(crate) fn run<R: Receiver>(
     sink: &mut dyn Sink,
 ) -> (Ledger, Result<(), Error>) {
     let mut receivers = receivers;
+    let consumer = Consumer::new(plan, filter, sink);
     if plan.suits_one_thread(receivers.len())
         && let Some(receiver) = receivers.pop()
     {
-        let (consumed, acquired) = inline::run(receiver, plan, filter, sink);
+        let (consumed, acquired) = inline::run(receiver, consumer, plan);
         return account(consumed, std::iter::once(acquired));
     }
     let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
-    let consumer = thread::current();
+    let here = thread::current();
     thread::scope(|scope| {
         // However this thread ends, the acquisition must not go on without it.
-        let _end = OnEnd::new(plan.stop, &consumer);
+        let _end = OnEnd::new(plan.stop, &here);
         let mut started = Vec::with_capacity(receivers.len());
         let mut links = Vec::with_capacity(receivers.len());
         for ((receiver, stalled), &cores) in receivers.into_iter().zip(&stalled).zip(plan.lanes) {
-            match lane::start(scope, receiver, cores, plan, stalled, &consumer) {
+            match lane::start(scope, receiver, cores, plan, stalled, &here) {
                 Ok((lane, link)) => {
                     started.push(lane);
                     links.push(link);
@@ -125,7 +127,7 @@ pub(crate) fn run<R: Receiver>(
             }
         }
         affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
-        let consumed = consume::consume(Consumer::new(links, plan, filter, sink));
+        let consumed = gather::gather(links, consumer);
         account(consumed, started.into_iter().map(Lane::join))
     })
 }

@@ -2,6 +2,7 @@
 //! hands as a whole.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +15,12 @@ use crate::packet_socket::{PacketSocket, Setup};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
 use crate::vlan::{self, Tag};
 
-/// Large enough for any packet with its header, small enough to be handed over often.
-const BLOCK_BYTES: usize = 256 * 1024;
+/// Each block costs a wake-up, so that large ones are cheap, and on a quiet link they are handed over
+/// no later than small ones; but some must be free while others are read. The smallest takes any
+/// packet with its header.
+const BLOCK_BYTES: RangeInclusive<usize> = 256 * 1024..=1024 * 1024;
+/// A ring of so many blocks is preferred to larger blocks.
+const BLOCKS: usize = 32;
 /// How long the kernel keeps a block that does not fill, in milliseconds.
 const RETIRE_MS: u32 = 10;
 
@@ -49,6 +54,7 @@ struct Cursor {
 #[derive(Debug)]
 struct Blocks {
     memory: Mapping,
+    block_bytes: usize,
     count: usize,
     snaplen: u32,
     returned: AtomicUsize,
@@ -86,26 +92,33 @@ impl BlockRing {
 
 impl Blocks {
     fn allocate(socket: &PacketSocket, setup: &Setup) -> io::Result<Self> {
-        let count = (setup.bytes / BLOCK_BYTES).max(2);
+        let block_bytes = block_bytes(setup.bytes);
+        let count = (setup.bytes / block_bytes).max(2);
         let to_u32 = |n: usize| u32::try_from(n).map_err(|_| io::ErrorKind::OutOfMemory);
         let frame_bytes = 2048; // checked by the kernel, but without meaning in version 3
         let request = libc::tpacket_req3 {
-            tp_block_size: to_u32(BLOCK_BYTES)?,
+            tp_block_size: to_u32(block_bytes)?,
             tp_block_nr: to_u32(count)?,
             tp_frame_size: frame_bytes,
-            tp_frame_nr: to_u32(count * BLOCK_BYTES)? / frame_bytes,
+            tp_frame_nr: to_u32(count * block_bytes)? / frame_bytes,
             tp_retire_blk_tov: RETIRE_MS,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
         socket.set(libc::PACKET_RX_RING, &request)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let memory = Mapping::new(socket.as_fd(), 0, count * BLOCK_BYTES, protection)?;
-        Ok(Self { memory, count, snaplen: setup.snaplen, returned: AtomicUsize::new(0) })
+        let memory = Mapping::new(socket.as_fd(), 0, count * block_bytes, protection)?;
+        Ok(Self {
+            memory,
+            block_bytes,
+            count,
+            snaplen: setup.snaplen,
+            returned: AtomicUsize::new(0),
+        })
     }
 
     fn offset(&self, nth: usize) -> usize {
-        nth % self.count * BLOCK_BYTES
+        nth % self.count * self.block_bytes
     }
 
     /// A cursor on the first packet of the `nth` block, if the kernel has finished it.
@@ -147,6 +160,12 @@ impl Blocks {
         frame.captured = frame.captured.min(self.snaplen);
         (frame, header)
     }
+}
+
+/// The size of a block in a ring of so many bytes.
+fn block_bytes(ring: usize) -> usize {
+    let wanted = (ring / BLOCKS).max(1);
+    (1 << wanted.ilog2()).clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end())
 }
 
 impl Lender for Blocks {
@@ -196,5 +215,16 @@ impl Receiver for BlockRing {
     fn counts(&mut self) -> io::Result<KernelCounts> {
         let counts = self.socket.counts()?;
         Ok(KernelCounts { stamped_late: self.stamped_late, ..counts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_grow_with_the_ring_within_bounds() {
+        let sizes = [0, 1 << 20, 8 << 20, 20 << 20, 32 << 20, 1 << 30].map(block_bytes);
+        assert_eq!(sizes.map(|size| size >> 10), [256, 256, 256, 512, 1024, 1024]);
     }
 }

@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use libbpf_rs::Link;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
 use self::ring_buffer::RingBuffer;
@@ -20,7 +19,7 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
-use crate::xdp_program::{Counts, Place, place, refused, with_filter};
+use crate::xdp_program::{Attached, Counts, Place, place, refused, with_filter};
 
 #[expect(
     clippy::allow_attributes,
@@ -47,7 +46,7 @@ const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_perfmon";
 /// The attached program and the buffer it fills. The program is detached when this is dropped, and
 /// by the kernel when the process ends in any way, because the link is a file descriptor.
 pub(crate) struct XdpPass {
-    link: Option<Link>,
+    link: Option<Attached>,
     counts: Counts,
     buffer: Arc<RingBuffer>,
 }
@@ -86,7 +85,8 @@ impl XdpPass {
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
         let link = skeleton.progs.stamp_and_pass.attach_xdp(interface.index).map_err(refused)?;
         let place = place(interface, &skeleton.progs.stamp_and_pass).map_err(refused)?;
-        Ok((Self { link: Some(link), counts, buffer: Arc::new(buffer) }, place))
+        let link = Some(Attached::new(link));
+        Ok((Self { link, counts, buffer: Arc::new(buffer) }, place))
     }
 }
 

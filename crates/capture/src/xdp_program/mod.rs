@@ -6,7 +6,7 @@ pub(crate) mod with_filter;
 use std::io;
 use std::os::fd::AsFd;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut, XdpFlags};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, XdpFlags};
 
 use crate::Error;
 use crate::interface::Interface;
@@ -25,6 +25,24 @@ pub(crate) fn place(interface: &Interface, program: &impl AsFd) -> Result<Place,
     let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
     let generic = u32::from(query.attach_mode) == libbpf_rs::libbpf_sys::XDP_ATTACHED_SKB;
     Ok(if generic { Place::Stack } else { Place::Driver })
+}
+
+/// A program that runs on an interface, until this is dropped or the process ends in any way.
+pub(crate) struct Attached(Link);
+
+impl Attached {
+    pub(crate) fn new(link: Link) -> Self {
+        Self(link)
+    }
+}
+
+impl Drop for Attached {
+    /// Closing the descriptor detaches too, but not while a child that is just being made has a
+    /// copy of it.
+    fn drop(&mut self) {
+        // Where it fails, closing is what is left.
+        let _ = self.0.detach();
+    }
 }
 
 /// The error for what libbpf or the kernel refused. `capabilities` are those the method takes.

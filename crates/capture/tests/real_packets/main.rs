@@ -382,22 +382,30 @@ fn packets_that_one_call_fetched_share_their_raw_stamp_and_keep_the_kernels() {
     let clock = ClockService::start(Counter::select()).unwrap();
     let bind = |port| lab.sink().run(|| UdpSocket::bind(("127.0.0.1", port)).unwrap()).unwrap();
     let (sender, receiver) = (bind(0), bind(PORT));
-    for (method, expected) in [(Method::Recvmsg, 40), (Method::Recvmmsg, 1)] {
-        let stop = Stop::new().unwrap();
-        let config =
-            Config { interface: "lo".to_owned(), ..config(method, StampSource::Raw, Some(40)) };
-        let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
-        for _ in 0..40 {
+    let open = |method, count| {
+        let config = config(method, StampSource::Raw, Some(count));
+        let config = Config { interface: "lo".to_owned(), ..config };
+        lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap()
+    };
+    let captured = |method, count| {
+        let capture = open(method, count);
+        for _ in 0..count {
             sender.send_to(b"before the capture looks", (Ipv4Addr::LOCALHOST, PORT)).unwrap();
             receiver.recv(&mut [0; 64]).unwrap();
         }
         let mut both = Both(Vec::new());
-        capture.run(&clock, &stop, &mut both).1.unwrap();
-        let (mut raw, kernel): (Vec<_>, Vec<_>) = both.0.into_iter().unzip();
+        capture.run(&clock, &Stop::new().unwrap(), &mut both).1.unwrap();
+        both.0.into_iter().unzip::<_, _, Vec<_>, Vec<_>>()
+    };
+    // Has the kernel keep its stamping on, once it is.
+    let _stamping = open(Method::Ring, 1);
+    while captured(Method::Recvmsg, 1).1 == [None] {}
+    for (method, expected) in [(Method::Recvmsg, 40), (Method::Recvmmsg, 1)] {
+        let (mut raw, kernel) = captured(method, 40);
         raw.dedup();
         assert_eq!(raw.len(), expected, "{method}");
         let kernel: Vec<i64> = kernel.into_iter().flatten().collect();
-        assert!(!kernel.is_empty(), "{method}");
+        assert_eq!(kernel.len(), 40, "{method}");
         assert!(kernel.is_sorted_by(|a, b| a < b), "{method}: {kernel:?}");
     }
 }

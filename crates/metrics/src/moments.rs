@@ -1,0 +1,108 @@
+//! Mean and variance of values as they come.
+
+use crate::distribution::count_to_f64;
+
+/// Values that are added up before they are joined with those before: a division for each would cost
+/// more than all the rest.
+const BLOCK: u64 = 256;
+
+/// Count, mean and squared differences of values in double precision.
+///
+/// Within a block, values are added up as differences from its first one; blocks are joined as in
+/// Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+/// variances", Stanford CS-TR-79-773, 1979.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moments {
+    count: u64,
+    mean: f64,
+    /// Sum of the squared differences from the mean.
+    squares: f64,
+    block: Block,
+}
+
+/// The values that have not been joined yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    count: u64,
+    first: f64,
+    /// Of the differences from the first.
+    sum: f64,
+    sum_of_squares: f64,
+}
+
+impl Moments {
+    /// Adds a value.
+    pub(crate) fn record(&mut self, value: f64) {
+        let block = &mut self.block;
+        if block.count == 0 {
+            block.first = value;
+        }
+        let difference = value - block.first;
+        block.count += 1;
+        block.sum += difference;
+        block.sum_of_squares += difference * difference;
+        if block.count == BLOCK {
+            *self = self.joined();
+        }
+    }
+
+    /// The mean; 0 without values.
+    pub(crate) fn mean(&self) -> f64 {
+        self.joined().mean
+    }
+
+    /// The standard deviation of the sample (with n - 1); 0 for a single value.
+    pub(crate) fn standard_deviation(&self) -> f64 {
+        let whole = self.joined();
+        match whole.count {
+            0 | 1 => 0.0,
+            // Rounding can leave a little less than nothing of equal values.
+            count => (whole.squares.max(0.0) / count_to_f64(count - 1)).sqrt(),
+        }
+    }
+
+    /// The same with an empty block.
+    fn joined(&self) -> Self {
+        let Block { count, first, sum, sum_of_squares } = self.block;
+        if count == 0 {
+            return *self;
+        }
+        let total = self.count + count;
+        let (ours, theirs) = (count_to_f64(self.count), count_to_f64(count));
+        let mean = first + sum / theirs;
+        let squares = sum_of_squares - sum * sum / theirs;
+        let apart = mean - self.mean;
+        let share = theirs / count_to_f64(total);
+        Self {
+            count: total,
+            mean: self.mean + apart * share,
+            squares: self.squares + squares + apart * apart * ours * share,
+            block: Block::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn blocks_make_no_difference(
+            values in prop::collection::vec(-1e9..1e9_f64, 2..1000),
+            offset in -1e9..1e9_f64,
+        ) {
+            let mut moments = Moments::default();
+            values.iter().for_each(|value| moments.record(value + offset));
+            let count = count_to_f64(values.len() as u64);
+            let mean = values.iter().map(|value| value + offset).sum::<f64>() / count;
+            let squares: f64 = values.iter().map(|value| (value + offset - mean).powi(2)).sum();
+            let deviation = (squares / (count - 1.0)).sqrt();
+            prop_assert!((moments.mean() - mean).abs() < 1e-3);
+            let differ = (moments.standard_deviation() - deviation).abs() / deviation.max(1.0);
+            prop_assert!(differ < 1e-9, "{differ}");
+        }
+    }
+}
