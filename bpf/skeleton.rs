@@ -20,7 +20,8 @@ pub(crate) fn generate(programs: &[&str]) {
     for program in programs {
         if let Err(error) = SkeletonBuilder::new()
             .source(format!("{FOLDER}/{program}.bpf.c"))
-            .clang_args(["-Wall", "-Werror", headers.as_str()])
+            // Version 3 of the instructions has atomic operations that return a value (Linux 5.12).
+            .clang_args(["-Wall", "-Werror", "-mcpu=v3", headers.as_str()])
             .build_and_generate(out.join(format!("{program}.skel.rs")))
         {
             let help = "`make setup` installs what it needs";

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One frame, where the kernel put it. It is a loan: whoever is last to use it hands its ticket to
 /// [`Lender::give_back`], and the bytes are gone after that.
@@ -70,8 +71,17 @@ pub(crate) struct KernelCounts {
     pub(crate) fill_ring_empty: u64,
 }
 
+/// How long packets are left to gather where nothing is gained by taking each at once: a thread that
+/// waits for them is woken for each, one that naps for none. At a million packets a second a
+/// thousand gather, which no buffer is too small for.
+const NAP: Duration = Duration::from_millis(1);
+
 /// A reception method. One thread owns it; the memory it lends may be returned from another.
 pub(crate) trait Receiver: Send {
+    /// How long packets that are stamped already may gather before they are taken; none where the
+    /// kernel gathers them itself.
+    const NAP: Option<Duration> = Some(NAP);
+
     /// Where its frames' memory goes back to.
     fn lender(&self) -> Arc<dyn Lender>;
 
@@ -80,6 +90,12 @@ pub(crate) trait Receiver: Send {
 
     /// Whether all its memory is out on loan, so that nothing can come before some is back.
     fn is_lent_out(&self) -> bool;
+
+    /// Asked right before a wait: whether what arrives from now on will end it. If not, something has
+    /// arrived.
+    fn may_sleep(&mut self) -> bool {
+        true
+    }
 
     /// A descriptor that epoll(7) has news of when frames have arrived.
     fn descriptor(&self) -> BorrowedFd<'_>;

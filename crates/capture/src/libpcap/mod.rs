@@ -28,6 +28,7 @@ mod sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pcap::{Active, Capture, Packet, PacketHeader};
 use wirestamp_clock::Counter;
@@ -155,6 +156,8 @@ fn copy(packet: &Packet<'_>, raw: Option<u64>, pool: &Pool, nth: usize) -> Frame
 }
 
 impl Receiver for LibPcap {
+    const NAP: Option<Duration> = None;
+
     fn lender(&self) -> Arc<dyn Lender> {
         Arc::clone(&self.pool) as _
     }

@@ -2,7 +2,7 @@
 
 use std::hint;
 use std::io;
-use std::thread::Thread;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rtrb::Producer;
@@ -50,6 +50,9 @@ pub(super) trait Downstream {
 
     /// Whether nobody wants frames any more.
     fn is_gone(&self) -> bool;
+
+    /// Whether frames may be left to gather before they are taken.
+    fn is_patient(&self) -> bool;
 }
 
 /// Frames go to a thread of their own.
@@ -79,6 +82,11 @@ impl Downstream for Handover {
 
     fn is_gone(&self) -> bool {
         self.frames.is_abandoned()
+    }
+
+    /// The sooner a frame is found, the better is its stamp.
+    fn is_patient(&self) -> bool {
+        false
     }
 }
 
@@ -124,10 +132,13 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
 
     fn until_stop(&mut self, plan: &Plan<'_>, waiter: &Waiter) -> Result<(), Error> {
         let failed = |cause| Error::system("capture", &plan.interface.name, "cap_net_raw", cause);
+        let nap = R::NAP.filter(|_| self.downstream.is_patient());
+        let mut gathering = false;
         while !plan.stop.is_requested() {
             // Asked before: what comes free meanwhile must not pass for a lack of news.
             let full = self.downstream.room() == 0 || self.receiver.is_lent_out();
             if self.hand_over() > 0 {
+                gathering = true;
                 if self.acquired - self.counted >= COUNT_INTERVAL {
                     self.counted = self.acquired;
                     self.receiver.counts().map_err(failed)?;
@@ -137,10 +148,18 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             } else if full {
                 // There may be news, but no room for it; nothing tells when there is.
                 waiter.wait(ROOM_LIMIT).map_err(failed)?;
+            } else if let Some(nap) = nap.filter(|_| gathering) {
+                // More are likely to come; if none do, the next look finds nothing.
+                gathering = false;
+                thread::sleep(nap);
             } else {
-                waiter.wait(self.downstream.idle().min(WAIT_LIMIT)).map_err(failed)?;
-                if self.hand_over() == 0 {
-                    plan.interface.check()?;
+                let patience = self.downstream.idle().min(WAIT_LIMIT);
+                if self.receiver.may_sleep() {
+                    waiter.wait(patience).map_err(failed)?;
+                    gathering = self.hand_over() > 0;
+                    if !gathering {
+                        plan.interface.check()?;
+                    }
                 }
             }
         }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "takes frames in memory that the kernel lends")]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::acquire::{self, Acquired, Downstream};
 use super::consume::{Consumed, Consumer};
@@ -13,6 +13,10 @@ use crate::receiver::{Frame, Lender, Receiver};
 /// Frames that go through the stages together: few enough to stay in the first-level cache.
 const BATCH: usize = 256;
 
+/// The consumer pauses, which lets packets out to whoever watches, at least this often, also while
+/// packets never cease.
+const PAUSE_INTERVAL: Duration = Duration::from_millis(100);
+
 /// The two stages behind the acquisition.
 struct Rest<'a> {
     frames: Vec<Frame>,
@@ -20,6 +24,8 @@ struct Rest<'a> {
     consumer: Consumer<'a>,
     lender: Arc<dyn Lender>,
     plan: &'a Plan<'a>,
+    /// When the consumer last paused.
+    paused: Instant,
 }
 
 impl Downstream for Rest<'_> {
@@ -39,14 +45,23 @@ impl Downstream for Rest<'_> {
             self.lender.give_back(frame.ticket);
         }
         self.consumer.ask_for_the_end();
+        if self.paused.elapsed() > PAUSE_INTERVAL {
+            self.idle();
+        }
     }
 
     fn idle(&mut self) -> Duration {
-        self.consumer.pause()
+        let rest = self.consumer.pause();
+        self.paused = Instant::now();
+        rest
     }
 
     fn is_gone(&self) -> bool {
         false
+    }
+
+    fn is_patient(&self) -> bool {
+        true
     }
 }
 
@@ -58,7 +73,7 @@ pub(super) fn run<'a, R: Receiver>(
 ) -> (Consumed, Acquired) {
     affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
     let (frames, batch, lender) = (Vec::with_capacity(BATCH), Batch::new(BATCH), receiver.lender());
-    let mut rest = Rest { frames, batch, consumer, lender, plan };
+    let mut rest = Rest { frames, batch, consumer, lender, plan, paused: Instant::now() };
     let acquired = acquire::acquire(receiver, &mut rest, plan);
     (rest.consumer.finish(), acquired)
 }

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::Error;
 use crate::filter::Filter;
@@ -179,6 +180,8 @@ impl Lender for Blocks {
 }
 
 impl Receiver for BlockRing {
+    const NAP: Option<Duration> = None;
+
     fn lender(&self) -> Arc<dyn Lender> {
         Arc::clone(&self.blocks) as _
     }

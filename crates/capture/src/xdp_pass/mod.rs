@@ -80,7 +80,8 @@ impl XdpPass {
             None => refused(error),
         })?;
 
-        let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize)
+        let variables = skeleton.maps.bss.as_fd();
+        let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize, variables)
             .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
         let link = skeleton.progs.stamp_and_pass.attach_xdp(interface.index).map_err(refused)?;
@@ -123,6 +124,10 @@ impl Receiver for XdpPass {
     /// A full buffer is no reason to wait: the program has counted what did not fit.
     fn is_lent_out(&self) -> bool {
         false
+    }
+
+    fn may_sleep(&mut self) -> bool {
+        self.buffer.is_to_wake_us()
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use crate::mapping::Mapping;
 use crate::receiver::{Lender, Ticket};
@@ -22,6 +22,8 @@ pub(super) struct RingBuffer {
     fd: OwnedFd,
     consumer: Mapping,
     producer: Mapping,
+    /// The program's variable `waiting`, which is the only one it has.
+    waiting: Mapping,
     page: usize,
     size: usize,
     /// How far records have been handed out; what came back is in the consumer's position.
@@ -29,13 +31,29 @@ pub(super) struct RingBuffer {
 }
 
 impl RingBuffer {
-    /// Maps the ring buffer behind `map`, which has room for `size` bytes, a power of two.
-    pub(super) fn map(map: BorrowedFd<'_>, size: usize) -> io::Result<Self> {
+    /// Maps the ring buffer behind `map`, which has room for `size` bytes, a power of two, and the
+    /// program's `variables`.
+    pub(super) fn map(
+        map: BorrowedFd<'_>,
+        size: usize,
+        variables: BorrowedFd<'_>,
+    ) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let offset = libc::off_t::try_from(page).map_err(|_| io::ErrorKind::InvalidInput)?;
         let consumer = Mapping::new(map, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
         let producer = Mapping::new(map, offset, page + 2 * size, libc::PROT_READ)?;
-        Ok(Self { fd: map.try_clone_to_owned()?, consumer, producer, page, size, read: 0.into() })
+        let waiting = Mapping::new(variables, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
+        let (fd, read) = (map.try_clone_to_owned()?, 0.into());
+        Ok(Self { fd, consumer, producer, waiting, page, size, read })
+    }
+
+    /// Has the next record wake whoever waits at the descriptor. False if there is one already,
+    /// or one that is just being written.
+    pub(super) fn is_to_wake_us(&self) -> bool {
+        self.waiting.word(0).store(1, Ordering::SeqCst);
+        // The program reserves, then looks at the word; here it is the other way round.
+        fence(Ordering::SeqCst);
+        self.producer.long(0).load(Ordering::Acquire) == self.read.load(Ordering::Relaxed)
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
