@@ -9,7 +9,7 @@ use std::path::Path;
 use super::frames::Frames;
 
 /// Records are collected up to this size before they are written.
-pub(super) const BUFFER_BYTES: usize = 256 * 1024;
+pub(super) const BUFFER_BYTES: usize = 32 * 1024;
 
 /// What may wait then: one more record, which is at the most a packet of the largest snap length
 /// with its header and its comment.
