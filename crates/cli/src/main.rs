@@ -19,7 +19,6 @@ mod progress;
 mod quality;
 mod restamp;
 mod send;
-mod send_live;
 mod study;
 mod table;
 mod tap;
@@ -54,8 +53,6 @@ enum Command {
     Restamp(restamp::Arguments),
     /// Send paced traffic, each packet with an identity and its send time
     Send(send::Arguments),
-    /// Send copies of one frame, made in the kernel as fast as it can, or at a rate
-    Flood(send_live::Arguments),
     /// Measure one-way delay, loss, reordering and duplication between two points
     Delay(delay::Arguments),
     /// Build, use and remove a test bed of network namespaces
@@ -78,7 +75,6 @@ fn main() -> ExitCode {
         Command::Capture(arguments) => capture::run(&arguments, output),
         Command::Restamp(arguments) => restamp::run(&arguments, output),
         Command::Send(arguments) => send::run(&arguments, output),
-        Command::Flood(arguments) => send_live::run(&arguments, output),
         Command::Delay(arguments) => delay::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),

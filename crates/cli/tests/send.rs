@@ -73,12 +73,13 @@ fn every_method_puts_the_same_packets_on_the_wire_with_good_checksums() {
                 (&50.into(), &15_050.into()),
                 "{found:#}"
             );
-            assert_eq!(found["method"], method);
+            let mode: Value = if method == "xdp" { "copy".into() } else { Value::Null };
+            assert_eq!((&found["method"], &found["mode"]), (&method.into(), &mode));
             name
         };
         let expected = fields(&folder, &send("udp"), &same);
         assert_eq!(expected.len(), 50);
-        for method in ["packet", "ring"] {
+        for method in ["packet", "ring", "xdp"] {
             let name = send(method);
             assert_eq!(fields(&folder, &name, &same), expected, "{name}");
             for status in fields(&folder, &name, &["udp.checksum.status", "ip.checksum.status"]) {
@@ -147,24 +148,47 @@ fn what_was_captured_is_replayed_as_it_was() {
         packet[16..22].copy_from_slice(&[0x02, 0x77, 0, 0, 0x01, 0x02]);
     }
     fs::write(&rewritten, bytes).unwrap();
-    let found = send(&folder, "again", &["--replay", &rewritten, "--speed", "2"]);
-    assert_eq!((&found["sent"], &found["method"]), (&50.into(), &"packet".into()));
-    assert_eq!(found["replay"]["time_went_back"], 0);
-    assert_eq!(found["pacing_error_ns"]["count"], 50);
-    let [first, again] = ["first", "again"].map(|name| fields(&folder, name, &["udp.payload"]));
-    assert_eq!(first, again);
+    let first = fields(&folder, "first", &["udp.payload"]);
+    for (method, more) in [("packet", &[][..]), ("xdp", &["--method", "xdp"])] {
+        let replay = ["--replay", &rewritten, "--speed", "2"];
+        let found = send(&folder, method, &[&replay[..], more].concat());
+        assert_eq!((&found["sent"], &found["method"]), (&50.into(), &method.into()));
+        assert_eq!(found["replay"]["time_went_back"], 0);
+        assert_eq!(found["pacing_error_ns"]["count"], 50);
+        assert_eq!(fields(&folder, method, &["udp.payload"]), first, "{method}");
+    }
 }
 
 #[test]
 fn what_does_not_go_together_is_refused_in_one_line() {
     let voip = ["--to", "127.0.0.1", "--pattern", "voip"];
-    let cases: [(&[&str], i32, &str); 9] = [
+    let live = ["--to", "127.0.0.1", "--method", "live", "--rate", "max"];
+    let cases: [(&[&str], i32, &str); 20] = [
         (&["--replay", "x", "--pattern", "voip"], 2, "--pattern does not go with --replay"),
         (&["--replay", "x", "--mac", "02:00:00:00:00:01"], 2, "--mac does not go with --replay"),
-        (&["--replay", "x", "--method", "udp"], 2, "--method packet or ring"),
-        (&[&voip[..], &["--mac", "02:00:00:00:00:01"]].concat(), 2, "--method packet or ring"),
-        (&[&voip[..], &["--qdisc-bypass"]].concat(), 2, "--method packet or ring"),
-        (&[&voip[..], &["--speed", "2"]].concat(), 2, "belong to --replay"),
+        (&["--replay", "x", "--method", "udp"], 2, "use packet, ring or xdp"),
+        (
+            &[&voip[..], &["--mac", "02:00:00:00:00:01"]].concat(),
+            2,
+            "--mac does not go with --method udp",
+        ),
+        (&[&voip[..], &["--qdisc-bypass"]].concat(), 2, "use packet, ring or xdp"),
+        (&[&voip[..], &["--speed", "2"]].concat(), 2, "belongs to --replay"),
+        (&[&voip[..], &["--queue", "1"]].concat(), 2, "--queue belongs to --method xdp"),
+        (&[&voip[..], &["--method", "xdp", "--tx-stamps"]].concat(), 2, "use udp, packet or ring"),
+        (&[&voip[..], &["--rate", "max"]].concat(), 2, "--rate belongs to --method live"),
+        (&[&voip[..], &["--flows", "2"]].concat(), 2, "--flows belongs to --method live"),
+        (&[&voip[..], &["--burst", "2"]].concat(), 2, "--burst belongs to --method live"),
+        (&[&voip[..], &["--from", "127.0.0.1"]].concat(), 2, "--from belongs to --method live"),
+        (
+            &[&live[..], &["--pattern", "voip"]].concat(),
+            2,
+            "--pattern does not go with --method live",
+        ),
+        (&[&live[..], &["--interval", "1ms"]].concat(), 2, "--interval does not go with"),
+        (&[&live[..], &["--tx-stamps"]].concat(), 2, "--tx-stamps does not go with"),
+        (&[&live[..], &["--replay", "x"]].concat(), 2, "--replay does not go with"),
+        (&["--to", "127.0.0.1"], 2, "--pattern, --replay FILE or --method live"),
         (&["--replay", "/dev/null"], 1, "it is empty"),
         (&["--replay", "/nowhere"], 1, "cannot read /nowhere"),
         (&[&voip[..], &["--log", "/nowhere/log"]].concat(), 1, "cannot write /nowhere/log"),

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::transmit::{PATIENCE, Transmission, Transmit};
 use crate::tx_stamps::{Pending, StampQueue};
-use crate::{SendError, Sent, Unavailable};
+use crate::{SendError, SendMethod, Sent, Unavailable};
 
 /// How many frames wait for the others of their batch at most: what the first waits is no more
 /// than what some ten system calls would have taken.
@@ -14,6 +14,9 @@ const BATCH: usize = 64;
 /// How long after the last packet the stamps that are still out may take. A queue that needs
 /// longer to run empty was overfilled.
 const LAST_STAMPS: Duration = Duration::from_millis(500);
+
+/// What is said of a packet that was not sent where the kernel has said nothing.
+const DROPPED: &str = "the interface dropped it: it has no carrier, or no room";
 
 /// A way out, and what became of the packets that took it.
 #[derive(Debug)]
@@ -34,6 +37,9 @@ impl Outlet {
         interface: Option<&str>,
         transmission: &Transmission,
     ) -> Result<Self, SendError> {
+        if transmission.tx_stamps && transmission.method == SendMethod::Xdp {
+            return Err(SendError::NoTxStamps(transmission.method));
+        }
         let open = || StampQueue::open(transmit.socket(), interface, transmission.bypass_queue);
         let stamps = transmission.tx_stamps.then(open).transpose().map_err(SendError::TxStamps)?;
         let pending = Pending::new(stamps.as_ref());
@@ -44,6 +50,11 @@ impl Outlet {
     /// Why a kind of transmit stamp cannot be had; none if none were asked for.
     pub(crate) fn unavailable(&self) -> Option<&Unavailable> {
         self.stamps.as_ref().map(StampQueue::unavailable)
+    }
+
+    /// How the kernel sends, where that is up to the interface's driver.
+    pub(crate) fn mode(&self) -> Option<&'static str> {
+        self.transmit.mode()
     }
 
     /// Hands over a packet that makes a frame of `bytes`.
@@ -115,9 +126,14 @@ impl Outlet {
         }
         let left = self.transmit.waiting();
         self.pending.give_up(left.packets, &mut on_sent);
-        let packets = u64::try_from(left.packets).unwrap_or(u64::MAX);
-        self.sent -= packets;
-        self.bytes -= left.bytes;
-        self.failed += packets;
+        for lost in [left, self.transmit.refused()] {
+            let packets = u64::try_from(lost.packets).unwrap_or(u64::MAX);
+            self.sent -= packets;
+            self.bytes -= lost.bytes;
+            self.failed += packets;
+            if packets > 0 {
+                self.first_error.get_or_insert_with(|| DROPPED.to_owned());
+            }
+        }
     }
 }

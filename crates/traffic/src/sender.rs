@@ -57,6 +57,12 @@ impl Sender {
         self.outlets.first().and_then(Outlet::unavailable)
     }
 
+    /// With [`SendMethod::Xdp`], `zero-copy` where the driver sends from our memory, or `copy`.
+    #[must_use]
+    pub fn mode(&self) -> Option<&'static str> {
+        self.outlets.first().and_then(Outlet::mode)
+    }
+
     /// Sends everything, or until `stop` is set, which is noticed within some 10 ms.
     ///
     /// Each packet is handed to the kernel when its deadline has come and never before; one that is

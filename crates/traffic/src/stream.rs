@@ -124,6 +124,22 @@ pub enum SendError {
         /// The kernel's answer.
         cause: io::Error,
     },
+    /// The AF_XDP socket could not be had.
+    #[error(
+        "cannot open an AF_XDP socket on queue {queue} of {interface}: {cause}{}",
+        xdp_remedy(interface, cause)
+    )]
+    XdpSocket {
+        /// The interface to send over.
+        interface: String,
+        /// Its queue.
+        queue: u32,
+        /// The kernel's answer.
+        cause: io::Error,
+    },
+    /// The method has no transmit stamps.
+    #[error("method {} has no transmit stamps: use udp, packet or ring for them", .0.name())]
+    NoTxStamps(SendMethod),
     /// The kernel does not report transmit stamps.
     #[error("cannot ask for transmit stamps: {0}; send without them")]
     TxStamps(io::Error),
@@ -135,5 +151,13 @@ fn privileges(cause: &io::Error) -> &'static str {
             "; run it with sudo, or grant it once with `setcap cap_net_raw+ep $(command -v wirestamp)`"
         }
         _ => "",
+    }
+}
+
+fn xdp_remedy(interface: &str, cause: &io::Error) -> String {
+    match cause.raw_os_error() {
+        Some(libc::EINVAL) => format!("; `ethtool -l {interface}` says how many queues it has"),
+        Some(libc::EBUSY) => "; another program has the queue, take another one".into(),
+        _ => privileges(cause).into(),
     }
 }

@@ -14,6 +14,8 @@ use wirestamp_traffic::{
 };
 
 const PORT: u16 = 5000;
+/// The methods that the kernel stamps the packets of.
+const STAMPED: [SendMethod; 3] = [SendMethod::Udp, SendMethod::Packet, SendMethod::Ring];
 const ENDS: [(IpAddr, IpAddr); 2] =
     [(IpAddr::V4(SOURCE_V4), IpAddr::V4(SINK_V4)), (IpAddr::V6(SOURCE_V6), IpAddr::V6(SINK_V6))];
 /// The router's end of the source's link.
@@ -99,9 +101,7 @@ fn every_packet_is_stamped_where_it_is_queued_and_where_it_leaves() {
     let Some(lab) = lab() else { return };
     // The first leaves time to take stamps between packets, the second none.
     for (interval, packets) in [(Span::from_micros(200), 300), (Span::ZERO, 10_000)] {
-        for ((_, sink), method) in
-            ENDS.into_iter().flat_map(|ends| SendMethod::ALL.map(|m| (ends, m)))
-        {
+        for ((_, sink), method) in ENDS.into_iter().flat_map(|ends| STAMPED.map(|m| (ends, m))) {
             let by = Transmission { tx_stamps: true, ..by(method) };
             let sender = open(&lab, stream(packets, interval, sink), &by).unwrap();
             let unavailable = sender.unavailable_stamps().unwrap().clone();
@@ -126,7 +126,7 @@ fn every_packet_is_stamped_where_it_is_queued_and_where_it_leaves() {
 #[test]
 fn a_stamp_belongs_to_the_packet_that_left_then() {
     let Some(lab) = lab() else { return };
-    for method in SendMethod::ALL {
+    for method in STAMPED {
         let by = Transmission { tx_stamps: true, ..by(method) };
         let interval = Span::from_millis(5);
         let sender = open(&lab, stream(40, interval, ENDS[0].1), &by).unwrap();
@@ -176,8 +176,8 @@ fn what_a_method_cannot_do_is_refused_with_a_way_on() {
 #[test]
 fn frames_that_the_kernel_refuses_are_counted_with_its_words() {
     let Some(lab) = lab() else { return };
-    for method in [SendMethod::Packet, SendMethod::Ring] {
-        let by = Transmission { tx_stamps: true, ..by(method) };
+    for method in [SendMethod::Packet, SendMethod::Ring, SendMethod::Xdp] {
+        let by = Transmission { tx_stamps: method != SendMethod::Xdp, ..by(method) };
         let sender = open(&lab, stream(200, Span::ZERO, ENDS[0].1), &by).unwrap();
         lab.source().command("ip").args(["link", "set", "out", "down"]).status().unwrap();
         let (report, sent) = send(sender);
@@ -213,4 +213,51 @@ fn what_a_full_queue_drops_is_counted_and_nobody_gets_its_stamps() {
         assert!(software.is_sorted() && software.len() < 100, "{method:?}: {software:?}");
         assert!(sent.iter().skip(software.len()).all(|sent| sent.stamps.software.is_none()));
     }
+}
+
+#[test]
+fn frames_that_xdp_copies_for_an_interface_without_carrier_are_counted_as_refused() {
+    let Some(lab) = lab() else { return };
+    let sender = open(&lab, stream(200, Span::ZERO, ENDS[0].1), &by(SendMethod::Xdp)).unwrap();
+    assert_eq!(sender.mode(), Some("copy"));
+    lab.router().command("ip").args(["link", "set", "tap-a", "down"]).status().unwrap();
+    let (report, _) = send(sender);
+    let stream = &report.streams[0];
+    assert_eq!((stream.sent, stream.bytes, stream.failed), (0, 0, 200), "{report:?}");
+    assert!(stream.first_error.as_ref().unwrap().contains("no carrier"), "{report:?}");
+}
+
+#[test]
+fn xdp_sends_more_frames_back_to_back_than_it_has_memory_for() {
+    let Some(lab) = lab() else { return };
+    let before = counted(&lab);
+    let sender = open(&lab, stream(50_000, Span::ZERO, ENDS[0].1), &by(SendMethod::Xdp)).unwrap();
+    let (report, _) = send(sender);
+    let stream = &report.streams[0];
+    assert_eq!(stream.sent + stream.failed, 50_000, "{report:?}");
+    assert_eq!(stream.bytes, stream.sent * 301, "{report:?}");
+    assert!(stream.sent > 25_000, "{report:?}");
+    // Every frame that counts as sent has passed the interface, and no other.
+    assert_eq!(counted(&lab) - before, stream.sent, "{report:?}");
+}
+
+/// How many packets the source's interface has sent, as it says itself: the tenth number of its
+/// line (proc_net(5)).
+fn counted(lab: &PathLab) -> u64 {
+    let output = lab.source().command("cat").arg("/proc/net/dev").output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    let line = table.lines().find_map(|line| line.trim().strip_prefix("out:")).unwrap();
+    line.split_whitespace().nth(9).unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_xdp_cannot_do_is_refused_with_a_way_on() {
+    let Some(lab) = lab() else { return };
+    let fails = |by: &Transmission| {
+        open(&lab, stream(1, Span::ZERO, ENDS[0].1), by).unwrap_err().to_string()
+    };
+    let error = fails(&Transmission { queue: 999, ..by(SendMethod::Xdp) });
+    assert!(error.contains("queue 999 of out") && error.contains("`ethtool -l out`"), "{error}");
+    let error = fails(&Transmission { tx_stamps: true, ..by(SendMethod::Xdp) });
+    assert!(error.contains("use udp, packet or ring"), "{error}");
 }

@@ -106,6 +106,13 @@ impl<T: Entry> Producer<T> {
         self.end.wrapping_sub(self.next).min(self.ring.size)
     }
 
+    /// How many entries the kernel has not taken.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        let consumed = self.ring.consumer().load(Ordering::Acquire);
+        self.next.wrapping_sub(consumed).min(self.ring.size)
+    }
+
     /// Writes an entry, which the kernel sees after [`Producer::publish`]. Says whether there was
     /// room for it.
     #[must_use]

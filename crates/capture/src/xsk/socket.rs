@@ -237,8 +237,9 @@ impl Socket {
     /// frames (`net/xdp/xsk.c`), on the calling thread.
     ///
     /// # Errors
-    /// The kernel's. `EAGAIN`, `EBUSY` and `ENOBUFS` say that frames are left in the ring and the
-    /// call is to be made again.
+    /// The kernel's. `EAGAIN` and `ENOBUFS` say that frames are left in the ring and the call is to
+    /// be made again, and so does `EBUSY`; where the kernel copies, it says too that the interface
+    /// has dropped a frame.
     pub fn wake_transmit(&self) -> io::Result<()> {
         sys::send_nothing(self.as_fd())
     }

@@ -21,6 +21,7 @@ pub struct Transmitter {
     completion: Consumer<u64>,
     /// Addresses of the chunks that are ours.
     free: Vec<u64>,
+    refused: u64,
     umem: Arc<Umem>,
 }
 
@@ -44,7 +45,7 @@ impl Transmitter {
         let bound = socket.bind(interface, queue, false)?;
         // From the back, so that they are first taken in their order.
         let free = (0..frames).rev().map(|chunk| umem.address(chunk)).collect();
-        Ok(Self { socket, bound, transmit, completion, free, umem })
+        Ok(Self { socket, bound, transmit, completion, free, refused: 0, umem })
     }
 
     /// Whether the driver sends from our memory, or the kernel copies.
@@ -63,6 +64,21 @@ impl Transmitter {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.umem.chunks() as usize - self.free.len()
+    }
+
+    /// How many frames have been queued and not been taken by the kernel. It may be late to say so
+    /// of one that it [refused](Self::refused), until it is told the next time.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.transmit.waiting() as usize
+    }
+
+    /// How many frames the kernel has taken to copy them, and dropped because the interface did not
+    /// want them: it has no carrier, or its driver no room. What a driver without copies drops only
+    /// the interface's own counters tell.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Queues a frame that `write` puts at the beginning of the memory it is given, and whose
@@ -100,6 +116,11 @@ impl Transmitter {
             return Ok(());
         }
         match self.socket.wake_transmit() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                // The copying kernel stops at a frame that it had to drop, and says this of it.
+                self.refused += u64::from(!self.bound.zero_copy);
+                Ok(())
+            }
             Err(error) if !is_passing(&error) => Err(error),
             _ => Ok(()),
         }
@@ -125,5 +146,5 @@ impl Transmitter {
 
 /// Whether the kernel has left frames in the ring for now.
 fn is_passing(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS))
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }

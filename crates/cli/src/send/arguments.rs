@@ -1,174 +1,113 @@
-//! What to send and how, as the command line says it.
+//! What the command line may say.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use wirestamp_clock::Span;
-use wirestamp_traffic::{
-    MacAddress, Pattern, Plan, Recording, SendMethod, Speed, Stream, Transmission,
-};
+use wirestamp_traffic::{MacAddress, SendMethod, Speed};
 
+use super::live::LiveArguments;
 use crate::clock::seconds;
 use crate::target::Target;
-use crate::usage::usage;
+
+/// The method beside those of [`SendMethod`].
+pub(super) const LIVE: &str = "live";
 
 #[derive(Args)]
-#[command(
-    after_help = "Patterns of Orosz & Skopko 2013: voip is 140-byte frames every 20 ms (G.729), \
-    hd-video 1368-byte frames every 1,367,992 ns.\n\nMethods: udp is a UDP socket; packet sends \
-    whole frames through a packet socket; ring puts them into memory shared with the kernel, \
-    which takes those that are due at once in one call. Of such frames, the kernel lets none \
-    to 127.0.0.1 in.\n\nExamples:\n  \
-    wirestamp send -i eth0 --to 192.0.2.7 --pattern voip --duration 10\n  \
-    wirestamp send -i eth0 --to 2001:db8::7 --pattern free --size 200 --interval 50us -c 1000\n  \
-    wirestamp send -i eth0 --to 192.0.2.7 --pattern voip -d 10 --tx-stamps --log sent.csv\n  \
-    wirestamp send -i eth0 --replay call.pcapng --speed 2"
-)]
+#[command(after_help = "\
+Patterns of Orosz & Skopko 2013:
+  voip      140-byte frames every 20 ms (G.729)
+  hd-video  1368-byte frames every 1,367,992 ns
+
+Methods:
+  udp     a UDP socket
+  packet  whole frames through a packet socket, a system call each
+  ring    whole frames in memory shared with the kernel, which takes those that are due at once in
+          one call
+  xdp     the same past the network stack (AF_XDP); sent without a copy if the driver can do that
+  live    copies of one frame, numbered and stamped by an XDP program; the fastest. The payload has
+          the kernel's monotonic clock for its actual send time
+Whole frames go out as they are: no route or firewall has a say, and with xdp and live no queueing
+discipline. The kernel lets none to 127.0.0.1 in, but live ones with --receive.
+
+Examples:
+  wirestamp send -i eth0 --to 192.0.2.7 --pattern voip --duration 10
+  wirestamp send -i eth0 --to 2001:db8::7 --pattern free --size 200 --interval 50us -c 1000
+  wirestamp send -i eth0 --to 192.0.2.7 --pattern voip -d 10 --tx-stamps --log sent.csv
+  wirestamp send -i eth0 --replay call.pcapng --speed 2
+  wirestamp send -i eth0 --to 192.0.2.7 --method live --rate max -d 10
+  wirestamp send -i eth0 --to 192.0.2.1 --method live --rate 1000000 --receive --from 192.0.2.7")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF")]
     pub(super) interface: Target,
     /// Where to: an IPv4 or IPv6 address
     #[arg(long, value_name = "ADDRESS", required_unless_present = "replay")]
-    to: Option<IpAddr>,
+    pub(super) to: Option<IpAddr>,
     /// UDP destination port [default: 5004]
     #[arg(long)]
-    port: Option<u16>,
+    pub(super) port: Option<u16>,
     /// voip, hd-video, or free with --size and --interval
     #[arg(long, value_name = "PATTERN", hide_possible_values = true,
-          value_parser = ["voip", "hd-video", "free"], required_unless_present = "replay")]
-    pattern: Option<String>,
-    /// Frame size of the free pattern in bytes, Ethernet header included
+          value_parser = ["voip", "hd-video", "free"])]
+    pub(super) pattern: Option<String>,
+    /// Frame size of the free pattern or of live frames in bytes, Ethernet header included
+    /// [default: 60 of live frames, 80 over IPv6]
     #[arg(long, value_name = "BYTES", required_if_eq("pattern", "free"))]
-    size: Option<u16>,
+    pub(super) size: Option<u16>,
     /// Interval of the free pattern, such as 20ms, 50us or 1500ns; 0ns sends back to back
     #[arg(long, value_name = "TIME", value_parser = interval,
           required_if_eq("pattern", "free"))]
-    interval: Option<Span>,
+    pub(super) interval: Option<Span>,
     /// End after so many packets
     #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
           value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
+    pub(super) count: Option<u64>,
     /// End after so many seconds
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
-    duration: Option<f64>,
+    pub(super) duration: Option<f64>,
     /// Differentiated services code point [default: 0]
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=63))]
-    dscp: Option<u8>,
+    pub(super) dscp: Option<u8>,
     /// Send the frames of this capture file as they are, with its timing, instead of a pattern
     #[arg(long, value_name = "FILE", help_heading = "Replay")]
-    replay: Option<PathBuf>,
+    pub(super) replay: Option<PathBuf>,
     /// Replay so many times faster than recorded, such as 2 or 0.5
     #[arg(long, value_name = "FACTOR", help_heading = "Replay")]
-    speed: Option<Speed>,
+    pub(super) speed: Option<Speed>,
     /// Replay the file so many times
     #[arg(long, value_name = "N", help_heading = "Replay",
           value_parser = clap::value_parser!(u64).range(1..))]
-    loops: Option<u64>,
-    /// How packets are handed to the kernel: udp, packet or ring [default: udp; packet to replay]
+    pub(super) loops: Option<u64>,
+    /// How packets get to the kernel: udp, packet, ring, xdp or live [default: udp; packet to replay]
     #[arg(long, value_name = "METHOD", hide_possible_values = true,
-          value_parser = SendMethod::ALL.map(SendMethod::name), help_heading = "Method")]
-    method: Option<String>,
+          value_parser = methods(), help_heading = "Method")]
+    pub(super) method: Option<String>,
     /// Address frames to this hardware address, instead of the next hop's that the kernel knows
     #[arg(long, value_name = "MAC", help_heading = "Method")]
-    mac: Option<MacAddress>,
-    /// Go round the interface's queueing discipline
+    pub(super) mac: Option<MacAddress>,
+    /// The interface's queue that xdp sends over [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Method")]
+    pub(super) queue: Option<u32>,
+    /// Go round the interface's queueing discipline, as xdp and live always do
     #[arg(long, help_heading = "Method")]
-    qdisc_bypass: bool,
+    pub(super) qdisc_bypass: bool,
+    #[command(flatten)]
+    pub(super) live: LiveArguments,
     /// Have the kernel say when each packet was queued and when it left
     #[arg(long, help_heading = "Report")]
-    tx_stamps: bool,
+    pub(super) tx_stamps: bool,
     /// Write a line for each packet to this CSV file: sequence number; intended and actual time
     /// and transmit stamps in nanoseconds since 1970
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub(super) log: Option<PathBuf>,
 }
 
-/// What to send.
-pub(super) enum Job {
-    Pattern(Stream),
-    Replay(Recording),
-}
-
-impl Arguments {
-    pub(super) fn job(&self) -> anyhow::Result<Job> {
-        match &self.replay {
-            Some(path) => {
-                self.refuse_with_replay()?;
-                let speed = self.speed.unwrap_or(Speed::RECORDED);
-                let (path, loops) = (path.clone(), self.loops.unwrap_or(1));
-                Ok(Job::Replay(Recording { path, speed, loops }))
-            }
-            None if self.speed.is_some() || self.loops.is_some() => {
-                Err(usage("--speed and --loops belong to --replay"))
-            }
-            None => Ok(Job::Pattern(self.stream()?)),
-        }
-    }
-
-    pub(super) fn transmission(&self) -> anyhow::Result<Transmission> {
-        let otherwise = if self.replay.is_some() { SendMethod::Packet } else { SendMethod::Udp };
-        let method = self.method.as_deref().and_then(SendMethod::by_name).unwrap_or(otherwise);
-        let (mac, bypass_queue, tx_stamps) = (self.mac, self.qdisc_bypass, self.tx_stamps);
-        if method == SendMethod::Udp {
-            let frames = "with udp the kernel makes the frames: use --method packet or ring for";
-            match (&self.replay, mac, bypass_queue) {
-                (Some(_), ..) => return Err(usage(format!("{frames} --replay"))),
-                (_, Some(_), _) => return Err(usage(format!("{frames} --mac"))),
-                (.., true) => return Err(usage(format!("{frames} --qdisc-bypass"))),
-                _ => {}
-            }
-        }
-        Ok(Transmission { method, mac, bypass_queue, tx_stamps })
-    }
-
-    /// What a file says for itself.
-    fn refuse_with_replay(&self) -> anyhow::Result<()> {
-        let given = [
-            ("--to", self.to.is_some()),
-            ("--port", self.port.is_some()),
-            ("--pattern", self.pattern.is_some()),
-            ("--size", self.size.is_some()),
-            ("--interval", self.interval.is_some()),
-            ("--count", self.count.is_some()),
-            ("--duration", self.duration.is_some()),
-            ("--dscp", self.dscp.is_some()),
-            ("--mac", self.mac.is_some()),
-        ];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(usage(format!(
-                "{name} does not go with --replay, which sends the frames of the file as they are"
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    fn stream(&self) -> anyhow::Result<Stream> {
-        let pattern = self.pattern()?;
-        let packets = match (self.count, self.duration) {
-            (Some(count), _) => count,
-            (None, Some(seconds)) => pattern.packets_in(span(seconds)),
-            (None, None) => u64::MAX,
-        };
-        let to = self.to.ok_or_else(|| usage("--pattern needs --to"))?;
-        let destination = SocketAddr::new(to, self.port.unwrap_or(5004));
-        Ok(Stream {
-            interface: Some(self.interface.interface.clone()),
-            dscp: self.dscp.unwrap_or(0),
-            ..Stream::new(1, Plan { pattern, start: Span::ZERO, packets }, destination)
-        })
-    }
-
-    fn pattern(&self) -> anyhow::Result<Pattern> {
-        let named = self.pattern.as_deref().and_then(Pattern::by_name);
-        match (named, self.size, self.interval) {
-            (Some(pattern), None, None) => Ok(pattern),
-            (Some(_), ..) => Err(usage("--size and --interval belong to --pattern free")),
-            (None, Some(size), Some(interval)) => Ok(Pattern::new("free", size, interval)?),
-            (None, ..) => Err(usage("--pattern free needs --size and --interval")),
-        }
-    }
+fn methods() -> PossibleValuesParser {
+    let names = SendMethod::ALL.into_iter().map(SendMethod::name);
+    PossibleValuesParser::new(names.chain([LIVE]))
 }
 
 /// `20ms`, `50us`, `1500ns`, `2s`.
@@ -184,12 +123,6 @@ fn interval(text: &str) -> Result<Span, String> {
     };
     let number = number.parse::<i64>().map_err(|_| "expected a whole number before the unit")?;
     number.checked_mul(scale).map(Span::from_nanos).ok_or_else(|| "this is too long".into())
-}
-
-/// Seconds, as they are checked to be below a year, in nanoseconds.
-#[expect(clippy::cast_possible_truncation, reason = "below a year, which is 3.2e16 ns")]
-fn span(seconds: f64) -> Span {
-    Span::from_nanos((seconds * 1e9) as i64)
 }
 
 #[cfg(test)]

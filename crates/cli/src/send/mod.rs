@@ -1,6 +1,8 @@
 //! `wirestamp send`.
 
 mod arguments;
+mod job;
+mod live;
 mod log;
 mod present;
 mod stamps;
@@ -11,13 +13,16 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, anyhow, bail};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_metrics::Distribution;
+use wirestamp_traffic::live::Limit;
 use wirestamp_traffic::{
     Recording, Replay, Sender, Sent, ServiceClock, Stream, Transmission, Unavailable,
 };
 
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
-use arguments::Job;
+use crate::target::Target;
+use job::Job;
+use live::LiveJob;
 use log::Log;
 use present::{Document, Replayed, Sort, text};
 use stamps::Stamps;
@@ -25,20 +30,17 @@ use stamps::Stamps;
 pub(crate) use arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let (job, transmission) = (arguments.job()?, arguments.transmission()?);
+    let job = arguments.job()?;
     let log = arguments.log.as_deref().map(Log::create).transpose()?;
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
     let mut figures = Figures { pacing: Distribution::new(), stamps: None, log };
+    let sending =
+        Sending { target: &arguments.interface, clock: &clock, stop: stop.flag(), output };
     let (mut document, broke_off) = match job {
-        Job::Pattern(stream) => {
-            let sending = Sending { arguments, transmission, clock: &clock, stop: stop.flag() };
-            (sending.pattern(stream, &mut figures, output)?, None)
-        }
-        Job::Replay(recording) => {
-            let sending = Sending { arguments, transmission, clock: &clock, stop: stop.flag() };
-            sending.replay(recording, &mut figures)?
-        }
+        Job::Pattern(stream, by) => (sending.pattern(stream, &by, &mut figures)?, None),
+        Job::Replay(recording, by) => sending.replay(recording, &by, &mut figures)?,
+        Job::Live(live) => (sending.live(&live)?, None),
     };
     document.pacing_error_ns = figures.pacing;
     document.tx_stamps = figures.stamps;
@@ -79,28 +81,29 @@ impl Figures {
     }
 }
 
-/// Where, how and by which clock packets are sent.
+/// Where and by which clock packets are sent.
 struct Sending<'a> {
-    arguments: &'a Arguments,
-    transmission: Transmission,
+    target: &'a Target,
     clock: &'a ClockService,
     stop: &'a AtomicBool,
+    output: Output,
 }
 
 impl Sending<'_> {
     fn pattern(
         &self,
         stream: Stream,
+        by: &Transmission,
         figures: &mut Figures,
-        output: Output,
     ) -> anyhow::Result<Document> {
         let (pattern, destination) = (stream.plan.pattern.name().to_owned(), stream.destination);
         let is_endless = stream.plan.packets == u64::MAX;
-        let open = || Sender::open_with(vec![stream], &self.transmission);
-        let sender = self.arguments.interface.enter(open)??;
+        let open = || Sender::open_with(vec![stream], by);
+        let sender = self.target.enter(open)??;
         figures.expect(sender.unavailable_stamps());
+        let mode = sender.mode();
         if is_endless {
-            output.remark(format!("sending {pattern} to {destination}; Ctrl-C ends it"));
+            self.output.remark(format!("sending {pattern} to {destination}; Ctrl-C ends it"));
         }
         let mut clock = ServiceClock::new(self.clock);
         let report = sender.run(&mut clock, self.stop, |sent| figures.record(sent));
@@ -112,20 +115,22 @@ impl Sending<'_> {
             failed: stream.failed,
             first_error: stream.first_error,
             late: report.overslept,
-            ..Document::new(Sort::Pattern { pattern, destination }, self.transmission.method)
+            mode,
+            ..Document::new(Sort::Pattern { pattern, destination }, by.method.name())
         })
     }
 
     fn replay(
         &self,
         recording: Recording,
+        by: &Transmission,
         figures: &mut Figures,
     ) -> anyhow::Result<(Document, Option<wirestamp_capture::Error>)> {
         let file = recording.path.clone();
-        let interface = &self.arguments.interface;
-        let open = || Replay::open(recording, &interface.interface, &self.transmission);
-        let replay = interface.enter(open)??;
+        let open = || Replay::open(recording, &self.target.interface, by);
+        let replay = self.target.enter(open)??;
         figures.expect(replay.unavailable_stamps());
+        let mode = replay.mode();
         let mut clock = ServiceClock::new(self.clock);
         let report = replay.run(&mut clock, self.stop, |sent| figures.record(sent));
         let sort = Sort::Replay {
@@ -143,8 +148,17 @@ impl Sending<'_> {
             failed: report.failed,
             first_error: report.first_error,
             late: report.overslept,
-            ..Document::new(sort, self.transmission.method)
+            mode,
+            ..Document::new(sort, by.method.name())
         };
         Ok((document, report.broke_off))
+    }
+
+    fn live(&self, live: &LiveJob) -> anyhow::Result<Document> {
+        if live.limit == Limit::default() {
+            self.output.remark(format!("sending live frames to {}; Ctrl-C ends it", live.to));
+        }
+        let send = || live.send(&self.target.interface, self.clock, self.stop);
+        Ok(live.document(&self.target.enter(send)??))
     }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use wirestamp_metrics::Distribution;
-use wirestamp_traffic::SendMethod;
 
 use super::stamps::Stamps;
 use crate::output::{mean, time};
@@ -15,10 +14,13 @@ pub(super) struct Document {
     #[serde(flatten)]
     pub(super) sort: Sort,
     pub(super) method: &'static str,
+    /// How the kernel sends with xdp.
+    pub(super) mode: Option<&'static str>,
     pub(super) sent: u64,
     pub(super) bytes: u64,
     pub(super) failed: u64,
     pub(super) first_error: Option<String>,
+    /// Packets, or bursts of live frames, that were late because a sleep ended late.
     pub(super) late: u64,
     pub(super) pacing_error_ns: Distribution,
     pub(super) tx_stamps: Option<Stamps>,
@@ -30,8 +32,21 @@ pub(super) struct Document {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Sort {
-    Pattern { pattern: String, destination: SocketAddr },
-    Replay { replay: Replayed },
+    Pattern {
+        pattern: String,
+        destination: SocketAddr,
+    },
+    Replay {
+        replay: Replayed,
+    },
+    Live {
+        destination: SocketAddr,
+        burst: u32,
+        /// By the interface, whoever sent them.
+        dropped: u64,
+        elapsed_ns: i64,
+        packets_per_second: f64,
+    },
 }
 
 /// What was odd about a file that was replayed.
@@ -46,10 +61,11 @@ pub(super) struct Replayed {
 
 impl Document {
     /// A document of nothing sent yet.
-    pub(super) fn new(sort: Sort, method: SendMethod) -> Self {
+    pub(super) fn new(sort: Sort, method: &'static str) -> Self {
         Self {
             sort,
-            method: method.name(),
+            method,
+            mode: None,
             sent: 0,
             bytes: 0,
             failed: 0,
@@ -67,8 +83,12 @@ pub(super) fn text(document: &Document) -> String {
     let what = match &document.sort {
         Sort::Pattern { pattern, destination } => format!("{pattern} to {destination}"),
         Sort::Replay { replay } => replay.file.display().to_string(),
+        Sort::Live { destination, .. } => format!("live frames to {destination}"),
     };
     let mut text = format!("{sent} packets, {bytes} bytes of {what}\n");
+    if let Some(mode) = document.mode {
+        text.push_str(&format!("sent by {} in {mode} mode\n", document.method));
+    }
     if let Some(error) = document.pacing_error_ns.summary() {
         text.push_str(&format!(
             "sent after their deadline by: mean {}, median {}, 99 % within {}, latest {}\n",
@@ -84,10 +104,30 @@ pub(super) fn text(document: &Document) -> String {
     if let Some(reason) = &document.first_error {
         text.push_str(&format!("{failed} packets were refused, the first with: {reason}\n"));
     }
-    if let Sort::Replay { replay } = &document.sort {
-        text += &replay.text();
+    text + &document.sort.text(document.late)
+}
+
+impl Sort {
+    /// What there is to say of this sort alone.
+    fn text(&self, late: u64) -> String {
+        let (burst, dropped, elapsed_ns, packets_per_second) = match self {
+            Self::Pattern { .. } => return String::new(),
+            Self::Replay { replay } => return replay.text(),
+            Self::Live { burst, dropped, elapsed_ns, packets_per_second, .. } => {
+                (burst, dropped, elapsed_ns, packets_per_second)
+            }
+        };
+        let elapsed = time(*elapsed_ns);
+        let mut text =
+            format!("{packets_per_second:.0} a second for {elapsed}, in bursts of {burst}\n");
+        if *dropped > 0 {
+            text.push_str(&format!("the interface dropped {dropped} frames meanwhile\n"));
+        }
+        if late > 0 {
+            text.push_str(&format!("{late} bursts were late because a sleep ended late\n"));
+        }
+        text
     }
-    text
 }
 
 impl Replayed {

@@ -1,10 +1,10 @@
 //! Keeps the program known to the kernel's XDP dispatcher.
 //!
-//! A run of more than one repetition enters the program there and takes it out again, and each of
-//! that waits for all cores to pass through a quiet state, some 10 ms (`bpf_prog_test_run_xdp` in
-//! `net/bpf/test_run.c`, `bpf_dispatcher_update` in `kernel/bpf/dispatcher.c`): far too long between
-//! two bursts. A program that is attached to an interface is known already. So it is attached where
-//! no packet ever is: to the loopback interface, which is down, of a network namespace of its own.
+//! A run of a program that is attached nowhere takes some 10 ms longer than its frames do, however
+//! few they are, far too long between two bursts; a run of one that is attached to an interface
+//! does not. (The dispatcher has to learn of the program, and to forget it again.) So it is attached
+//! where no packet ever is: to the loopback interface, which is down, of a network namespace of its
+//! own.
 #![expect(unsafe_code, reason = "unshare(2), and bpf_link_create")]
 
 use std::fs::File;

@@ -1,11 +1,12 @@
 //! Why live frames could not be sent, in words that say what to do next.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use thiserror::Error;
 
 use super::template::LONGEST;
+use crate::SendError;
 
 /// Live frames could not be made ready or sent.
 ///
@@ -13,10 +14,10 @@ use super::template::LONGEST;
 /// that prints the chain would say it twice.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// No interface of that name in this network namespace.
-    #[error("there is no interface {0}; `ip link` lists those of this network namespace")]
-    NoSuchInterface(String),
-    /// The interface is down, no longer there, or of another kind.
+    /// There is no such Ethernet interface, or no way to the other end.
+    #[error(transparent)]
+    Link(#[from] SendError),
+    /// The interface is down, or no longer there.
     #[error("{interface} {what}")]
     Unusable {
         /// The interface.
@@ -39,16 +40,16 @@ pub enum LiveError {
     },
     /// The interface takes no frames of that length.
     #[error(
-        "a frame of {bytes} bytes is too long for {interface}, whose MTU of {mtu} allows {}; raise \
-         it with `ip link set {interface} mtu`", *mtu + super::link::BEYOND_MTU
+        "a frame of {bytes} bytes is too long for {interface}, whose MTU allows {longest}; raise it \
+         with `ip link set {interface} mtu`"
     )]
     TooLong {
         /// What was asked for.
         bytes: u16,
         /// The interface.
         interface: String,
-        /// Its longest packet without the Ethernet header.
-        mtu: u32,
+        /// The longest frame that it takes.
+        longest: usize,
     },
     /// The two ends are of different IP versions.
     #[error("{from} and {to} are of different IP versions")]
@@ -72,16 +73,6 @@ pub enum LiveError {
     /// No burst, or one that would keep a request to stop waiting.
     #[error("a burst of {0} frames cannot be sent: use 1 to {max}", max = super::pace::MAX_BURST)]
     Burst(u32),
-    /// The kernel knows no address to send from.
-    #[error("no address of {interface} to send to {destination} from: {cause}; say which to use")]
-    NoAddress {
-        /// The interface.
-        interface: String,
-        /// Where to.
-        destination: IpAddr,
-        /// The kernel's answer.
-        cause: io::Error,
-    },
     /// The kernel refused for want of privileges.
     #[error(
         "live frames on {interface} need privileges: run it with sudo, or grant them once with \

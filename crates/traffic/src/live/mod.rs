@@ -11,11 +11,11 @@
 //! the program ran ([`Payload::sent_monotonic`](crate::Payload::sent_monotonic)). The frame leaves
 //! when all of its batch, up to 64, are written.
 
-mod addresses;
 mod dispatcher;
 mod drive;
+mod ends;
 mod error;
-mod link;
+mod interface;
 mod pace;
 mod program;
 mod template;
@@ -26,13 +26,13 @@ use std::sync::atomic::AtomicBool;
 
 use wirestamp_clock::Span;
 
-pub use self::addresses::{own_address, own_mac};
 use self::drive::{Driven, drive};
+pub use self::ends::{Endpoint, incoming, outgoing};
 pub use self::error::LiveError;
-use self::link::{BEYOND_MTU, Drops, Link};
+use self::interface::Interface;
 pub use self::pace::Pace;
 use self::program::{Program, system};
-pub use self::template::{Endpoint, Template};
+pub use self::template::Template;
 use crate::{PacingClock, sys};
 
 /// Which way frames pass the interface.
@@ -79,7 +79,7 @@ pub struct LiveReport {
 /// It belongs to the thread that opens it: the kernel looks the interface up by its number, in the
 /// network namespace of the thread that calls.
 pub struct LiveFrames {
-    link: Link,
+    interface: Interface,
     program: Program,
     template: Template,
     direction: Direction,
@@ -98,14 +98,14 @@ impl LiveFrames {
         template: Template,
         direction: Direction,
     ) -> Result<Self, LiveError> {
-        let link = Link::open(interface)?;
-        let mtu = link.mtu().map_err(|cause| system("read the MTU", &link, cause))?;
-        let bytes = template.frame_bytes;
-        if direction == Direction::Transmit && u32::from(bytes) > mtu.saturating_add(BEYOND_MTU) {
-            return Err(LiveError::TooLong { bytes, interface: interface.to_owned(), mtu });
+        let interface = Interface::open(interface)?;
+        let (bytes, longest) = (template.frame_bytes, interface.link.longest_frame());
+        if direction == Direction::Transmit && usize::from(bytes) > longest {
+            let interface = interface.link.name;
+            return Err(LiveError::TooLong { bytes, interface, longest });
         }
-        let program = Program::load(&link, &template, direction)?;
-        Ok(Self { link, program, template, direction, one_thread: PhantomData })
+        let program = Program::load(&interface.link, &template, direction)?;
+        Ok(Self { interface, program, template, direction, one_thread: PhantomData })
     }
 
     /// Sends until the limit is reached or `stop` is set, which is noticed within some 10 ms. Another
@@ -124,31 +124,22 @@ impl LiveFrames {
         stop: &AtomicBool,
     ) -> Result<LiveReport, LiveError> {
         sys::end_sleeps_on_time();
-        let (sent_before, dropped_before) = (self.program.sent(), self.drops()?);
+        let (sent_before, dropped_before) =
+            (self.program.sent(), self.interface.dropped(self.direction)?);
         let Driven { elapsed, overslept, stopped } = drive(clock, pace, limit, stop, |frames| {
             // The kernel drops frames for an interface that is down without a word.
-            self.link.check()?;
+            self.interface.check()?;
             self.program.send(frames).map_err(|cause| self.failed(cause))
         })?;
         let sent = self.program.sent() - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
-        let dropped = self.drops()?.saturating_sub(dropped_before);
+        let dropped = self.interface.dropped(self.direction)?.saturating_sub(dropped_before);
         Ok(LiveReport { sent, bytes, dropped, elapsed, overslept, stopped })
-    }
-
-    /// What the interface has dropped in our direction.
-    fn drops(&self) -> Result<u64, LiveError> {
-        let failed = |cause| system("read the counters", &self.link, cause);
-        let Drops { received, sent } = self.link.drops().map_err(failed)?;
-        Ok(match self.direction {
-            Direction::Transmit => sent,
-            Direction::Receive => received,
-        })
     }
 
     /// The error for a run of the program that failed: the interface, if it is gone.
     fn failed(&self, cause: io::Error) -> LiveError {
         let what = "run the program that makes frames (Linux 5.18 or newer can)";
-        self.link.check().err().unwrap_or_else(|| system(what, &self.link, cause))
+        self.interface.check().err().unwrap_or_else(|| system(what, &self.interface.link, cause))
     }
 }

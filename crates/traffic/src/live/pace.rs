@@ -11,8 +11,8 @@ pub(super) const MAX_RATE: u64 = 1_000_000_000;
 /// second into a network stack, they take 8 ms, in which a request to stop goes unnoticed.
 pub(super) const MAX_BURST: u32 = 4096;
 
-/// Frames that the kernel works on at a time, and hands to the driver together: its default, that of
-/// a NAPI poll (`NAPI_POLL_WEIGHT`).
+/// Frames that the kernel works on at a time, and hands to the driver together: its default
+/// (`Documentation/bpf/bpf_prog_run.rst`).
 pub(super) const BATCH: u32 = 64;
 
 /// Bursts a second where the user has not said how long they are. Each costs a system call that

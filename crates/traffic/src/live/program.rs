@@ -12,10 +12,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
 
 use self::skeleton::GenerateSkelBuilder;
 use super::dispatcher::Known;
-use super::link::Link;
 use super::pace::repetitions;
 use super::template::{Frame, Template};
 use super::{Direction, LiveError};
+use crate::netlink::Link;
 
 #[expect(
     clippy::allow_attributes,
@@ -84,8 +84,7 @@ impl Program {
         let known = Known::new(program).map_err(failed)?;
         let program = program.try_clone_to_owned().map_err(failed)?;
         let variables = MapHandle::try_from(&skeleton.maps.bss).map_err(refused)?;
-        let interface = link.index.cast_unsigned();
-        let context = [0, u32::from(template.frame_bytes), 0, interface, 0, 0];
+        let context = [0, u32::from(template.frame_bytes), 0, link.index, 0, 0];
         Ok(Self { program, _known: known, variables, frame: bytes, context, sent: 0 })
     }
 
@@ -144,11 +143,11 @@ impl Program {
     }
 }
 
-/// Whether the driver takes frames from XDP programs at present. A veth does when its peer polls
-/// (NAPI), for which it needs GRO or an XDP program: `veth_set_xdp_features` in `drivers/net/veth.c`.
-/// If not, the kernel drops every frame and tells tracepoints only.
+/// Whether the driver takes frames from XDP programs at present, as netlink tells. A veth says so
+/// when its peer has GRO on or an XDP program, which the tests see. If it does not, the
+/// kernel loses every frame and tells trace points only (`Documentation/bpf/bpf_prog_run.rst`).
 fn takes_frames(link: &Link, program: impl AsFd) -> Result<bool, libbpf_rs::Error> {
-    let query = Xdp::new(program.as_fd()).query(link.index, XdpFlags::NONE)?;
+    let query = Xdp::new(program.as_fd()).query(link.index.cast_signed(), XdpFlags::NONE)?;
     Ok(query.feature_flags & NETDEV_XDP_ACT_NDO_XMIT != 0)
 }
 

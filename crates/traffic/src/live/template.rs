@@ -1,17 +1,16 @@
 //! The frame that all others are copies of: Ethernet, IP, UDP and our payload, with zeroes where the
 //! program writes.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use etherparse::PacketBuilder;
 
-use super::LiveError;
+use super::{Endpoint, LiveError};
 use crate::Payload;
 
-/// The longest frame, without check sequence. The kernel has one page of 4096 bytes for a frame,
-/// 256 of headroom, the `skb_shared_info` behind it and its own notes before it
-/// (`TEST_XDP_FRAME_SIZE` and `bpf_prog_test_run_xdp` in `net/bpf/test_run.c`), which leaves some
-/// 3300, depending on its version.
+/// The longest frame, without check sequence. A frame has to fit into a page with what the kernel
+/// keeps before and behind it, which leaves some 3300 of 4096 bytes, depending on its version; a
+/// test sends one of this length.
 pub(super) const LONGEST: u16 = 3072;
 
 /// Hops that a frame may take: what Linux gives packets by default (`IPDEFTTL`).
@@ -19,15 +18,6 @@ const HOPS: u8 = 64;
 
 const ETHERNET: usize = 14;
 const UDP: usize = 8;
-
-/// One end of the traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The Ethernet address.
-    pub mac: [u8; 6],
-    /// The IP address and UDP port.
-    pub address: SocketAddr,
-}
 
 /// What every frame looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +53,7 @@ impl Template {
         if self.flows == 0 || from.port().checked_add(self.flows - 1).is_none() {
             return Err(LiveError::Flows { flows: self.flows, port: from.port() });
         }
-        let link = PacketBuilder::ethernet2(self.source.mac, self.destination.mac);
+        let link = PacketBuilder::ethernet2(self.source.mac.0, self.destination.mac.0);
         let (ip, ip_header, over) = match (from.ip(), to.ip()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 (link.ipv4(from.octets(), to.octets(), HOPS), 20, "IPv4")
@@ -105,6 +95,7 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MacAddress;
 
     fn template(ipv6: bool, frame_bytes: u16) -> Template {
         let [a, b] = if ipv6 {
@@ -113,7 +104,7 @@ mod tests {
             ["10.7.0.1:7000", "10.7.0.2:5000"]
         };
         let end = |text: &str, low| Endpoint {
-            mac: [2, 0, 0, 0, 0, low],
+            mac: MacAddress([2, 0, 0, 0, 0, low]),
             address: text.parse().unwrap(),
         };
         Template { source: end(a, 1), destination: end(b, 2), frame_bytes, flows: 1, stream: 3 }

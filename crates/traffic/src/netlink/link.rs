@@ -27,20 +27,31 @@ pub(crate) struct Link {
     pub(crate) is_loopback: bool,
 }
 
+/// Frames that an interface has dropped since it came up, whoever sent them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drops {
+    /// Those that had arrived, also for want of room to take them (`rx_dropped` and
+    /// `rx_missed_errors`, struct `rtnl_link_stats64` of linux/if_link.h).
+    pub(crate) received: u64,
+    /// Those that were to leave (`tx_dropped`).
+    pub(crate) sent: u64,
+}
+
 impl Link {
     /// Finds an interface by its name.
     pub(crate) fn find(name: &str) -> Result<Self, SendError> {
-        let failed = |cause| SendError::Interface { interface: name.to_owned(), cause };
-        // The kernel takes a longer name for an invalid question (IFNAMSIZ, netdevice(7)).
-        if !(1..libc::IFNAMSIZ).contains(&name.len()) {
-            return Err(failed(io::Error::from_raw_os_error(libc::ENODEV)));
-        }
-        let mut question = LinkMessage::default();
-        question.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        match Netlink::ask(RouteNetlinkMessage::GetLink(question)).map_err(failed)? {
-            RouteNetlinkMessage::NewLink(link) => Self::read(name, &link),
-            _ => Err(failed(io::ErrorKind::InvalidData.into())),
-        }
+        Self::read(name, &ask(name)?)
+    }
+
+    /// What the interface has dropped up to now.
+    pub(crate) fn drops(name: &str) -> Result<Drops, SendError> {
+        let counters = ask(name)?.attributes.into_iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(counters) => Some(counters),
+            _ => None,
+        });
+        let counters = counters.unwrap_or_default();
+        let received = counters.rx_dropped.saturating_add(counters.rx_missed_errors);
+        Ok(Drops { received, sent: counters.tx_dropped })
     }
 
     fn read(name: &str, link: &LinkMessage) -> Result<Self, SendError> {
@@ -71,6 +82,21 @@ impl Link {
     /// The longest frame that it takes, in bytes.
     pub(crate) fn longest_frame(&self) -> usize {
         self.mtu + ETHERNET_HEADER + VLAN_TAG
+    }
+}
+
+/// Asks the kernel for what it knows of an interface.
+fn ask(name: &str) -> Result<LinkMessage, SendError> {
+    let failed = |cause| SendError::Interface { interface: name.to_owned(), cause };
+    // The kernel takes a longer name for an invalid question (IFNAMSIZ, netdevice(7)).
+    if !(1..libc::IFNAMSIZ).contains(&name.len()) {
+        return Err(failed(io::Error::from_raw_os_error(libc::ENODEV)));
+    }
+    let mut question = LinkMessage::default();
+    question.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    match Netlink::ask(RouteNetlinkMessage::GetLink(question)).map_err(failed)? {
+        RouteNetlinkMessage::NewLink(link) => Ok(link),
+        _ => Err(failed(io::ErrorKind::InvalidData.into())),
     }
 }
 

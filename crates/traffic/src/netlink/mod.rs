@@ -13,7 +13,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-pub(crate) use link::{ETHERNET_HEADER, Link};
+pub(crate) use link::{Drops, ETHERNET_HEADER, Link};
 pub(crate) use neighbour::hardware_address;
 pub(crate) use route::route;
 

@@ -115,6 +115,13 @@ impl Replay {
         self.outlet.unavailable()
     }
 
+    /// With [`SendMethod::Xdp`](crate::SendMethod::Xdp), `zero-copy` where the driver sends from our
+    /// memory, or `copy`.
+    #[must_use]
+    pub fn mode(&self) -> Option<&'static str> {
+        self.outlet.mode()
+    }
+
     /// Sends everything, or until `stop` is set, which is noticed within some 10 ms.
     ///
     /// The first frame is due at once, each other one as long after the one before it as in the

@@ -1,7 +1,8 @@
 //! The system calls and socket options that the standard library lacks. But for the memory of
-//! `transmit::ring`, all of this crate's `unsafe` is here.
+//! `transmit::ring` and the XDP program of `live`, all of this crate's `unsafe` is here.
 #![expect(unsafe_code, reason = "system calls")]
 
+pub(crate) mod interface;
 pub(crate) mod packet;
 pub(crate) mod stamps;
 

@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-use libc::{c_int, c_uint, c_void};
+use libc::{c_uint, c_void};
 
+use super::interface::{Details, ask};
 use super::set;
 
 /// Has the kernel report the transmit stamps `kinds` (`SOF_TIMESTAMPING_TX_*`) on the socket's
@@ -59,7 +60,7 @@ struct TsInfo {
 pub(crate) fn capabilities(socket: &impl AsFd, interface: &str) -> io::Result<u32> {
     let mut info = TsInfo { command: ETHTOOL_GET_TS_INFO, ..TsInfo::default() };
     // SAFETY: the kernel reads the command and writes a struct ethtool_ts_info, which this is.
-    unsafe { ask(socket, interface, libc::SIOCETHTOOL, ptr::from_mut(&mut info).cast())? };
+    unsafe { ask(socket, interface, libc::SIOCETHTOOL, details(&mut info))? };
     Ok(info.so_timestamping)
 }
 
@@ -67,31 +68,11 @@ pub(crate) fn capabilities(socket: &impl AsFd, interface: &str) -> io::Result<u3
 pub(crate) fn hardware_is_on(socket: &impl AsFd, interface: &str) -> io::Result<bool> {
     let mut config = libc::hwtstamp_config { flags: 0, tx_type: 0, rx_filter: 0 };
     // SAFETY: the kernel writes a struct hwtstamp_config, which this is.
-    unsafe { ask(socket, interface, libc::SIOCGHWTSTAMP, ptr::from_mut(&mut config).cast())? };
+    unsafe { ask(socket, interface, libc::SIOCGHWTSTAMP, details(&mut config))? };
     Ok(config.tx_type != 0) // HWTSTAMP_TX_OFF
 }
 
-/// Asks the kernel about an interface.
-///
-/// # Safety
-/// `answer` points to what `question` reads and writes (netdevice(7)), writable until the return.
-unsafe fn ask(
-    socket: &impl AsFd,
-    interface: &str,
-    question: libc::Ioctl,
-    answer: *mut libc::c_char,
-) -> io::Result<()> {
-    // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero: the kernel takes the name up to there.
-    let room = request.ifr_name.split_last_mut().map_or(&mut [][..], |(_, room)| room);
-    for (to, from) in room.iter_mut().zip(interface.bytes()) {
-        *to = libc::c_char::from_ne_bytes([from]);
-    }
-    request.ifr_ifru.ifru_data = answer;
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the question reads and writes an ifreq, and what its data points to as the caller
-    // has promised.
-    let status: c_int = unsafe { libc::ioctl(fd, question, &raw mut request) };
-    if status == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// A place for the answer.
+fn details<T>(answer: &mut T) -> Details {
+    Details { ifru_data: ptr::from_mut(answer).cast() }
 }

@@ -3,7 +3,9 @@
 mod packet;
 mod ring;
 mod udp;
+mod xdp;
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,6 +18,10 @@ pub(crate) use udp::Udp;
 
 /// How long a packet may wait for room.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+
+/// What frames on their way may take of the kernel's memory, where several are handed over at once:
+/// more than there is room for in the memory shared with it.
+const SEND_BUFFER_BYTES: i32 = 16 << 20;
 
 /// A way to hand packets to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,11 +36,15 @@ pub enum SendMethod {
     /// A ring of frames shared with the kernel (`PACKET_TX_RING`): frames that are due at once
     /// take one system call together.
     Ring,
+    /// An AF_XDP socket, whose frames go past the network stack and its queueing disciplines, from
+    /// memory that the driver sends from itself if it can: frames of up to 2048 bytes, over one
+    /// queue, without transmit stamps.
+    Xdp,
 }
 
 impl SendMethod {
     /// Every method.
-    pub const ALL: [Self; 3] = [Self::Udp, Self::Packet, Self::Ring];
+    pub const ALL: [Self; 4] = [Self::Udp, Self::Packet, Self::Ring, Self::Xdp];
 
     /// Its name, as people and reports use it.
     #[must_use]
@@ -43,6 +53,7 @@ impl SendMethod {
             Self::Udp => "udp",
             Self::Packet => "packet",
             Self::Ring => "ring",
+            Self::Xdp => "xdp",
         }
     }
 
@@ -61,17 +72,34 @@ pub struct Transmission {
     /// Where frames are addressed to; `None` for the next hop, as the kernel knows or finds it.
     /// The UDP socket has no use for it.
     pub mac: Option<MacAddress>,
-    /// Go round the interface's queueing discipline. The UDP socket cannot.
+    /// The interface's queue that [`SendMethod::Xdp`] sends over, from 0 on. The others leave the
+    /// choice to the kernel.
+    pub queue: u32,
+    /// Go round the interface's queueing discipline. The UDP socket cannot, and AF_XDP always does.
     pub bypass_queue: bool,
     /// Ask for the times at which each packet was queued and left.
     pub tx_stamps: bool,
 }
 
-/// Packets that wait for the kernel to take them.
+/// How many packets, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct Tally {
     pub(crate) packets: usize,
     pub(crate) bytes: u64,
+}
+
+impl Tally {
+    /// Packets of these lengths.
+    fn of(lengths: &VecDeque<usize>) -> Self {
+        let mut packets = Self::default();
+        lengths.iter().for_each(|&length| packets.add(length));
+        packets
+    }
+
+    fn add(&mut self, length: usize) {
+        self.packets += 1;
+        self.bytes += u64::try_from(length).unwrap_or(u64::MAX);
+    }
 }
 
 /// Hands packets to the kernel.
@@ -92,8 +120,18 @@ pub(crate) trait Transmit: Debug + Send {
     }
 
     /// Packets that were handed over and that the kernel has not taken.
-    fn waiting(&self) -> Waiting {
-        Waiting::default()
+    fn waiting(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// Packets that the kernel has taken, and dropped rather than sent.
+    fn refused(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// How the kernel sends, where that is up to the interface's driver.
+    fn mode(&self) -> Option<&'static str> {
+        None
     }
 
     /// The socket, whose error queue brings transmit stamps.
@@ -109,6 +147,11 @@ pub(crate) fn open_for_frames(
         SendMethod::Udp => Err(io::ErrorKind::Unsupported.into()),
         SendMethod::Packet => packet::Packet::open(link, transmission).map(|it| Box::new(it) as _),
         SendMethod::Ring => ring::Ring::open(link, transmission).map(|it| Box::new(it) as _),
+        SendMethod::Xdp => xdp::Xdp::open(link, transmission).map(|it| Box::new(it) as _),
     };
-    opened.map_err(|cause| SendError::PacketSocket { interface: link.name.clone(), cause })
+    let (interface, queue) = (link.name.clone(), transmission.queue);
+    opened.map_err(|cause| match transmission.method {
+        SendMethod::Xdp => SendError::XdpSocket { interface, queue, cause },
+        _ => SendError::PacketSocket { interface, cause },
+    })
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libc::{TP_STATUS_AVAILABLE, TP_STATUS_SEND_REQUEST, TP_STATUS_WRONG_FORMAT};
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::{Transmission, Transmit, Waiting};
+use super::{SEND_BUFFER_BYTES, Tally, Transmission, Transmit};
 use crate::netlink::Link;
 use crate::sys::packet as sys;
 
@@ -29,9 +29,6 @@ const FRAME: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPAC
 const RING_BYTES: usize = 8 << 20;
 /// What the kernel allocates in one piece; no slot is longer, as no frame is of more than 64 KiB.
 const BLOCK_BYTES: usize = 128 << 10;
-
-/// What frames on their way may take of the kernel's memory: more than the ring has.
-const SEND_BUFFER_BYTES: i32 = 16 << 20;
 
 /// A packet socket with a ring of slots.
 #[derive(Debug)]
@@ -131,10 +128,8 @@ impl Transmit for Ring {
         }
     }
 
-    fn waiting(&self) -> Waiting {
-        let bytes = self.waiting.iter().sum::<usize>();
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        Waiting { packets: self.waiting.len(), bytes }
+    fn waiting(&self) -> Tally {
+        Tally::of(&self.waiting)
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

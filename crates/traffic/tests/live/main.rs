@@ -11,6 +11,7 @@ use std::time::Duration;
 use wirestamp_lab::{
     Impairments, Netns, PathLab, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, check_privilege,
 };
+use wirestamp_traffic::MacAddress;
 use wirestamp_traffic::live::{Endpoint, Limit, Template};
 
 const PORT: u16 = 5000;
@@ -37,7 +38,7 @@ fn tool(namespace: &Netns, command: &str) {
 /// The lab's Ethernet addresses end in link and end: 1.1 is the source, 1.2 tap A, 2.2 the sink.
 fn end(link: u8, end: u8, address: impl Into<IpAddr>, port: u16) -> Endpoint {
     let address = SocketAddr::new(address.into(), port);
-    Endpoint { mac: [2, 0x77, 0, 0, link, end], address }
+    Endpoint { mac: MacAddress([2, 0x77, 0, 0, link, end]), address }
 }
 
 /// From the source to tap A, for the sink.

@@ -1,7 +1,10 @@
 //! What cannot be sent, and what is said about it.
 
+use std::net::IpAddr;
+
 use wirestamp_lab::{SOURCE_INTERFACE, TAP_B};
-use wirestamp_traffic::live::{Direction, LiveError, LiveFrames, Template};
+use wirestamp_traffic::MacAddress;
+use wirestamp_traffic::live::{self, Direction, Endpoint, LiveError, LiveFrames, Template};
 
 use crate::{incoming, lab, outgoing, tool};
 
@@ -27,12 +30,33 @@ fn what_does_not_fit_or_is_not_there_is_refused_by_name() {
         lab.sink().run(open).unwrap().unwrap().to_string()
     };
     let error = open("none", incoming(false, 100), Direction::Receive);
-    assert!(error.contains("there is no interface none"), "{error}");
+    assert!(error.contains("over interface `none`"), "{error}");
     let error = open(TAP_B, incoming(false, 1519), Direction::Transmit);
-    assert!(error.contains("MTU of 1500 allows 1518"), "{error}");
+    assert!(error.contains("MTU allows 1518"), "{error}");
     let error = open(TAP_B, incoming(false, 4000), Direction::Receive);
     assert!(error.contains("use 60 to 3072 over IPv4"), "{error}");
     tool(lab.sink(), "ip link set tap-b down");
     let error = open(TAP_B, incoming(false, 100), Direction::Receive);
     assert!(error.contains("tap-b is down"), "{error}");
+}
+
+#[test]
+fn both_ends_are_what_is_given_and_otherwise_what_the_kernel_knows() {
+    let Some(lab) = lab() else { return };
+    let expected = outgoing(100);
+    let [source, destination] = [expected.source, expected.destination];
+    let (to, port) = (destination.address, source.address.port());
+    let find = |from, mac| {
+        let find = || live::outgoing(SOURCE_INTERFACE, to, from, port, mac);
+        lab.source().run(find).unwrap()
+    };
+    assert_eq!(find(None, None).unwrap(), [source, destination]);
+    let other = MacAddress::BROADCAST;
+    let [_, end] = find(None, Some(other)).unwrap();
+    assert_eq!(end, Endpoint { mac: other, ..destination });
+    let elsewhere = IpAddr::from([192, 0, 2, 1]);
+    assert_eq!(find(Some(elsewhere), None).unwrap()[0].address.ip(), elsewhere);
+    let arriving = || live::incoming(TAP_B, to, source.address, None);
+    let [far, near] = lab.sink().run(arriving).unwrap().unwrap();
+    assert_eq!((far.address, near.mac), (source.address, incoming(false, 100).destination.mac));
 }
