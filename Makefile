@@ -2,8 +2,9 @@
 
 CARGO ?= cargo
 FOLDER ?= wirestamp-demo
+SOAK_SECONDS ?= 600
 
-.PHONY: help demo test test-aarch64 bench accuracy fmt setup build install-clock fuzz
+.PHONY: help demo test test-aarch64 bench accuracy soak fmt setup build install-clock fuzz
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -24,6 +25,9 @@ bench: setup ## Measure what stamps, conversions and wake-ups cost; run it on an
 accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, half of them busy
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600 --busy
+
+soak: setup ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
+	$(CARGO) bench --quiet -p wirestamp --bench soak -- --seconds $(SOAK_SECONDS)
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

@@ -5,20 +5,32 @@ use serde::{Deserialize, Serialize};
 /// The account of a capture. Each packet that the kernel had for us is in exactly one of the
 /// outcomes, which [`Ledger::balances`] checks; what the interface itself dropped never got that
 /// far and stands apart.
+///
+/// The queues between our own threads have no line, because nothing is lost there: a thread that
+/// finds no room leaves packets in the kernel's ring or queue, until that is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// Packets that the interface's driver dropped, for whomever they were meant.
+    /// Packets that the interface dropped, for whomever they were meant: those that its driver or
+    /// the kernel's backlog had no room for, and, where no packet socket takes them, packets of a
+    /// protocol that this machine does not know. Counted by the kernel: `drop` of `/proc/net/dev`.
+    /// Some drivers, veth among them, count here too what AF_XDP dropped: then it is in
+    /// `kernel_dropped` as well.
     pub interface_dropped: u64,
     /// Packets that reached the receiver: those that passed the filter, where the kernel applies
-    /// it, and all of the interface's otherwise.
+    /// it, and all of the interface's otherwise. Counted by the kernel (`PACKET_STATISTICS`,
+    /// packet(7)), or by the XDP program.
     pub seen: u64,
-    /// Dropped because the ring or queue between the kernel and us was full.
+    /// Dropped because the ring or queue between the kernel and us was full. Counted by the kernel
+    /// (`PACKET_STATISTICS`; for AF_XDP `XDP_STATISTICS`), or by the XDP program that found no room
+    /// in its ring buffer.
     pub kernel_dropped: u64,
     /// Left in the ring or queue when the capture ended, because the kernel did not hand them over
-    /// in time.
+    /// in time: what reached the receiver, less what was dropped and what the acquiring threads
+    /// counted.
     pub left_behind: u64,
-    /// Refused by the filter where we apply it, not the kernel.
+    /// Refused by the filter where we apply it, not the kernel. This one and those below are
+    /// counted by the consumer, unless they say otherwise.
     pub filtered: u64,
     /// Arrived after the count that was asked for.
     pub surplus: u64,
@@ -28,10 +40,11 @@ pub struct Ledger {
     pub delivered: u64,
     /// Of those dropped by the kernel, packets that came while all memory was out on loan, so that
     /// they found AF_XDP's fill ring empty; before Linux 6.6, those too that no chunk of it is
-    /// large enough for.
+    /// large enough for. Counted by the kernel (`XDP_STATISTICS`). The receive ring has room for
+    /// all of that memory, so that it is never the one that is full.
     pub fill_ring_empty: u64,
-    /// Packets with kernel stamps that were taken late, when they were copied to us. Method
-    /// `libpcap` cannot tell them, and has none here.
+    /// Packets with kernel stamps that were taken late, when they were copied to us. Counted by the
+    /// acquiring threads. Method `libpcap` cannot tell them, and has none here.
     pub stamped_late: u64,
     /// Packets that were handed to the consumer after one with a later stamp.
     pub out_of_order: u64,
@@ -67,5 +80,22 @@ mod tests {
         assert!(whole.balances());
         assert_eq!(whole.lost(), 3);
         assert!(!Ledger { delivered: 6, ..whole }.balances());
+    }
+
+    #[test]
+    fn each_outcome_takes_a_packet_once_and_three_of_them_are_losses() {
+        let one = Ledger { seen: 1, ..Ledger::default() };
+        let losses = [
+            Ledger { kernel_dropped: 1, ..one },
+            Ledger { left_behind: 1, ..one },
+            Ledger { consumer_dropped: 1, ..one },
+        ];
+        let others = [
+            Ledger { filtered: 1, ..one },
+            Ledger { surplus: 1, ..one },
+            Ledger { delivered: 1, ..one },
+        ];
+        assert!(losses.iter().all(|ledger| ledger.balances() && ledger.lost() == 1));
+        assert!(others.iter().all(|ledger| ledger.balances() && ledger.lost() == 0));
     }
 }

@@ -22,6 +22,9 @@ mod error;
 mod fanout;
 pub mod file;
 mod filter;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod interface;
 mod ledger;
 mod libpcap;

@@ -13,6 +13,9 @@
 
 mod clock;
 mod datagram;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod live;
 mod mac;
 mod netlink;

@@ -13,6 +13,8 @@ use crate::Error;
 use crate::interface::Interface;
 use crate::method::Pair;
 pub use ethtool::{CardStamps, Stamping};
+#[cfg(fuzzing)]
+pub(crate) use generic_netlink::read_any;
 pub use privileges::Privileges;
 pub(crate) use verdict::STACK_WITHOUT_XDP;
 pub use verdict::{Obstacle, card_stamps, verdict};

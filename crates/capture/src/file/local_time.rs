@@ -41,6 +41,8 @@ pub(super) fn format(path: &Path, time: Time<Utc>) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -57,5 +59,14 @@ mod tests {
         let time = Time::from_nanos(0);
         assert!(format(Path::new(&"%c".repeat(1000)), time).is_err());
         assert!(format(Path::new(""), time).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_and_no_time_leads_astray(name in "(%[a-zA-Z%]|.){0,40}", nanos: i64) {
+            if let Ok(name) = format(Path::new(&name), Time::from_nanos(nanos)) {
+                prop_assert!(!name.as_os_str().is_empty());
+            }
+        }
     }
 }

@@ -9,6 +9,8 @@
 mod classic;
 mod ebpf;
 mod edit;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod made_up;
 mod reach;
 mod tagged;
 #[cfg(test)]

@@ -18,6 +18,8 @@ use std::time::UNIX_EPOCH;
 
 use wirestamp_clock::Counter;
 
+#[cfg(fuzzing)]
+pub(crate) use self::control::read_any;
 use self::control::{Control, Said};
 pub(crate) use self::recvmmsg::Recvmmsg;
 pub(crate) use self::recvmsg::Recvmsg;

@@ -31,6 +31,9 @@ use host::{Host, System};
 use machine::Machine;
 use record::Record;
 
+#[cfg(fuzzing)]
+pub(crate) use record::read_any;
+
 pub use apply::{Change, Refusal, Report, Tuned};
 pub use place::{Attribute, Knob, Place};
 pub use setting::Setting;

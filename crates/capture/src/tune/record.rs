@@ -57,7 +57,7 @@ impl Record {
         let mut text = String::new();
         (&self.file).rewind()?;
         (&self.file).read_to_string(&mut text)?;
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        Ok(parse(&text))
     }
 
     /// Adds a setting, which may be changed after that.
@@ -73,6 +73,19 @@ impl Record {
     }
 }
 
+fn parse(text: &str) -> Vec<Entry> {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Takes any text for a record; what is found in it can be written and read again.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(text: &str) {
+    let entries = parse(text);
+    let written = entries.iter().map(|entry| serde_json::to_string(entry).expect("plain values"));
+    let again: String = written.map(|line| line + "\n").collect();
+    assert_eq!(parse(&again), entries);
+}
+
 impl Drop for Record {
     /// Removes a record that has nothing to say, while it is still locked. Where that fails, an
     /// empty one says nothing either.
@@ -85,6 +98,8 @@ impl Drop for Record {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::tune::place::Knob;
 
@@ -115,5 +130,17 @@ mod tests {
         record.add(&entry("on")).unwrap();
         record.file.write_all(br#"{"index":3,"place":{"eth"#).unwrap();
         assert_eq!(record.entries().unwrap(), [entry("on")]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_leads_astray(text: String, value: String, index: i32, cut in 0_usize..200) {
+            read_any(&text);
+            let entry = Entry { index, place: Place::Sys(value.clone()), before: value };
+            let line = serde_json::to_string(&entry).unwrap();
+            prop_assert_eq!(parse(&line), [entry]);
+            let cut: String = line.chars().take(cut).collect();
+            read_any(&(cut + &text));
+        }
     }
 }

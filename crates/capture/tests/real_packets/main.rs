@@ -74,28 +74,6 @@ impl Sink for Slow {
 }
 
 #[test]
-fn what_does_not_fit_into_the_ring_is_counted() {
-    let Some(lab) = lab() else { return };
-    let count: u32 = 3000;
-    for pair in PAIRS {
-        let (all_sent, wait) = mpsc::channel();
-        let config = Config { ring_bytes: 64 << 10, ..config(pair.method, pair.stamp, None) };
-        let (ledger, outcome) = capture(&lab, config, &mut Slow(wait, false), |stop| {
-            send(&lab, count);
-            all_sent.send(()).unwrap();
-            stop.request();
-        });
-        let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
-        outcome.unwrap();
-        assert!(ledger.balances(), "{name}");
-        assert_eq!(ledger.seen - ledger.filtered, u64::from(count), "{name}");
-        assert!(ledger.kernel_dropped > 0, "{name}");
-        let from_the_fill_ring = pair.method == Method::Xdp;
-        assert_eq!(ledger.fill_ring_empty > 0, from_the_fill_ring, "{name}");
-    }
-}
-
-#[test]
 fn a_file_gives_back_what_was_captured() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();

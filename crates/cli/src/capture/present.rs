@@ -79,6 +79,7 @@ impl Summary {
             "dropped: {} by the interface, {} by the kernel (ring or queue full), {} by the consumer",
             dropped.interface, dropped.kernel, dropped.consumer
         );
+        text += &elsewhere(ledger);
         if let Some(anchors) = figures.anchors {
             let _ = writeln!(text, "{} anchors kept to convert the stamps again", anchors.written);
             if anchors.gaps > 0 {
@@ -92,5 +93,45 @@ impl Summary {
         }
         text.extend(self.tuned.as_ref().map(tune::text));
         text + &tap::complaints(ledger)
+    }
+}
+
+/// Where else packets went that are not in the file, a line each.
+fn elsewhere(ledger: &Ledger) -> String {
+    let went = [
+        (
+            ledger.fill_ring_empty,
+            "of those dropped by the kernel found the AF_XDP fill ring empty; some drivers count \
+             them as dropped by the interface too",
+        ),
+        (ledger.left_behind, "were left in the ring or queue at the end, and are lost"),
+        (ledger.filtered, "were refused by the filter after the kernel"),
+        (ledger.surplus, "came after the count that was asked for"),
+    ];
+    let lines = went.iter().filter(|(packets, _)| *packets > 0);
+    lines.map(|(packets, where_to)| format!("{packets} packets {where_to}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_miss_the_file_has_a_line_and_only_if_a_packet_went_it() {
+        let lines = |ledger| elsewhere(&ledger).lines().map(str::to_owned).collect::<Vec<_>>();
+        assert!(lines(Ledger { seen: 3, delivered: 3, ..Ledger::default() }).is_empty());
+        let all = Ledger {
+            fill_ring_empty: 1,
+            left_behind: 2,
+            filtered: 3,
+            surplus: 4,
+            ..Ledger::default()
+        };
+        let said = lines(all);
+        for (number, about) in (1..).zip(["fill ring", "left in", "filter", "count"]) {
+            let begins = format!("{number} packets ");
+            let found = said.iter().find(|line| line.starts_with(&begins));
+            assert!(found.is_some_and(|line| line.contains(about)), "{about}: {said:?}");
+        }
     }
 }

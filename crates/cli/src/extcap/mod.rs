@@ -155,6 +155,10 @@ fn complaint(filter: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(line: &str) -> anyhow::Result<Request> {
@@ -211,5 +215,36 @@ mod tests {
         assert_eq!(complaint(""), "");
         assert_eq!(complaint("udp port 5000"), "");
         assert!(complaint("udp prot 5").starts_with("filter 'udp prot 5': "));
+    }
+
+    /// Words that Wireshark uses, in any order, and others.
+    fn word() -> impl Strategy<Value = OsString> {
+        const KNOWN: &[&str] = &[
+            "--extcap-interface",
+            "--extcap-interface=wirestamp-lo",
+            "--extcap-capture-filter",
+            "--extcap-reload-option=cores",
+            "--extcap-version=4.0",
+            "--extcap-dlts",
+            "--extcap-config",
+            "--capture",
+            "--fifo",
+            "=",
+        ];
+        prop_oneof![
+            prop::sample::select(KNOWN).prop_map(OsString::from),
+            "--extcap-.{0,20}".prop_map(OsString::from),
+            any::<Vec<u8>>().prop_map(OsString::from_vec),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_arguments_lead_astray(words in prop::collection::vec(word(), 0..8)) {
+            match Request::read(words) {
+                Ok(request) => drop(request.interface()),
+                Err(error) => prop_assert!(!error.to_string().contains('\n'), "{error}"),
+            }
+        }
     }
 }

@@ -15,6 +15,8 @@ use wirestamp_clock::{Time, Utc};
 
 pub(crate) use pending::Pending;
 pub(crate) use queue::StampQueue;
+#[cfg(fuzzing)]
+pub(crate) use report::read_any;
 
 /// A point on a packet's way out at which it can be stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

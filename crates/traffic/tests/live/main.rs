@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod endings;
+mod overload;
 mod refusals;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -214,6 +214,11 @@ proptest! {
     }
 
     #[test]
+    fn no_program_leads_astray(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        made_up::try_program(&bytes);
+    }
+
+    #[test]
     fn flipped_bits_pass_in_every_form_or_in_none(
         expression in prop::sample::select(FILTERS),
         frame in prop::sample::select(frames()),

@@ -1,0 +1,164 @@
+//! A wire on which nothing goes but what a test sends, and a capture of its far end.
+
+use std::sync::mpsc;
+use std::thread;
+
+use pcap::Active;
+use wirestamp_capture::{Capture, Captured, Config, Error, Facts, Ledger, Limit, Pair, Sink, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::Netns;
+
+/// The longest frame that goes over the wire: a jumbo frame with its header.
+pub(crate) const LONGEST: usize = 14 + 9000;
+
+/// How many flows the frames of [`frame`] are of.
+const FLOWS: u32 = 64;
+
+/// Two ends of a cable in a network namespace of their own, and a sender at the near one.
+pub(crate) struct Wire {
+    namespace: Netns,
+    pub(crate) sender: Sender,
+    clock: ClockService,
+}
+
+/// Sends at the near end, and counts.
+pub(crate) struct Sender {
+    near: pcap::Capture<Active>,
+    /// Frames that the kernel took from us since the last capture was opened.
+    pub(crate) sent: u64,
+}
+
+impl Sender {
+    pub(crate) fn send(&mut self, frame: &[u8]) {
+        self.near.sendpacket(frame).unwrap();
+        self.sent += 1;
+    }
+
+    /// Sends numbered frames of many flows.
+    pub(crate) fn send_numbered(&mut self, count: u32) {
+        (0..count).for_each(|number| self.send(&frame(number)));
+    }
+}
+
+impl Wire {
+    pub(crate) fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return None;
+        }
+        let namespace = Netns::new().unwrap();
+        let silent = "arp off multicast off addrgenmode none";
+        for command in [
+            "link add near mtu 9000 type veth peer name far mtu 9000",
+            &format!("link set near {silent} up"),
+            &format!("link set far {silent} up"),
+        ] {
+            let status = namespace.command("ip").args(command.split(' ')).status().unwrap();
+            assert!(status.success(), "ip {command}");
+        }
+        let near = || pcap::Capture::from_device("near").unwrap().open().unwrap();
+        let near = namespace.run(near).unwrap();
+        let clock = ClockService::start(Counter::select()).unwrap();
+        Some(Self { namespace, sender: Sender { near, sent: 0 }, clock })
+    }
+
+    /// Opens a capture at the far end: what is sent from now on arrives in its ring or queue.
+    pub(crate) fn open(&mut self, config: Config) -> Capture {
+        self.sender.sent = 0;
+        self.namespace.run(|| Capture::open(config, &self.clock)).unwrap().unwrap()
+    }
+
+    /// Runs a capture until it ends by itself.
+    pub(crate) fn run(&self, capture: Capture, sink: &mut dyn Sink) -> (Ledger, Result<(), Error>) {
+        capture.run(&self.clock, &Stop::new().unwrap(), sink)
+    }
+
+    /// Takes in what was sent before, and ends.
+    pub(crate) fn take_in(&self, capture: Capture, sink: &mut dyn Sink) -> Ledger {
+        let stop = Stop::new().unwrap();
+        stop.request();
+        let (ledger, outcome) = capture.run(&self.clock, &stop, sink);
+        outcome.unwrap();
+        ledger
+    }
+
+    /// Runs a capture whose consumer takes its first packet only when all of `count` were sent.
+    pub(crate) fn overload(&mut self, config: Config, count: u32) -> (Facts, Ledger) {
+        let capture = self.open(config);
+        let facts = capture.facts().clone();
+        let Self { sender, clock, .. } = self;
+        let stop = Stop::new().unwrap();
+        let (all_sent, wait) = mpsc::channel();
+        let mut held = Held(Some(wait));
+        let (ledger, outcome) = thread::scope(|scope| {
+            let capturing = scope.spawn(|| capture.run(clock, &stop, &mut held));
+            let ending = Ending(&stop, all_sent);
+            sender.send_numbered(count);
+            drop(ending);
+            capturing.join().unwrap()
+        });
+        outcome.unwrap();
+        (facts, ledger)
+    }
+}
+
+/// A capture at the far end with all that a test does not say itself left to the defaults.
+pub(crate) fn config(pair: &Pair) -> Config {
+    Config::new("far", pair.method, pair.stamp)
+}
+
+/// A capture of so many packets.
+pub(crate) fn limited(pair: &Pair, packets: u64) -> Config {
+    Config { limit: Limit { packets: Some(packets), duration: None }, ..config(pair) }
+}
+
+/// Every packet that was sent is written, or lost at one stage.
+pub(crate) fn assert_accounted(name: &str, sent: u64, ledger: &Ledger) {
+    let Ledger {
+        interface_dropped,
+        kernel_dropped,
+        left_behind,
+        filtered,
+        surplus,
+        consumer_dropped,
+        delivered,
+        ..
+    } = *ledger;
+    let lost = interface_dropped + kernel_dropped + left_behind + consumer_dropped;
+    assert_eq!(sent, delivered + filtered + surplus + lost, "{name}: {ledger:?}");
+    assert!(ledger.balances(), "{name}: {ledger:?}");
+    assert_eq!(ledger.lost(), lost - interface_dropped, "{name}: {ledger:?}");
+}
+
+/// A UDP datagram of flow `number % FLOWS` to an Ethernet address that is nobody's: the network
+/// stack takes it for one of a switch that floods.
+pub(crate) fn frame(number: u32) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 0x99, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+    frame.extend([0x45, 0, 0, 232, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let port = u16::try_from(7000 + number % FLOWS).unwrap();
+    frame.extend([port, 5000, 212, 0].map(u16::to_be_bytes).concat());
+    frame.extend(number.to_be_bytes());
+    frame.resize(14 + 232, 0);
+    frame
+}
+
+/// Takes nothing before it is told that all was sent.
+struct Held(Option<mpsc::Receiver<()>>);
+
+impl Sink for Held {
+    fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+        if let Some(all_sent) = self.0.take() {
+            let _ = all_sent.recv();
+        }
+        Ok(())
+    }
+}
+
+/// Ends the capture and, by hanging up, lets its consumer go on; also when the sender panics.
+struct Ending<'a>(&'a Stop, #[expect(dead_code, reason = "dropped")] mpsc::Sender<()>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}

@@ -1,0 +1,73 @@
+//! An endpoint that is captured with `xdp-pass` keeps its traffic.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use wirestamp_capture::{Capture, Captured, Config, Error, Method, Sink, StampSource, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
+
+/// The transfer: so many chunks of so many words, 105 MB.
+const CHUNKS: u64 = 1600;
+const WORDS: u64 = 1 << 13;
+const BYTES: u64 = CHUNKS * WORDS * 8;
+
+/// A part of the transfer, in which each word is its own number.
+fn chunk(number: u64) -> Vec<u8> {
+    (number * WORDS..(number + 1) * WORDS).flat_map(u64::to_ne_bytes).collect()
+}
+
+/// Adds up what it is given.
+#[derive(Default)]
+struct Adding {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Sink for Adding {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        self.packets += 1;
+        self.bytes += u64::from(packet.length);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_transfer_through_a_captured_interface_arrives_whole_and_is_accounted_for() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let lab = PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap();
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let stop = Stop::new().unwrap();
+    let config = Config::new(TAP_B, Method::XdpPass, StampSource::Xdp);
+    let config = Config { snaplen: 96, ..config };
+    let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
+    let listener = lab.sink().run(|| TcpListener::bind((SINK_V4, 0))).unwrap().unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut adding = Adding::default();
+    let (ledger, outcome) = thread::scope(|scope| {
+        let capturing = scope.spawn(|| capture.run(&clock, &stop, &mut adding));
+        scope.spawn(|| {
+            let mut stream = lab.source().run(|| TcpStream::connect(address)).unwrap().unwrap();
+            (0..CHUNKS).for_each(|number| stream.write_all(&chunk(number)).unwrap());
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut arrived = vec![0; chunk(0).len()];
+        for number in 0..CHUNKS {
+            stream.read_exact(&mut arrived).unwrap();
+            assert!(arrived == chunk(number), "chunk {number}");
+        }
+        assert_eq!(stream.read(&mut arrived).unwrap(), 0);
+        stop.request();
+        capturing.join().unwrap()
+    });
+    outcome.unwrap();
+    assert!(ledger.balances(), "{ledger:?}");
+    assert_eq!((ledger.delivered, ledger.left_behind), (adding.packets, 0), "{ledger:?}");
+    // All of the transfer came by, in frames of up to 1500 bytes with their headers.
+    assert!(ledger.seen * 1500 > BYTES, "{ledger:?}");
+    assert!(ledger.lost() > 0 || adding.bytes > BYTES, "{ledger:?}");
+}

@@ -1,0 +1,69 @@
+//! The ring, queue or fill ring between the kernel and us is full.
+
+use wirestamp_capture::{Config, Cores, Ledger, Method, PAIRS, Pair};
+
+use crate::bed::{Wire, assert_accounted, config};
+
+/// More than the smallest ring or queue of any method takes.
+const COUNT: u32 = 6000;
+
+/// A capture with little memory.
+fn small(pair: &Pair) -> Config {
+    Config { ring_bytes: 64 << 10, ..config(pair) }
+}
+
+/// The ledger without what it has twice: a veth counts a packet as dropped that AF_XDP had no room
+/// for (`veth_xdp_rcv_one` in drivers/net/veth.c), as the kernel does for the socket.
+fn once(pair: &Pair, ledger: Ledger) -> Ledger {
+    if pair.method != Method::Xdp {
+        return ledger;
+    }
+    assert_eq!(ledger.interface_dropped, ledger.fill_ring_empty, "{ledger:?}");
+    Ledger { interface_dropped: 0, ..ledger }
+}
+
+#[test]
+fn what_does_not_fit_into_the_ring_or_queue_is_counted() {
+    let Some(mut wire) = Wire::new() else { return };
+    for pair in PAIRS {
+        let (facts, ledger) = wire.overload(small(pair), COUNT);
+        let name = format!("{} {}", facts.method, facts.stamp);
+        assert_accounted(&name, wire.sender.sent, &once(pair, ledger));
+        assert_eq!((ledger.seen, ledger.left_behind), (COUNT.into(), 0), "{name}: {ledger:?}");
+        assert!(ledger.kernel_dropped > 0 && ledger.delivered > 0, "{name}: {ledger:?}");
+        // All its memory is on loan: that is the one way for AF_XDP to have no room.
+        let from_the_fill_ring = if pair.method == Method::Xdp { ledger.kernel_dropped } else { 0 };
+        assert_eq!(ledger.fill_ring_empty, from_the_fill_ring, "{name}: {ledger:?}");
+    }
+}
+
+#[test]
+fn several_full_rings_are_counted_as_one() {
+    let Some(mut wire) = Wire::new() else { return };
+    for pair in PAIRS.iter().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+        let lanes = vec![Cores::default(); 3];
+        let config = Config { lanes, ring_bytes: 3 * (64 << 10), ..config(pair) };
+        // libpcap's rings have half a megabyte each at least.
+        let (facts, ledger) = wire.overload(config, 4 * COUNT);
+        let name = format!("{} {}", facts.method, facts.stamp);
+        assert_accounted(&name, wire.sender.sent, &ledger);
+        assert!(ledger.kernel_dropped > 0 && ledger.delivered > 0, "{name}: {ledger:?}");
+    }
+}
+
+#[test]
+fn a_filter_leaves_out_of_the_account_only_what_the_kernel_refused() {
+    let Some(mut wire) = Wire::new() else { return };
+    // Half of the flows pass either. A socket cannot be asked the second one, whose number reaches
+    // across the place of a VLAN tag: it is left to the consumer.
+    let filters = ["udp[1] & 1 = 0", "udp[1] & 1 = 0 and ether[10:4] = 0x00010800"];
+    for (pair, filter) in PAIRS.iter().flat_map(|pair| filters.map(|filter| (pair, filter))) {
+        let config = Config { filter: Some(filter.to_owned()), ..small(pair) };
+        let (facts, ledger) = wire.overload(config, COUNT);
+        let name = format!("{} {} '{filter}'", facts.method, facts.stamp);
+        let refused = u64::from(COUNT) - ledger.seen;
+        assert!(refused == 0 || refused == u64::from(COUNT) / 2, "{name}: {ledger:?}");
+        assert_accounted(&name, wire.sender.sent - refused, &once(pair, ledger));
+        assert!(ledger.kernel_dropped > 0 && ledger.delivered > 0, "{name}: {ledger:?}");
+    }
+}

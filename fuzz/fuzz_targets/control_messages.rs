@@ -1,0 +1,9 @@
+//! What the kernel says of packets received and sent.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    wirestamp_capture::fuzzing::control_messages(bytes);
+    wirestamp_traffic::fuzzing::stamp_report(bytes);
+});
