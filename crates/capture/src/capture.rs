@@ -1,10 +1,11 @@
 //! A capture: what is asked for, what was granted, and the run.
 
 use serde::Serialize;
-use wirestamp_clock::{ClockService, Domain};
+use wirestamp_clock::{ClockService, Domain, Phc};
 
 use crate::affinity::Cores;
 use crate::capabilities;
+use crate::card_stamps::CardStamping;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -80,7 +81,7 @@ pub struct Facts {
     /// Where on a packet's way the stamp is taken.
     pub taken: &'static str,
     /// The clock that is read.
-    pub clock: &'static str,
+    pub clock: String,
     /// The smallest usual step of that clock, in nanoseconds, rounded up.
     pub granularity_ns: i64,
     /// Bytes kept of each packet at the most.
@@ -102,6 +103,7 @@ pub struct Capture {
     /// What the consumer has to filter by, where the kernel does not.
     filter: Option<Filter>,
     source: Source,
+    card_stamps: Option<CardStamping>,
 }
 
 impl Capture {
@@ -118,6 +120,7 @@ impl Capture {
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Interface::open(&config.interface)?;
         capabilities::require(pair, &interface)?;
+        let card_stamps = card_stamps(pair, &config.interface, clock)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
         let dropped = interface.dropped().map_err(failed)?;
         let mut facts = Facts::of(pair, &config, clock);
@@ -135,7 +138,15 @@ impl Capture {
             outgoing: config.outgoing,
             spins: config.wait == Wait::Spin,
             fanout: (lanes > 1).then_some(&fanout),
+            card_stamps: card_stamps.is_some(),
         };
+        if setup.card_stamps && setup.outgoing {
+            facts.notes.push(
+                "packets that this machine sends are stamped by the kernel, and counted: the network \
+                 card stamps what arrives"
+                    .to_owned(),
+            );
+        }
         let opening = Opening { interface: &interface, setup, lanes, clock };
         let (source, filter) = Source::open_filtered(pair, &opening, filter, &mut facts)?;
         if lanes > 1 {
@@ -145,7 +156,7 @@ impl Capture {
                 LATENESS.as_millis()
             ));
         }
-        Ok(Self { config, pair, facts, interface, dropped, filter, source })
+        Ok(Self { config, pair, facts, interface, dropped, filter, source, card_stamps })
     }
 
     /// What was granted.
@@ -175,11 +186,33 @@ impl Capture {
             snaplen: self.facts.snaplen,
         };
         let filter = self.filter.as_ref();
-        let (mut ledger, outcome) = self.source.run(&plan, filter, sink);
+        let (mut ledger, mut outcome) = self.source.run(&plan, filter, sink);
+        if let Some(Err(cause)) = self.card_stamps.map(CardStamping::put_back) {
+            let what = "put back what the network card stamps";
+            let failed = Error::system(what, &self.config.interface, "cap_net_admin", cause);
+            outcome = outcome.and(Err(failed));
+        }
         if let Ok(dropped) = self.interface.dropped() {
             ledger.interface_dropped = dropped.saturating_sub(self.dropped);
         }
         (ledger, outcome)
+    }
+}
+
+/// Switches the network card's stamps on, if `pair` takes them and `clock` can tell their time.
+fn card_stamps(
+    pair: &Pair,
+    interface: &str,
+    clock: &ClockService,
+) -> Result<Option<CardStamping>, Error> {
+    if pair.domain != Domain::Nic {
+        return Ok(None);
+    }
+    match (capabilities::card_clock(pair, interface)?, clock.nic()) {
+        (Some(stamps), followed) if followed != Some(stamps) => {
+            Err(Error::OtherCardClock { interface: interface.to_owned(), stamps, followed })
+        }
+        _ => CardStamping::of(interface).map(Some),
     }
 }
 
@@ -191,9 +224,10 @@ impl Facts {
             stamp: pair.stamp.name(),
             taken: pair.taken,
             clock: match pair.domain {
-                Domain::Counter => clock.counter().name(),
-                Domain::Realtime => "CLOCK_REALTIME",
-                Domain::Monotonic => "CLOCK_MONOTONIC",
+                Domain::Counter => clock.counter().name().to_owned(),
+                Domain::Realtime => "CLOCK_REALTIME".to_owned(),
+                Domain::Monotonic => "CLOCK_MONOTONIC".to_owned(),
+                Domain::Nic => clock.nic().map_or_else(|| "none".to_owned(), Phc::name),
             },
             granularity_ns: clock.timeline(pair.domain).difference().granularity().as_nanos(),
             snaplen: config.snaplen,

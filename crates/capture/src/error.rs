@@ -39,6 +39,20 @@ pub enum Error {
         /// The pairs that can be had there, as words.
         alternatives: String,
     },
+    /// The clock that the network card stamps with is not the one that is followed.
+    #[error(
+        "{interface}'s network card stamps with /dev/ptp{stamps}, and {}: start the clock service \
+         with that clock",
+        is_followed(*.followed)
+    )]
+    OtherCardClock {
+        /// The interface.
+        interface: String,
+        /// The number of its network card's clock.
+        stamps: u32,
+        /// The number of the one that is followed.
+        followed: Option<u32>,
+    },
     /// There is no such method or timestamp source.
     #[error("there is no {what} {name}; choose among {known}")]
     NoSuchName {
@@ -247,6 +261,10 @@ impl Error {
             Self::System { what, interface, cause }
         }
     }
+}
+
+fn is_followed(number: Option<u32>) -> String {
+    number.map_or("no such clock is followed".into(), |n| format!("/dev/ptp{n} is followed"))
 }
 
 /// What to do about a refused system call, where that is known.

@@ -140,11 +140,20 @@ impl Interface {
     /// # Safety
     /// `T` is the struct that the kernel reads and writes for that command (linux/ethtool.h).
     pub(crate) unsafe fn ethtool<T>(&self, command: &mut T) -> io::Result<()> {
+        // SAFETY: the struct is of the command's kind, as the caller vouches.
+        unsafe { self.ioctl(SIOCETHTOOL, command) }
+    }
+
+    /// Asks its driver with an ioctl(2) whose request leads to `data`.
+    ///
+    /// # Safety
+    /// `T` is the struct that the kernel reads and writes for that question.
+    pub(crate) unsafe fn ioctl<T>(&self, question: libc::Ioctl, data: &mut T) -> io::Result<()> {
         let mut request = self.request();
-        request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
-        // SAFETY: the request leads to a struct of the command's kind, as the caller vouches, which
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(data).cast();
+        // SAFETY: the request leads to a struct of the question's kind, as the caller vouches, which
         // outlives the call.
-        match unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } {
+        match unsafe { libc::ioctl(self.socket.as_raw_fd(), question, &raw mut request) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }

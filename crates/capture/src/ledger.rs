@@ -43,8 +43,10 @@ pub struct Ledger {
     /// large enough for. Counted by the kernel (`XDP_STATISTICS`). The receive ring has room for
     /// all of that memory, so that it is never the one that is full.
     pub fill_ring_empty: u64,
-    /// Packets with kernel stamps that were taken late, when they were copied to us. Counted by the
-    /// acquiring threads. Method `libpcap` cannot tell them, and has none here.
+    /// Packets that were stamped later than asked for: with kernel stamps those that the kernel stamped
+    /// when it copied them to us, which method `libpcap` cannot tell, so that it has none here; with
+    /// stamps of the network card those that it did not stamp, such as all that this machine sends:
+    /// they have the kernel's stamp. Counted by the acquiring threads.
     pub stamped_late: u64,
     /// Packets that were handed to the consumer after one with a later stamp.
     pub out_of_order: u64,

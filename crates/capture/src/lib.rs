@@ -10,7 +10,7 @@
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
 //! `libpcap`, `vlan`, `xsk`, `af_xdp`, `xdp_pass`, `xdp_program` and `pipeline::consume`, and to
 //! what the libraries lack: the system calls of `packet_socket`, `interface`,
-//! `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions,
+//! `card_stamps`, `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions,
 //! and the C library's `file::local_time`.
 #![deny(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod af_xdp;
 mod affinity;
 pub mod capabilities;
 mod capture;
+mod card_stamps;
 mod error;
 mod fanout;
 pub mod file;

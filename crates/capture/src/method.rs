@@ -38,6 +38,11 @@ pub enum StampSource {
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
+    /// The network card's clock, read by the card itself. What it did not stamp has the stamp of
+    /// [`StampSource::Kernel`], and is counted ([`crate::Ledger::stamped_late`]).
+    ///
+    /// Not with `libpcap`, which does not tell the one stamp from the other.
+    Hardware,
 }
 
 /// A method, a source that it can stamp with, and what follows from the two.
@@ -77,6 +82,8 @@ pub(crate) enum ReceiverKind {
 }
 
 const IN_THE_STACK: &str = "by the kernel, where the packet enters the network stack";
+const BY_THE_CARD: &str = "by the network card, when the packet arrives; what it does not stamp, \
+                           by the kernel";
 const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
                             the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
@@ -103,6 +110,14 @@ pub const PAIRS: &[Pair] = &[
         receiver: ReceiverKind::PerFrame,
     },
     Pair {
+        method: Method::Ring,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD,
+        limits: "",
+        receiver: ReceiverKind::Blocks,
+    },
+    Pair {
         method: Method::Recvmsg,
         stamp: StampSource::Kernel,
         domain: Domain::Realtime,
@@ -115,6 +130,14 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Raw,
         domain: Domain::Counter,
         taken: "by the acquisition thread, when the call that fetched the packet has returned",
+        limits: WHOLE_FRAMES,
+        receiver: ReceiverKind::Recvmsg,
+    },
+    Pair {
+        method: Method::Recvmsg,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD,
         limits: WHOLE_FRAMES,
         receiver: ReceiverKind::Recvmsg,
     },
@@ -132,6 +155,14 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Counter,
         taken: "by the acquisition thread, once for all packets that a call fetched, when it has \
                 returned",
+        limits: WHOLE_FRAMES,
+        receiver: ReceiverKind::Recvmmsg,
+    },
+    Pair {
+        method: Method::Recvmmsg,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD,
         limits: WHOLE_FRAMES,
         receiver: ReceiverKind::Recvmmsg,
     },
@@ -223,6 +254,7 @@ impl StampSource {
             Self::Kernel => "kernel",
             Self::Raw => "raw",
             Self::Xdp => "xdp",
+            Self::Hardware => "hardware",
         }
     }
 
@@ -286,7 +318,7 @@ pub fn pair(method: Method, stamp: StampSource) -> Result<&'static Pair, Error> 
         Error::NoSuchPair {
             method: method.to_string(),
             stamp: stamp.to_string(),
-            alternatives: of_method.join(" and "),
+            alternatives: of_method.join(", "),
         }
     })
 }
@@ -326,13 +358,16 @@ mod tests {
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no timestamp source Raw; choose among kernel, raw, xdp"
+            "there is no timestamp source Raw; choose among hardware, kernel, raw, xdp"
         );
     }
 
     #[test]
     fn an_impossible_pair_names_what_is_possible() {
         let error = pair(Method::Ring, StampSource::Xdp).unwrap_err();
-        assert_eq!(error.to_string(), "method ring has no xdp stamps; it has kernel and raw");
+        assert_eq!(
+            error.to_string(),
+            "method ring has no xdp stamps; it has kernel, raw, hardware"
+        );
     }
 }

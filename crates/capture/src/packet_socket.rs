@@ -6,6 +6,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::Error;
+use crate::card_stamps;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -38,6 +39,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) fanout: Option<&'a Fanout>,
     /// Whether a thread looks for packets without pause.
     pub(crate) spins: bool,
+    /// Whether the network card's stamps are wanted, and the kernel's only where there is none.
+    pub(crate) card_stamps: bool,
 }
 
 /// Has an interface take in packets for other hosts too, as a tap or a mirror port needs, for as
@@ -121,8 +124,9 @@ impl PacketSocket {
         // SO_TIMESTAMPNS, it makes up no stamp in recvmsg(2) for a packet that has none
         // (Documentation/networking/timestamping.rst, 1.3).
         let arrival = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+        let by_card = if setup.card_stamps { card_stamps::WANTED } else { 0 };
         socket
-            .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &arrival)
+            .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(arrival | by_card))
             .map_err(failed("have packets stamped on arrival"))?;
         // Until it has joined, a socket would get packets that others get too.
         match setup.fanout {

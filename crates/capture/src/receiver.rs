@@ -12,7 +12,8 @@ use std::time::Duration;
 /// [`Lender::give_back`], and the bytes are gone after that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
-    /// The stamp, in ticks of the receiver's clock domain.
+    /// The stamp, in ticks of the receiver's clock domain; [`crate::card_stamps::NONE`] where it
+    /// should be the network card's and there is none.
     pub(crate) raw: u64,
     /// The kernel's own stamp in nanoseconds of `CLOCK_REALTIME`, where it is another one and was
     /// taken on the packet's arrival.
@@ -65,7 +66,8 @@ pub(crate) struct KernelCounts {
     pub(crate) seen: u64,
     /// Packets of these for which there was no room.
     pub(crate) dropped: u64,
-    /// Packets of these whose kernel stamp was taken only when they were copied to us.
+    /// Packets of these whose kernel stamp was taken only when they were copied to us, or that the
+    /// network card should have stamped and did not.
     pub(crate) stamped_late: u64,
     /// Dropped packets that found the AF_XDP fill ring empty.
     pub(crate) fill_ring_empty: u64,

@@ -6,7 +6,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use wirestamp_capture::{Capture, Captured, Config, Error, Limit, PAIRS, Pair, Sink, Stop};
+use wirestamp_capture::{
+    Capture, Captured, Config, Error, Limit, PAIRS, Pair, Sink, StampSource, Stop,
+};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
 
@@ -91,7 +93,7 @@ fn more_packets_take_no_more_allocations() {
     let namespace = Netns::new().unwrap();
     let up = namespace.command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
     assert!(up.success());
-    for pair in PAIRS {
+    for pair in PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware) {
         let few = allocations(&clock, &namespace, pair, 100);
         let many = allocations(&clock, &namespace, pair, 20_000);
         // The kernel's counts are fetched with allocations, some times at the end.

@@ -1,6 +1,6 @@
 //! What real interfaces are found to be able to do, and whether it is so.
 
-use wirestamp_capture::capabilities::{Capabilities, CardStamps, Obstacle, verdict};
+use wirestamp_capture::capabilities::{Capabilities, CardStamps, Obstacle, card_clock, verdict};
 use wirestamp_capture::{Capture, Config, Error, Method, PAIRS, Pair, StampSource};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
@@ -97,6 +97,25 @@ fn where_another_program_runs_the_refusal_names_what_is_left() {
     assert!(!words.lines().any(|line| line.contains("xdp-pass (")), "{words}");
     drop(first);
     assert!(open(&namespace, "veth", pair, &clock).is_ok());
+}
+
+#[test]
+fn an_interface_without_a_network_card_names_what_stamps_instead() {
+    let Some(namespace) = interfaces() else { return };
+    let clock = ClockService::start(Counter::select()).unwrap();
+    for pair in PAIRS.iter().filter(|pair| pair.stamp == StampSource::Hardware) {
+        for interface in ["lo", "veth", "bridge", "tap"] {
+            let number = namespace.run(|| card_clock(pair, interface)).unwrap().unwrap();
+            assert_eq!(number, None, "{interface}");
+            let error = open(&namespace, interface, pair, &clock).err().unwrap();
+            let words = error.to_string();
+            assert!(matches!(error, Error::Impossible { reason: Obstacle::NoCardStamps, .. }));
+            assert!(
+                error.is_usage() && words.contains("there are ring (kernel, raw), "),
+                "{words}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_packet_that_finds_no_room_is_lost_once() {
     while give(&mut writer, stamp(0, 0), &[0; 1000]).is_ok() {
         taken += 1;
     }
-    assert!(taken > 200, "{taken}");
+    assert!(taken > 20, "{taken}");
     // The one that was refused is the caller's to count.
     assert_eq!(writer.lost(), taken);
     assert!(writer.finish(&Ledger::default()).unwrap_err().is_broken_pipe());

@@ -201,21 +201,25 @@ fn times_and_what_our_comments_say_of_them_change_and_nothing_else() {
     assert_eq!(read(&output), expected);
 }
 
-#[test]
-fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let [path, log] = ["capture", "anchors.csv"].map(|name| folder.path().join(name));
-    let facts = Facts {
+fn facts(stamp: &'static str, clock: &str) -> Facts {
+    Facts {
         interface: "tap-a".into(),
         method: "ring",
-        stamp: "raw",
-        taken: "by the acquisition thread",
-        clock: "tsc",
+        stamp,
+        taken: "on the way",
+        clock: clock.into(),
         granularity_ns: 10,
         snaplen: 262_144,
         filter: None,
         notes: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, log] = ["capture", "anchors.csv"].map(|name| folder.path().join(name));
+    let facts = facts("raw", "tsc");
     let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 900) };
     let known = anchors("tsc", BOOT);
     let mut anchor_log = AnchorLog::create(&log, &provenance).unwrap();
@@ -245,6 +249,30 @@ fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
     let (twice, _, unmoved) = restamp(&once, &read_back).unwrap();
     assert!(unmoved.iter().all(|packet| packet.before == packet.after));
     assert_eq!(fs::read(once).unwrap(), fs::read(twice).unwrap());
+}
+
+#[test]
+fn packets_that_the_network_card_did_not_stamp_keep_their_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture");
+    let facts = facts("hardware", "phc0");
+    let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 3_000) };
+    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw();
+    for tenth in 1..100 {
+        let since_start = tenth * SECOND / 10;
+        let utc = START_UTC + since_start;
+        // As packets that this machine sends, between those that arrive.
+        let (domain, value, error) = match tenth % 3 {
+            0 => (Domain::Realtime, utc, 1),
+            _ => (Domain::Nic, since_start, 3_000),
+        };
+        let raw = RawStamp { domain, value: value.unsigned_abs() };
+        let stamp = Stamp { raw, utc: Time::from_nanos(utc), error: Span::from_nanos(error) };
+        writer.packet(&Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 }).unwrap();
+    }
+    writer.finish(&Ledger::default()).unwrap();
+    let (_, counts, _) = restamp(&path, &anchors("phc0", BOOT)).unwrap();
+    assert_eq!((counts.restamped, counts.without_raw, counts.other_clock), (66, 33, 0));
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(crate) fn complaints(ledger: &Ledger) -> String {
     if ledger.stamped_late > 0 {
         let _ = writeln!(
             text,
-            "{} stamps were taken only when the packet was copied to the ring",
+            "{} stamps were taken later than asked for: when the packet was copied to the ring, or \
+             by the kernel in place of the network card",
             ledger.stamped_late
         );
     }

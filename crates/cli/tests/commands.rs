@@ -128,7 +128,7 @@ fn send_capture_and_delay_agree_across_a_bed() {
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
     let cases: [(&[&str], i32, &str); 17] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
-        (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel and raw"),
+        (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
         (&["capture", "-i", "lo", "-w", "-", "--json"], 2, "write to a file"),
         (&["delay", "/dev/null", "lo"], 2, "not of one kind"),

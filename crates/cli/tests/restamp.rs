@@ -175,7 +175,7 @@ fn small_capture(folder: &Path, boot_id: &str) {
         method: "ring",
         stamp: "raw",
         taken: "by the acquisition thread",
-        clock: "tsc",
+        clock: "tsc".into(),
         granularity_ns: 10,
         snaplen: 262_144,
         filter: None,

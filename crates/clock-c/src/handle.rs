@@ -70,7 +70,7 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Settled(error) => error.into(),
-            StartError::Calibration(_) | StartError::Thread(_) => {
+            StartError::Calibration(_) | StartError::Nic { .. } | StartError::Thread(_) => {
                 Self { error: Error::NotStarted, message: error.to_string() }
             }
         }

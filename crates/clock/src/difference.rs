@@ -23,6 +23,9 @@
 //! than their errors, some 100 ns. Nor is a jump of the counter too small for a disruption (2.5 us)
 //! in the error of a short span.
 //!
+//! A network card's clock ([`Domain::Nic`]) is slewed by whoever steers it: that is such a departure.
+//! Its rate is that since it was last stepped, or the system clock was.
+//!
 //! # The system clock's own readings
 //!
 //! The stamps of [`Domain::Realtime`] are the system clock's own readings, and their spans are

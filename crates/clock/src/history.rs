@@ -13,6 +13,9 @@
 //! ends. In between the rate of the last segment goes on, which is no step however fast it is. Nor
 //! is a beginning counted that no anchor saw, at the start, or that comes about in ordinary parts.
 //!
+//! A network card's clock is slewed and stepped too, so that it is compared with UTC directly: what
+//! either of them did against the other is told apart in the same way, and counted alike.
+//!
 //! # Disruptions
 //!
 //! A counter that ran backwards, or departed from `CLOCK_MONOTONIC_RAW` by more than two
@@ -182,6 +185,11 @@ impl History {
             let stepped = (told - counted).abs() > errors;
             return if stepped { Verdict::Stepped } else { Verdict::Continues };
         }
+        if self.domain == Domain::Nic {
+            // An oscillator of its own, which a daemon slews and steps as it does the system clock's.
+            let continues = self.slewing_explains(told, counted, errors);
+            return if continues { Verdict::Continues } else { Verdict::Stepped };
+        }
         let rate = self.rate();
         let possible = elapsed * DRIFT_LIMIT + counted * rate.error + errors;
         if (counted * rate.nanos_per_tick - elapsed).abs() > possible {
@@ -193,8 +201,8 @@ impl History {
         }
     }
 
-    /// Whether UTC can have been slewed by `told` while `elapsed` passed on `CLOCK_MONOTONIC_RAW`,
-    /// both of which are off by `errors` at most.
+    /// Whether UTC can have been slewed by `told` while `elapsed` passed on the clock that it is
+    /// slewed against ([`Self::passed`]), both of which are off by `errors` at most.
     fn slewing_explains(&self, told: f64, elapsed: f64, errors: f64) -> bool {
         let limit = elapsed * ORDINARY_SLEW + 2.0 * errors;
         let gained = told - elapsed;
@@ -210,12 +218,23 @@ impl History {
         }
         segment.is_some_and(|(last, before)| {
             let (last, before) = (last.anchor, before.anchor);
-            let length = nanos(last.monotonic_raw - before.monotonic_raw);
+            let length = self.passed(&before, &last);
             let slew = nanos(last.utc - before.utc) / length - 1.0;
             let slew_error = 2.0 * nanos(last.error + before.error) / length;
             let goes_on = (gained - elapsed * slew).abs() <= limit + elapsed * slew_error;
             slew.abs() <= FASTEST_SLEW + slew_error && goes_on
         })
+    }
+
+    /// The nanoseconds between two anchors of one epoch on the clock that slewing is against: a network
+    /// card's itself, and for others `CLOCK_MONOTONIC_RAW`.
+    fn passed(&self, from: &Anchor, to: &Anchor) -> f64 {
+        match self.domain {
+            Domain::Nic => approx(to.raw - from.raw),
+            Domain::Counter | Domain::Realtime | Domain::Monotonic => {
+                nanos(to.monotonic_raw - from.monotonic_raw)
+            }
+        }
     }
 
     /// The snapshot that the present anchors give.
@@ -287,6 +306,23 @@ mod tests {
         assert_eq!(timeline.steps(), 0, "25 ns are within the errors");
         let later = timeline.convert(anchor(50, 1.0, 0).raw);
         assert_eq!(later.utc, anchor(50, 1.0, 25).utc);
+    }
+
+    #[test]
+    fn a_step_of_a_cards_clock_is_not_taken_for_a_rate() {
+        let mut history = history(Domain::Nic, 1.00002, 5);
+        let stepped = |second| Anchor {
+            raw: anchor(second, 1.00002, 0).raw + 37_000_000_000,
+            ..anchor(second, 1.0, 0)
+        };
+        (5..8).for_each(|second| history.push(stepped(second)));
+        let timeline = history.timeline();
+        assert_eq!(timeline.steps(), 1);
+        let difference = timeline.difference();
+        assert!((difference.frequency_hz() - 1_000_020_000.0).abs() < 100.0);
+        assert!(difference.rate_error_ppm() < 0.1, "{} ppm", difference.rate_error_ppm());
+        assert_eq!(timeline.convert(stepped(6).raw).utc, stepped(6).utc);
+        assert_eq!(timeline.convert(anchor(2, 1.00002, 0).raw).utc, anchor(2, 1.00002, 0).utc);
     }
 
     #[test]

@@ -72,6 +72,7 @@
 //! | a leap second that the kernel inserts | a step of -1 s like any other: the repeated second belongs to the stamps of both passes, each by its own anchors. Where it is smeared, a slew |
 //! | suspend | a step, if the counter stood still with `CLOCK_MONOTONIC_RAW`; otherwise a disruption |
 //! | the machine moves to another host, the counter goes back or changes its rate | a disruption: counted with the next anchor, up to 250 ms later, and the counter learnt anew in 200 us more. The hypervisor tells of it where there is a [`VmClock`]; otherwise anchors that disagree do |
+//! | a network card's clock is slewed or stepped | followed as the system clock is, whichever of the two it was; set back by more than passed between two anchors, as a counter that was |
 //! | the process forks | the child's clocks run on by what was known, with bounds that grow, until it starts a service of its own |
 //!
 //! # What this cannot know
@@ -112,7 +113,8 @@
 //! - Where a time is good to a millisecond, or taken some thousand times a second:
 //!   [`std::time::SystemTime`] and [`std::time::Instant`] need no thread and no calibration.
 //! - To keep the system clock right. That is the work of chrony, ntpd-rs or ptp4l; this only follows.
-//! - Where a network card stamps packets in hardware, and its clock is the one that counts.
+//! - Where a network card stamps packets in hardware, and times by its own clock are wanted. Its stamps
+//!   as system time: [`ClockService::start_with_nic`].
 //! - In a process that lives for a millisecond: the choice of the source and the first calibration
 //!   take as long, and some milliseconds more on a busy machine.
 //! - On a machine whose counter is not trusted ([`survey()`]). Everything works, over the kernel's
@@ -130,6 +132,7 @@ mod convert;
 mod counter;
 mod difference;
 mod history;
+mod phc;
 mod pieces;
 mod rate;
 mod ratio;
@@ -151,6 +154,7 @@ pub use calibrator::{CalibrationError, Calibrator};
 pub use convert::OutOfRange;
 pub use counter::Counter;
 pub use difference::DifferenceClock;
+pub use phc::{Phc, PhcError};
 pub use service::{ClockService, ClockStatus, StartError};
 pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
 pub use source::{SourceError, hpet::Hpet};

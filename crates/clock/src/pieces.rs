@@ -226,7 +226,7 @@ impl<'a> Pieces<'a> {
         match self.history.domain {
             // UTC and CLOCK_MONOTONIC differ by a constant between steps (clock_gettime(2)).
             Domain::Monotonic => Ratio::ZERO,
-            Domain::Counter | Domain::Realtime => {
+            Domain::Counter | Domain::Realtime | Domain::Nic => {
                 Ratio::at_least(rate_error + self.changes[index / CAPACITY])
             }
         }

@@ -71,8 +71,12 @@ impl History {
         Baseline::between(&oldest, &self.entries.back()?.anchor)
     }
 
+    /// Of a network card's clock, which is stepped itself, only what came after the last step.
     fn last_minute(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().skip(self.entries.len().saturating_sub(CAPACITY))
+        let newest = self.entries.back().map_or(0, |entry| entry.epoch);
+        let before_step = move |entry: &&Entry| self.domain == Domain::Nic && entry.epoch != newest;
+        let last = self.entries.iter().skip(self.entries.len().saturating_sub(CAPACITY));
+        last.skip_while(before_step)
     }
 
     /// How far the rate was at some time in the last minute from what it was on the whole, in

@@ -10,13 +10,14 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use crate::anchor::SystemClocks;
+use crate::phc::{self, NicClocks};
 use crate::source::settle;
 use crate::survey::smallest_usual_step;
 use crate::sys::with_signals_blocked;
 use crate::wall::{Steering, WallClock};
 use crate::{
-    CalibrationError, Calibrator, Counter, Domain, RawStamp, SourceError, Span, Stamp, Timeline,
-    VmClock,
+    CalibrationError, Calibrator, Counter, Domain, Phc, RawStamp, SourceError, Span, Stamp,
+    Timeline, VmClock,
 };
 
 /// The second sample comes this long after the first.
@@ -35,6 +36,8 @@ const LONGEST_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct ClockService {
     counter: Counter,
+    /// The number of the network card's clock that is followed too.
+    nic: Option<u32>,
     newest: Arc<Newest>,
     wall_clock: WallClock,
     stop: Arc<Stop>,
@@ -51,6 +54,8 @@ struct Newest {
     monotonic: ArcSwap<Timeline>,
     /// Told by the counter's timeline how often the system clock was stepped.
     realtime: ArcSwap<Timeline>,
+    /// Without a network card's clock one that knows no time.
+    nic: ArcSwap<Timeline>,
 }
 
 /// How the thread is told to end.
@@ -64,6 +69,7 @@ struct Stop {
 struct Calibration {
     counter: Calibrator<SystemClocks>,
     monotonic: Calibrator<SystemClocks>,
+    nic: Option<Calibrator<NicClocks>>,
     steering: Steering,
     disruption_marker: Option<u64>,
     newest: Arc<Newest>,
@@ -78,9 +84,28 @@ pub enum StartError {
     /// The counter, or a clock of the system, does not run.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
+    /// The network card's clock does not run.
+    #[error(
+        "/dev/ptp{number}, the network card's clock, {}: `phc_ctl /dev/ptp{number} set` may start \
+         it; otherwise stamp with another clock",
+        behaviour(*cause)
+    )]
+    Nic {
+        /// The number of its device.
+        number: u32,
+        /// What is wrong with it.
+        cause: CalibrationError,
+    },
     /// There is no thread to be had.
     #[error("cannot make a thread to calibrate the clock, end some others: {0}")]
     Thread(io::Error),
+}
+
+fn behaviour(cause: CalibrationError) -> &'static str {
+    match cause {
+        CalibrationError::Backwards => "runs backwards, or can no longer be read",
+        CalibrationError::Stopped => "stands still",
+    }
 }
 
 /// The state of the counter's calibration. Serialises with these names.
@@ -112,7 +137,21 @@ impl ClockService {
     /// If the process stamps with another counter already, the thread cannot be made, or a clock
     /// stands still or runs backwards.
     pub fn start(counter: Counter) -> Result<Self, StartError> {
-        let calibration = Calibration::begin(counter)?;
+        Self::follow(counter, None)
+    }
+
+    /// As [`Self::start`], and follows a network card's clock as well, for the stamps of
+    /// [`Domain::Nic`].
+    ///
+    /// # Errors
+    /// As [`Self::start`], and if the network card's clock stands still or runs backwards.
+    pub fn start_with_nic(counter: Counter, nic: Phc) -> Result<Self, StartError> {
+        Self::follow(counter, Some(nic))
+    }
+
+    fn follow(counter: Counter, nic: Option<Phc>) -> Result<Self, StartError> {
+        let number = nic.as_ref().map(Phc::number);
+        let calibration = Calibration::begin(counter, nic)?;
         // Not before it is known to run: a process keeps it.
         settle(counter)?;
         let newest = Arc::clone(&calibration.newest);
@@ -125,7 +164,7 @@ impl ClockService {
         let builder = thread::Builder::new().name("ws-clock".to_owned());
         let thread = with_signals_blocked(|| builder.spawn(calibrate));
         let (thread, process) = (Some(thread.map_err(StartError::Thread)?), process::id());
-        Ok(Self { counter, newest, wall_clock, stop, thread, process })
+        Ok(Self { counter, nic: number, newest, wall_clock, stop, thread, process })
     }
 
     /// The system time of a raw value of the counter, by the newest timeline; see
@@ -147,12 +186,16 @@ impl ClockService {
 
     /// The newest timeline of `domain`. It stays good for some seconds; a converter takes a new
     /// one for each batch.
+    ///
+    /// That of [`Domain::Nic`] knows nothing if no network card's clock is followed ([`Self::nic`]):
+    /// all its errors are unbounded, [`Span::MAX`].
     #[must_use]
     pub fn timeline(&self, domain: Domain) -> Arc<Timeline> {
         match domain {
             Domain::Counter => self.newest.counter.load_full(),
             Domain::Monotonic => self.newest.monotonic.load_full(),
             Domain::Realtime => self.newest.realtime.load_full(),
+            Domain::Nic => self.newest.nic.load_full(),
         }
     }
 
@@ -166,6 +209,12 @@ impl ClockService {
     #[must_use]
     pub const fn counter(&self) -> Counter {
         self.counter
+    }
+
+    /// The number of the network card's clock that is followed, `/dev/ptpN`, if there is one.
+    #[must_use]
+    pub const fn nic(&self) -> Option<u32> {
+        self.nic
     }
 
     /// The state of the counter's calibration at this moment.
@@ -200,7 +249,7 @@ impl Drop for ClockService {
 }
 
 impl Calibration {
-    fn begin(counter: Counter) -> Result<Self, CalibrationError> {
+    fn begin(counter: Counter, nic: Option<Phc>) -> Result<Self, StartError> {
         let calibrate = |clocks: SystemClocks| {
             let step = smallest_usual_step(clocks);
             Calibrator::new(clocks.domain(), clocks, step)
@@ -208,15 +257,19 @@ impl Calibration {
         let disruption_marker = disruption_marker();
         let (counter_calibrator, monotonic) =
             (calibrate(SystemClocks::counter(counter))?, calibrate(SystemClocks::monotonic())?);
+        let nic = nic.map(calibrate_nic).transpose()?;
+        let nic_timeline = nic.as_ref().map(Calibrator::timeline);
         let newest = Newest {
             counter: ArcSwap::new(counter_calibrator.timeline()),
             monotonic: ArcSwap::new(monotonic.timeline()),
             realtime: ArcSwap::from_pointee(Timeline::realtime()),
+            nic: ArcSwap::new(nic_timeline.unwrap_or_else(|| Arc::new(Timeline::unknown()))),
         };
         Ok(Self {
             steering: Steering::new(&counter_calibrator.timeline(), counter.read_ordered()),
             counter: counter_calibrator,
             monotonic,
+            nic,
             disruption_marker,
             newest: Arc::new(newest),
         })
@@ -225,11 +278,11 @@ impl Calibration {
     fn keep_fresh(mut self, counter: Counter, stop: &Stop) {
         let mut interval = FIRST_INTERVAL;
         while !stop.wait(jittered(interval, counter.read())) {
-            let steps = self.counter.timeline().steps();
+            let steps = self.steps();
             self.sample();
             let timeline = self.counter.timeline();
             // After a step the rates have to be found anew, and quickly.
-            let stepped = timeline.steps() != steps;
+            let stepped = self.steps() != steps;
             interval = if stepped { FIRST_INTERVAL } else { (interval * 2).min(LONGEST_INTERVAL) };
             let interval = Span::try_from(interval).unwrap_or(Span::MAX);
             self.steering.follow(&timeline, interval, || counter.read_ordered());
@@ -239,6 +292,16 @@ impl Calibration {
     fn sample(&mut self) {
         let counter = if self.was_moved() { self.counter.disrupt() } else { self.counter.sample() };
         self.newest.publish(counter, self.monotonic.sample());
+        if let Some(nic) = &mut self.nic {
+            self.newest.nic.store(nic.sample());
+        }
+    }
+
+    /// Steps of the counter's timeline and of the network card's, which see a step of the system clock
+    /// both, and each what only its own clock does.
+    fn steps(&self) -> (u32, Option<u32>) {
+        let of_nic = self.nic.as_ref().map(|nic| nic.timeline().steps());
+        (self.counter.timeline().steps(), of_nic)
     }
 
     /// Whether the hypervisor says that the machine was moved since it was asked last. A marker that
@@ -247,6 +310,12 @@ impl Calibration {
         let Some(marker) = disruption_marker() else { return false };
         self.disruption_marker.replace(marker).is_some_and(|before| before != marker)
     }
+}
+
+fn calibrate_nic(nic: Phc) -> Result<Calibrator<NicClocks>, StartError> {
+    let number = nic.number();
+    let calibrator = Calibrator::new(Domain::Nic, NicClocks::new(nic), phc::STEP);
+    calibrator.map_err(|cause| StartError::Nic { number, cause })
 }
 
 fn disruption_marker() -> Option<u64> {
@@ -288,8 +357,10 @@ fn jittered(interval: Duration, counter: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
-    use crate::{Clocks, Span};
+    use crate::Clocks;
 
     #[test]
     fn a_service_converts_at_once_and_stops_when_dropped() {
@@ -330,12 +401,47 @@ mod tests {
     }
 
     #[test]
+    fn a_network_cards_clock_is_followed_beside_the_others() {
+        let stand_in = Phc::stand_in(libc::CLOCK_BOOTTIME);
+        let service = ClockService::start_with_nic(Counter::select(), stand_in).unwrap();
+        assert_eq!(service.nic(), Some(0));
+        let mut clocks = NicClocks::new(Phc::stand_in(libc::CLOCK_BOOTTIME));
+        let first = service.timeline(Domain::Nic);
+        // The thread goes on with it: its newest anchor becomes another.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while service.timeline(Domain::Nic).anchors().len() == first.anchors().len() {
+            assert!(Instant::now() < deadline, "nothing was sampled");
+            thread::yield_now();
+        }
+        for _ in 0..1_000 {
+            let before = clocks.utc();
+            let raw = clocks.raw();
+            let after = clocks.utc();
+            let stamp = service.timeline(Domain::Nic).convert(raw);
+            assert_eq!(stamp.raw.domain, Domain::Nic);
+            assert!(stamp.utc + stamp.error >= before, "{stamp:?} read after {before:?}");
+            assert!(stamp.utc - stamp.error <= after, "{stamp:?} read before {after:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_network_cards_clock_its_stamps_have_no_known_time() {
+        let service = ClockService::start(Counter::select()).unwrap();
+        assert_eq!(service.nic(), None);
+        assert_eq!(service.timeline(Domain::Nic).domain(), Domain::Nic);
+        for raw in [0, 1, 1 << 60, u64::MAX] {
+            assert_eq!(service.timeline(Domain::Nic).convert(raw).error, Span::MAX);
+        }
+    }
+
+    #[test]
     fn a_step_that_the_counter_sees_is_told_of_the_kernels_stamps_too() {
         let after = |steps| Arc::new(Timeline::identity_after(Domain::Counter, steps));
         let newest = Newest {
             counter: ArcSwap::new(after(0)),
             monotonic: ArcSwap::new(after(0)),
             realtime: ArcSwap::new(after(0)),
+            nic: ArcSwap::from_pointee(Timeline::unknown()),
         };
         for steps in [0, 1, 1, 3] {
             newest.publish(after(steps), after(0));

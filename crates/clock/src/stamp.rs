@@ -12,6 +12,9 @@ pub enum Domain {
     Realtime,
     /// The kernel's `CLOCK_MONOTONIC`, in nanoseconds since boot: what an XDP program can read.
     Monotonic,
+    /// A network card's clock, in nanoseconds since an epoch of its own. It can be slewed and
+    /// stepped too ([`crate::Phc`]).
+    Nic,
 }
 
 /// A clock reading as it was taken, unconverted: ticks of its domain's clock.

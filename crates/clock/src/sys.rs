@@ -28,6 +28,16 @@ pub(crate) fn now(clock: KernelClock) -> i64 {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
+/// Nanoseconds since the epoch of any clock that clock_gettime(2) reads; saturates.
+pub(crate) fn read(clock: libc::clockid_t) -> io::Result<i64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec))
+}
+
 /// The size of a `cpu_set_t` in bytes: room for 1024 cores (sched_setaffinity(2)).
 const CPU_SET_BYTES: usize = size_of::<libc::cpu_set_t>();
 

@@ -152,7 +152,14 @@ impl Timeline {
         Self::identity_after(Domain::Realtime, 0)
     }
 
-    /// The same, in any domain and after so many steps of the system clock.
+    /// For stamps of a network card whose clock nobody follows: nothing is known of their time.
+    pub(crate) fn unknown() -> Self {
+        let mut timeline = Self::identity_after(Domain::Nic, 0);
+        timeline.pieces.iter_mut().for_each(|piece| piece.error = Span::MAX);
+        timeline
+    }
+
+    /// The same as [`Self::realtime`], in any domain and after so many steps of the system clock.
     pub(crate) fn identity_after(domain: Domain, steps: u32) -> Self {
         let piece = Piece {
             start: 0,
@@ -208,7 +215,8 @@ impl Timeline {
     }
 
     /// How often conversion had to start afresh since the calibrator began: the system clock was
-    /// stepped, or the calibrated clock was disrupted (by a suspend or a migration).
+    /// stepped, or the calibrated clock was disrupted (by a suspend or a migration) or, as a network
+    /// card's may be, stepped itself.
     ///
     /// In [`Domain::Realtime`] conversion never starts afresh; there it is what the timeline of the
     /// counter counted, because the stamps themselves do not show a step. A step is counted with the

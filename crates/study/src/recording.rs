@@ -160,7 +160,7 @@ mod tests {
             method: "ring",
             stamp: "raw",
             taken: "by the acquisition thread",
-            clock: "tsc",
+            clock: "tsc".into(),
             granularity_ns: 10,
             snaplen: 262_144,
             filter: None,

@@ -8,6 +8,7 @@ mod verdict;
 mod xdp;
 
 use rustix::system::uname;
+use wirestamp_clock::Domain;
 
 use crate::Error;
 use crate::interface::Interface;
@@ -66,6 +67,21 @@ impl Capabilities {
             kernel: version(&uname().release().to_string_lossy()),
         }
     }
+}
+
+/// The number of the network card's clock, `/dev/ptpN`, that has to be followed for the stamps of
+/// `pair` on `interface` of the calling thread's network namespace
+/// ([`wirestamp_clock::ClockService::start_with_nic`]). None if it takes no such clock, or if the
+/// interface cannot do the pair: [`crate::Capture::open`] says why.
+///
+/// # Errors
+/// As [`Capabilities::of`].
+pub fn card_clock(pair: &Pair, interface: &str) -> Result<Option<u32>, Error> {
+    if pair.domain != Domain::Nic {
+        return Ok(None);
+    }
+    let of = Capabilities::of(interface)?;
+    Ok(of.stamping.clock.filter(|_| verdict(pair, &of).is_ok()))
 }
 
 /// Refuses a pair that `interface` cannot do, if there is one that it can. Where there is none, and

@@ -74,6 +74,7 @@ pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle>
     };
     match pair.stamp {
         StampSource::Kernel | StampSource::Raw | StampSource::Xdp => Ok(taken),
+        StampSource::Hardware => card_stamps(pair.method, of).map(|()| taken),
     }
 }
 

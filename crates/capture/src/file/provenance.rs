@@ -51,7 +51,7 @@ impl Provenance {
         Self {
             method: facts.method.to_owned(),
             stamp: facts.stamp.to_owned(),
-            clock: facts.clock.to_owned(),
+            clock: facts.clock.clone(),
             boot_id: boot_id.trim().to_owned(),
             error_ns,
             granularity_ns: Some(facts.granularity_ns),

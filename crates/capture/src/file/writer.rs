@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use wirestamp_clock::Domain;
+
 use super::buffer::Buffer;
 use super::format::Encoder;
 use super::frames::Frames;
@@ -144,7 +146,9 @@ impl Sink for Writer {
             self.go_on()?;
         }
         let error_ns = packet.stamp.error.as_nanos();
-        let said = if self.keeps_raw {
+        // A packet that the network card did not stamp has a stamp of the kernel's, which is system
+        // time: nothing to be stamped again with.
+        let said = if self.keeps_raw && packet.stamp.raw.domain != Domain::Realtime {
             Some(PacketComment::Raw(RawValue::of(&packet.stamp, &self.provenance.clock)))
         } else {
             let exceeds = error_ns > self.provenance.error_ns;

@@ -20,7 +20,8 @@
 //! What libpcap does not tell: whether a kernel stamp was taken on the packet's arrival or only
 //! when it was copied to the ring. The first packets after the kernel's stamping was switched on
 //! may have late ones; the ledger's count of them stays zero, and their acquisition lag is too
-//! short.
+//! short. Nor does it tell, with stamps of the network card (`PCAP_TSTAMP_ADAPTER_UNSYNCED`), which
+//! packets have the kernel's instead: two clocks in one file, for which reason they are not offered.
 #![expect(unsafe_code, reason = "packets are copied into memory that is lent")]
 
 mod sys;

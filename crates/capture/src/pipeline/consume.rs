@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use wirestamp_clock::{Stamp, Time, Utc};
+use wirestamp_clock::{Domain, Stamp, Time, Utc};
 
 use super::Plan;
 use crate::filter::Filter;
@@ -105,7 +105,9 @@ impl<'a> Consumer<'a> {
         } else if self.done.failure.is_some() {
             ledger.consumer_dropped += 1;
         } else {
-            let kernel = frame.kernel.and_then(|nanos| i64::try_from(nanos).ok());
+            let another = stamp.raw.domain != Domain::Realtime;
+            let kernel = frame.kernel.filter(|_| another);
+            let kernel = kernel.and_then(|nanos| i64::try_from(nanos).ok());
             let kernel = kernel.map(Time::from_nanos);
             // Cut after the filter has seen all that there is.
             let bytes = &bytes[..bytes.len().min(self.plan.snaplen as usize)];

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 
 use rtrb::{Consumer, Producer};
-use wirestamp_clock::Stamp;
+use wirestamp_clock::{Domain, Stamp, Timeline};
 
 use super::{OnEnd, Plan};
+use crate::card_stamps;
 use crate::receiver::Frame;
 
 /// Frames that are converted in one go: enough to spread the cost of looking up the timeline, few
@@ -35,14 +36,27 @@ impl Batch {
     /// The stamps of `frames`, in their order.
     pub(super) fn convert<'a>(
         &mut self,
-        frames: impl Iterator<Item = &'a Frame>,
+        frames: impl Iterator<Item = &'a Frame> + Clone,
         plan: &Plan<'_>,
     ) -> &[Stamp] {
         self.raw.clear();
-        self.raw.extend(frames.map(|frame| frame.raw));
+        self.raw.extend(frames.clone().map(|frame| frame.raw));
         self.stamps.clear();
         plan.clock.timeline(plan.domain).convert_batch(&self.raw, &mut self.stamps);
+        if plan.domain == Domain::Nic {
+            fill_in(&mut self.stamps, frames, &plan.clock.timeline(Domain::Realtime));
+        }
         &self.stamps
+    }
+}
+
+/// Puts the kernel's stamp in the place of the network card's where there is none: a stamp that says
+/// of itself that it is of another clock.
+fn fill_in<'a>(stamps: &mut [Stamp], frames: impl Iterator<Item = &'a Frame>, kernels: &Timeline) {
+    for (stamp, frame) in stamps.iter_mut().zip(frames) {
+        if let Some(kernel) = frame.kernel.filter(|_| frame.raw == card_stamps::NONE) {
+            *stamp = kernels.convert(kernel);
+        }
     }
 }
 
@@ -102,5 +116,34 @@ pub(super) fn convert(
         } else {
             thread::park();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::NonNull;
+
+    use wirestamp_clock::{RawStamp, Span, Time};
+
+    use super::*;
+    use crate::receiver::Ticket;
+
+    fn frame(raw: u64, kernel: Option<u64>) -> Frame {
+        let (data, ticket) = (NonNull::dangling(), Ticket::Later);
+        Frame { raw, kernel, data, captured: 0, length: 0, ticket }
+    }
+
+    #[test]
+    fn the_kernels_stamp_takes_the_place_of_the_cards_only_where_there_is_none() {
+        let frames = [frame(card_stamps::NONE, Some(9)), frame(5, None)];
+        let by_card = |frame: &Frame| {
+            let raw = RawStamp { domain: Domain::Nic, value: frame.raw };
+            Stamp { raw, utc: Time::from_nanos(7), error: Span::ZERO }
+        };
+        let mut stamps = [by_card(&frames[0]), by_card(&frames[1])];
+        fill_in(&mut stamps, frames.iter(), &Timeline::realtime());
+        let expected = RawStamp { domain: Domain::Realtime, value: 9 };
+        assert_eq!((stamps[0].raw, stamps[0].utc.as_nanos()), (expected, 9));
+        assert_eq!(stamps[1], by_card(&frames[1]));
     }
 }

@@ -14,6 +14,10 @@ use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup};
 use crate::vlan::TAG_BYTES;
 
+/// Which stamp goes into the ring, where there are several (linux/if_packet.h;
+/// `Documentation/networking/packet_mmap.rst`, "PACKET_TIMESTAMP").
+const PACKET_TIMESTAMP: libc::c_int = 17;
+
 /// Opens the socket for a ring of `version`.
 fn socket(
     interface: &Interface,
@@ -26,5 +30,10 @@ fn socket(
     let version = version as libc::c_int;
     socket.set(libc::PACKET_VERSION, &version).map_err(failed("choose the ring's version"))?;
     socket.set(libc::PACKET_RESERVE, &TAG_BYTES).map_err(failed("reserve room for VLAN tags"))?;
+    if setup.card_stamps {
+        socket
+            .set(PACKET_TIMESTAMP, &libc::SOF_TIMESTAMPING_RAW_HARDWARE)
+            .map_err(failed("ask for the network card's stamps"))?;
+    }
     Ok(socket)
 }

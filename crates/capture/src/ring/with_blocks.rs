@@ -1,4 +1,4 @@
-//! `ring` with `kernel` stamps: TPACKET_V3, whose blocks hold as many packets as fit and change
+//! `ring` with `kernel` and `hardware` stamps: TPACKET_V3, whose blocks hold as many packets as fit and change
 //! hands as a whole.
 
 use std::io;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::Error;
+use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::mapping::Mapping;
@@ -31,6 +32,9 @@ mod field {
     pub(super) const PACKETS: usize = 12;
     pub(super) const FIRST_PACKET: usize = 16;
 }
+
+/// The stamp is the network card's (linux/if_packet.h).
+const TP_STATUS_TS_RAW_HARDWARE: u32 = 1 << 31;
 
 /// A ring of blocks.
 #[derive(Debug)]
@@ -58,6 +62,8 @@ struct Blocks {
     block_bytes: usize,
     count: usize,
     snaplen: u32,
+    /// Whether the network card's stamps were asked for.
+    by_card: bool,
     returned: AtomicUsize,
 }
 
@@ -109,13 +115,8 @@ impl Blocks {
         socket.set(libc::PACKET_RX_RING, &request)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let memory = Mapping::new(socket.as_fd(), 0, count * block_bytes, protection)?;
-        Ok(Self {
-            memory,
-            block_bytes,
-            count,
-            snaplen: setup.snaplen,
-            returned: AtomicUsize::new(0),
-        })
+        let Setup { snaplen, card_stamps: by_card, .. } = *setup;
+        Ok(Self { memory, block_bytes, count, snaplen, by_card, returned: AtomicUsize::new(0) })
     }
 
     fn offset(&self, nth: usize) -> usize {
@@ -137,17 +138,18 @@ impl Blocks {
         Some(Cursor { block: nth, offset: start + first as usize, left })
     }
 
-    /// The packet under the cursor, and its header.
-    fn frame(&self, cursor: Cursor) -> (Frame, libc::tpacket3_hdr) {
+    /// The packet under the cursor, its header, and whether it was stamped later than asked for.
+    fn frame(&self, cursor: Cursor) -> (Frame, libc::tpacket3_hdr, bool) {
         let header = self.memory.at(cursor.offset, size_of::<libc::tpacket3_hdr>());
         // SAFETY: the kernel wrote a tpacket3_hdr there before it gave the block to us; it keeps
         // packets aligned to TPACKET_ALIGNMENT, 16 bytes.
         let header = unsafe { header.cast::<libc::tpacket3_hdr>().read() };
         let captured = header.tp_snaplen;
         let data = self.memory.at(cursor.offset + usize::from(header.tp_mac), captured as usize);
-        let raw = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
+        let time = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
+        let Stamped { raw, kernel, late } = stamped(header.tp_status, time, self.by_card);
         let ticket = if cursor.left == 1 { Ticket::Release(cursor.block) } else { Ticket::Later };
-        let mut frame = Frame { raw, kernel: None, data, captured, length: header.tp_len, ticket };
+        let mut frame = Frame { raw, kernel, data, captured, length: header.tp_len, ticket };
         let tag = Tag {
             status: header.tp_status,
             // The 16-bit tag control information, which the kernel keeps in 32.
@@ -159,7 +161,29 @@ impl Blocks {
         unsafe { vlan::restore(&mut frame, tag) };
         // The tag came on top of the snap length.
         frame.captured = frame.captured.min(self.snaplen);
-        (frame, header)
+        (frame, header, late)
+    }
+}
+
+/// What the one stamp in a packet's header is.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamped {
+    raw: u64,
+    kernel: Option<u64>,
+    late: bool,
+}
+
+/// The kernel puts the network card's stamp there if it was asked to and there is one, otherwise its
+/// own of the packet's arrival, otherwise the time (`tpacket_rcv` of net/packet/af_packet.c). The
+/// status says which.
+fn stamped(status: u32, time: u64, by_card: bool) -> Stamped {
+    if !by_card {
+        let late = status & libc::TP_STATUS_TS_SOFTWARE == 0;
+        return Stamped { raw: time, kernel: None, late };
+    }
+    match status & TP_STATUS_TS_RAW_HARDWARE {
+        0 => Stamped { raw: card_stamps::NONE, kernel: Some(time), late: true },
+        _ => Stamped { raw: time, kernel: None, late: false },
     }
 }
 
@@ -190,8 +214,8 @@ impl Receiver for BlockRing {
         let mut taken = 0;
         while taken < room {
             let Some(cursor) = self.cursor() else { break };
-            let (frame, header) = self.blocks.frame(cursor);
-            self.stamped_late += u64::from(header.tp_status & libc::TP_STATUS_TS_SOFTWARE == 0);
+            let (frame, header, late) = self.blocks.frame(cursor);
+            self.stamped_late += u64::from(late);
             self.current = (cursor.left > 1).then(|| Cursor {
                 offset: cursor.offset + header.tp_next_offset as usize,
                 left: cursor.left - 1,
@@ -229,5 +253,19 @@ mod tests {
     fn blocks_grow_with_the_ring_within_bounds() {
         let sizes = [0, 1 << 20, 8 << 20, 20 << 20, 32 << 20, 1 << 30].map(block_bytes);
         assert_eq!(sizes.map(|size| size >> 10), [256, 256, 256, 512, 1024, 1024]);
+    }
+
+    #[test]
+    fn a_stamp_is_the_cards_only_where_the_status_says_so() {
+        let software = libc::TP_STATUS_USER | libc::TP_STATUS_TS_SOFTWARE;
+        let hardware = libc::TP_STATUS_USER | TP_STATUS_TS_RAW_HARDWARE;
+        let kernels = |late| Stamped { raw: 7, kernel: None, late };
+        assert_eq!(stamped(software, 7, false), kernels(false));
+        assert_eq!(stamped(libc::TP_STATUS_USER, 7, false), kernels(true));
+        assert_eq!(stamped(hardware, 7, true), Stamped { raw: 7, kernel: None, late: false });
+        for status in [software, libc::TP_STATUS_USER] {
+            let instead = Stamped { raw: card_stamps::NONE, kernel: Some(7), late: true };
+            assert_eq!(stamped(status, 7, true), instead);
+        }
     }
 }

@@ -9,6 +9,8 @@ const HEADER_BYTES: usize = (WORD + 2 * size_of::<libc::c_int>()).next_multiple_
 /// Three times: the kernel's, an obsolete one, the network card's (struct `scm_timestamping`,
 /// `Documentation/networking/timestamping.rst`, 2.1).
 const TIMESTAMPS_BYTES: usize = 3 * size_of::<libc::timespec>();
+const KERNEL: usize = 0;
+const CARD: usize = 2;
 /// A struct `tpacket_auxdata` (packet(7)).
 const AUXDATA_BYTES: usize = size_of::<libc::tpacket_auxdata>();
 
@@ -31,6 +33,8 @@ pub(super) struct Said {
     /// When the packet entered the network stack, in nanoseconds of `CLOCK_REALTIME`; none if it
     /// did so before the kernel had begun to stamp.
     pub(super) arrival: Option<u64>,
+    /// The network card's stamp in nanoseconds of its clock, if it was asked for and there is one.
+    pub(super) by_card: Option<u64>,
     /// Bytes that the packet had before it was cut.
     pub(super) length: Option<u32>,
     /// The VLAN tag that was taken out of it.
@@ -52,7 +56,10 @@ impl Control {
         let mut rest = self.0.get(..length).unwrap_or(&self.0);
         while let Some((message, next)) = split(rest) {
             match (message.level, message.kind) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => said.arrival = time(message.data),
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    said.arrival = time(message.data, KERNEL);
+                    said.by_card = time(message.data, CARD);
+                }
                 (libc::SOL_PACKET, libc::PACKET_AUXDATA) => said.auxdata(message.data),
                 _ => {}
             }
@@ -94,8 +101,9 @@ fn split(bytes: &[u8]) -> Option<(Message<'_>, &[u8])> {
     Some((message, next))
 }
 
-/// The first of a struct `scm_timestamping`, in nanoseconds; it is 0 where there is none.
-fn time(data: &[u8]) -> Option<u64> {
+/// One of the times of a struct `scm_timestamping`, in nanoseconds; it is 0 where there is none.
+fn time(data: &[u8], nth: usize) -> Option<u64> {
+    let data = data.get(nth * size_of::<libc::timespec>()..)?;
     let number = |offset: usize| {
         let number = libc::c_long::from_ne_bytes(*data.get(offset..)?.first_chunk()?);
         u64::try_from(number).ok()
@@ -133,8 +141,9 @@ mod tests {
         control
     }
 
-    fn timestamps(seconds: i64, nanos: i64) -> Vec<u8> {
-        let times = [seconds, nanos, 0, 0, 0, 0].map(i64::to_ne_bytes).concat();
+    fn timestamps(kernel: [i64; 2], card: [i64; 2]) -> Vec<u8> {
+        let times = [kernel, [0, 0], card].concat();
+        let times: Vec<u8> = times.iter().flat_map(|number| number.to_ne_bytes()).collect();
         message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &times)
     }
 
@@ -148,8 +157,9 @@ mod tests {
     #[test]
     fn arrival_length_and_tag_are_read_in_any_order() {
         let tag = Tag { status: libc::TP_STATUS_VLAN_VALID, tci: 0x2007, tpid: 0x88a8 };
-        let said = Said { arrival: Some(1_700_000_000_000_000_009), length: Some(1514), tag };
-        let (times, auxdata) = (timestamps(1_700_000_000, 9), auxdata());
+        let arrival = Some(1_700_000_000_000_000_009);
+        let said = Said { arrival, by_card: Some(5_000_000_007), length: Some(1514), tag };
+        let (times, auxdata) = (timestamps([1_700_000_000, 9], [5, 7]), auxdata());
         for bytes in [[&*times, &auxdata].concat(), [auxdata, times].concat()] {
             assert_eq!(bytes.len(), BYTES);
             assert_eq!(control(&bytes).read(BYTES), said);
@@ -160,7 +170,9 @@ mod tests {
     fn a_packet_without_a_stamp_has_no_arrival() {
         let said = control(&auxdata()).read(auxdata().len());
         assert_eq!((said.arrival, said.length), (None, Some(1514)));
-        assert_eq!(control(&timestamps(0, 0)).read(BYTES), Said::default());
+        assert_eq!(control(&timestamps([0, 0], [0, 0])).read(BYTES), Said::default());
+        let by_card = control(&timestamps([0, 0], [0, 1])).read(BYTES);
+        assert_eq!((by_card.arrival, by_card.by_card), (None, Some(1)));
         assert_eq!(control(&auxdata()).read(0), Said::default());
     }
 

@@ -24,6 +24,7 @@ use self::control::{Control, Said};
 pub(crate) use self::recvmmsg::Recvmmsg;
 pub(crate) use self::recvmsg::Recvmsg;
 use crate::Error;
+use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
@@ -64,6 +65,8 @@ pub(crate) struct Socket<C> {
     /// What is read for a stamp when a call has returned; without it, the kernel's word for the
     /// packet's arrival is the stamp.
     counter: Option<Counter>,
+    /// Whether the stamp is the network card's.
+    by_card: bool,
     /// Packets handed over since the socket was opened; the next one's buffer is the pool's
     /// `acquired`th.
     acquired: usize,
@@ -86,7 +89,9 @@ impl<C: Call> Socket<C> {
         let snaplen = setup.snaplen.min(longest_frame(interface)?);
         let pool = Arc::new(Pool::allocate(snaplen, half).map_err(failed)?);
         socket.bind(interface, setup)?;
-        Ok(Self { socket, pool, call: C::new(), counter, acquired: 0, stamped_late: 0, shortage })
+        let (by_card, call) = (setup.card_stamps, C::new());
+        let (acquired, stamped_late) = (0, 0);
+        Ok(Self { socket, pool, call, counter, by_card, acquired, stamped_late, shortage })
     }
 
     /// Bytes kept of each packet at the most: what was asked for, or a full frame of the interface
@@ -100,17 +105,28 @@ impl<C: Call> Socket<C> {
         self.shortage.as_deref()
     }
 
+    /// The stamp that the kernel hands over, and its own where it is not that.
+    fn stamps(&mut self, said: Said) -> (u64, Option<u64>) {
+        let asked_for = if self.by_card { said.by_card } else { said.arrival };
+        if let Some(stamp) = asked_for {
+            return (stamp, None);
+        }
+        self.stamped_late += 1;
+        let kernel = said.arrival.unwrap_or_else(now);
+        if self.by_card { (card_stamps::NONE, Some(kernel)) } else { (kernel, None) }
+    }
+
     /// The frame of the next buffer, which holds `fetched`, and the counter after the call, if that
     /// is what stamps.
     fn frame(&mut self, fetched: Fetched, counter: Option<u64>) -> Frame {
         let Fetched { captured, said } = fetched;
-        let raw = counter.or(said.arrival).unwrap_or_else(|| {
-            self.stamped_late += 1;
-            now()
-        });
+        let (raw, kernel) = match counter {
+            Some(counter) => (counter, said.arrival),
+            None => self.stamps(said),
+        };
         let mut frame = Frame {
             raw,
-            kernel: counter.and(said.arrival),
+            kernel,
             data: self.pool.packet(self.acquired),
             captured,
             length: said.length.unwrap_or(captured),

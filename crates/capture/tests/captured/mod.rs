@@ -14,7 +14,7 @@ pub(crate) fn facts() -> Facts {
         method: "ring",
         stamp: "raw",
         taken: "by the acquisition thread",
-        clock: "tsc",
+        clock: "tsc".into(),
         granularity_ns: 10,
         snaplen: 262_144,
         filter: Some("udp or vlan".into()),

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::UNIX_EPOCH;
 
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Limit, Method, Sink, StampSource, Stop,
+    Capture, Captured, Config, Error, Ledger, Limit, Method, PAIRS, Pair, Sink, StampSource, Stop,
 };
 use wirestamp_clock::{ClockService, Counter, Stamp};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
@@ -18,6 +18,11 @@ pub(crate) fn lab() -> Option<PathLab> {
         return None;
     }
     Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
+}
+
+/// The pairs that need no network card.
+pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware)
 }
 
 /// Sends `count` packets whose payload is their number, from the lab's source to its sink.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 
-use wirestamp_capture::{Capture, Config, Cores, Method, PAIRS, StampSource};
+use wirestamp_capture::{Capture, Config, Cores, Method, StampSource};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{PathLab, SINK_V4};
 
-use crate::bed::{Kept, PORT, capture, config, lab};
+use crate::bed::{Kept, PORT, capture, config, lab, pairs};
 
 const FLOWS: u32 = 64;
 const ROUNDS: u32 = 20;
@@ -28,7 +28,7 @@ fn send_flows(lab: &PathLab) {
 #[test]
 fn packets_of_all_lanes_come_once_and_in_the_order_of_their_stamps() {
     let Some(lab) = lab() else { return };
-    for pair in PAIRS.iter().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
         let mut kept = Kept::default();
         let count = FLOWS * ROUNDS;
         let lanes = vec![Cores::default(); LANES];

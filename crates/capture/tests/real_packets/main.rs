@@ -10,19 +10,18 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{
-    Capture, Captured, Config, Cores, Error, Limit, Method, PAIRS, Pair, Sink, StampSource, Stop,
-    Wait,
+    Capture, Captured, Config, Cores, Error, Limit, Method, Pair, Sink, StampSource, Stop, Wait,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SINK_V4, TAP_B};
 
-use bed::{Kept, PORT, capture, config, lab, now, send};
+use bed::{Kept, PORT, capture, config, lab, now, pairs, send};
 
 #[test]
 fn every_pair_captures_and_stamps_what_was_sent() {
     let Some(lab) = lab() else { return };
     let count: u32 = 500;
-    for pair in PAIRS {
+    for pair in pairs() {
         let mut kept = Kept::default();
         let before = now();
         let config = config(pair.method, pair.stamp, Some(count.into()));
@@ -50,7 +49,7 @@ fn every_pair_captures_and_stamps_what_was_sent() {
 #[test]
 fn a_thread_that_looks_without_pause_finds_every_packet() {
     let Some(lab) = lab() else { return };
-    for pair in PAIRS {
+    for pair in pairs() {
         let mut kept = Kept::default();
         let config = Config { wait: Wait::Spin, ..config(pair.method, pair.stamp, Some(50)) };
         let (ledger, outcome) = capture(&lab, config, &mut kept, |_| send(&lab, 50));
@@ -155,7 +154,7 @@ fn an_interface_of_long_packets_gets_slots_for_them() {
 #[test]
 fn a_short_snap_length_is_kept_to() {
     let Some(lab) = lab() else { return };
-    for pair in PAIRS {
+    for pair in pairs() {
         let mut kept = Kept::default();
         let config = Config { snaplen: 60, ..config(pair.method, pair.stamp, Some(1)) };
         let (_, outcome) = capture(&lab, config, &mut kept, |_| send(&lab, 1));
@@ -184,7 +183,7 @@ fn ip(namespace: &Netns, arguments: &str) {
 #[test]
 fn an_interface_that_goes_away_ends_the_capture_with_an_error() {
     let removals = ["link set tap-b down", "link del tap-b"];
-    for (pair, removal) in PAIRS.iter().flat_map(|pair| removals.map(|removal| (pair, removal))) {
+    for (pair, removal) in pairs().flat_map(|pair| removals.map(|removal| (pair, removal))) {
         let Some(lab) = lab() else { return };
         let mut kept = Kept::default();
         let config = config(pair.method, pair.stamp, None);
@@ -205,7 +204,7 @@ fn an_interface_that_is_down_or_carries_no_ethernet_is_refused() {
     ip(lab.source(), "tuntap add dev tun0 mode tun");
     ip(lab.source(), "link set tun0 up");
     ip(lab.sink(), "link set tap-b down");
-    for pair in PAIRS {
+    for pair in pairs() {
         let refused = |namespace: &Netns, interface: &str| {
             let config = Config::new(interface, pair.method, pair.stamp);
             namespace.run(|| Capture::open(config, &clock).err()).unwrap().unwrap()
@@ -222,7 +221,7 @@ fn what_goes_over_the_loopback_interface_counts_once() {
     let Some(lab) = lab() else { return };
     ip(lab.sink(), "link set lo up");
     let clock = ClockService::start(Counter::select()).unwrap();
-    for pair in PAIRS {
+    for pair in pairs() {
         let stop = Stop::new().unwrap();
         let config = Config {
             filter: Some(format!("udp port {PORT}")),
@@ -257,7 +256,7 @@ fn a_filter_for_vlan_tags_finds_them_with_every_method() {
     let mut wire =
         lab.source().run(|| pcap::Capture::from_device("out").unwrap().open().unwrap()).unwrap();
     let clock = ClockService::start(Counter::select()).unwrap();
-    for pair in PAIRS {
+    for pair in pairs() {
         let config = Config {
             filter: Some("vlan 7 and udp".into()),
             snaplen: 60,
@@ -323,7 +322,7 @@ fn every_pair_gives_the_same_packets_and_every_method_the_kernels_stamp() {
     };
     // The packets that `xdp` gets, nobody else does.
     let (shared, mut alone): (Vec<Pair>, Vec<Pair>) =
-        PAIRS.iter().partition(|pair| pair.method != Method::Xdp);
+        pairs().partition(|pair| pair.method != Method::Xdp);
     let mut all = with_each_of(&lab, &shared, 60, &mut traffic);
     for pair in &alone {
         all.extend(with_each_of(&lab, &[*pair], 60, &mut traffic));
@@ -394,7 +393,7 @@ fn packets_that_find_no_buffer_wait_in_the_queue() {
     ip(lab.sink(), "link set lo up");
     let sender = lab.sink().run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
     let sockets = |pair: &&Pair| matches!(pair.method, Method::Recvmsg | Method::Recvmmsg);
-    for pair in PAIRS.iter().filter(sockets) {
+    for pair in pairs().filter(sockets) {
         let (all_sent, wait) = mpsc::channel();
         // One buffer, because the interface's packets may have 64 KiB.
         let config = Config {
@@ -431,7 +430,7 @@ fn a_sink_that_stalls_when_the_capture_ends_loses_nothing() {
         }
     }
     let Some(lab) = lab() else { return };
-    for pair in PAIRS {
+    for pair in pairs() {
         let config = Config { ring_bytes: 64 << 10, ..config(pair.method, pair.stamp, None) };
         let (ledger, outcome) = capture(&lab, config, &mut Stalling(false), |stop| {
             send(&lab, 2000);

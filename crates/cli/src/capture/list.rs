@@ -24,7 +24,7 @@ pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<Ex
             let documents: Vec<_> = judged.iter().map(judged_document).collect();
             output.result(&documents, |_| {
                 let lines: String = judged.iter().map(judged_line).collect();
-                format!("{}: {}\nmethod    stamp   can\n{lines}", target.interface, facts(&of))
+                format!("{}: {}\nmethod    stamp    can\n{lines}", target.interface, facts(&of))
             })?;
         }
     }
@@ -56,14 +56,14 @@ fn judged_document((pair, verdict): &Judged) -> Value {
 fn line(pair: &Pair) -> String {
     let limits = if pair.limits.is_empty() { String::new() } else { format!(" ({})", pair.limits) };
     let (method, stamp) = (pair.method.name(), pair.stamp.name());
-    format!("{method:<9} {stamp:<7} stamped {}{limits}\n", pair.taken)
+    format!("{method:<9} {stamp:<8} stamped {}{limits}\n", pair.taken)
 }
 
 fn judged_line((pair, verdict): &Judged) -> String {
     let (method, stamp) = (pair.method.name(), pair.stamp.name());
     match verdict {
-        Ok(taken) => format!("{method:<9} {stamp:<7} yes  stamped {taken}\n"),
-        Err(obstacle) => format!("{method:<9} {stamp:<7} no   {obstacle}\n"),
+        Ok(taken) => format!("{method:<9} {stamp:<8} yes  stamped {taken}\n"),
+        Err(obstacle) => format!("{method:<9} {stamp:<8} no   {obstacle}\n"),
     }
 }
 

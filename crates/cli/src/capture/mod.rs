@@ -1,5 +1,6 @@
 //! `wirestamp capture`.
 
+pub(crate) mod clock;
 mod destination;
 mod list;
 mod present;
@@ -10,9 +11,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::tune::Tuned;
 use wirestamp_capture::{Capture, Config, Cores, Facts, Limit, Method, StampSource, Wait, pair};
-use wirestamp_clock::{ClockService, Counter};
+use wirestamp_clock::ClockService;
 
 use self::destination::Destination;
 use crate::clock::seconds;
@@ -26,6 +28,7 @@ use tune::Tune;
     wirestamp capture -i eth0 -w calls.pcapng udp portrange 16384-32767\n  \
     wirestamp capture -i eth0 --stamp raw --spin -c 100000\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
+    wirestamp capture -i eth0 --stamp hardware -Q in -w calls.pcapng\n  \
     wirestamp capture -i eth0 -w ring.pcapng -C 100 -W 10 --zstd\n  \
     wirestamp capture -i eth0 -w - | tshark -r -\n  \
     wirestamp capture --list -i eth0\n  \
@@ -37,8 +40,8 @@ pub(crate) struct Arguments {
     /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp or xdp-pass; see --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
-    /// Which clock stamps them: kernel, raw or xdp [default: kernel, but xdp for xdp and
-    /// xdp-pass]
+    /// Which clock stamps them: kernel, raw, xdp or hardware, which is the network card's [default:
+    /// kernel, but xdp for xdp and xdp-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// List the pairs of method and stamp; with -i, which of them the interface can do and why not
@@ -106,9 +109,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Some(Tune::Restore) => return tune::restore(&target, output),
         Some(Tune::Apply) | None => {}
     }
-    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let pair = pair(config.method, config.stamp)?;
+    let clock = clock::start(target.enter(|| card_clock(pair, &target.interface))??)?;
     let stop = stop_on_signal()?;
-    let domain = pair(config.method, config.stamp)?.stamp.domain();
+    let domain = pair.domain;
     destination.check(domain, output.json)?;
     let capture = target.enter(|| Capture::open(config.clone(), &clock))??;
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;

@@ -129,6 +129,12 @@ fn interfaces(
         return Err(usage("--partial is for files, and these are interfaces"));
     }
     let domain = arguments.live.pair()?.1.domain();
+    if domain == Domain::Nic {
+        return Err(usage(
+            "--stamp hardware: each network card has a clock of its own; capture at both points with \
+             `wirestamp capture` into files, and compare those",
+        ));
+    }
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
     let mut cores = Cores::choose(2).into_iter();

@@ -10,13 +10,13 @@ use anyhow::{Context, bail};
 use clap::{Args, Command, FromArgMatches};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::file::{Provenance, Writer};
 use wirestamp_capture::{Capture, Config, Error, Facts, Stop, pair};
-use wirestamp_clock::{ClockService, Counter};
 use wirestamp_study::Recording;
 
 use super::Request;
-use crate::capture::Arguments;
+use crate::capture::{Arguments, clock};
 use crate::interrupt::stop_on_signal;
 use crate::usage::usage;
 
@@ -30,8 +30,8 @@ pub(super) fn run(interface: &str, fifo: &Path, request: &Request) -> anyhow::Re
     // capture begins, a signal ends the process at once, because there is nothing to lose yet.
     let pipe: &'static File = Box::leak(Box::new(open(fifo)?));
     let config = config(interface, request)?;
-    let domain = pair(config.method, config.stamp)?.stamp.domain();
-    let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let pair = pair(config.method, config.stamp)?;
+    let (clock, domain) = (clock::start(card_clock(pair, interface)?)?, pair.domain);
     let capture = Capture::open(config, &clock)?;
     let facts = capture.facts().clone();
     facts.notes.iter().for_each(|note| eprintln!("wirestamp: {note}"));

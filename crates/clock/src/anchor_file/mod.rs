@@ -17,7 +17,7 @@
 //! | `monotonic_raw_ns` | [`Anchor::monotonic_raw`](crate::Anchor::monotonic_raw), since boot |
 //! | `error_ns` | [`Anchor::error`](crate::Anchor::error) |
 //! | `epoch` | steps and disruptions that were counted before this anchor |
-//! | `clock` | the calibrated clock by its name: `tsc`, `CLOCK_MONOTONIC` |
+//! | `clock` | the calibrated clock by its name: `tsc`, `CLOCK_MONOTONIC`, `phc0` |
 //! | `boot_id` | the boot of the machine, empty if unknown |
 //! | `granularity_ns` | the smallest usual step of the clock, as known when this was written |
 //! | `frequency_hz` | its frequency against `CLOCK_MONOTONIC_RAW`, as known then |

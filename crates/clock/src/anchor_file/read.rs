@@ -8,7 +8,7 @@ use super::replay::{Twice, replay};
 use super::{HEADER, MONOTONIC, Row};
 use crate::anchor::Anchor;
 use crate::rate::Rate;
-use crate::{Domain, Span, Time, Timeline};
+use crate::{Domain, Phc, Span, Time, Timeline};
 
 /// No line of ours comes near that.
 const LONGEST_LINE: u64 = 1024;
@@ -80,7 +80,11 @@ impl AnchorFile {
 
     fn of(clock: Calibrated, rows: &[Row]) -> Result<Self, AnchorFileError> {
         let Calibrated { clock, boot_id } = clock;
-        let domain = if clock == MONOTONIC { Domain::Monotonic } else { Domain::Counter };
+        let domain = match clock.as_str() {
+            MONOTONIC => Domain::Monotonic,
+            name if Phc::is_name(name) => Domain::Nic,
+            _ => Domain::Counter,
+        };
         let timeline = replay(domain, rows).map_err(|Twice { row }| {
             let reason = "the clock started again here and ran through the same values a second \
                           time, so that a raw value says no time: keep the stamps as they are";

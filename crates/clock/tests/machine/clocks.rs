@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use wirestamp_clock::{Clocks, MonotonicRaw, Time, Utc};
+use wirestamp_clock::{Clocks, Domain, MonotonicRaw, Time, Utc};
 
 use super::Random;
 
@@ -31,6 +31,11 @@ pub(crate) enum Event {
 /// What the simulated machine is like. Times in nanoseconds of true time since its start.
 #[derive(Clone)]
 pub(crate) struct Conditions {
+    /// What the counter is.
+    pub(crate) domain: Domain,
+    /// How much longer the counter takes to read than the other clocks. The instant of the reading is
+    /// anywhere in it.
+    pub(crate) raw_delay: f64,
     pub(crate) hertz: f64,
     /// The counter moves in steps of so many ticks.
     pub(crate) step_ticks: u64,
@@ -55,7 +60,26 @@ impl Conditions {
         let rate_error = random.around_zero(100e-6);
         let (interrupted, interruption) = (0.02, 100e3);
         let (wander, events) = (0.5e-9, Vec::new());
-        Self { hertz, step_ticks, rate_error, wander, interrupted, interruption, events }
+        let (domain, raw_delay) = (Domain::Counter, 0.0);
+        Self {
+            domain,
+            raw_delay,
+            hertz,
+            step_ticks,
+            rate_error,
+            wander,
+            interrupted,
+            interruption,
+            events,
+        }
+    }
+
+    /// A network card's clock of nanoseconds in the counter's place, which takes 2 us to read. It has
+    /// an oscillator of its own, up to 10 ppm off from that of `CLOCK_MONOTONIC_RAW`.
+    pub(crate) fn of_nic(seed: u64, events: impl Into<Vec<(f64, Event)>>) -> Self {
+        let hertz = 1e9 * (1.0 + Random(seed ^ 0x417).around_zero(10e-6));
+        let (domain, raw_delay, step_ticks) = (Domain::Nic, 2_000.0, 8);
+        Self { domain, raw_delay, hertz, step_ticks, ..Self::with(seed, events) }
     }
 
     /// The usual ones, and something happens.
@@ -200,7 +224,13 @@ impl SimulatedClocks {
 
 impl Clocks for SimulatedClocks {
     fn raw(&mut self) -> u64 {
-        self.0.borrow_mut().read().raw
+        let mut machine = self.0.borrow_mut();
+        let delay = machine.conditions.raw_delay;
+        let before = if delay > 0.0 { machine.random.between(0.0, delay) } else { 0.0 };
+        machine.advance(before);
+        let raw = machine.read().raw;
+        machine.advance(delay - before);
+        raw
     }
 
     fn utc(&mut self) -> Time<Utc> {

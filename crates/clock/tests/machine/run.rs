@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wirestamp_clock::{Calibrator, Domain, Stamp, Timeline};
+use wirestamp_clock::{Calibrator, Stamp, Timeline};
 
 use super::{Conditions, Random, Sample, SimulatedClocks};
 
@@ -35,7 +35,7 @@ pub(crate) struct Run {
 pub(crate) fn run(seed: u64, seconds: f64, conditions: Conditions) -> Run {
     let clocks = SimulatedClocks::new(seed, conditions.clone());
     let step = conditions.step_ticks;
-    let mut calibrator = Calibrator::new(Domain::Counter, clocks.clone(), step).unwrap();
+    let mut calibrator = Calibrator::new(conditions.domain, clocks.clone(), step).unwrap();
     let start = clocks.now();
     let mut random = Random(seed ^ 0x5EED);
     let (mut packets, mut sampled) = (Vec::new(), Vec::new());

@@ -2,6 +2,7 @@
 
 mod anchor_file;
 mod disruptions;
+mod nic;
 mod oscillator;
 mod slews;
 mod spans;

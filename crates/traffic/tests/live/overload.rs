@@ -9,9 +9,8 @@ use wirestamp_capture::{
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{PathLab, SOURCE_INTERFACE, TAP_A};
-use wirestamp_traffic::MacAddress;
 use wirestamp_traffic::live::{Direction, Endpoint, LiveFrames, Pace, Template};
-use wirestamp_traffic::{Payload, ServiceClock};
+use wirestamp_traffic::{MacAddress, Payload, ServiceClock};
 
 use crate::{FAILED_AFTER, PORT, RUNNING, frames, lab, outgoing, tool};
 

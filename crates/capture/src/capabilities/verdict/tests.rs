@@ -52,8 +52,17 @@ fn xdp_pass() -> &'static Pair {
     pair(Method::XdpPass, StampSource::Xdp).unwrap()
 }
 
+/// The pairs that stamp without a network card.
+fn without_card() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware)
+}
+
+fn by_card() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().filter(|pair| pair.stamp == StampSource::Hardware)
+}
+
 fn socket_pairs() -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().filter(|pair| SOCKETS.contains(&pair.method))
+    without_card().filter(|pair| SOCKETS.contains(&pair.method))
 }
 
 #[test]
@@ -66,8 +75,13 @@ fn a_card_that_can_do_everything_does_every_pair_where_the_table_says() {
 
 #[test]
 fn a_veth_does_all_but_stamps_of_a_card() {
-    for pair in PAIRS {
+    for pair in without_card() {
         assert_eq!(verdict(pair, &veth()), Ok(pair.taken));
+    }
+    for pair in by_card() {
+        assert_eq!(verdict(pair, &veth()), Err(Obstacle::NoCardStamps));
+    }
+    for pair in PAIRS {
         // Its driver offers XDP programs a stamp, but there is no card that would take it.
         assert_eq!(card_stamps(pair.method, &veth()), Err(Obstacle::NoCardStamps));
     }
@@ -107,8 +121,10 @@ fn each_method_needs_privileges_of_its_own() {
     let needed = Err(Obstacle::Privileges("cap_bpf,cap_net_admin,cap_perfmon"));
     assert_eq!(verdict(xdp_pass(), &sockets), needed);
     assert_eq!(verdict(xdp_pass(), &programs), Ok(xdp_pass().taken));
-    let needed = Err(Obstacle::Privileges("cap_net_admin"));
-    assert_eq!(card_stamps(Method::Ring, &sockets), needed);
+    for pair in by_card() {
+        assert_eq!(verdict(pair, &sockets), Err(Obstacle::Privileges("cap_net_admin")));
+        assert_eq!(verdict(pair, &programs), Err(Obstacle::Privileges("cap_net_raw")));
+    }
 }
 
 #[test]
@@ -124,7 +140,8 @@ fn an_old_kernel_and_another_program_are_in_the_way_of_xdp_alone() {
         let words = alternatives(&taken);
         assert!(words.contains(pair.method.name()) && !words.contains("xdp"), "{words}");
     }
-    assert!(alternatives(&card()).starts_with("ring (kernel, raw), recvmsg (kernel, raw), "));
+    assert!(alternatives(&card()).starts_with("ring (kernel, raw, hardware), recvmsg (kernel, "));
+    assert!(alternatives(&veth()).starts_with("ring (kernel, raw), recvmsg (kernel, raw), "));
 }
 
 #[test]

@@ -1,0 +1,166 @@
+//! Made-up cards, and real sockets without one.
+
+use std::cell::Cell;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use wirestamp_clock::{ClockService, Counter, Domain};
+use wirestamp_lab::Netns;
+
+use super::*;
+use crate::packet_socket::Setup;
+use crate::pipeline::{self, Captured, Limit, Plan, Sink, Wait};
+use crate::receiver::Receiver;
+use crate::ring::BlockRing;
+use crate::socket::{Recvmmsg, Recvmsg, Socket};
+use crate::{Cores, Stop};
+
+const OFF: Setting = Setting { flags: 0, sent: 0, arriving: 0 };
+/// As ptp4l sets it: `HWTSTAMP_TX_ON` and `HWTSTAMP_FILTER_PTP_V2_EVENT`.
+const PTP: Setting = Setting { flags: 0, sent: 1, arriving: 12 };
+
+/// A card whose driver grants `grants`, or what it is told.
+struct MadeUp<'a> {
+    setting: &'a Cell<Setting>,
+    grants: Option<i32>,
+}
+
+impl Card for MadeUp<'_> {
+    fn read(&self) -> io::Result<Setting> {
+        Ok(self.setting.get())
+    }
+
+    fn write(&self, setting: Setting) -> io::Result<Setting> {
+        let arriving = match setting.arriving {
+            EVERY_PACKET => self.grants.unwrap_or(EVERY_PACKET),
+            other => other,
+        };
+        self.setting.set(Setting { arriving, ..setting });
+        Ok(self.setting.get())
+    }
+}
+
+fn card(setting: &Cell<Setting>) -> MadeUp<'_> {
+    MadeUp { setting, grants: None }
+}
+
+#[test]
+fn a_card_stamps_everything_during_a_capture_and_what_it_did_after_it() {
+    for before in [OFF, PTP] {
+        let setting = Cell::new(before);
+        let mut switched = Switched::on(card(&setting)).unwrap();
+        assert_eq!(setting.get(), Setting { arriving: EVERY_PACKET, ..before });
+        switched.put_back().unwrap();
+        assert_eq!(setting.get(), before);
+        setting.set(PTP);
+        drop(switched);
+        assert_eq!(setting.get(), PTP, "it is put back once");
+    }
+}
+
+#[test]
+fn a_capture_that_never_ran_leaves_no_trace() {
+    let setting = Cell::new(PTP);
+    drop(Switched::on(card(&setting)).unwrap());
+    assert_eq!(setting.get(), PTP);
+}
+
+#[test]
+fn a_card_that_stamps_everything_goes_on_with_it() {
+    let all = Setting { arriving: EVERY_PACKET, ..PTP };
+    let setting = Cell::new(all);
+    drop(Switched::on(card(&setting)).unwrap());
+    assert_eq!(setting.get(), all);
+}
+
+#[test]
+fn what_somebody_sets_meanwhile_stays() {
+    let setting = Cell::new(OFF);
+    let switched = Switched::on(card(&setting)).unwrap();
+    setting.set(PTP);
+    drop(switched);
+    assert_eq!(setting.get(), PTP);
+}
+
+#[test]
+fn a_driver_that_stamps_less_than_it_was_told_is_refused_and_left_as_it_was() {
+    let setting = Cell::new(OFF);
+    let narrow = MadeUp { setting: &setting, grants: Some(12) };
+    let refused = Switched::on(narrow).err().unwrap();
+    assert!(refused.to_string().contains("filter 12"), "{refused}");
+    assert_eq!(setting.get(), OFF);
+}
+
+#[test]
+fn an_interface_without_a_card_has_nothing_to_switch() {
+    let error = CardStamping::of("lo").err().unwrap().to_string();
+    assert!(error.starts_with("cannot have the network card stamp packets on lo: "), "{error}");
+}
+
+/// Takes what is captured.
+#[derive(Default)]
+struct Kept(Vec<(Domain, i64, i64, bool)>);
+
+impl Sink for Kept {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        let stamp = packet.stamp;
+        let (utc, error) = (stamp.utc.as_nanos(), stamp.error.as_nanos());
+        self.0.push((stamp.raw.domain, utc, error, packet.kernel.is_some()));
+        Ok(())
+    }
+}
+
+/// Packets on loopback, from which the card's stamps are wanted, through the pipeline.
+fn captured<R: Receiver>(open: impl FnOnce(&Interface, &Setup<'_>) -> Result<R, Error>) {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let interface = Interface::open("lo").unwrap();
+    let setup = Setup {
+        snaplen: 1514,
+        bytes: 1 << 20,
+        outgoing: true,
+        fanout: None,
+        spins: false,
+        card_stamps: true,
+    };
+    let receiver = open(&interface, &setup).unwrap();
+    let now = || clock.timeline(Domain::Counter).convert(clock.counter().read()).utc.as_nanos();
+    let (stop, mut kept, before) = (Stop::new().unwrap(), Kept::default(), now());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..3 {
+        socket.send_to(b"packet", socket.local_addr().unwrap()).unwrap();
+    }
+    let plan = Plan {
+        clock: &clock,
+        domain: Domain::Nic,
+        lanes: &[Cores::default()],
+        wait: Wait::Block { realtime: false },
+        limit: Limit { packets: Some(3), duration: Some(Duration::from_secs(10)) },
+        stop: &stop,
+        interface: &interface,
+        snaplen: 1514,
+    };
+    let started = Instant::now();
+    let (ledger, outcome) = pipeline::run(vec![receiver], &plan, None, &mut kept);
+    outcome.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10), "{ledger:?}");
+    assert!(ledger.balances() && ledger.delivered == 3, "{ledger:?}");
+    assert_eq!(ledger.stamped_late, 3, "none has a stamp of a card, and each is counted");
+    for (domain, utc, error, kernel) in kept.0 {
+        assert_eq!((domain, kernel), (Domain::Realtime, false), "the stamp says whose it is");
+        // Between the two lie conversions of another clock.
+        let slack = 1_000_000;
+        assert!(error <= 1 && utc >= before - slack && utc <= now() + slack);
+    }
+}
+
+#[test]
+fn packets_that_no_card_stamped_have_the_kernels_stamps_and_are_counted() {
+    let namespace = Netns::new().unwrap();
+    let up = namespace.command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+    assert!(up.success());
+    namespace.run(|| captured(|lo, setup| BlockRing::open(lo, None, setup))).unwrap();
+    namespace.run(|| captured(|lo, setup| Socket::<Recvmsg>::open(lo, None, setup, None))).unwrap();
+    namespace
+        .run(|| captured(|lo, setup| Socket::<Recvmmsg>::open(lo, None, setup, None)))
+        .unwrap();
+}
