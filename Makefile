@@ -2,9 +2,12 @@
 
 CARGO ?= cargo
 FOLDER ?= wirestamp-demo
+BENCH_FOLDER ?= wirestamp-bench
 SOAK_SECONDS ?= 600
+TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-aarch64 bench accuracy soak fmt setup build install-clock fuzz
+.PHONY: help demo test test-aarch64 bench bench-capture accuracy soak fmt setup build install-clock \
+	fuzz
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -21,6 +24,11 @@ test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads
 bench: setup ## Measure what stamps, conversions and wake-ups cost; run it on an idle machine
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
+
+bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
+	tools/setup-bench
+	$(CARGO) build --release --locked --manifest-path bench/netring/Cargo.toml --target-dir $(TARGET)/netring
+	$(CARGO) bench --locked --quiet -p wirestamp-study --bench capture -- --output $(abspath $(BENCH_FOLDER)) $(ARGS)
 
 accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, half of them busy
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600

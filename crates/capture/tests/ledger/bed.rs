@@ -4,7 +4,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use pcap::Active;
-use wirestamp_capture::{Capture, Captured, Config, Error, Facts, Ledger, Limit, Pair, Sink, Stop};
+use wirestamp_capture::{
+    Capture, Captured, Config, Error, Facts, Ledger, Limit, PAIRS, Pair, Sink, StampSource, Stop,
+};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
 
@@ -161,4 +163,9 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.0.request();
     }
+}
+
+/// The pairs that need no network card.
+pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware)
 }

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::thread;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Config, Cores, Error, Limit, Method, PAIRS, Sink};
+use wirestamp_capture::{Captured, Config, Cores, Error, Limit, Method, Sink};
 
-use crate::bed::{Wire, assert_accounted, config, limited};
+use crate::bed::{Wire, assert_accounted, config, limited, pairs};
 
 const COUNT: u32 = 1000;
 
@@ -36,7 +36,7 @@ impl Sink for Failing {
 #[test]
 fn what_comes_after_the_consumer_failed_is_counted_and_so_is_what_it_lost_before() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in PAIRS {
+    for pair in pairs() {
         let capture = wire.open(config(pair));
         wire.sender.send_numbered(COUNT);
         let (ledger, outcome) = wire.run(capture, &mut Failing { at: 300, taken: 0, lost: 20 });
@@ -50,7 +50,7 @@ fn what_comes_after_the_consumer_failed_is_counted_and_so_is_what_it_lost_before
 #[test]
 fn what_comes_after_the_count_is_counted() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in PAIRS {
+    for pair in pairs() {
         let capture = wire.open(limited(pair, 300));
         wire.sender.send_numbered(COUNT);
         let (ledger, outcome) = wire.run(capture, &mut Failing { at: 300, taken: 0, lost: 0 });
@@ -64,7 +64,7 @@ fn what_comes_after_the_count_is_counted() {
 #[test]
 fn several_lanes_have_one_account() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in PAIRS.iter().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
         for (at, packets) in [(300, None), (COUNT.into(), Some(300))] {
             let lanes = vec![Cores::default(); 3];
             let limit = Limit { packets, duration: None };
@@ -90,7 +90,7 @@ fn read_some(path: &Path) -> Vec<u8> {
 fn what_the_writer_cannot_get_rid_of_is_counted() {
     let Some(mut wire) = Wire::new() else { return };
     let folder = tempfile::tempdir().unwrap();
-    for pair in PAIRS {
+    for pair in pairs() {
         let name = format!("{} {}", pair.method, pair.stamp);
         let path = folder.path().join(&name);
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());

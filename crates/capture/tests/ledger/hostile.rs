@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Config, Filter, PAIRS, Pair};
+use wirestamp_capture::{Config, Filter, Pair};
 
-use crate::bed::{LONGEST, Wire, assert_accounted, config};
+use crate::bed::{LONGEST, Wire, assert_accounted, config, pairs};
 
 const COUNT: usize = 300;
 
@@ -127,7 +127,7 @@ fn name(pair: &Pair) -> String {
 fn random_frames_come_out_of_the_file_as_they_were_sent() {
     let Some(mut wire) = Wire::new() else { return };
     let (folder, frames) = (tempfile::tempdir().unwrap(), hostile_frames());
-    for pair in PAIRS {
+    for pair in pairs() {
         let path = folder.path().join(name(pair));
         let snaplen = capture(&mut wire, config(pair), &frames, &path);
         let expected = cut(frames.iter(), snaplen);
@@ -148,7 +148,7 @@ fn random_frames_come_out_of_the_file_as_they_were_sent() {
 fn random_frames_pass_a_filter_or_not_as_libpcap_says() {
     let Some(mut wire) = Wire::new() else { return };
     let (folder, frames) = (tempfile::tempdir().unwrap(), hostile_frames());
-    for (pair, expression) in PAIRS.iter().flat_map(|pair| FILTERS.map(|filter| (pair, filter))) {
+    for (pair, expression) in pairs().flat_map(|pair| FILTERS.map(|filter| (pair, filter))) {
         let path = folder.path().join("filtered");
         let config = Config { filter: Some(expression.to_owned()), ..config(pair) };
         let snaplen = capture(&mut wire, config, &frames, &path);

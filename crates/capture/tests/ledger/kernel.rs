@@ -1,8 +1,8 @@
 //! The ring, queue or fill ring between the kernel and us is full.
 
-use wirestamp_capture::{Config, Cores, Ledger, Method, PAIRS, Pair};
+use wirestamp_capture::{Config, Cores, Ledger, Method, Pair};
 
-use crate::bed::{Wire, assert_accounted, config};
+use crate::bed::{Wire, assert_accounted, config, pairs};
 
 /// More than the smallest ring or queue of any method takes.
 const COUNT: u32 = 6000;
@@ -25,7 +25,7 @@ fn once(pair: &Pair, ledger: Ledger) -> Ledger {
 #[test]
 fn what_does_not_fit_into_the_ring_or_queue_is_counted() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in PAIRS {
+    for pair in pairs() {
         let (facts, ledger) = wire.overload(small(pair), COUNT);
         let name = format!("{} {}", facts.method, facts.stamp);
         assert_accounted(&name, wire.sender.sent, &once(pair, ledger));
@@ -40,7 +40,7 @@ fn what_does_not_fit_into_the_ring_or_queue_is_counted() {
 #[test]
 fn several_full_rings_are_counted_as_one() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in PAIRS.iter().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
         let lanes = vec![Cores::default(); 3];
         let config = Config { lanes, ring_bytes: 3 * (64 << 10), ..config(pair) };
         // libpcap's rings have half a megabyte each at least.
@@ -57,7 +57,7 @@ fn a_filter_leaves_out_of_the_account_only_what_the_kernel_refused() {
     // Half of the flows pass either. A socket cannot be asked the second one, whose number reaches
     // across the place of a VLAN tag: it is left to the consumer.
     let filters = ["udp[1] & 1 = 0", "udp[1] & 1 = 0 and ether[10:4] = 0x00010800"];
-    for (pair, filter) in PAIRS.iter().flat_map(|pair| filters.map(|filter| (pair, filter))) {
+    for (pair, filter) in pairs().flat_map(|pair| filters.map(|filter| (pair, filter))) {
         let config = Config { filter: Some(filter.to_owned()), ..small(pair) };
         let (facts, ledger) = wire.overload(config, COUNT);
         let name = format!("{} {} '{filter}'", facts.method, facts.stamp);

@@ -121,7 +121,7 @@ fn grouped(digits: &str) -> String {
 
 /// Text that displays with everything escaped that means something to HTML, fit for an element's
 /// content and for a quoted attribute. Control characters, which HTML forbids, are replaced.
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+pub struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

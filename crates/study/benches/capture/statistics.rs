@@ -1,0 +1,45 @@
+//! Numbers of several repetitions.
+
+use std::fmt;
+
+/// The median of some repetitions, with the least and the greatest of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// That of `values`; none without values.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        // Of an even number, the mean of the two in the middle.
+        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+        Some(Self { median: f64::midpoint(low, high), min, max })
+    }
+}
+
+/// `12.3 (11.9..14.0)`, or `12.3` of a single value, with the precision asked for.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { median, min, max } = self;
+        let digits = f.precision().unwrap_or(2);
+        write!(f, "{median:.digits$}")?;
+        if min < max { write!(f, " ({min:.digits$}..{max:.digits$})") } else { Ok(()) }
+    }
+}
+
+/// A count as a real number.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets")]
+pub(crate) fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// A time in nanoseconds as microseconds.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns, which is 104 days")]
+pub(crate) fn micros(ns: i64) -> f64 {
+    ns as f64 / 1e3
+}
