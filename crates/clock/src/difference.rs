@@ -94,6 +94,7 @@ impl DifferenceClock {
     /// The time from one stamp to another, negative if `to` was read first; `None` unless both
     /// are of this clock's domain.
     #[must_use]
+    #[inline]
     pub fn span(&self, from: RawStamp, to: RawStamp) -> Option<Span> {
         if from.domain != self.domain || to.domain != self.domain {
             return None;
