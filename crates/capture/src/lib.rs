@@ -8,10 +8,10 @@
 //! sockets for whoever wants to send through them too.
 //!
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
-//! `libpcap`, `vlan`, `xsk`, `af_xdp`, `xdp_pass`, `xdp_program` and `pipeline::consume`, and to
-//! what the libraries lack: the system calls of `packet_socket`, `interface`,
-//! `card_stamps`, `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions,
-//! and the C library's `file::local_time`.
+//! `libpcap`, `vlan`, `xsk`, `af_xdp`, `xdp_pass`, `xdp_program` and `pipeline`, and to what the
+//! libraries lack: the system calls of `packet_socket`, `interface`, `card_stamps`,
+//! `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions, and
+//! the C library's `file::local_time`.
 #![deny(unsafe_code)]
 
 mod af_xdp;

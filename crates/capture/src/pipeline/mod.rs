@@ -1,15 +1,16 @@
-//! The three stages of a capture, each on a thread of its own, joined by two bounded queues:
+//! The three stages of a capture:
 //!
 //! - [`acquire`] reads the raw stamp and hands the frame on; no conversion, allocation or lock;
-//! - [`convert`] turns raw stamps into time, in batches, on another core;
-//! - [`consume`] filters where the kernel could not, hands packets to the caller's [`Sink`], and
-//!   gives their memory back.
+//! - [`convert`] turns raw stamps into time, in batches;
+//! - [`consume`] filters where the kernel could not, and hands packets to the caller's [`Sink`].
+//!
+//! Raw stamps have each stage on a thread of its own, joined by two bounded queues. The first two
+//! stages make a [`lane`]; a capture that the kernel spreads over several receivers has a lane for
+//! each. The consumer [`gather`]s what they bring, merges it in the order of the stamps
+//! ([`merge`]), and gives the memory back.
 //!
 //! Where the kernel stamps, no stamp is the better for a thread of its own: then [`inline`] has one
 //! thread do it all in turn, which saves the wake-ups and the ways between cores.
-//!
-//! The first two make a [`lane`]. A capture that the kernel spreads over several receivers has a
-//! lane for each, and the consumer merges them in the order of their stamps ([`merge`]).
 //!
 //! This is the offloading of Orosz & Skopko 2013, section III, with the packet bytes left where
 //! the kernel put them. When a later stage cannot keep up, frames stay in the kernel's ring or
