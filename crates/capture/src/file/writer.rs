@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wirestamp_clock::Domain;
+use wirestamp_clock::{Domain, Time, Utc};
 
 use super::buffer::Buffer;
 use super::format::Encoder;
@@ -34,7 +34,7 @@ pub struct Writer {
     flushed: Instant,
     /// Packets written, the last one's time, and the largest error of a stamp.
     packets: u64,
-    last: Duration,
+    last: Time<Utc>,
     error_ns: i64,
     /// Packets of earlier files that could not be written.
     lost: u64,
@@ -81,7 +81,7 @@ impl Writer {
             begun: since_epoch(begun),
             flushed: Instant::now(),
             packets: 0,
-            last: Duration::ZERO,
+            last: Time::from_nanos(0),
             error_ns: 0,
             lost: 0,
         })
@@ -111,7 +111,7 @@ impl Writer {
     fn conclude(&mut self, ledger: Option<&Ledger>) -> Result<(), Error> {
         let said = Statistics {
             begun: self.begun,
-            ended: since_epoch(now()).max(self.last),
+            ended: since_epoch(now().max(self.last)),
             delivered: ledger.map_or(self.packets, |ledger| ledger.delivered),
             ledger,
             provenance: &Provenance { error_ns: self.error_ns, ..self.provenance.clone() },
@@ -157,7 +157,7 @@ impl Sink for Writer {
         let Open { encoder, buffer, .. } = &mut self.file;
         encoder.packet(buffer.pending(), packet, said.as_ref());
         self.packets += 1;
-        self.last = since_epoch(packet.stamp.utc);
+        self.last = packet.stamp.utc;
         self.error_ns = self.error_ns.max(error_ns);
         Ok(())
     }
