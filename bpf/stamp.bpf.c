@@ -7,8 +7,8 @@
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "clocks.h"
 #include "counts.h"
-
 #include "filter.h"
 
 /* How many bytes of each frame are copied. Set before loading; the verifier sees a constant. */
@@ -18,9 +18,10 @@ const volatile __u32 head_bytes = 256;
 __u32 waiting;
 
 struct record {
-	__u64 stamp;    /* CLOCK_MONOTONIC, nanoseconds */
+	__u64 stamp;
 	__u32 length;   /* of the frame on the wire */
-	__u32 captured; /* bytes that follow, at most head_bytes */
+	__u16 captured; /* bytes that follow, at most head_bytes */
+	__u16 clock;    /* of the stamp */
 };
 
 struct {
@@ -28,11 +29,8 @@ struct {
 	__uint(max_entries, 1 << 24); /* resized before loading */
 } frames SEC(".maps");
 
-/* ".frags": veth hands over frames above one page in fragments, and so do jumbo-frame drivers. */
-SEC("xdp.frags")
-int stamp_and_pass(struct xdp_md *frame)
+static __always_inline int copy_and_pass(struct xdp_md *frame, struct stamp stamp)
 {
-	__u64 now = bpf_ktime_get_ns(); /* first, before anything can delay it */
 	/* 64 bits wide, so that the verifier keeps the bounds it has seen. */
 	__u64 room = head_bytes;
 	__u64 length = bpf_xdp_get_buff_len(frame);
@@ -48,7 +46,8 @@ int stamp_and_pass(struct xdp_md *frame)
 		count(DROPPED);
 		return XDP_PASS;
 	}
-	record->stamp = now;
+	record->stamp = stamp.value;
+	record->clock = stamp.clock;
 	record->length = length;
 	if (captured == 0 || bpf_xdp_load_bytes(frame, 0, record + 1, captured) < 0)
 		captured = 0;
@@ -60,6 +59,19 @@ int stamp_and_pass(struct xdp_md *frame)
 	wake = __sync_lock_test_and_set(&waiting, 0);
 	bpf_ringbuf_submit(record, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return XDP_PASS;
+}
+
+/* ".frags": veth hands over frames above one page in fragments, and so do jumbo-frame drivers. */
+SEC("xdp.frags")
+int stamped_by_kernel(struct xdp_md *frame)
+{
+	return copy_and_pass(frame, by_kernel());
+}
+
+SEC("xdp.frags")
+int stamped_by_card(struct xdp_md *frame)
+{
+	return copy_and_pass(frame, by_card(frame));
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

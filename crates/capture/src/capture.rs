@@ -140,7 +140,7 @@ impl Capture {
             fanout: (lanes > 1).then_some(&fanout),
             card_stamps: card_stamps.is_some(),
         };
-        if setup.card_stamps && setup.outgoing {
+        if setup.card_stamps && setup.outgoing && !pair.method.runs_xdp() {
             facts.notes.push(
                 "packets that this machine sends are stamped by the kernel, and counted: the network \
                  card stamps what arrives"
@@ -178,6 +178,7 @@ impl Capture {
         let plan = Plan {
             clock,
             domain: self.pair.domain,
+            instead_of_card: self.pair.instead_of_card(),
             lanes: &self.config.lanes,
             wait: self.config.wait,
             limit: self.config.limit,

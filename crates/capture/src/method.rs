@@ -39,7 +39,8 @@ pub enum StampSource {
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
     /// The network card's clock, read by the card itself. What it did not stamp has the stamp of
-    /// [`StampSource::Kernel`], and is counted ([`crate::Ledger::stamped_late`]).
+    /// [`StampSource::Kernel`], with an XDP program that of [`StampSource::Xdp`], and is counted
+    /// ([`crate::Ledger::stamped_late`]).
     ///
     /// Not with `libpcap`, which does not tell the one stamp from the other.
     Hardware,
@@ -87,9 +88,13 @@ const BY_THE_CARD: &str = "by the network card, when the packet arrives; what it
 const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
                             the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
+const BY_THE_CARD_OR_IN_THE_SOFTIRQ: &str = "by the network card, when the packet arrives; what it \
+                                             does not stamp, in the driver's softIRQ";
 const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on this machine gets; \
                                     the first 3840 bytes of each at most, 1792 where the MTU is \
                                     no more than 1774; packets of several queues may change places";
+const HEADS: &str = "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
+                     that the network card took out";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[
@@ -199,12 +204,27 @@ pub const PAIRS: &[Pair] = &[
         receiver: ReceiverKind::AfXdp,
     },
     Pair {
+        method: Method::Xdp,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD_OR_IN_THE_SOFTIRQ,
+        limits: TAKEN_FROM_THE_STACK,
+        receiver: ReceiverKind::AfXdp,
+    },
+    Pair {
         method: Method::XdpPass,
         stamp: StampSource::Xdp,
         domain: Domain::Monotonic,
         taken: IN_THE_SOFTIRQ,
-        limits: "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
-                 that the network card took out",
+        limits: HEADS,
+        receiver: ReceiverKind::XdpPass,
+    },
+    Pair {
+        method: Method::XdpPass,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD_OR_IN_THE_SOFTIRQ,
+        limits: HEADS,
         receiver: ReceiverKind::XdpPass,
     },
 ];
@@ -222,6 +242,11 @@ impl Pair {
             (lanes, method) => Err(Error::Lanes { lanes, method: method.name() }),
         }
     }
+
+    /// The clock of the kernel's stamp that a packet has where it should have a network card's.
+    pub(crate) fn instead_of_card(&self) -> Domain {
+        if self.method.runs_xdp() { Domain::Monotonic } else { Domain::Realtime }
+    }
 }
 
 impl Method {
@@ -236,6 +261,11 @@ impl Method {
             Self::Xdp => "xdp",
             Self::XdpPass => "xdp-pass",
         }
+    }
+
+    /// Whether an XDP program handles the packets.
+    pub(crate) fn runs_xdp(self) -> bool {
+        matches!(self, Self::Xdp | Self::XdpPass)
     }
 
     /// The source used when none is asked for.

@@ -7,12 +7,13 @@ use crate::capture::LARGEST_PACKET;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::libpcap::LibPcap;
-use crate::method::{Pair, ReceiverKind};
+use crate::method::{Pair, ReceiverKind, StampSource};
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, Plan, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
 use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
 use crate::xdp_pass::{LARGEST_HEAD, XdpPass};
+use crate::xdp_program::StampedBy;
 use crate::{Error, Facts, Ledger};
 
 /// What receivers are opened with.
@@ -91,7 +92,8 @@ impl Source {
                 Self::LibPcap(handles)
             }
             ReceiverKind::AfXdp => {
-                let (xdp, granted) = AfXdp::open(interface, filter, setup, counter)?;
+                let stamped_by = opening.stamped_by(pair.stamp);
+                let (xdp, granted) = AfXdp::open(interface, filter, setup, stamped_by)?;
                 facts.snaplen = granted.snaplen;
                 facts.notes.extend(granted.notes);
                 facts.place(granted.place, pair.stamp);
@@ -99,7 +101,8 @@ impl Source {
             }
             ReceiverKind::XdpPass => {
                 let Setup { snaplen, bytes, .. } = *setup;
-                let (xdp, place) = XdpPass::open(interface, filter, snaplen, bytes)?;
+                let stamped_by = opening.stamped_by(pair.stamp);
+                let (xdp, place) = XdpPass::open(interface, filter, stamped_by, snaplen, bytes)?;
                 facts.snaplen = snaplen.min(LARGEST_HEAD);
                 facts.place(place, pair.stamp);
                 Self::XdpPass(xdp)
@@ -130,6 +133,15 @@ impl Opening<'_> {
     /// A receiver for each lane.
     fn each_lane<R>(&self, open: impl Fn() -> Result<R, Error>) -> Result<Vec<R>, Error> {
         (0..self.lanes).map(|_| open()).collect()
+    }
+
+    /// Who stamps frames that an XDP program handles.
+    fn stamped_by(&self, stamp: StampSource) -> StampedBy {
+        match stamp {
+            StampSource::Kernel | StampSource::Xdp => StampedBy::Kernel,
+            StampSource::Hardware => StampedBy::Card,
+            StampSource::Raw => StampedBy::Reader(self.clock.counter()),
+        }
     }
 
     fn sockets<C: Call>(

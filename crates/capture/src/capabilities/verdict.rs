@@ -12,9 +12,10 @@ pub(crate) const STACK_WITHOUT_XDP: &str = "in the network stack, because the dr
 /// The first kernel that attaches an XDP program for as long as a descriptor is open, as a BPF link
 /// (`BPF_XDP` of bpf_attach_type, linux/bpf.h).
 const XDP_LINKS: (u32, u32) = (5, 9);
-/// The first kernel that runs programs which ask for the network card's stamp
-/// (`Documentation/networking/xdp-rx-metadata.rst`).
-const XDP_METADATA: (u32, u32) = (6, 3);
+/// The first kernel whose programs can ask for the network card's stamp
+/// (`Documentation/networking/xdp-rx-metadata.rst`, Linux 6.3) and take packets in several pieces
+/// (`bpf_prog_dev_bound_init` of kernel/bpf/offload.c, Linux 6.7). Ours do both.
+const XDP_METADATA: (u32, u32) = (6, 7);
 
 /// Why an interface cannot do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,20 +89,16 @@ pub fn card_stamps(method: Method, of: &Capabilities) -> Result<(), Obstacle> {
         CardStamps::Nothing => Obstacle::NoCardStamps,
         _ => Obstacle::NoCardClock,
     })?;
-    match method {
-        Method::Xdp | Method::XdpPass => {
-            let needs = XDP_METADATA;
-            require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
-            let given = of.xdp.is_some_and(|xdp| xdp.in_driver && xdp.card_stamps);
-            require(given, || Obstacle::NoXdpStamps)?;
-        }
-        Method::Ring | Method::Recvmsg | Method::Recvmmsg | Method::LibPcap => {
-            match of.stamping.card {
-                CardStamps::Nothing => return Err(Obstacle::NoCardStamps),
-                CardStamps::SomePackets => return Err(Obstacle::OnlySomeCardStamps),
-                CardStamps::AllPackets => {}
-            }
-        }
+    match of.stamping.card {
+        CardStamps::Nothing => return Err(Obstacle::NoCardStamps),
+        CardStamps::SomePackets => return Err(Obstacle::OnlySomeCardStamps),
+        CardStamps::AllPackets => {}
+    }
+    if method.runs_xdp() {
+        let needs = XDP_METADATA;
+        require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
+        let given = of.xdp.is_some_and(|xdp| xdp.in_driver && xdp.card_stamps);
+        require(given, || Obstacle::NoXdpStamps)?;
     }
     require(of.privileges.net_admin, || Obstacle::Privileges("cap_net_admin"))
 }

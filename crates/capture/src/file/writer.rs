@@ -26,7 +26,8 @@ pub struct Writer {
     facts: Facts,
     /// As the interface block says it.
     provenance: Provenance,
-    keeps_raw: bool,
+    /// The clock whose raw values are kept.
+    keeps_raw: Option<Domain>,
     file: Open,
     /// The paths of the set's files, the newest last.
     paths: Vec<PathBuf>,
@@ -75,7 +76,7 @@ impl Writer {
             format,
             facts: facts.clone(),
             provenance,
-            keeps_raw: false,
+            keeps_raw: None,
             file,
             paths: vec![path],
             begun: since_epoch(begun),
@@ -87,10 +88,11 @@ impl Writer {
         })
     }
 
-    /// Writes each packet's raw value too, in a comment ([`RawValue`]), where the format has room.
+    /// Writes the raw value of each packet too that the clock of `domain` has stamped, in a comment
+    /// ([`RawValue`]), where the format has room.
     #[must_use]
-    pub fn keep_raw(self) -> Self {
-        Self { keeps_raw: true, ..self }
+    pub fn keep_raw(self, domain: Domain) -> Self {
+        Self { keeps_raw: Some(domain), ..self }
     }
 
     /// The files that have been written, the oldest first. One that was overwritten counts as new.
@@ -146,9 +148,9 @@ impl Sink for Writer {
             self.go_on()?;
         }
         let error_ns = packet.stamp.error.as_nanos();
-        // A packet that the network card did not stamp has a stamp of the kernel's, which is system
-        // time: nothing to be stamped again with.
-        let said = if self.keeps_raw && packet.stamp.raw.domain != Domain::Realtime {
+        // A packet that the network card did not stamp has a value of another clock, which anchors of
+        // the card's clock say nothing of.
+        let said = if self.keeps_raw == Some(packet.stamp.raw.domain) {
             Some(PacketComment::Raw(RawValue::of(&packet.stamp, &self.provenance.clock)))
         } else {
             let exceeds = error_ns > self.provenance.error_ns;

@@ -128,6 +128,7 @@ mod tests {
         let plan = Plan {
             clock: &clock,
             domain: Domain::Counter,
+            instead_of_card: Domain::Realtime,
             lanes: &[Cores::default()],
             wait: Wait::Spin,
             limit: Limit::default(),

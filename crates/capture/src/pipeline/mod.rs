@@ -73,6 +73,8 @@ pub struct Limit {
 pub(crate) struct Plan<'a> {
     pub(crate) clock: &'a ClockService,
     pub(crate) domain: Domain,
+    /// The clock of the kernel's stamps where a network card's are missing.
+    pub(crate) instead_of_card: Domain,
     /// Where the threads of each lane run; the first says it for the consumer too.
     pub(crate) lanes: &'a [Cores],
     pub(crate) wait: Wait,

@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::affinity::Cores;
-use crate::method::{Method, Pair, ReceiverKind, StampSource};
+use crate::method::{Pair, ReceiverKind, StampSource};
 use crate::pipeline::Wait;
 
 /// What follows for the machine from what is asked of a capture.
@@ -27,7 +27,7 @@ impl Goal {
         Self {
             lanes: config.lanes.clone(),
             stamped_in_softirq: pair.stamp != StampSource::Raw,
-            taken_before_gro: matches!(pair.method, Method::Xdp | Method::XdpPass),
+            taken_before_gro: pair.method.runs_xdp(),
             spins: config.wait == Wait::Spin,
             busy_polls: config.wait == Wait::Spin && busy_polls(pair.receiver),
             realtime: config.wait == Wait::Block { realtime: true },

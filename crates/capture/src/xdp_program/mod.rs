@@ -1,6 +1,7 @@
 //! What the methods that run an XDP program have in common: loading errors, where the kernel runs
 //! the program, and what the program counts (`bpf/counts.h`).
 
+mod stamped_by;
 pub(crate) mod with_filter;
 
 use std::io;
@@ -10,6 +11,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, XdpFlags};
 
 use crate::Error;
 use crate::interface::Interface;
+pub(crate) use stamped_by::{Stamped, StampedBy, clock};
 
 /// Where in the receive path the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub(crate) enum Place {
 }
 
 /// Asks the kernel where it put the program: a driver without XDP gets it in the stack.
-pub(crate) fn place(interface: &Interface, program: &impl AsFd) -> Result<Place, libbpf_rs::Error> {
+fn place(interface: &Interface, program: &impl AsFd) -> Result<Place, libbpf_rs::Error> {
     let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
     let generic = u32::from(query.attach_mode) == libbpf_rs::libbpf_sys::XDP_ATTACHED_SKB;
     Ok(if generic { Place::Stack } else { Place::Driver })
@@ -31,7 +33,7 @@ pub(crate) fn place(interface: &Interface, program: &impl AsFd) -> Result<Place,
 pub(crate) struct Attached(Link);
 
 impl Attached {
-    pub(crate) fn new(link: Link) -> Self {
+    fn new(link: Link) -> Self {
         Self(link)
     }
 }
