@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The clocks that stamp frames, and how each is read. The numbers are shared with
- * crates/capture/src/xdp_program/clock.rs.
+ * crates/capture/src/xdp_program/stamped_by.rs.
  *
  * An object file has a program for each clock, and only the one that is wanted is loaded: the kernel
  * looks at every function of its own that a program calls before it finds out which calls are never

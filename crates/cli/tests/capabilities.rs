@@ -28,7 +28,7 @@ fn the_list_of_an_interface_says_what_it_can_do() {
     let libpcap = row(&list, "libpcap", "raw");
     assert_eq!((&libpcap["possible"], &libpcap["reason"]), (&true.into(), &Value::Null));
     assert!(libpcap["taken"].as_str().unwrap().contains("libpcap hands"), "{libpcap:#}");
-    for method in ["ring", "recvmsg", "recvmmsg"] {
+    for method in ["ring", "recvmsg", "recvmmsg", "xdp", "xdp-pass"] {
         let by_card = row(&list, method, "hardware");
         assert_eq!(by_card["possible"], false);
         assert_eq!(by_card["reason"], "its network card stamps no packets");
