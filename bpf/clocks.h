@@ -3,10 +3,10 @@
  * The clocks that stamp frames, and how each is read. The numbers are shared with
  * crates/capture/src/xdp_program/stamped_by.rs.
  *
- * An object file has a program for each clock, and only the one that is wanted is loaded: the kernel
- * looks at every function of its own that a program calls before it finds out which calls are never
- * reached (add_kfunc_call of kernel/bpf/verifier.c), so a choice inside of one program would keep it
- * from kernels without the function, and bind it to the device.
+ * An object file has a program for each way to read a clock, and only the one that is wanted is
+ * loaded. A choice inside of one program would not do: the kernel looks at every function of its own
+ * that is called before it finds out which calls are never reached (add_kfunc_call of
+ * kernel/bpf/verifier.c), and wants one that asks for the card's stamp to be bound to the card.
  */
 #ifndef WIRESTAMP_CLOCKS_H
 #define WIRESTAMP_CLOCKS_H
@@ -17,6 +17,7 @@
 enum clock {
 	MONOTONIC, /* CLOCK_MONOTONIC, nanoseconds */
 	CARD,      /* the network card's, nanoseconds */
+	COUNTER,   /* the CPU's counter, ticks */
 };
 
 struct stamp {
@@ -26,6 +27,10 @@ struct stamp {
 
 /* Linux 6.3, in programs bound to a device (Documentation/networking/xdp-rx-metadata.rst). */
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *frame, __u64 *time) __ksym __weak;
+/* Of the module in kmod/. */
+extern __u64 bpf_wirestamp_counter(void) __ksym __weak;
+/* The same in the kernel itself: posted for it in March 2025 (version 12), not found in it yet. */
+extern __u64 bpf_get_cpu_time_counter(void) __ksym __weak;
 
 static __always_inline struct stamp by_kernel(void)
 {
@@ -42,6 +47,16 @@ static __always_inline struct stamp by_card(const struct xdp_md *frame)
 	if (bpf_xdp_metadata_rx_timestamp(frame, &time) || time == 0)
 		return kernels;
 	return (struct stamp){ .value = time, .clock = CARD };
+}
+
+static __always_inline struct stamp by_counter_of_module(void)
+{
+	return (struct stamp){ .value = bpf_wirestamp_counter(), .clock = COUNTER };
+}
+
+static __always_inline struct stamp by_counter_of_kernel(void)
+{
+	return (struct stamp){ .value = bpf_get_cpu_time_counter(), .clock = COUNTER };
 }
 
 #endif

@@ -85,4 +85,16 @@ int stamped_by_card(struct xdp_md *frame)
 	return redirect_with(frame, by_card(frame));
 }
 
+SEC("xdp.frags")
+int stamped_by_counter_of_module(struct xdp_md *frame)
+{
+	return redirect_with(frame, by_counter_of_module());
+}
+
+SEC("xdp.frags")
+int stamped_by_counter_of_kernel(struct xdp_md *frame)
+{
+	return redirect_with(frame, by_counter_of_kernel());
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

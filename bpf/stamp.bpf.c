@@ -74,4 +74,16 @@ int stamped_by_card(struct xdp_md *frame)
 	return copy_and_pass(frame, by_card(frame));
 }
 
+SEC("xdp.frags")
+int stamped_by_counter_of_module(struct xdp_md *frame)
+{
+	return copy_and_pass(frame, by_counter_of_module());
+}
+
+SEC("xdp.frags")
+int stamped_by_counter_of_kernel(struct xdp_md *frame)
+{
+	return copy_and_pass(frame, by_counter_of_kernel());
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

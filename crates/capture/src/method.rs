@@ -34,7 +34,9 @@ pub enum Method {
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
-    /// The CPU's counter, read by the acquisition thread when it finds the packet.
+    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP program
+    /// by that, in the driver's softIRQ, where the kernel has a function for it
+    /// ([`crate::capabilities::CounterFunction`]).
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
@@ -88,6 +90,8 @@ const BY_THE_CARD: &str = "by the network card, when the packet arrives; what it
 const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
                             the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
+/// Where a raw stamp is taken that the acquisition thread does not take.
+pub(crate) const IN_THE_SOFTIRQ_BY_FUNCTION: &str = "in the driver's softIRQ, before the network stack, by a function of the kernel's (kmod/README.md)";
 const BY_THE_CARD_OR_IN_THE_SOFTIRQ: &str = "by the network card, when the packet arrives; what it \
                                              does not stamp, in the driver's softIRQ";
 const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on this machine gets; \
@@ -199,7 +203,9 @@ pub const PAIRS: &[Pair] = &[
         method: Method::Xdp,
         stamp: StampSource::Raw,
         domain: Domain::Counter,
-        taken: "by the acquisition thread, when it finds the packet in the ring",
+        taken: "in the driver's softIRQ, before the network stack, where the kernel has a function \
+                for that (kmod/README.md), otherwise by the acquisition thread, when it finds the \
+                packet in the ring",
         limits: TAKEN_FROM_THE_STACK,
         receiver: ReceiverKind::AfXdp,
     },
@@ -216,6 +222,14 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Xdp,
         domain: Domain::Monotonic,
         taken: IN_THE_SOFTIRQ,
+        limits: HEADS,
+        receiver: ReceiverKind::XdpPass,
+    },
+    Pair {
+        method: Method::XdpPass,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: IN_THE_SOFTIRQ_BY_FUNCTION,
         limits: HEADS,
         receiver: ReceiverKind::XdpPass,
     },

@@ -3,11 +3,12 @@
 use wirestamp_clock::{ClockService, Counter, Domain};
 
 use crate::af_xdp::AfXdp;
+use crate::capabilities::counter_function;
 use crate::capture::LARGEST_PACKET;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::libpcap::LibPcap;
-use crate::method::{Pair, ReceiverKind, StampSource};
+use crate::method::{Method, Pair, ReceiverKind, StampSource};
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, Plan, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
@@ -92,22 +93,31 @@ impl Source {
                 Self::LibPcap(handles)
             }
             ReceiverKind::AfXdp => {
-                let stamped_by = opening.stamped_by(pair.stamp);
+                let stamped_by = opening.stamped_by(pair)?;
                 let (xdp, granted) = AfXdp::open(interface, filter, setup, stamped_by)?;
                 facts.snaplen = granted.snaplen;
                 facts.notes.extend(granted.notes);
-                facts.place(granted.place, pair.stamp);
+                facts.xdp_program(granted.place, stamped_by);
                 Self::AfXdp(xdp)
             }
             ReceiverKind::XdpPass => {
                 let Setup { snaplen, bytes, .. } = *setup;
-                let stamped_by = opening.stamped_by(pair.stamp);
+                let stamped_by = opening.stamped_by(pair)?;
                 let (xdp, place) = XdpPass::open(interface, filter, stamped_by, snaplen, bytes)?;
                 facts.snaplen = snaplen.min(LARGEST_HEAD);
-                facts.place(place, pair.stamp);
+                facts.xdp_program(place, stamped_by);
                 Self::XdpPass(xdp)
             }
         })
+    }
+
+    /// Whether packets come with their stamps, so that no thread of ours takes any.
+    pub(crate) fn is_stamped(&self, pair: &Pair) -> bool {
+        match self {
+            Self::AfXdp(xdp) => xdp.is_stamped(),
+            Self::XdpPass(_) => true,
+            _ => pair.domain != Domain::Counter,
+        }
     }
 
     /// Runs the pipeline on what the receivers bring.
@@ -135,12 +145,22 @@ impl Opening<'_> {
         (0..self.lanes).map(|_| open()).collect()
     }
 
-    /// Who stamps frames that an XDP program handles.
-    fn stamped_by(&self, stamp: StampSource) -> StampedBy {
-        match stamp {
-            StampSource::Kernel | StampSource::Xdp => StampedBy::Kernel,
-            StampSource::Hardware => StampedBy::Card,
-            StampSource::Raw => StampedBy::Reader(self.clock.counter()),
+    /// Who stamps frames that an XDP program handles. With `xdp-pass` nobody but the program can.
+    fn stamped_by(&self, pair: &Pair) -> Result<StampedBy, Error> {
+        let counter = self.clock.counter();
+        match pair.stamp {
+            StampSource::Kernel | StampSource::Xdp => Ok(StampedBy::Kernel),
+            StampSource::Hardware => Ok(StampedBy::Card),
+            StampSource::Raw => match counter_function(counter) {
+                Ok(function) => Ok(StampedBy::Counter { counter, function }),
+                Err(because) if pair.method == Method::Xdp => {
+                    Ok(StampedBy::Reader { counter, because })
+                }
+                Err(because) => {
+                    let interface = self.interface.name.clone();
+                    Err(Error::Xdp { interface, reason: because.to_string() })
+                }
+            },
         }
     }
 

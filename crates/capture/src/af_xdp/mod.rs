@@ -102,6 +102,11 @@ impl AfXdp {
         };
         Ok((receiver, Granted { place, snaplen: setup.snaplen.min(plan.room()), notes }))
     }
+
+    /// Whether frames come with their stamps.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.stamping.is_by_program()
+    }
 }
 
 /// Says so where frames are copied, and where those that are too long for a chunk are dropped.

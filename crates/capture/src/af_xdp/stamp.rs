@@ -35,6 +35,11 @@ impl Stamping {
         Self { by, late: 0 }
     }
 
+    /// Whether frames come with their stamps.
+    pub(super) fn is_by_program(&self) -> bool {
+        self.by.is_program()
+    }
+
     /// How many frames have another stamp than was asked for: they came without the program's and
     /// were stamped here, or without the network card's and have the program's.
     pub(super) fn late(&self) -> u64 {
@@ -46,12 +51,15 @@ impl Stamping {
     /// # Safety
     /// As for [`take`].
     pub(super) unsafe fn stamp(&mut self, umem: &Umem, address: u64) -> Stamped {
-        if let StampedBy::Reader(counter) = self.by {
+        if let StampedBy::Reader { counter, .. } = self.by {
             return Stamped { raw: counter.read(), kernel: None };
         }
         // SAFETY: the caller vouches for it.
         let mark = unsafe { take(umem, address) };
-        let (value, clock) = mark.unwrap_or_else(|| (now(), clock::MONOTONIC));
+        let (value, clock) = mark.unwrap_or_else(|| match self.by {
+            StampedBy::Counter { counter, .. } => (counter.read(), clock::COUNTER),
+            _ => (now(), clock::MONOTONIC),
+        });
         let stamped = self.by.stamped(value, clock);
         self.late += u64::from(mark.is_none() || stamped.kernel.is_some());
         stamped

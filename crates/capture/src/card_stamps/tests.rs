@@ -156,6 +156,7 @@ fn captured<R: Receiver>(
         clock: &clock,
         domain: Domain::Nic,
         instead_of_card: instead,
+        stamped: true,
         lanes: &[Cores::default()],
         wait: Wait::Block { realtime: false },
         limit: Limit { packets: Some(3), duration: Some(Duration::from_secs(10)) },

@@ -129,6 +129,7 @@ mod tests {
             clock: &clock,
             domain: Domain::Counter,
             instead_of_card: Domain::Realtime,
+            stamped: false,
             lanes: &[Cores::default()],
             wait: Wait::Spin,
             limit: Limit::default(),

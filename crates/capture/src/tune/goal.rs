@@ -1,7 +1,10 @@
 //! What a capture needs of the machine.
 
+use wirestamp_clock::Counter;
+
 use crate::Config;
 use crate::affinity::Cores;
+use crate::capabilities::counter_function;
 use crate::method::{Pair, ReceiverKind, StampSource};
 use crate::pipeline::Wait;
 
@@ -26,7 +29,8 @@ impl Goal {
     pub(super) fn of(config: &Config, pair: &Pair) -> Self {
         Self {
             lanes: config.lanes.clone(),
-            stamped_in_softirq: pair.stamp != StampSource::Raw,
+            stamped_in_softirq: pair.stamp != StampSource::Raw
+                || pair.method.runs_xdp() && counter_function(Counter::select()).is_ok(),
             taken_before_gro: pair.method.runs_xdp(),
             spins: config.wait == Wait::Spin,
             busy_polls: config.wait == Wait::Spin && busy_polls(pair.receiver),

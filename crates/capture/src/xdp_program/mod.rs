@@ -6,6 +6,7 @@ pub(crate) mod with_filter;
 
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, XdpFlags};
 
@@ -60,9 +61,16 @@ pub(crate) fn refused(
             Error::Permission { what: "an XDP program", interface, capabilities }
         } else {
             // With its causes: the first line does not say what the kernel said.
-            Error::Xdp { interface, reason: format!("{error:#}") }
+            let reason = format!("{error:#}{}", without_types());
+            Error::Xdp { interface, reason }
         }
     }
+}
+
+/// What is to blame where libbpf cannot look for the kernel's functions that our programs call.
+fn without_types() -> &'static str {
+    let there = Path::new("/sys/kernel/btf/vmlinux").exists();
+    if there { "" } else { "; it takes a kernel that tells its types (CONFIG_DEBUG_INFO_BTF)" }
 }
 
 /// Keys of a program's `counts` map.

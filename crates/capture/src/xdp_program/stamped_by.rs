@@ -9,6 +9,7 @@ use wirestamp_clock::Counter;
 
 use super::{Attached, Place, place, with_filter};
 use crate::Error;
+use crate::capabilities::{CounterFunction, Obstacle};
 use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
@@ -17,13 +18,17 @@ use crate::interface::Interface;
 pub(crate) mod clock {
     pub(crate) const MONOTONIC: u32 = 0;
     pub(crate) const CARD: u32 = 1;
+    pub(crate) const COUNTER: u32 = 2;
 }
 
 /// Who stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StampedBy {
-    /// Not the program, but whoever reads what it hands over, with this counter.
-    Reader(Counter),
+    /// Not the program, which cannot read the counter, but whoever reads what it hands over.
+    Reader { counter: Counter, because: Obstacle },
+    /// The program with the counter, which it has the kernel's function read when it begins. Where its
+    /// stamp does not arrive, whoever reads what it hands over.
+    Counter { counter: Counter, function: CounterFunction },
     /// The kernel, by its monotonic clock, when the program begins.
     Kernel,
     /// The network card, which the program asks for its stamp; where there is none, the kernel.
@@ -49,10 +54,21 @@ impl StampedBy {
         }
     }
 
+    /// Whether the program stamps.
+    pub(crate) fn is_program(self) -> bool {
+        !matches!(self, Self::Reader { .. })
+    }
+
     /// The program's name.
     fn program(self) -> &'static str {
         match self {
-            Self::Reader(_) => "unstamped",
+            Self::Reader { .. } => "unstamped",
+            Self::Counter { function: CounterFunction::Kernel, .. } => {
+                "stamped_by_counter_of_kernel"
+            }
+            Self::Counter { function: CounterFunction::Module, .. } => {
+                "stamped_by_counter_of_module"
+            }
             Self::Kernel => "stamped_by_kernel",
             Self::Card => "stamped_by_card",
         }
