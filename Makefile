@@ -24,6 +24,7 @@ test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads
 bench: setup ## Measure what stamps, conversions and wake-ups cost; run it on an idle machine
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
+	$(CARGO) bench --quiet -p wirestamp-capture --bench softirq
 
 bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
 	tools/setup-bench

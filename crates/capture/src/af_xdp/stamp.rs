@@ -98,7 +98,10 @@ unsafe fn take(umem: &Umem, address: u64) -> Option<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use wirestamp_clock::Counter;
+
     use super::*;
+    use crate::capabilities::CounterFunction;
     use crate::card_stamps;
 
     fn put(umem: &Umem, address: u64, mark: Mark) {
@@ -136,6 +139,24 @@ mod tests {
         let unmarked = unsafe { by_card.stamp(&umem, at) };
         assert!(unmarked.raw == card_stamps::NONE && unmarked.kernel > Some(7), "{unmarked:?}");
         assert_eq!(by_card.late(), 2);
+    }
+
+    #[test]
+    fn where_the_programs_counter_did_not_arrive_the_counter_is_read_late() {
+        let umem = Umem::allocate(2048, 2).unwrap();
+        let at = umem.address(1) + 256;
+        let counter = Counter::select();
+        let by = StampedBy::Counter { counter, function: CounterFunction::Module };
+        let mut stamping = Stamping::new(by);
+        put(&umem, at, Mark { value: 7, clock: clock::COUNTER, magic: MAGIC });
+        // SAFETY: nobody else has the memory.
+        let stamped = unsafe { stamping.stamp(&umem, at) };
+        assert_eq!((stamped, stamping.late()), (Stamped { raw: 7, kernel: None }, 0));
+        let before = counter.read_ordered();
+        // SAFETY: nobody else has the memory.
+        let late = unsafe { stamping.stamp(&umem, at) };
+        assert!((before..=counter.read_ordered()).contains(&late.raw), "{late:?}");
+        assert_eq!((late.kernel, stamping.late()), (None, 1));
     }
 
     #[test]

@@ -11,10 +11,10 @@ const OF_MODULE: &str = "/sys/kernel/btf/wirestamp";
 /// Whose function it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterFunction {
-    /// The kernel's own, `bpf_get_cpu_time_counter`.
+    /// The kernel's own.
     Kernel,
-    /// That of the module wirestamp (`kmod/README.md`), `bpf_wirestamp_counter`. To find it takes
-    /// `CAP_SYS_ADMIN` (`BPF_BTF_GET_NEXT_ID` of bpf(2)).
+    /// That of the module wirestamp (`kmod/README.md`). To call it takes `CAP_SYS_ADMIN`, without
+    /// which the kernel does not list its modules' functions (`BPF_BTF_GET_NEXT_ID` of bpf(2)).
     Module,
 }
 
@@ -24,11 +24,20 @@ impl CounterFunction {
     pub fn find() -> Option<Self> {
         // It cannot come or go while the kernel runs, and takes some milliseconds to look for.
         static KERNEL: LazyLock<bool> =
-            LazyLock::new(|| has(OF_KERNEL, "bpf_get_cpu_time_counter"));
+            LazyLock::new(|| has(OF_KERNEL, CounterFunction::Kernel.name()));
         if *KERNEL {
             Some(Self::Kernel)
         } else {
-            has(OF_MODULE, "bpf_wirestamp_counter").then_some(Self::Module)
+            has(OF_MODULE, Self::Module.name()).then_some(Self::Module)
+        }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "bpf_get_cpu_time_counter",
+            Self::Module => "bpf_wirestamp_counter",
         }
     }
 }

@@ -63,12 +63,7 @@ impl StampedBy {
     fn program(self) -> &'static str {
         match self {
             Self::Reader { .. } => "unstamped",
-            Self::Counter { function: CounterFunction::Kernel, .. } => {
-                "stamped_by_counter_of_kernel"
-            }
-            Self::Counter { function: CounterFunction::Module, .. } => {
-                "stamped_by_counter_of_module"
-            }
+            Self::Counter { function, .. } => function.program(),
             Self::Kernel => "stamped_by_kernel",
             Self::Card => "stamped_by_card",
         }
@@ -114,6 +109,16 @@ impl StampedBy {
         let link = Attached::new(program.attach_xdp(interface.index)?);
         let place = place(interface, &program)?;
         Ok((link, place))
+    }
+}
+
+impl CounterFunction {
+    /// The name of the program that calls it.
+    pub(crate) const fn program(self) -> &'static str {
+        match self {
+            Self::Kernel => "stamped_by_counter_of_kernel",
+            Self::Module => "stamped_by_counter_of_module",
+        }
     }
 }
 

@@ -154,7 +154,7 @@ fn each_method_needs_privileges_of_its_own() {
     assert_eq!(verdict(xdp_pass(), &programs), Ok(xdp_pass().taken));
     for pair in by_card() {
         let (without_admin, without_raw) = if pair.method.runs_xdp() {
-            (needed.clone(), Ok(pair.taken))
+            (needed, Ok(pair.taken))
         } else {
             let lacks = |capability| Err(Obstacle::Privileges(capability));
             (lacks("cap_net_admin"), lacks("cap_net_raw"))
