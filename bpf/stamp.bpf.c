@@ -34,7 +34,7 @@ static __always_inline int copy_and_pass(struct xdp_md *frame, struct stamp stam
 	/* 64 bits wide, so that the verifier keeps the bounds it has seen. */
 	__u64 room = head_bytes;
 	__u64 length = bpf_xdp_get_buff_len(frame);
-	__u64 captured = length < room ? length : room;
+	__s64 captured = length < room ? length : room;
 	struct record *record;
 	__u32 wake;
 
@@ -49,7 +49,10 @@ static __always_inline int copy_and_pass(struct xdp_md *frame, struct stamp stam
 	record->stamp = stamp.value;
 	record->clock = stamp.clock;
 	record->length = length;
-	if (captured == 0 || bpf_xdp_load_bytes(frame, 0, record + 1, captured) < 0)
+	/* Asked like this, because the verifier of Linux 6.1 does not learn from "not 0" that there is at
+	 * least 1; and the compiler must not see that "not 0" would do. */
+	asm volatile("" : "+r"(captured));
+	if (captured <= 0 || bpf_xdp_load_bytes(frame, 0, record + 1, captured) < 0)
 		captured = 0;
 	record->captured = captured;
 	/* By itself the kernel wakes the reader only when every record before this one has been
