@@ -91,7 +91,8 @@ const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (
                             the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
 /// Where a raw stamp is taken that the acquisition thread does not take.
-pub(crate) const IN_THE_SOFTIRQ_BY_FUNCTION: &str = "in the driver's softIRQ, before the network stack, by a function of the kernel's (kmod/README.md)";
+pub(crate) const IN_THE_SOFTIRQ_BY_FUNCTION: &str =
+    "in the driver's softIRQ, before the network stack, by a function of the kernel's";
 const BY_THE_CARD_OR_IN_THE_SOFTIRQ: &str = "by the network card, when the packet arrives; what it \
                                              does not stamp, in the driver's softIRQ";
 const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on this machine gets; \

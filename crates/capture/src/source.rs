@@ -92,22 +92,8 @@ impl Source {
                 facts.snaplen = handles[0].snaplen();
                 Self::LibPcap(handles)
             }
-            ReceiverKind::AfXdp => {
-                let stamped_by = opening.stamped_by(pair)?;
-                let (xdp, granted) = AfXdp::open(interface, filter, setup, stamped_by)?;
-                facts.snaplen = granted.snaplen;
-                facts.notes.extend(granted.notes);
-                facts.xdp_program(granted.place, stamped_by);
-                Self::AfXdp(xdp)
-            }
-            ReceiverKind::XdpPass => {
-                let Setup { snaplen, bytes, .. } = *setup;
-                let stamped_by = opening.stamped_by(pair)?;
-                let (xdp, place) = XdpPass::open(interface, filter, stamped_by, snaplen, bytes)?;
-                facts.snaplen = snaplen.min(LARGEST_HEAD);
-                facts.xdp_program(place, stamped_by);
-                Self::XdpPass(xdp)
-            }
+            ReceiverKind::AfXdp => Self::AfXdp(opening.af_xdp(pair, filter, facts)?),
+            ReceiverKind::XdpPass => Self::XdpPass(opening.xdp_pass(pair, filter, facts)?),
         })
     }
 
@@ -143,6 +129,34 @@ impl Opening<'_> {
     /// A receiver for each lane.
     fn each_lane<R>(&self, open: impl Fn() -> Result<R, Error>) -> Result<Vec<R>, Error> {
         (0..self.lanes).map(|_| open()).collect()
+    }
+
+    fn af_xdp(
+        &self,
+        pair: &Pair,
+        filter: Option<&Filter>,
+        facts: &mut Facts,
+    ) -> Result<AfXdp, Error> {
+        let stamped_by = self.stamped_by(pair)?;
+        let (xdp, granted) = AfXdp::open(self.interface, filter, &self.setup, stamped_by)?;
+        facts.snaplen = granted.snaplen;
+        facts.notes.extend(granted.notes);
+        facts.xdp_program(granted.place, stamped_by);
+        Ok(xdp)
+    }
+
+    fn xdp_pass(
+        &self,
+        pair: &Pair,
+        filter: Option<&Filter>,
+        facts: &mut Facts,
+    ) -> Result<XdpPass, Error> {
+        let Setup { snaplen, bytes, .. } = self.setup;
+        let stamped_by = self.stamped_by(pair)?;
+        let (xdp, place) = XdpPass::open(self.interface, filter, stamped_by, snaplen, bytes)?;
+        facts.snaplen = snaplen.min(LARGEST_HEAD);
+        facts.xdp_program(place, stamped_by);
+        Ok(xdp)
     }
 
     /// Who stamps frames that an XDP program handles. With `xdp-pass` nobody but the program can.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Method, PAIRS, Pair, Sink, StampSource, Stop,
+    Capture, Captured, Config, Error, Ledger, Method, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{PathLab, SOURCE_INTERFACE, TAP_A};
