@@ -21,7 +21,7 @@ test: setup ## Everything that CI checks: formatting, lints, documentation, test
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-bench: setup ## Measure what stamps, conversions and wake-ups cost; run it on an idle machine
+bench: setup ## Measure what stamps, conversions and wake-ups cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
 	$(CARGO) bench --quiet -p wirestamp-capture --bench softirq

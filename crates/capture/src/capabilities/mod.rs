@@ -143,6 +143,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_xdp_program_reads_a_counter_that_is_not_the_cpus_own() {
+        let refused = counter_function(Counter::Os).unwrap_err();
+        assert_eq!(refused, Obstacle::OtherCounter("os"));
+        let words = refused.to_string();
+        assert!(
+            words.contains("counter os here") && words.contains("`wirestamp clock`"),
+            "{words}"
+        );
+    }
+
+    #[test]
     fn a_release_begins_with_two_numbers() {
         assert_eq!(version("6.1.0-13-amd64"), (6, 1));
         assert_eq!(version("6.18-rc3"), (6, 18));
