@@ -15,7 +15,7 @@ use crate::bed::{DESTINATION, NOBODY, SENDING_INTERFACE, source};
 use crate::statistics::real;
 
 /// What a capture file may grow to: it shall stay in the page cache, or the disk is what is measured.
-const FILE_BYTES: f64 = 1e9;
+const FILE_BYTES: f64 = 2e9;
 /// What a file format adds to a frame, at the most: an enhanced packet block of pcapng.
 const RECORD_BYTES: u16 = 36;
 /// More than the generator brings past a tap, to guess how large a file gets.
