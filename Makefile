@@ -47,7 +47,7 @@ build: setup ## Build the tool
 install-clock: ## Install the clock's C library under PREFIX (by default /usr/local) in DESTDIR
 	tools/install-clock
 
-fuzz: setup ## Fuzz every parser for a minute each (needs a nightly toolchain and cargo-fuzz)
+fuzz: setup ## Fuzz every parser for a minute each (SECONDS_EACH=60)
 	tools/fuzz
 
 setup: ## Find what is missing to build and test, and install it (as root) or say how
