@@ -12,6 +12,7 @@ mod busy;
 mod contenders;
 mod endpoint;
 mod figures;
+mod host_memory;
 mod loss;
 mod page;
 mod process;

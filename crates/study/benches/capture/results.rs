@@ -10,6 +10,7 @@ use serde::Serialize;
 use wirestamp_study::Circumstances;
 
 use crate::busy::busy_cores;
+use crate::host_memory;
 use crate::page;
 
 /// Whether something that was asked for holds.
@@ -44,6 +45,9 @@ impl Results {
             "{date} UTC; Linux {kernel}, keeps time by {clocksource}; {processor}\n{command}\n\
              Others kept {busy_cores_before:.2} cores busy before the run.\n"
         ));
+        if let Some(warning) = host_memory::warning() {
+            results.say(&warning);
+        }
         let document = serde_json::json!({ "run": here, "busy_cores_before": busy_cores_before });
         results.write("circumstances.json", &serde_json::to_string_pretty(&document)?)?;
         Ok(results)
