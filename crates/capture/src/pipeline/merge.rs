@@ -12,8 +12,8 @@ use wirestamp_clock::{Span, Time, Utc};
 /// How long after its stamp a packet waits at the most for older ones of other lanes: packets that
 /// reach the consumer within this time of their stamps leave it in order.
 ///
-/// The kernel keeps a block of a shared ring for up to 10 ms before it hands it over; the rest is for
-/// threads that are late.
+/// The kernel keeps a block of rings that share packets for up to 10 ms before it hands it over; the
+/// rest is for threads that are late.
 pub const LATENESS: Duration = Duration::from_millis(50);
 
 const LATENESS_SPAN: Span = Span::from_millis(50);
