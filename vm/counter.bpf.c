@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * What the module has to serve: an XDP and a tc program that call its function and keep the value.
+ * What the module has to serve: an XDP and a tc program that call its function twice and keep what they
+ * read.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 extern __u64 bpf_wirestamp_counter(void) __ksym;
 
+struct reads {
+	__u64 first;
+	__u64 second;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
-} read SEC(".maps");
+	__type(value, struct reads);
+} reads SEC(".maps");
 
-/* Two reads in a row: the last value, and the one before it. */
 static __always_inline void read_twice(void)
 {
-	__u64 values[2] = { bpf_wirestamp_counter(), bpf_wirestamp_counter() };
+	__u32 key = 0;
+	struct reads *kept = bpf_map_lookup_elem(&reads, &key);
 
-	for (__u32 key = 0; key < 2; key++)
-		bpf_map_update_elem(&read, &key, &values[key], BPF_ANY);
+	if (!kept)
+		return;
+	kept->first = bpf_wirestamp_counter();
+	kept->second = bpf_wirestamp_counter();
 }
 
 SEC("xdp")

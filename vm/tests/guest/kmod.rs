@@ -3,20 +3,27 @@
 use std::fs;
 use std::path::Path;
 use std::process::Output;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, ProgramMut};
+use libbpf_rs::{
+    MapCore, MapFlags, Object, ObjectBuilder, PrintLevel, ProgramInput, ProgramMut, set_print,
+};
 use wirestamp_clock::Counter;
 
 use crate::tools::{attempt, run};
 use crate::traffic::Traffic;
 
-/// Where `vm/image` puts the module, and the programs that call its function.
+/// Where `vm/kernel` puts the module.
 const MODULE: &str = "/modules/wirestamp.ko";
-const PROGRAMS: &str = "/lib/counter.bpf.o";
+/// The programs that call its function.
+const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/counter.bpf.o"));
 
-/// The kernel frees a program some time after its last user is gone, and the module with it.
-const FREED_WITHIN: Duration = Duration::from_secs(20);
+/// Much more time than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What libbpf complained of.
+static SAID: Mutex<String> = Mutex::new(String::new());
 
 const LOADS: u32 = 100;
 
@@ -34,7 +41,8 @@ fn load() {
     run("insmod", &[MODULE]);
 }
 
-/// Unloads the module once no program holds it.
+/// Unloads the module. The kernel frees a program some time after its last user has gone, and lets
+/// the module go after that.
 fn unload() {
     let begun = Instant::now();
     loop {
@@ -42,7 +50,7 @@ fn unload() {
         if output.status.success() {
             return;
         }
-        assert!(begun.elapsed() < FREED_WITHIN, "the module is not freed: {}", said(&output));
+        assert!(begun.elapsed() < PATIENCE, "the module is not freed: {}", said(&output));
     }
 }
 
@@ -51,20 +59,18 @@ fn said(output: &Output) -> String {
 }
 
 fn open() -> libbpf_rs::Result<Object> {
-    ObjectBuilder::default().open_file(PROGRAMS)?.load()
+    ObjectBuilder::default().open_memory(PROGRAMS)?.load()
 }
 
 fn program<'o>(object: &'o Object, name: &str) -> ProgramMut<'o> {
     object.progs_mut().find(|program| program.name() == name).unwrap()
 }
 
-/// What the program read last, and right before that.
+/// What a program read, one value right after the other.
 fn values(object: &Object) -> [u64; 2] {
-    let map = object.maps().find(|map| map.name() == "read").unwrap();
-    [0_u32, 1].map(|key| {
-        let value = map.lookup(&key.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
-        u64::from_ne_bytes(value.try_into().unwrap())
-    })
+    let map = object.maps().find(|map| map.name() == "reads").unwrap();
+    let kept = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+    [0, 8].map(|at| u64::from_ne_bytes(kept[at..at + 8].try_into().unwrap()))
 }
 
 /// Runs a program once, between two reads of the counter from here.
@@ -77,6 +83,17 @@ fn reads_between(object: &Object, name: &str) -> [u64; 4] {
     let after = counter.read_ordered();
     let [first, second] = values(object);
     [before, first, second, after]
+}
+
+/// What an attached program reads at the first packet. It keeps the second value last.
+fn wait_for_a_packet(object: &Object) -> [u64; 2] {
+    let begun = Instant::now();
+    loop {
+        match values(object) {
+            [_, 0] => assert!(begun.elapsed() < PATIENCE, "no packet came, or 0 was read"),
+            reads => return reads,
+        }
+    }
 }
 
 #[test]
@@ -110,9 +127,13 @@ fn a_module_that_a_program_needs_stays() {
 fn without_the_module_its_function_is_not_found() {
     unload();
     assert!(!is_loaded());
-    let error = open().err().map(|error| format!("{error:#}"));
+    set_print(Some((PrintLevel::Warn, |_, said| SAID.lock().unwrap().push_str(&said))));
+    let opened = open();
+    set_print(None);
     load();
-    assert!(error.is_some(), "a program was loaded that calls what is not there");
+    assert!(opened.is_err(), "a program was loaded that calls what is not there");
+    let said = SAID.lock().unwrap();
+    assert!(said.contains("'bpf_wirestamp_counter': not found"), "{said}");
 }
 
 #[test]
@@ -125,10 +146,9 @@ fn a_hundred_loads_and_unloads_under_traffic_leave_no_warning() {
             load();
             let object = open().unwrap();
             let link = program(&object, "in_xdp").attach_xdp(interface).unwrap();
-            traffic.wait_for_packets();
-            drop(link);
-            let [first, second] = values(&object);
+            let [first, second] = wait_for_a_packet(&object);
             assert!(0 < first && first < second, "round {round}: {first} and {second} were read");
+            drop(link);
         }
     });
     drop(traffic);

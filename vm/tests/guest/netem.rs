@@ -52,7 +52,7 @@ impl Bed {
         run("kill", &["-INT", &delay.id().to_string()]);
         let found = json(&finished("wirestamp delay", delay.wait_with_output().unwrap()));
         assert_eq!(found["capture_dropped"], json("[0, 0]"), "the captures lost packets");
-        assert_eq!(found["sent"], sent["sent"], "tap A is before netem");
+        assert_eq!(found["sent"], sent["sent"], "tap A is before netem: {found:#}");
         let count = |name: &str| netem[name].as_u64().unwrap();
         let sent = sent["sent"].as_u64().unwrap();
         Run { sent, passed: count("packets"), dropped: count("drops"), found }
