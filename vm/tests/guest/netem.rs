@@ -112,6 +112,16 @@ fn listening(arguments: &[&str]) -> Child {
 }
 
 #[test]
+fn the_bed_sends_nothing_by_itself_on_this_kernel_either() {
+    let bed = Bed::with("delay 1ms");
+    for netns in [bed.0.source(), bed.0.router(), bed.0.sink()] {
+        let mut ip = netns.command("ip");
+        let output = ip.args(["-6", "address", "show", "scope", "link"]).output().unwrap();
+        assert_eq!(finished("ip", output), "", "who has a link-local address looks for routers");
+    }
+}
+
+#[test]
 fn a_constant_delay_is_measured_and_nothing_else() {
     let run = Bed::with("delay 30ms").run(200, "5ms");
     let [least, median] = ["min", "p50"].map(|figure| run.delay_ms(figure));
