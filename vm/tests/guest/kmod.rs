@@ -33,8 +33,8 @@ fn is_loaded() -> bool {
 
 fn assert_loaded() {
     let log = run("dmesg", &[]);
-    let why = log.lines().rfind(|line| line.contains("wirestamp")).unwrap_or("it says nothing");
-    assert!(is_loaded(), "the module is not loaded; the kernel's last word on it: {why}");
+    let why = log.lines().rfind(|line| line.contains("wirestamp:")).unwrap_or("none");
+    assert!(is_loaded(), "vm/init has not loaded the module; the kernel's last word on it: {why}");
 }
 
 fn load() {
@@ -125,6 +125,7 @@ fn a_module_that_a_program_needs_stays() {
 
 #[test]
 fn without_the_module_its_function_is_not_found() {
+    assert_loaded();
     unload();
     assert!(!is_loaded());
     set_print(Some((PrintLevel::Warn, |_, said| SAID.lock().unwrap().push_str(&said))));
