@@ -6,5 +6,6 @@
 mod choice;
 mod kmod;
 mod netem;
+mod timers;
 mod tools;
 mod traffic;
