@@ -5,6 +5,7 @@
 
 mod choice;
 mod kmod;
+mod methods;
 mod netem;
 mod timers;
 mod tools;

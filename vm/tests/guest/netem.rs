@@ -1,13 +1,11 @@
 //! What netem was told to do to packets, and what `delay` measures between two interfaces.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_A, TAP_B};
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_A, TAP_B};
 
-use crate::tools::{finished, json, run, wirestamp};
+use crate::tools::{finished, json, listening, run, wirestamp};
 
 /// The names of the bed's namespaces begin so.
 const PREFIX: &str = "netem";
@@ -44,7 +42,7 @@ impl Bed {
     fn run(&self, count: u32, interval: &str) -> Run {
         let delay = listening(&["delay", &at(TAP_A, "router"), &at(TAP_B, "sink"), "--json"]);
         let (to, count) = (SINK_V4.to_string(), count.to_string());
-        let out = at("out", "source");
+        let out = at(SOURCE_INTERFACE, "source");
         let send = ["send", "-i", &out, "--to", &to, "--pattern", "free", "--size", "200"];
         let sent =
             wirestamp(&[&send[..], &["--interval", interval, "-c", &count, "--json"]].concat());
@@ -98,17 +96,6 @@ impl Run {
 
 fn at(interface: &str, role: &str) -> String {
     format!("{interface}@{PREFIX}-{role}")
-}
-
-/// Starts a command and waits until it says that it listens.
-fn listening(arguments: &[&str]) -> Child {
-    let mut command = Command::new("wirestamp");
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("Ctrl-C"), "{line}");
-    child
 }
 
 #[test]

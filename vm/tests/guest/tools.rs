@@ -1,6 +1,7 @@
 //! Programs that the guest has.
 
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -18,6 +19,20 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
 /// Runs `wirestamp` to an end that has to be good, and reads its JSON.
 pub(crate) fn wirestamp(arguments: &[&str]) -> Value {
     json(&run("wirestamp", arguments))
+}
+
+/// Starts `wirestamp` and waits until it says that it listens.
+pub(crate) fn listening(arguments: &[&str]) -> Child {
+    let mut command = Command::new("wirestamp");
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.as_mut().unwrap());
+    while !said.contains("Ctrl-C") {
+        let ended = stderr.read_line(&mut said).unwrap() == 0;
+        assert!(!ended, "{arguments:?} ended before it listened: {said}");
+    }
+    child
 }
 
 /// What a program printed that has come to a good end.
