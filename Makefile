@@ -18,11 +18,11 @@ demo: build ## Measure a call, a video and a burst across a bottleneck; print it
 test: setup ## Everything that CI checks: formatting, lints, documentation, tests
 	tools/test
 
-test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
-	tools/test-aarch64
-
 test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machine (downloads 90 MB)
 	tools/test-vm
+
+test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
+	tools/test-aarch64
 
 bench: setup ## Measure what stamps, conversions and wake-ups cost; run it on an idle machine
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
