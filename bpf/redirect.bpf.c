@@ -7,20 +7,18 @@
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "clocks.h"
 #include "counts.h"
 #include "filter.h"
 
 /* Says that a stamp is there: a driver that does not keep metadata leaves none. */
 #define MAGIC 0x57535450 /* "WSTP" */
 
-/* Whether frames are stamped here. Set before loading. */
-const volatile __u32 stamps = 1;
-
 /* What stands immediately in front of the frame. */
-struct stamp {
-	__u64 time; /* CLOCK_MONOTONIC, nanoseconds */
+struct mark {
+	__u64 value;
+	__u32 clock;
 	__u32 magic;
-	__u32 reserved;
 };
 
 struct {
@@ -32,25 +30,22 @@ struct {
 
 /* Without room for it, or on a driver without metadata, the frame goes without a stamp: the reader
  * counts that. */
-static __always_inline void put_stamp(struct xdp_md *frame, __u64 time)
+static __always_inline void put_mark(struct xdp_md *frame, struct stamp stamp)
 {
-	struct stamp *stamp;
+	struct mark *mark;
 
-	if (bpf_xdp_adjust_meta(frame, -(int)sizeof(*stamp)))
+	if (bpf_xdp_adjust_meta(frame, -(int)sizeof(*mark)))
 		return;
-	stamp = (void *)(long)frame->data_meta;
-	if ((void *)(stamp + 1) > (void *)(long)frame->data)
+	mark = (void *)(long)frame->data_meta;
+	if ((void *)(mark + 1) > (void *)(long)frame->data)
 		return;
-	stamp->time = time;
-	stamp->magic = MAGIC;
-	stamp->reserved = 0;
+	mark->value = stamp.value;
+	mark->clock = stamp.clock;
+	mark->magic = MAGIC;
 }
 
-/* ".frags": veth hands over frames above one page in fragments, and so do jumbo-frame drivers. */
-SEC("xdp.frags")
-int stamp_and_redirect(struct xdp_md *frame)
+static __always_inline int redirect(struct xdp_md *frame)
 {
-	__u64 now = bpf_ktime_get_ns(); /* first, before anything can delay it */
 	int action;
 
 	if (!passes(frame))
@@ -59,9 +54,47 @@ int stamp_and_redirect(struct xdp_md *frame)
 	action = bpf_redirect_map(&sockets, frame->rx_queue_index, XDP_PASS);
 	if (action != XDP_REDIRECT)
 		count(DROPPED); /* a queue that was added later: the frame goes to the stack */
-	else if (stamps)
-		put_stamp(frame, now);
 	return action;
+}
+
+static __always_inline int redirect_with(struct xdp_md *frame, struct stamp stamp)
+{
+	int action = redirect(frame);
+
+	if (action == XDP_REDIRECT)
+		put_mark(frame, stamp);
+	return action;
+}
+
+/* ".frags": veth hands over frames above one page in fragments, and so do jumbo-frame drivers. */
+SEC("xdp.frags")
+int unstamped(struct xdp_md *frame)
+{
+	return redirect(frame);
+}
+
+SEC("xdp.frags")
+int stamped_by_kernel(struct xdp_md *frame)
+{
+	return redirect_with(frame, by_kernel());
+}
+
+SEC("xdp.frags")
+int stamped_by_card(struct xdp_md *frame)
+{
+	return redirect_with(frame, by_card(frame));
+}
+
+SEC("xdp.frags")
+int stamped_by_counter_of_module(struct xdp_md *frame)
+{
+	return redirect_with(frame, by_counter_of_module());
+}
+
+SEC("xdp.frags")
+int stamped_by_counter_of_kernel(struct xdp_md *frame)
+{
+	return redirect_with(frame, by_counter_of_kernel());
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

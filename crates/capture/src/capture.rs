@@ -9,12 +9,12 @@ use crate::card_stamps::CardStamping;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::method::{Method, Pair, StampSource, pair};
+use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, Pair, StampSource, pair};
 use crate::packet_socket::Setup;
 use crate::pipeline::{LATENESS, Limit, Plan, Sink, Wait};
 use crate::priority;
 use crate::source::{Opening, Source};
-use crate::xdp_program::Place;
+use crate::xdp_program::{Place, StampedBy};
 use crate::{Error, Ledger, Stop};
 
 /// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
@@ -140,7 +140,7 @@ impl Capture {
             fanout: (lanes > 1).then_some(&fanout),
             card_stamps: card_stamps.is_some(),
         };
-        if setup.card_stamps && setup.outgoing {
+        if setup.card_stamps && setup.outgoing && !pair.method.runs_xdp() {
             facts.notes.push(
                 "packets that this machine sends are stamped by the kernel, and counted: the network \
                  card stamps what arrives"
@@ -178,6 +178,8 @@ impl Capture {
         let plan = Plan {
             clock,
             domain: self.pair.domain,
+            instead_of_card: self.pair.instead_of_card(),
+            stamped: self.source.is_stamped(self.pair),
             lanes: &self.config.lanes,
             wait: self.config.wait,
             limit: self.config.limit,
@@ -236,14 +238,24 @@ impl Facts {
         }
     }
 
-    /// Says so where an XDP program runs later than it should.
-    pub(crate) fn place(&mut self, place: Place, stamp: StampSource) {
+    /// Says who stamps where there is an XDP program, and where it runs if that is later than it
+    /// should be.
+    pub(crate) fn xdp_program(&mut self, place: Place, stamped_by: StampedBy) {
+        match stamped_by {
+            StampedBy::Kernel | StampedBy::Card => {}
+            StampedBy::Counter { .. } => self.taken = IN_THE_SOFTIRQ_BY_FUNCTION,
+            StampedBy::Reader { because, .. } => {
+                self.taken = capabilities::THREAD_WITHOUT_FUNCTION;
+                let note = format!("raw stamps are taken by the acquisition thread: {because}");
+                self.notes.push(note);
+            }
+        }
         if place == Place::Driver {
             return;
         }
         let mut note =
             format!("{}'s driver has no XDP: the network stack runs the program", self.interface);
-        if stamp == StampSource::Xdp {
+        if stamped_by.is_program() {
             self.taken = capabilities::STACK_WITHOUT_XDP;
             note += ", and stamps are taken there";
         }

@@ -138,6 +138,12 @@ pub enum Error {
         /// What libbpf or the kernel said.
         reason: String,
     },
+    /// XDP programs were not loaded, or not run on frames in memory.
+    #[error("cannot run XDP programs on frames in memory: {reason}; it takes root")]
+    TestRun {
+        /// What libbpf or the kernel said.
+        reason: String,
+    },
     /// The filter does not compile.
     #[error("filter '{expression}': {reason}; `man pcap-filter` describes the syntax")]
     Filter {

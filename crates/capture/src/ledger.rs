@@ -46,7 +46,8 @@ pub struct Ledger {
     /// Packets that were stamped later than asked for: with kernel stamps those that the kernel stamped
     /// when it copied them to us, which method `libpcap` cannot tell, so that it has none here; with
     /// stamps of the network card those that it did not stamp, such as all that this machine sends:
-    /// they have the kernel's stamp. Counted by the acquiring threads.
+    /// they have the kernel's stamp, or that of an XDP program. With an XDP program those that came
+    /// without its stamp. Counted by the acquiring threads.
     pub stamped_late: u64,
     /// Packets that were handed to the consumer after one with a later stamp.
     pub out_of_order: u64,

@@ -38,6 +38,7 @@ mod priority;
 mod receiver;
 mod ring;
 mod socket;
+pub mod softirq_cost;
 mod source;
 mod stop;
 pub mod tune;

@@ -34,12 +34,15 @@ pub enum Method {
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
-    /// The CPU's counter, read by the acquisition thread when it finds the packet.
+    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP program
+    /// by that, in the driver's softIRQ, where the kernel has a function for it
+    /// ([`crate::capabilities::CounterFunction`]).
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
     /// The network card's clock, read by the card itself. What it did not stamp has the stamp of
-    /// [`StampSource::Kernel`], and is counted ([`crate::Ledger::stamped_late`]).
+    /// [`StampSource::Kernel`], with an XDP program that of [`StampSource::Xdp`], and is counted
+    /// ([`crate::Ledger::stamped_late`]).
     ///
     /// Not with `libpcap`, which does not tell the one stamp from the other.
     Hardware,
@@ -87,9 +90,16 @@ const BY_THE_CARD: &str = "by the network card, when the packet arrives; what it
 const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
                             the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
+/// Where a raw stamp is taken that the acquisition thread does not take.
+pub(crate) const IN_THE_SOFTIRQ_BY_FUNCTION: &str =
+    "in the driver's softIRQ, before the network stack, by a function of the kernel's";
+const BY_THE_CARD_OR_IN_THE_SOFTIRQ: &str = "by the network card, when the packet arrives; what it \
+                                             does not stamp, in the driver's softIRQ";
 const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on this machine gets; \
                                     the first 3840 bytes of each at most, 1792 where the MTU is \
                                     no more than 1774; packets of several queues may change places";
+const HEADS: &str = "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
+                     that the network card took out";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[
@@ -194,7 +204,17 @@ pub const PAIRS: &[Pair] = &[
         method: Method::Xdp,
         stamp: StampSource::Raw,
         domain: Domain::Counter,
-        taken: "by the acquisition thread, when it finds the packet in the ring",
+        taken: "in the driver's softIRQ, before the network stack, where the kernel has a function \
+                for that (kmod/README.md), otherwise by the acquisition thread, when it finds the \
+                packet in the ring",
+        limits: TAKEN_FROM_THE_STACK,
+        receiver: ReceiverKind::AfXdp,
+    },
+    Pair {
+        method: Method::Xdp,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD_OR_IN_THE_SOFTIRQ,
         limits: TAKEN_FROM_THE_STACK,
         receiver: ReceiverKind::AfXdp,
     },
@@ -203,8 +223,23 @@ pub const PAIRS: &[Pair] = &[
         stamp: StampSource::Xdp,
         domain: Domain::Monotonic,
         taken: IN_THE_SOFTIRQ,
-        limits: "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
-                 that the network card took out",
+        limits: HEADS,
+        receiver: ReceiverKind::XdpPass,
+    },
+    Pair {
+        method: Method::XdpPass,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: IN_THE_SOFTIRQ_BY_FUNCTION,
+        limits: HEADS,
+        receiver: ReceiverKind::XdpPass,
+    },
+    Pair {
+        method: Method::XdpPass,
+        stamp: StampSource::Hardware,
+        domain: Domain::Nic,
+        taken: BY_THE_CARD_OR_IN_THE_SOFTIRQ,
+        limits: HEADS,
         receiver: ReceiverKind::XdpPass,
     },
 ];
@@ -222,6 +257,11 @@ impl Pair {
             (lanes, method) => Err(Error::Lanes { lanes, method: method.name() }),
         }
     }
+
+    /// The clock of the kernel's stamp that a packet has where it should have a network card's.
+    pub(crate) fn instead_of_card(&self) -> Domain {
+        if self.method.runs_xdp() { Domain::Monotonic } else { Domain::Realtime }
+    }
 }
 
 impl Method {
@@ -236,6 +276,11 @@ impl Method {
             Self::Xdp => "xdp",
             Self::XdpPass => "xdp-pass",
         }
+    }
+
+    /// Whether an XDP program handles the packets.
+    pub(crate) fn runs_xdp(self) -> bool {
+        matches!(self, Self::Xdp | Self::XdpPass)
     }
 
     /// The source used when none is asked for.

@@ -16,7 +16,8 @@ pub(crate) struct Frame {
     /// should be the network card's and there is none.
     pub(crate) raw: u64,
     /// The kernel's own stamp in nanoseconds of `CLOCK_REALTIME`, where it is another one and was
-    /// taken on the packet's arrival.
+    /// taken on the packet's arrival. In the place of a network card's it is of the clock that
+    /// [`crate::method::Pair::instead_of_card`] says.
     pub(crate) kernel: Option<u64>,
     /// The first captured byte.
     pub(crate) data: NonNull<u8>,

@@ -3,16 +3,18 @@
 use wirestamp_clock::{ClockService, Counter, Domain};
 
 use crate::af_xdp::AfXdp;
+use crate::capabilities::counter_function;
 use crate::capture::LARGEST_PACKET;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::libpcap::LibPcap;
-use crate::method::{Pair, ReceiverKind};
+use crate::method::{Method, Pair, ReceiverKind, StampSource};
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, Plan, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
 use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
 use crate::xdp_pass::{LARGEST_HEAD, XdpPass};
+use crate::xdp_program::StampedBy;
 use crate::{Error, Facts, Ledger};
 
 /// What receivers are opened with.
@@ -90,21 +92,18 @@ impl Source {
                 facts.snaplen = handles[0].snaplen();
                 Self::LibPcap(handles)
             }
-            ReceiverKind::AfXdp => {
-                let (xdp, granted) = AfXdp::open(interface, filter, setup, counter)?;
-                facts.snaplen = granted.snaplen;
-                facts.notes.extend(granted.notes);
-                facts.place(granted.place, pair.stamp);
-                Self::AfXdp(xdp)
-            }
-            ReceiverKind::XdpPass => {
-                let Setup { snaplen, bytes, .. } = *setup;
-                let (xdp, place) = XdpPass::open(interface, filter, snaplen, bytes)?;
-                facts.snaplen = snaplen.min(LARGEST_HEAD);
-                facts.place(place, pair.stamp);
-                Self::XdpPass(xdp)
-            }
+            ReceiverKind::AfXdp => Self::AfXdp(opening.af_xdp(pair, filter, facts)?),
+            ReceiverKind::XdpPass => Self::XdpPass(opening.xdp_pass(pair, filter, facts)?),
         })
+    }
+
+    /// Whether packets come with their stamps, so that no thread of ours takes any.
+    pub(crate) fn is_stamped(&self, pair: &Pair) -> bool {
+        match self {
+            Self::AfXdp(xdp) => xdp.is_stamped(),
+            Self::XdpPass(_) => true,
+            _ => pair.domain != Domain::Counter,
+        }
     }
 
     /// Runs the pipeline on what the receivers bring.
@@ -130,6 +129,53 @@ impl Opening<'_> {
     /// A receiver for each lane.
     fn each_lane<R>(&self, open: impl Fn() -> Result<R, Error>) -> Result<Vec<R>, Error> {
         (0..self.lanes).map(|_| open()).collect()
+    }
+
+    fn af_xdp(
+        &self,
+        pair: &Pair,
+        filter: Option<&Filter>,
+        facts: &mut Facts,
+    ) -> Result<AfXdp, Error> {
+        let stamped_by = self.stamped_by(pair)?;
+        let (xdp, granted) = AfXdp::open(self.interface, filter, &self.setup, stamped_by)?;
+        facts.snaplen = granted.snaplen;
+        facts.notes.extend(granted.notes);
+        facts.xdp_program(granted.place, stamped_by);
+        Ok(xdp)
+    }
+
+    fn xdp_pass(
+        &self,
+        pair: &Pair,
+        filter: Option<&Filter>,
+        facts: &mut Facts,
+    ) -> Result<XdpPass, Error> {
+        let Setup { snaplen, bytes, .. } = self.setup;
+        let stamped_by = self.stamped_by(pair)?;
+        let (xdp, place) = XdpPass::open(self.interface, filter, stamped_by, snaplen, bytes)?;
+        facts.snaplen = snaplen.min(LARGEST_HEAD);
+        facts.xdp_program(place, stamped_by);
+        Ok(xdp)
+    }
+
+    /// Who stamps frames that an XDP program handles. With `xdp-pass` nobody but the program can.
+    fn stamped_by(&self, pair: &Pair) -> Result<StampedBy, Error> {
+        let counter = self.clock.counter();
+        match pair.stamp {
+            StampSource::Kernel | StampSource::Xdp => Ok(StampedBy::Kernel),
+            StampSource::Hardware => Ok(StampedBy::Card),
+            StampSource::Raw => match counter_function(counter) {
+                Ok(function) => Ok(StampedBy::Counter { counter, function }),
+                Err(because) if pair.method == Method::Xdp => {
+                    Ok(StampedBy::Reader { counter, because })
+                }
+                Err(because) => {
+                    let interface = self.interface.name.clone();
+                    Err(Error::Xdp { interface, reason: because.to_string() })
+                }
+            },
+        }
     }
 
     fn sockets<C: Call>(

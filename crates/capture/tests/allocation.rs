@@ -8,6 +8,7 @@ use std::cell::Cell;
 use captured::{give, read, stamp, writer};
 use wirestamp_capture::Ledger;
 use wirestamp_capture::file::{Destination, Format};
+use wirestamp_clock::Domain;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -42,7 +43,7 @@ fn packets_of_any_length_with_and_without_comments_cost_no_allocation() {
             let to = Destination { format, zstd, ..Destination::new(&path) };
             let mut writer = writer(&to).unwrap();
             if raw {
-                writer = writer.keep_raw();
+                writer = writer.keep_raw(Domain::Counter);
             }
             let lengths = (0..=packet.len()).step_by(1021).chain([262_143, 262_144]);
             let count = lengths.clone().count();

@@ -225,7 +225,7 @@ fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
     let mut anchor_log = AnchorLog::create(&log, &provenance).unwrap();
     anchor_log.update(known.timeline()).unwrap();
     assert_eq!((anchor_log.written(), anchor_log.gaps()), (20, 0));
-    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw();
+    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw(Domain::Counter);
     for tenth in 0..200 {
         let value = (tenth * SECOND / 10).unsigned_abs();
         let utc = Time::from_nanos(START_UTC + tenth * SECOND / 10);
@@ -257,13 +257,15 @@ fn packets_that_the_network_card_did_not_stamp_keep_their_time() {
     let path = folder.path().join("capture");
     let facts = facts("hardware", "phc0");
     let provenance = Provenance { boot_id: BOOT.into(), ..Provenance::of(&facts, 3_000) };
-    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw();
+    let mut writer = Writer::create(&path, &facts, provenance).unwrap().keep_raw(Domain::Nic);
     for tenth in 1..100 {
         let since_start = tenth * SECOND / 10;
         let utc = START_UTC + since_start;
-        // As packets that this machine sends, between those that arrive.
-        let (domain, value, error) = match tenth % 3 {
+        // As packets that this machine sends, or that an XDP program stamped in the card's place,
+        // between those that the card stamped.
+        let (domain, value, error) = match tenth % 6 {
             0 => (Domain::Realtime, utc, 1),
+            3 => (Domain::Monotonic, since_start, 100),
             _ => (Domain::Nic, since_start, 3_000),
         };
         let raw = RawStamp { domain, value: value.unsigned_abs() };

@@ -28,10 +28,17 @@ fn the_list_of_an_interface_says_what_it_can_do() {
     let libpcap = row(&list, "libpcap", "raw");
     assert_eq!((&libpcap["possible"], &libpcap["reason"]), (&true.into(), &Value::Null));
     assert!(libpcap["taken"].as_str().unwrap().contains("libpcap hands"), "{libpcap:#}");
-    for method in ["ring", "recvmsg", "recvmmsg"] {
+    for method in ["ring", "recvmsg", "recvmmsg", "xdp", "xdp-pass"] {
         let by_card = row(&list, method, "hardware");
         assert_eq!(by_card["possible"], false);
         assert_eq!(by_card["reason"], "its network card stamps no packets");
+    }
+    // The kernel may have the function, as with its module.
+    let raw = row(&list, "xdp-pass", "raw");
+    if raw["possible"] == false {
+        assert!(raw["reason"].as_str().unwrap().contains("load the module wirestamp"), "{raw:#}");
+    } else {
+        assert!(raw["taken"].as_str().unwrap().contains("network stack"), "{raw:#}");
     }
     let text = tool(BINARY, &["capture", "--list", "-i", "lo"]);
     assert!(text.starts_with("lo: up, no driver, no XDP in the driver"), "{text}");

@@ -1,22 +1,19 @@
 //! The distribution of a quantity in constant memory.
 
-use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use wirestamp_clock::Span;
 
+use crate::histogram::Histogram;
 use crate::moments::Moments;
-
-/// Significant decimal digits of the histograms: percentiles are right to 0.1 %.
-const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Records spans, negative ones too, and tells their count, extremes, mean, standard deviation
 /// and percentiles.
 ///
 /// Count, minimum and maximum are exact. Mean and standard deviation are computed as the values
 /// come, in double precision, which carries whole nanoseconds up to 104 days.
-/// Percentiles come from a histogram whose buckets are at most 0.1 % wide, two of them because
-/// such histograms hold no negative values: memory does not grow with the number of values, only
-/// with the number of powers of two they span, at 8 kB each.
+/// Percentiles come from histograms whose buckets are at most 0.1 % wide, one for each sign: memory
+/// does not grow with the number of values, only with the powers of two up to the largest, at 8 KiB
+/// each from 2048 on.
 ///
 /// Serialised, it is its [`Summary`], with null for everything but the count while that is 0.
 #[derive(Clone, Debug)]
@@ -27,8 +24,8 @@ pub struct Distribution {
     moments: Moments,
     /// How many of the values are negative.
     negatives: u64,
-    below_zero: Option<Histogram<u64>>,
-    from_zero: Option<Histogram<u64>>,
+    below_zero: Histogram,
+    from_zero: Histogram,
 }
 
 /// A distribution in nine numbers; all but the count in nanoseconds.
@@ -62,8 +59,8 @@ impl Default for Distribution {
             max: i64::MIN,
             moments: Moments::default(),
             negatives: 0,
-            below_zero: None,
-            from_zero: None,
+            below_zero: Histogram::default(),
+            from_zero: Histogram::default(),
         }
     }
 }
@@ -88,7 +85,7 @@ impl Distribution {
         } else {
             &mut self.from_zero
         };
-        count_in(histogram, nanos.unsigned_abs());
+        histogram.record(nanos.unsigned_abs());
     }
 
     /// How many values there are.
@@ -109,9 +106,9 @@ impl Distribution {
             self.max
         } else if rank <= self.negatives {
             // From the least value upwards is from the greatest magnitude downwards.
-            -magnitude_at(self.below_zero.as_ref(), self.negatives - rank + 1)
+            -magnitude(self.below_zero.at_rank(self.negatives - rank + 1))
         } else {
-            magnitude_at(self.from_zero.as_ref(), rank - self.negatives)
+            magnitude(self.from_zero.at_rank(rank - self.negatives))
         };
         Some(Span::from_nanos(nanos.clamp(self.min, self.max)))
     }
@@ -156,27 +153,9 @@ impl Serialize for Distribution {
     }
 }
 
-/// Counts a magnitude; a histogram is made when the first value for it comes.
-fn count_in(histogram: &mut Option<Histogram<u64>>, magnitude: u64) {
-    if histogram.is_none() {
-        *histogram = Histogram::new(SIGNIFICANT_DIGITS).ok();
-    }
-    if let Some(histogram) = histogram {
-        let resized = histogram.record(magnitude);
-        debug_assert!(resized.is_ok(), "a growing histogram takes any value");
-    }
-}
-
-/// The magnitude of this rank, counted from 1 for the least: the middle of its bucket.
-fn magnitude_at(histogram: Option<&Histogram<u64>>, rank: u64) -> i64 {
-    let Some(histogram) = histogram else { return 0 };
-    let mut counted = 0;
-    let bucket = histogram.iter_recorded().find(|bucket| {
-        counted += bucket.count_at_value();
-        counted >= rank
-    });
-    let middle = bucket.map_or(0, |bucket| histogram.median_equivalent(bucket.value_iterated_to()));
-    i64::try_from(middle).unwrap_or(i64::MAX)
+/// What a histogram says of a value; that of the least one does not fit.
+fn magnitude(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// ⌈`quantile` · `count`⌉, at least 1 and at most `count`.

@@ -27,6 +27,7 @@ mod correlator;
 mod departures;
 mod distribution;
 mod flow_table;
+mod histogram;
 mod interarrival;
 mod moments;
 mod observation;

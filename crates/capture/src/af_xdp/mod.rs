@@ -15,7 +15,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::epoll;
-use wirestamp_clock::Counter;
 
 use self::loans::{Loans, Return};
 use self::program::Program;
@@ -26,7 +25,7 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{Promiscuous, Setup, longest_frame};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver};
-use crate::xdp_program::Place;
+use crate::xdp_program::{Place, StampedBy};
 use crate::xsk::Bound;
 
 /// What the sockets, the program and its link take.
@@ -65,13 +64,13 @@ pub(crate) struct Granted {
 }
 
 impl AfXdp {
-    /// Opens a socket for every queue of `interface` and attaches the program, which stamps unless
-    /// there is a `counter` to do so later. The queues share the memory asked for.
+    /// Opens a socket for every queue of `interface` and attaches the program that has frames
+    /// `stamped_by` whom it says. The queues share the memory asked for.
     pub(crate) fn open(
         interface: &Interface,
         filter: Option<&Filter>,
         setup: &Setup,
-        counter: Option<Counter>,
+        stamped_by: StampedBy,
     ) -> Result<(Self, Granted), Error> {
         let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
         let known = interface.receive_queues().map_err(failed("count the queues"))?;
@@ -90,18 +89,23 @@ impl AfXdp {
         notes.extend(busy_poll.as_ref().err().cloned());
         notes.extend(known.is_none().then(|| only_one_queue(interface)));
         // Last: from here on frames arrive.
-        let (program, place) = Program::attach(interface, filter, &queues, counter.is_none())?;
+        let (program, place) = Program::attach(interface, filter, &queues, stamped_by)?;
         let receiver = Self {
             program,
             queues,
             turn: 0,
             loans: Arc::new(Loans::new(returns, plan.chunks())),
-            stamping: Stamping::new(counter),
+            stamping: Stamping::new(stamped_by),
             news,
             busy_polls: busy_poll.unwrap_or(false),
             _promiscuous: promiscuous,
         };
         Ok((receiver, Granted { place, snaplen: setup.snaplen.min(plan.room()), notes }))
+    }
+
+    /// Whether frames come with their stamps.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.stamping.is_by_program()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags};
 
 use self::skeleton::RedirectSkelBuilder;
@@ -12,7 +12,7 @@ use super::queue::Queue;
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::xdp_program::{Attached, Counts, Place, place, refused, with_filter};
+use crate::xdp_program::{Attached, Counts, Place, StampedBy, refused, with_filter};
 
 #[expect(
     unsafe_code,
@@ -34,28 +34,21 @@ pub(super) struct Program {
 
 impl Program {
     /// Loads the program for the sockets of `queues`, which are numbered from 0 on, and attaches
-    /// it: from then on frames that pass `filter` arrive at all of them. `stamps` says whether it stamps frames.
+    /// it: from then on frames that pass `filter` arrive at all of them.
     pub(super) fn attach(
         interface: &Interface,
         filter: Option<&Filter>,
         queues: &[Queue],
-        stamps: bool,
+        stamped_by: StampedBy,
     ) -> Result<(Self, Place), Error> {
         let refused = refused(interface, CAPABILITIES);
         // libbpf's own lines would stand between ours; its error codes say enough.
         libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
         let mut open = RedirectSkelBuilder::default().open(&mut object).map_err(refused)?;
-        if let Some(constants) = open.maps.rodata_data.as_mut() {
-            constants.stamps = stamps.into();
-        }
         let count = u32::try_from(queues.len()).unwrap_or(u32::MAX);
         open.maps.sockets.set_max_entries(count).map_err(refused)?;
-        if let Some(filter) = filter {
-            let passes = filter.for_xdp()?;
-            with_filter::prepare(open.open_object_mut()).map_err(refused)?;
-            with_filter::insert(&mut open.progs.stamp_and_redirect, &passes).map_err(refused)?;
-        }
+        stamped_by.choose(open.open_object_mut(), interface, filter, refused)?;
         let skeleton = open.load().map_err(|error| match filter {
             Some(_) => with_filter::refused(&error),
             None => refused(error),
@@ -66,11 +59,8 @@ impl Program {
             skeleton.maps.sockets.update(&key, &value, MapFlags::ANY).map_err(refused)?;
         }
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
-        let program = &skeleton.progs.stamp_and_redirect;
-        let link = program.attach_xdp(interface.index).map_err(refused)?;
-        let place = place(interface, program).map_err(refused)?;
-        let link = Some(Attached::new(link));
-        Ok((Self { link, counts }, place))
+        let (link, place) = stamped_by.attach(skeleton.object(), interface).map_err(refused)?;
+        Ok((Self { link: Some(link), counts }, place))
     }
 
     /// Lets nothing new in.

@@ -10,6 +10,7 @@ use super::stamp::Stamping;
 use crate::Error;
 use crate::interface::Interface;
 use crate::receiver::{Frame, Ticket};
+use crate::xdp_program::Stamped;
 use crate::xsk::{Bound, Consumer, Descriptor, HEADROOM, Producer, Rings, Sizes, Socket, Umem};
 
 /// Chunks of a queue at the least: room for a frame of 9 KiB and some more.
@@ -120,7 +121,7 @@ impl Queue {
         let umem = self.socket.umem();
         let chunk = umem.chunk(head.address)?;
         // SAFETY: the chunk came out of the ring just now and has not been handed over.
-        let raw = unsafe { stamping.stamp(umem, head.address) };
+        let Stamped { raw, kernel } = unsafe { stamping.stamp(umem, head.address) };
         let ticket = self.first_ticket + chunk as usize;
         let (mut last, mut length) = (head, head.length);
         let mut previous = ticket;
@@ -134,7 +135,7 @@ impl Queue {
         }
         Some(Frame {
             raw,
-            kernel: None,
+            kernel,
             data: self.socket.umem().at(head.address, head.length),
             captured: head.length,
             length,

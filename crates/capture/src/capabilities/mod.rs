@@ -1,6 +1,7 @@
 //! What an interface, its kernel and this process can do, asked of the kernel, and what follows for
 //! each pair of method and stamp ([`verdict`]).
 
+mod counter_function;
 mod ethtool;
 mod generic_netlink;
 mod privileges;
@@ -8,17 +9,18 @@ mod verdict;
 mod xdp;
 
 use rustix::system::uname;
-use wirestamp_clock::Domain;
+use wirestamp_clock::{Counter, Domain};
 
 use crate::Error;
 use crate::interface::Interface;
-use crate::method::Pair;
+use crate::method::{Method, Pair, StampSource};
+pub use counter_function::CounterFunction;
 pub use ethtool::{CardStamps, Stamping};
 #[cfg(fuzzing)]
 pub(crate) use generic_netlink::read_any;
 pub use privileges::Privileges;
-pub(crate) use verdict::STACK_WITHOUT_XDP;
 pub use verdict::{Obstacle, card_stamps, verdict};
+pub(crate) use verdict::{STACK_WITHOUT_XDP, THREAD_WITHOUT_FUNCTION};
 pub use xdp::Xdp;
 
 /// The facts that decide which pairs an interface can do. Where the kernel gives no answer, a fact
@@ -39,6 +41,8 @@ pub struct Capabilities {
     pub xdp: Option<Xdp>,
     /// The id of the XDP program that runs on it.
     pub xdp_program: Option<u32>,
+    /// What reads the CPU's counter for an XDP program.
+    pub counter_function: Option<CounterFunction>,
     /// What this process may do.
     pub privileges: Privileges,
     /// Major and minor version of the kernel.
@@ -63,6 +67,7 @@ impl Capabilities {
             stamping: ethtool::stamping(interface),
             xdp: xdp::features(interface),
             xdp_program: xdp::program(interface),
+            counter_function: CounterFunction::find(),
             privileges: Privileges::of_this_thread(),
             kernel: version(&uname().release().to_string_lossy()),
         }
@@ -82,6 +87,28 @@ pub fn card_clock(pair: &Pair, interface: &str) -> Result<Option<u32>, Error> {
     }
     let of = Capabilities::of(interface)?;
     Ok(of.stamping.clock.filter(|_| verdict(pair, &of).is_ok()))
+}
+
+/// Whether this kernel can do `pair` on a link without a network card, such as a veth.
+#[must_use]
+pub fn works_without_card(pair: &Pair) -> bool {
+    match (pair.method, pair.stamp) {
+        (_, StampSource::Hardware) => false,
+        (Method::XdpPass, StampSource::Raw) => CounterFunction::find().is_some(),
+        _ => true,
+    }
+}
+
+/// What reads the CPU's counter in an XDP program of this process, whose raw stamps are of
+/// `counter`.
+///
+/// # Errors
+/// Why there is nothing.
+pub(crate) fn counter_function(counter: Counter) -> Result<CounterFunction, Obstacle> {
+    match counter {
+        Counter::Hpet(_) | Counter::Os => Err(Obstacle::OtherCounter(counter.name())),
+        _ => verdict::counter_function(CounterFunction::find(), Privileges::of_this_thread()),
+    }
 }
 
 /// Refuses a pair that `interface` cannot do, if there is one that it can. Where there is none, and
@@ -114,6 +141,17 @@ fn version(release: &str) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_xdp_program_reads_a_counter_that_is_not_the_cpus_own() {
+        let refused = counter_function(Counter::Os).unwrap_err();
+        assert_eq!(refused, Obstacle::OtherCounter("os"));
+        let words = refused.to_string();
+        assert!(
+            words.contains("counter os here") && words.contains("`wirestamp clock`"),
+            "{words}"
+        );
+    }
 
     #[test]
     fn a_release_begins_with_two_numbers() {

@@ -22,6 +22,8 @@ pub struct Privileges {
     pub bpf: bool,
     /// `CAP_PERFMON`, or `CAP_SYS_ADMIN`, which includes it: programs with pointers.
     pub perfmon: bool,
+    /// `CAP_SYS_ADMIN`: programs that call a function of a module.
+    pub sys_admin: bool,
 }
 
 impl Privileges {
@@ -40,6 +42,7 @@ impl Privileges {
             net_admin: has(number::NET_ADMIN),
             bpf: all || has(number::BPF),
             perfmon: all || has(number::PERFMON),
+            sys_admin: all,
         }
     }
 }
@@ -65,6 +68,6 @@ mod tests {
     #[test]
     fn the_administrators_capability_includes_those_for_bpf_and_no_others() {
         let all = Privileges::of(1 << number::SYS_ADMIN);
-        assert!(all.bpf && all.perfmon && !all.net_raw && !all.net_admin);
+        assert!(all.bpf && all.perfmon && all.sys_admin && !all.net_raw && !all.net_admin);
     }
 }

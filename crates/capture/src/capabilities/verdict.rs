@@ -2,22 +2,27 @@
 
 use std::fmt::Write as _;
 
-use super::{Capabilities, CardStamps};
+use super::{Capabilities, CardStamps, CounterFunction, Privileges};
 use crate::interface::is_ethernet;
-use crate::method::{Method, PAIRS, Pair, StampSource};
+use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, PAIRS, Pair, StampSource};
 
 /// Where an XDP program's stamp is taken on an interface whose driver has no XDP.
 pub(crate) const STACK_WITHOUT_XDP: &str = "in the network stack, because the driver has no XDP";
 
+/// Where the raw stamp of a packet is taken that an XDP program hands over, but cannot stamp.
+pub(crate) const THREAD_WITHOUT_FUNCTION: &str = "by the acquisition thread, when it finds the packet in the ring, because no XDP program can read \
+     the counter here";
+
 /// The first kernel that attaches an XDP program for as long as a descriptor is open, as a BPF link
 /// (`BPF_XDP` of bpf_attach_type, linux/bpf.h).
 const XDP_LINKS: (u32, u32) = (5, 9);
-/// The first kernel that runs programs which ask for the network card's stamp
-/// (`Documentation/networking/xdp-rx-metadata.rst`).
-const XDP_METADATA: (u32, u32) = (6, 3);
+/// The first kernel whose programs can ask for the network card's stamp
+/// (`Documentation/networking/xdp-rx-metadata.rst`, Linux 6.3) and take packets in several pieces
+/// (`bpf_prog_dev_bound_init` of kernel/bpf/offload.c, Linux 6.7). Ours do both.
+const XDP_METADATA: (u32, u32) = (6, 7);
 
 /// Why an interface cannot do something.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// Only Ethernet frames are captured. The type is `ARPHRD_*` of linux/if_arp.h.
     #[error("it is no Ethernet interface (hardware type {0})")]
@@ -48,6 +53,18 @@ pub enum Obstacle {
     /// Nothing can relate the network card's stamps to system time.
     #[error("its network card has no clock that could be compared with system time")]
     NoCardClock,
+    /// XDP programs cannot read the CPU's counter.
+    #[error(
+        "this kernel has no function that reads the counter for XDP programs: load the module \
+         wirestamp, as kmod/README.md says"
+    )]
+    NoCounterFunction,
+    /// Raw stamps are of the counter of this name, which XDP programs cannot read.
+    #[error(
+        "raw stamps are of the counter {0} here, which XDP programs cannot read; `wirestamp clock` \
+         says why it was chosen"
+    )]
+    OtherCounter(&'static str),
     /// XDP programs cannot ask for the network card's stamp.
     #[error("its driver gives XDP programs no stamps of the network card")]
     NoXdpStamps,
@@ -68,8 +85,12 @@ pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle>
         }
         Method::Xdp | Method::XdpPass => {
             xdp_program(of)?;
-            let by_program = pair.stamp == StampSource::Xdp;
-            if without_xdp && by_program { STACK_WITHOUT_XDP } else { pair.taken }
+            match (pair.stamp, counter_function(of.counter_function, of.privileges)) {
+                (StampSource::Raw, Err(obstacle)) => thread_stamps(pair.method, obstacle)?,
+                (StampSource::Xdp | StampSource::Raw, _) if without_xdp => STACK_WITHOUT_XDP,
+                (StampSource::Raw, Ok(_)) => IN_THE_SOFTIRQ_BY_FUNCTION,
+                _ => pair.taken,
+            }
         }
     };
     match pair.stamp {
@@ -88,22 +109,40 @@ pub fn card_stamps(method: Method, of: &Capabilities) -> Result<(), Obstacle> {
         CardStamps::Nothing => Obstacle::NoCardStamps,
         _ => Obstacle::NoCardClock,
     })?;
-    match method {
-        Method::Xdp | Method::XdpPass => {
-            let needs = XDP_METADATA;
-            require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
-            let given = of.xdp.is_some_and(|xdp| xdp.in_driver && xdp.card_stamps);
-            require(given, || Obstacle::NoXdpStamps)?;
-        }
-        Method::Ring | Method::Recvmsg | Method::Recvmmsg | Method::LibPcap => {
-            match of.stamping.card {
-                CardStamps::Nothing => return Err(Obstacle::NoCardStamps),
-                CardStamps::SomePackets => return Err(Obstacle::OnlySomeCardStamps),
-                CardStamps::AllPackets => {}
-            }
-        }
+    match of.stamping.card {
+        CardStamps::Nothing => return Err(Obstacle::NoCardStamps),
+        CardStamps::SomePackets => return Err(Obstacle::OnlySomeCardStamps),
+        CardStamps::AllPackets => {}
+    }
+    if method.runs_xdp() {
+        let needs = XDP_METADATA;
+        require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
+        let given = of.xdp.is_some_and(|xdp| xdp.in_driver && xdp.card_stamps);
+        require(given, || Obstacle::NoXdpStamps)?;
     }
     require(of.privileges.net_admin, || Obstacle::Privileges("cap_net_admin"))
+}
+
+/// Whether an XDP program can read the CPU's counter, of which this `function` was found.
+///
+/// # Errors
+/// Why not.
+pub(super) fn counter_function(
+    function: Option<CounterFunction>,
+    privileges: Privileges,
+) -> Result<CounterFunction, Obstacle> {
+    let function = function.ok_or(Obstacle::NoCounterFunction)?;
+    let allowed = function == CounterFunction::Kernel || privileges.sys_admin;
+    require(allowed, || Obstacle::Privileges("cap_sys_admin"))?;
+    Ok(function)
+}
+
+/// Where raw stamps are taken if the XDP program cannot, which has this `obstacle`.
+///
+/// # Errors
+/// The obstacle, where nobody else can.
+fn thread_stamps(method: Method, obstacle: Obstacle) -> Result<&'static str, Obstacle> {
+    if method == Method::Xdp { Ok(THREAD_WITHOUT_FUNCTION) } else { Err(obstacle) }
 }
 
 /// Whether a program of ours can be attached.

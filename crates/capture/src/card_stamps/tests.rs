@@ -8,11 +8,15 @@ use wirestamp_clock::{ClockService, Counter, Domain};
 use wirestamp_lab::Netns;
 
 use super::*;
+use crate::af_xdp::AfXdp;
+use crate::filter::Filter;
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, Captured, Limit, Plan, Sink, Wait};
 use crate::receiver::Receiver;
 use crate::ring::BlockRing;
 use crate::socket::{Recvmmsg, Recvmsg, Socket};
+use crate::xdp_pass::XdpPass;
+use crate::xdp_program::{Place, StampedBy};
 use crate::{Cores, Stop};
 
 const OFF: Setting = Setting { flags: 0, sent: 0, arriving: 0 };
@@ -110,10 +114,32 @@ impl Sink for Kept {
     }
 }
 
-/// Packets on loopback, from which the card's stamps are wanted, through the pipeline.
-fn captured<R: Receiver>(open: impl FnOnce(&Interface, &Setup<'_>) -> Result<R, Error>) {
+/// A namespace whose loopback and whose link from `near` to `far` are up, and silent.
+fn namespace() -> Netns {
+    let namespace = Netns::new().unwrap();
+    let silent = "arp off multicast off addrgenmode none";
+    for arguments in [
+        "link set lo up",
+        "link add near type veth peer name far",
+        &format!("link set near {silent} up"),
+        &format!("link set far {silent} up"),
+    ] {
+        let status = namespace.command("ip").args(arguments.split(' ')).status().unwrap();
+        assert!(status.success(), "ip {arguments}");
+    }
+    namespace
+}
+
+/// Three packets to `interface`, from which the card's stamps are wanted, through the pipeline. Says
+/// how far off the stamps are at most, which are of `instead`.
+fn captured<R: Receiver>(
+    interface: &str,
+    instead: Domain,
+    send: fn(),
+    open: impl FnOnce(&Interface, &Setup<'_>) -> Result<R, Error>,
+) -> i64 {
     let clock = ClockService::start(Counter::select()).unwrap();
-    let interface = Interface::open("lo").unwrap();
+    let interface = Interface::open(interface).unwrap();
     let setup = Setup {
         snaplen: 1514,
         bytes: 1 << 20,
@@ -125,13 +151,12 @@ fn captured<R: Receiver>(open: impl FnOnce(&Interface, &Setup<'_>) -> Result<R, 
     let receiver = open(&interface, &setup).unwrap();
     let now = || clock.timeline(Domain::Counter).convert(clock.counter().read()).utc.as_nanos();
     let (stop, mut kept, before) = (Stop::new().unwrap(), Kept::default(), now());
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    for _ in 0..3 {
-        socket.send_to(b"packet", socket.local_addr().unwrap()).unwrap();
-    }
+    (0..3).for_each(|_| send());
     let plan = Plan {
         clock: &clock,
         domain: Domain::Nic,
+        instead_of_card: instead,
+        stamped: true,
         lanes: &[Cores::default()],
         wait: Wait::Block { realtime: false },
         limit: Limit { packets: Some(3), duration: Some(Duration::from_secs(10)) },
@@ -145,22 +170,66 @@ fn captured<R: Receiver>(open: impl FnOnce(&Interface, &Setup<'_>) -> Result<R, 
     assert!(started.elapsed() < Duration::from_secs(10), "{ledger:?}");
     assert!(ledger.balances() && ledger.delivered == 3, "{ledger:?}");
     assert_eq!(ledger.stamped_late, 3, "none has a stamp of a card, and each is counted");
-    for (domain, utc, error, kernel) in kept.0 {
-        assert_eq!((domain, kernel), (Domain::Realtime, false), "the stamp says whose it is");
+    for &(domain, utc, _, kernel) in &kept.0 {
+        assert_eq!((domain, kernel), (instead, false), "the stamp says whose it is");
         // Between the two lie conversions of another clock.
         let slack = 1_000_000;
-        assert!(error <= 1 && utc >= before - slack && utc <= now() + slack);
+        assert!(utc >= before - slack && utc <= now() + slack);
     }
+    kept.0.iter().map(|&(_, _, error, _)| error).max().unwrap()
+}
+
+fn send_on_loopback() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(b"packet", socket.local_addr().unwrap()).unwrap();
+}
+
+fn send_on_the_link() {
+    let mut wire = pcap::Capture::from_device("near").unwrap().open().unwrap();
+    wire.sendpacket([&[0xff; 12][..], &[0x88, 0xb5], &[0; 46]].concat()).unwrap();
 }
 
 #[test]
 fn packets_that_no_card_stamped_have_the_kernels_stamps_and_are_counted() {
-    let namespace = Netns::new().unwrap();
-    let up = namespace.command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
-    assert!(up.success());
-    namespace.run(|| captured(|lo, setup| BlockRing::open(lo, None, setup))).unwrap();
-    namespace.run(|| captured(|lo, setup| Socket::<Recvmsg>::open(lo, None, setup, None))).unwrap();
-    namespace
-        .run(|| captured(|lo, setup| Socket::<Recvmmsg>::open(lo, None, setup, None)))
-        .unwrap();
+    let namespace = namespace();
+    let (realtime, send) = (Domain::Realtime, send_on_loopback as fn());
+    let errors = namespace.run(|| {
+        [
+            captured("lo", realtime, send, |lo, setup| BlockRing::open(lo, None, setup)),
+            captured("lo", realtime, send, |lo, s| Socket::<Recvmsg>::open(lo, None, s, None)),
+            captured("lo", realtime, send, |lo, s| Socket::<Recvmmsg>::open(lo, None, s, None)),
+        ]
+    });
+    assert!(errors.unwrap().into_iter().all(|error| error <= 1), "it is system time");
+}
+
+/// A veth takes programs that are bound to it, and gives them stamps of 0.
+#[test]
+fn packets_that_no_card_stamped_have_an_xdp_programs_stamps_and_are_counted() {
+    let (monotonic, send) = (Domain::Monotonic, send_on_the_link as fn());
+    let both = || {
+        let filter = Filter::compile("ether proto 0x88b5").unwrap();
+        for filter in [None, Some(&filter)] {
+            captured("far", monotonic, send, |far, setup| {
+                let Setup { snaplen, bytes, .. } = *setup;
+                let (xdp, place) = XdpPass::open(far, filter, StampedBy::Card, snaplen, bytes)?;
+                assert_eq!(place, Place::Driver);
+                Ok(xdp)
+            });
+            captured("far", monotonic, send, |far, setup| {
+                AfXdp::open(far, filter, setup, StampedBy::Card).map(|(xdp, _)| xdp)
+            });
+        }
+    };
+    namespace().run(both).unwrap();
+}
+
+#[test]
+fn a_program_that_asks_for_the_cards_stamps_is_not_run_in_the_network_stack() {
+    let open = || {
+        let loopback = Interface::open("lo").unwrap();
+        XdpPass::open(&loopback, None, StampedBy::Card, 1514, 1 << 16).err()
+    };
+    let error = namespace().run(open).unwrap().expect("loopback has no XDP").to_string();
+    assert!(error.starts_with("cannot run the XDP program on lo: "), "{error}");
 }

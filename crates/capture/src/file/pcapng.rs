@@ -154,7 +154,10 @@ fn option(into: &mut Vec<u8>, said: &PacketComment<'_>) {
 
 /// Fills up what is `length` bytes long to a multiple of four.
 fn pad(into: &mut Vec<u8>, length: usize) {
-    into.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
+    let end = into.len() + length.wrapping_neg() % 4;
+    // Four are appended faster than one to three.
+    into.extend_from_slice(&[0; 4]);
+    into.truncate(end);
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use wirestamp_clock::Domain;
+use wirestamp_clock::{Domain, Time, Utc};
 
 use super::buffer::Buffer;
 use super::format::Encoder;
@@ -26,7 +26,8 @@ pub struct Writer {
     facts: Facts,
     /// As the interface block says it.
     provenance: Provenance,
-    keeps_raw: bool,
+    /// The clock whose raw values are kept.
+    keeps_raw: Option<Domain>,
     file: Open,
     /// The paths of the set's files, the newest last.
     paths: Vec<PathBuf>,
@@ -34,7 +35,7 @@ pub struct Writer {
     flushed: Instant,
     /// Packets written, the last one's time, and the largest error of a stamp.
     packets: u64,
-    last: Duration,
+    last: Time<Utc>,
     error_ns: i64,
     /// Packets of earlier files that could not be written.
     lost: u64,
@@ -75,22 +76,23 @@ impl Writer {
             format,
             facts: facts.clone(),
             provenance,
-            keeps_raw: false,
+            keeps_raw: None,
             file,
             paths: vec![path],
             begun: since_epoch(begun),
             flushed: Instant::now(),
             packets: 0,
-            last: Duration::ZERO,
+            last: Time::from_nanos(0),
             error_ns: 0,
             lost: 0,
         })
     }
 
-    /// Writes each packet's raw value too, in a comment ([`RawValue`]), where the format has room.
+    /// Writes the raw value of each packet too that the clock of `domain` has stamped, in a comment
+    /// ([`RawValue`]), where the format has room.
     #[must_use]
-    pub fn keep_raw(self) -> Self {
-        Self { keeps_raw: true, ..self }
+    pub fn keep_raw(self, domain: Domain) -> Self {
+        Self { keeps_raw: Some(domain), ..self }
     }
 
     /// The files that have been written, the oldest first. One that was overwritten counts as new.
@@ -111,7 +113,7 @@ impl Writer {
     fn conclude(&mut self, ledger: Option<&Ledger>) -> Result<(), Error> {
         let said = Statistics {
             begun: self.begun,
-            ended: since_epoch(now()).max(self.last),
+            ended: since_epoch(now().max(self.last)),
             delivered: ledger.map_or(self.packets, |ledger| ledger.delivered),
             ledger,
             provenance: &Provenance { error_ns: self.error_ns, ..self.provenance.clone() },
@@ -146,9 +148,9 @@ impl Sink for Writer {
             self.go_on()?;
         }
         let error_ns = packet.stamp.error.as_nanos();
-        // A packet that the network card did not stamp has a stamp of the kernel's, which is system
-        // time: nothing to be stamped again with.
-        let said = if self.keeps_raw && packet.stamp.raw.domain != Domain::Realtime {
+        // A packet that the network card did not stamp has a value of another clock, which anchors of
+        // the card's clock say nothing of.
+        let said = if self.keeps_raw == Some(packet.stamp.raw.domain) {
             Some(PacketComment::Raw(RawValue::of(&packet.stamp, &self.provenance.clock)))
         } else {
             let exceeds = error_ns > self.provenance.error_ns;
@@ -157,7 +159,7 @@ impl Sink for Writer {
         let Open { encoder, buffer, .. } = &mut self.file;
         encoder.packet(buffer.pending(), packet, said.as_ref());
         self.packets += 1;
-        self.last = since_epoch(packet.stamp.utc);
+        self.last = packet.stamp.utc;
         self.error_ns = self.error_ns.max(error_ns);
         Ok(())
     }

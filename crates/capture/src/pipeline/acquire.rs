@@ -18,7 +18,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(1);
 /// How often it is looked whether there is room again, after there was none.
 const ROOM_LIMIT: Duration = Duration::from_millis(1);
 /// How long the frames that are in the kernel's ring when the capture stops may take to come out
-/// of it. A ring of blocks hands its last one over when its timer expires, within 10 ms.
+/// of it. A ring of blocks hands its last one over when its timer expires, within 100 ms.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Frames after which the kernel's counts are fetched: its counters have 32 bits.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use wirestamp_clock::{Domain, Stamp, Time, Utc};
+use wirestamp_clock::{Stamp, Time, Utc};
 
 use super::Plan;
 use crate::filter::Filter;
@@ -105,7 +105,7 @@ impl<'a> Consumer<'a> {
         } else if self.done.failure.is_some() {
             ledger.consumer_dropped += 1;
         } else {
-            let another = stamp.raw.domain != Domain::Realtime;
+            let another = stamp.raw.domain == self.plan.domain;
             let kernel = frame.kernel.filter(|_| another);
             let kernel = kernel.and_then(|nanos| i64::try_from(nanos).ok());
             let kernel = kernel.map(Time::from_nanos);

@@ -44,7 +44,7 @@ impl Batch {
         self.stamps.clear();
         plan.clock.timeline(plan.domain).convert_batch(&self.raw, &mut self.stamps);
         if plan.domain == Domain::Nic {
-            fill_in(&mut self.stamps, frames, &plan.clock.timeline(Domain::Realtime));
+            fill_in(&mut self.stamps, frames, &plan.clock.timeline(plan.instead_of_card));
         }
         &self.stamps
     }
@@ -122,8 +122,9 @@ pub(super) fn convert(
 #[cfg(test)]
 mod tests {
     use std::ptr::NonNull;
+    use std::sync::Arc;
 
-    use wirestamp_clock::{RawStamp, Span, Time};
+    use wirestamp_clock::{Calibrator, Clocks, MonotonicRaw, RawStamp, Time, Utc};
 
     use super::*;
     use crate::receiver::Ticket;
@@ -133,17 +134,53 @@ mod tests {
         Frame { raw, kernel, data, captured: 0, length: 0, ticket }
     }
 
+    /// A clock that was started so many nanoseconds after 1970 and counts nanoseconds. To read it, or
+    /// one of the system's, takes 20 of them.
+    struct MadeUp {
+        epoch: i64,
+        now: u64,
+    }
+
+    impl Clocks for MadeUp {
+        fn raw(&mut self) -> u64 {
+            self.now += 20;
+            self.now
+        }
+
+        fn utc(&mut self) -> Time<Utc> {
+            Time::from_nanos(self.epoch + self.raw().cast_signed())
+        }
+
+        fn monotonic_raw(&mut self) -> Time<MonotonicRaw> {
+            Time::from_nanos(self.raw().cast_signed())
+        }
+    }
+
+    /// What it shows when it is calibrated.
+    const START: u64 = 1 << 40;
+
+    /// The timeline of such a clock.
+    fn timeline(domain: Domain, epoch: i64) -> Arc<Timeline> {
+        Calibrator::new(domain, MadeUp { epoch, now: START }, 1).unwrap().timeline()
+    }
+
     #[test]
-    fn the_kernels_stamp_takes_the_place_of_the_cards_only_where_there_is_none() {
-        let frames = [frame(card_stamps::NONE, Some(9)), frame(5, None)];
-        let by_card = |frame: &Frame| {
-            let raw = RawStamp { domain: Domain::Nic, value: frame.raw };
-            Stamp { raw, utc: Time::from_nanos(7), error: Span::ZERO }
-        };
-        let mut stamps = [by_card(&frames[0]), by_card(&frames[1])];
-        fill_in(&mut stamps, frames.iter(), &Timeline::realtime());
-        let expected = RawStamp { domain: Domain::Realtime, value: 9 };
-        assert_eq!((stamps[0].raw, stamps[0].utc.as_nanos()), (expected, 9));
-        assert_eq!(stamps[1], by_card(&frames[1]));
+    fn the_cards_stamps_and_those_in_their_place_are_converted_each_by_its_own_clock() {
+        let (by_card, since_boot) = (5_000_000_000, 1_700_000_000_000_000_000);
+        let card = timeline(Domain::Nic, by_card);
+        for kernels in [Arc::new(Timeline::realtime()), timeline(Domain::Monotonic, since_boot)] {
+            let epoch = if kernels.domain() == Domain::Realtime { 0 } else { since_boot };
+            let value = START + 1_000;
+            let frames = [frame(card_stamps::NONE, Some(value)), frame(value, None)];
+            let mut stamps = Vec::new();
+            card.convert_batch(&frames.map(|frame| frame.raw), &mut stamps);
+            fill_in(&mut stamps, frames.iter(), &kernels);
+            let told = stamps.iter().zip([(kernels.domain(), epoch), (Domain::Nic, by_card)]);
+            for (stamp, (domain, epoch)) in told {
+                assert_eq!(stamp.raw, RawStamp { domain, value });
+                let off = stamp.utc - Time::from_nanos(epoch + value.cast_signed());
+                assert!(off.abs() <= stamp.error, "{domain:?}: {off:?}, within {:?}", stamp.error);
+            }
+        }
     }
 }

@@ -128,6 +128,8 @@ mod tests {
         let plan = Plan {
             clock: &clock,
             domain: Domain::Counter,
+            instead_of_card: Domain::Realtime,
+            stamped: false,
             lanes: &[Cores::default()],
             wait: Wait::Spin,
             limit: Limit::default(),

@@ -73,6 +73,10 @@ pub struct Limit {
 pub(crate) struct Plan<'a> {
     pub(crate) clock: &'a ClockService,
     pub(crate) domain: Domain,
+    /// The clock of the kernel's stamps where a network card's are missing.
+    pub(crate) instead_of_card: Domain,
+    /// Whether packets come with their stamps, so that no thread of ours takes any.
+    pub(crate) stamped: bool,
     /// Where the threads of each lane run; the first says it for the consumer too.
     pub(crate) lanes: &'a [Cores],
     pub(crate) wait: Wait,
@@ -84,11 +88,10 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Whether one thread is enough: the kernel takes the stamps, and nothing was asked for that
+    /// Whether one thread is enough: packets come with their stamps, and nothing was asked for that
     /// only a thread of its own can have.
     fn suits_one_thread(&self, receivers: usize) -> bool {
-        let stamped_by_kernel = self.domain != Domain::Counter;
-        stamped_by_kernel && receivers == 1 && self.wait == Wait::Block { realtime: false }
+        self.stamped && receivers == 1 && self.wait == Wait::Block { realtime: false }
     }
 }
 

@@ -23,8 +23,12 @@ use crate::vlan::{self, Tag};
 const BLOCK_BYTES: RangeInclusive<usize> = 256 * 1024..=1024 * 1024;
 /// A ring of so many blocks is preferred to larger blocks.
 const BLOCKS: usize = 32;
-/// How long the kernel keeps a block that does not fill, in milliseconds.
-const RETIRE_MS: u32 = 10;
+/// How long the kernel keeps a block that does not fill, in milliseconds. A wake-up with all that it
+/// brings takes some 0.1 ms of a core, so that ten a second are enough for whoever watches.
+const RETIRE_MS: u32 = 100;
+/// The same of a socket that shares the packets with others: they wait for it only so long
+/// ([`crate::LATENESS`]).
+const SHARED_RETIRE_MS: u32 = 10;
 
 mod field {
     //! Offsets in `struct tpacket_block_desc` and its `tpacket_hdr_v1` (linux/if_packet.h).
@@ -108,7 +112,7 @@ impl Blocks {
             tp_block_nr: to_u32(count)?,
             tp_frame_size: frame_bytes,
             tp_frame_nr: to_u32(count * block_bytes)? / frame_bytes,
-            tp_retire_blk_tov: RETIRE_MS,
+            tp_retire_blk_tov: if setup.fanout.is_some() { SHARED_RETIRE_MS } else { RETIRE_MS },
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
@@ -138,12 +142,13 @@ impl Blocks {
         Some(Cursor { block: nth, offset: start + first as usize, left })
     }
 
-    /// The packet under the cursor, its header, and whether it was stamped later than asked for.
-    fn frame(&self, cursor: Cursor) -> (Frame, libc::tpacket3_hdr, bool) {
+    /// The packet under the cursor, how far the next one is, and whether this one was stamped later
+    /// than asked for.
+    fn frame(&self, cursor: Cursor) -> (Frame, usize, bool) {
         let header = self.memory.at(cursor.offset, size_of::<libc::tpacket3_hdr>());
-        // SAFETY: the kernel wrote a tpacket3_hdr there before it gave the block to us; it keeps
-        // packets aligned to TPACKET_ALIGNMENT, 16 bytes.
-        let header = unsafe { header.cast::<libc::tpacket3_hdr>().read() };
+        // SAFETY: the kernel wrote a tpacket3_hdr there before it gave the block to us, and does not
+        // touch it while it is ours; it keeps packets aligned to TPACKET_ALIGNMENT, 16 bytes.
+        let header = unsafe { header.cast::<libc::tpacket3_hdr>().as_ref() };
         let captured = header.tp_snaplen;
         let data = self.memory.at(cursor.offset + usize::from(header.tp_mac), captured as usize);
         let time = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
@@ -161,7 +166,7 @@ impl Blocks {
         unsafe { vlan::restore(&mut frame, tag) };
         // The tag came on top of the snap length.
         frame.captured = frame.captured.min(self.snaplen);
-        (frame, header, late)
+        (frame, header.tp_next_offset as usize, late)
     }
 }
 
@@ -213,16 +218,16 @@ impl Receiver for BlockRing {
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
         let mut taken = 0;
         while taken < room {
-            let Some(cursor) = self.cursor() else { break };
-            let (frame, header, late) = self.blocks.frame(cursor);
-            self.stamped_late += u64::from(late);
-            self.current = (cursor.left > 1).then(|| Cursor {
-                offset: cursor.offset + header.tp_next_offset as usize,
-                left: cursor.left - 1,
-                ..cursor
-            });
-            take(frame);
-            taken += 1;
+            let Some(mut cursor) = self.cursor() else { break };
+            while taken < room && cursor.left > 0 {
+                let (frame, next, late) = self.blocks.frame(cursor);
+                self.stamped_late += u64::from(late);
+                cursor.offset += next;
+                cursor.left -= 1;
+                take(frame);
+                taken += 1;
+            }
+            self.current = (cursor.left > 0).then_some(cursor);
         }
         taken
     }

@@ -1,8 +1,11 @@
 //! What a capture needs of the machine.
 
+use wirestamp_clock::Counter;
+
 use crate::Config;
 use crate::affinity::Cores;
-use crate::method::{Method, Pair, ReceiverKind, StampSource};
+use crate::capabilities::counter_function;
+use crate::method::{Pair, ReceiverKind, StampSource};
 use crate::pipeline::Wait;
 
 /// What follows for the machine from what is asked of a capture.
@@ -26,8 +29,9 @@ impl Goal {
     pub(super) fn of(config: &Config, pair: &Pair) -> Self {
         Self {
             lanes: config.lanes.clone(),
-            stamped_in_softirq: pair.stamp != StampSource::Raw,
-            taken_before_gro: matches!(pair.method, Method::Xdp | Method::XdpPass),
+            stamped_in_softirq: pair.stamp != StampSource::Raw
+                || pair.method.runs_xdp() && counter_function(Counter::select()).is_ok(),
+            taken_before_gro: pair.method.runs_xdp(),
             spins: config.wait == Wait::Spin,
             busy_polls: config.wait == Wait::Spin && busy_polls(pair.receiver),
             realtime: config.wait == Wait::Block { realtime: true },

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
 use self::ring_buffer::RingBuffer;
 use self::skeleton::StampSkelBuilder;
@@ -19,7 +19,7 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
-use crate::xdp_program::{Attached, Counts, Place, place, refused, with_filter};
+use crate::xdp_program::{Attached, Counts, Place, Stamped, StampedBy, refused, with_filter};
 
 #[expect(
     clippy::allow_attributes,
@@ -38,6 +38,7 @@ mod record {
     //! The layout of `struct record` in the BPF program, native byte order.
     pub(super) const LENGTH: usize = 8;
     pub(super) const CAPTURED: usize = 12;
+    pub(super) const CLOCK: usize = 14;
     pub(super) const HEAD: usize = 16;
 }
 
@@ -49,14 +50,18 @@ pub(crate) struct XdpPass {
     link: Option<Attached>,
     counts: Counts,
     buffer: Arc<RingBuffer>,
+    stamped_by: StampedBy,
+    /// Frames that the network card should have stamped and did not.
+    stamped_late: u64,
 }
 
 impl XdpPass {
-    /// Loads the program with `filter` in it and attaches it to `interface`. The ring buffer takes
-    /// the power of two below or at `bytes`.
+    /// Loads the program that has frames `stamped_by` whom it says, with `filter` in it, and attaches
+    /// it to `interface`. The ring buffer takes the power of two below or at `bytes`.
     pub(crate) fn open(
         interface: &Interface,
         filter: Option<&Filter>,
+        stamped_by: StampedBy,
         snaplen: u32,
         bytes: usize,
     ) -> Result<(Self, Place), Error> {
@@ -70,11 +75,7 @@ impl XdpPass {
         }
         let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
         open.maps.frames.set_max_entries(size).map_err(refused)?;
-        if let Some(filter) = filter {
-            let passes = filter.for_xdp()?;
-            with_filter::prepare(open.open_object_mut()).map_err(refused)?;
-            with_filter::insert(&mut open.progs.stamp_and_pass, &passes).map_err(refused)?;
-        }
+        stamped_by.choose(open.open_object_mut(), interface, filter, refused)?;
         let skeleton = open.load().map_err(|error| match filter {
             Some(_) => with_filter::refused(&error),
             None => refused(error),
@@ -84,26 +85,27 @@ impl XdpPass {
         let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize, variables)
             .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
-        let link = skeleton.progs.stamp_and_pass.attach_xdp(interface.index).map_err(refused)?;
-        let place = place(interface, &skeleton.progs.stamp_and_pass).map_err(refused)?;
-        let link = Some(Attached::new(link));
-        Ok((Self { link, counts, buffer: Arc::new(buffer) }, place))
+        let (link, place) = stamped_by.attach(skeleton.object(), interface).map_err(refused)?;
+        let (link, buffer) = (Some(link), Arc::new(buffer));
+        Ok((Self { link, counts, buffer, stamped_by, stamped_late: 0 }, place))
     }
 }
 
-/// The frame of the record at `position`.
-fn frame(position: NonNull<u8>, ticket: Ticket) -> Frame {
+/// The frame of the record at `position`, as `stamped_by` had it stamped.
+fn frame(position: NonNull<u8>, ticket: Ticket, stamped_by: StampedBy) -> Frame {
     // SAFETY: the ring buffer checked that a whole record head lies there; the program wrote it
     // before it submitted the record, which is aligned to 8.
-    let (raw, length, captured, data) = unsafe {
+    let (value, length, captured, clock, data) = unsafe {
         (
             position.cast::<u64>().read(),
             position.add(record::LENGTH).cast::<u32>().read(),
-            position.add(record::CAPTURED).cast::<u32>().read(),
+            position.add(record::CAPTURED).cast::<u16>().read(),
+            position.add(record::CLOCK).cast::<u16>().read(),
             position.add(record::HEAD),
         )
     };
-    Frame { raw, kernel: None, data, captured, length, ticket }
+    let Stamped { raw, kernel } = stamped_by.stamped(value, clock.into());
+    Frame { raw, kernel, data, captured: captured.into(), length, ticket }
 }
 
 impl Receiver for XdpPass {
@@ -115,7 +117,9 @@ impl Receiver for XdpPass {
         let mut taken = 0;
         while taken < room {
             let Some((position, ticket)) = self.buffer.next(record::HEAD) else { break };
-            take(frame(position, ticket));
+            let frame = frame(position, ticket, self.stamped_by);
+            self.stamped_late += u64::from(frame.kernel.is_some());
+            take(frame);
             taken += 1;
         }
         taken
@@ -141,6 +145,7 @@ impl Receiver for XdpPass {
 
     fn counts(&mut self) -> io::Result<KernelCounts> {
         let (seen, dropped) = (self.counts.seen()?, self.counts.dropped()?);
-        Ok(KernelCounts { seen, dropped, ..KernelCounts::default() })
+        let stamped_late = self.stamped_late;
+        Ok(KernelCounts { seen, dropped, stamped_late, ..KernelCounts::default() })
     }
 }

@@ -1,15 +1,18 @@
 //! What the methods that run an XDP program have in common: loading errors, where the kernel runs
 //! the program, and what the program counts (`bpf/counts.h`).
 
+mod stamped_by;
 pub(crate) mod with_filter;
 
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapMut, XdpFlags};
 
 use crate::Error;
 use crate::interface::Interface;
+pub(crate) use stamped_by::{Stamped, StampedBy, clock};
 
 /// Where in the receive path the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +24,7 @@ pub(crate) enum Place {
 }
 
 /// Asks the kernel where it put the program: a driver without XDP gets it in the stack.
-pub(crate) fn place(interface: &Interface, program: &impl AsFd) -> Result<Place, libbpf_rs::Error> {
+fn place(interface: &Interface, program: &impl AsFd) -> Result<Place, libbpf_rs::Error> {
     let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
     let generic = u32::from(query.attach_mode) == libbpf_rs::libbpf_sys::XDP_ATTACHED_SKB;
     Ok(if generic { Place::Stack } else { Place::Driver })
@@ -31,7 +34,7 @@ pub(crate) fn place(interface: &Interface, program: &impl AsFd) -> Result<Place,
 pub(crate) struct Attached(Link);
 
 impl Attached {
-    pub(crate) fn new(link: Link) -> Self {
+    fn new(link: Link) -> Self {
         Self(link)
     }
 }
@@ -58,9 +61,16 @@ pub(crate) fn refused(
             Error::Permission { what: "an XDP program", interface, capabilities }
         } else {
             // With its causes: the first line does not say what the kernel said.
-            Error::Xdp { interface, reason: format!("{error:#}") }
+            let reason = format!("{error:#}{}", without_types());
+            Error::Xdp { interface, reason }
         }
     }
+}
+
+/// What is to blame where libbpf cannot look for the kernel's functions that our programs call.
+fn without_types() -> &'static str {
+    let there = Path::new("/sys/kernel/btf/vmlinux").exists();
+    if there { "" } else { "; it takes a kernel that tells its types (CONFIG_DEBUG_INFO_BTF)" }
 }
 
 /// Keys of a program's `counts` map.

@@ -173,6 +173,10 @@ impl Socket {
                     Ok(()) => return Ok(mode),
                     Err(error) => refused = error,
                 }
+                // Not to be granted less only because the queue comes free in between.
+                if refused.raw_os_error() == Some(libc::EBUSY) {
+                    break;
+                }
             }
             if refused.raw_os_error() != Some(libc::EBUSY) || Instant::now() > deadline {
                 return Err(refused);

@@ -4,8 +4,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use pcap::Active;
+use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Facts, Ledger, Limit, PAIRS, Pair, Sink, StampSource, Stop,
+    Capture, Captured, Config, Error, Facts, Ledger, Limit, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
@@ -165,7 +166,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The pairs that need no network card.
+/// The pairs that need no network card, nor a function that this kernel lacks.
 pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware)
+    PAIRS.iter().filter(|pair| works_without_card(pair))
 }

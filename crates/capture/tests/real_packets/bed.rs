@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::UNIX_EPOCH;
 
+use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
     Capture, Captured, Config, Error, Ledger, Limit, Method, PAIRS, Pair, Sink, StampSource, Stop,
 };
@@ -20,9 +21,9 @@ pub(crate) fn lab() -> Option<PathLab> {
     Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
 }
 
-/// The pairs that need no network card.
+/// The pairs that need no network card, nor a function that this kernel lacks.
 pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware)
+    PAIRS.iter().filter(|pair| works_without_card(pair))
 }
 
 /// Sends `count` packets whose payload is their number, from the lab's source to its sink.

@@ -163,7 +163,7 @@ impl Destination {
         // Only now that there is one file can other names be seen to lead to it.
         self.check_apart()?;
         let anchors = AnchorLog::create(anchors, &provenance)?;
-        Ok(Recording::new(clock, domain, Some(writer.keep_raw())).keep_anchors(anchors))
+        Ok(Recording::new(clock, domain, Some(writer.keep_raw(domain))).keep_anchors(anchors))
     }
 }
 

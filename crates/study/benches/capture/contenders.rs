@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
+use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{Method, PAIRS, Pair, StampSource};
 
 use crate::bed::{Bed, CAPTURE_CORE, INTERFACE};
@@ -31,9 +32,8 @@ impl Contender {
 
     /// The peers and every pair of ours; `brief` leaves the first pair of each method.
     pub(crate) fn all(brief: bool) -> Vec<Self> {
-        let is_wanted = |pair: &&Pair| match pair.stamp {
-            StampSource::Hardware => false, // a veth has none
-            stamp => !brief || stamp == pair.method.default_stamp(),
+        let is_wanted = |pair: &&Pair| {
+            works_without_card(pair) && (!brief || pair.stamp == pair.method.default_stamp())
         };
         let ours = PAIRS.iter().filter(is_wanted).map(Self::Wirestamp);
         Self::PEERS.into_iter().chain(ours).collect()

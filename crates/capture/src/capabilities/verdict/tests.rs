@@ -4,10 +4,11 @@ use super::super::{Privileges, Stamping, Xdp};
 use super::*;
 use crate::method::pair;
 
-const ALL: Privileges = Privileges { net_raw: true, net_admin: true, bpf: true, perfmon: true };
+const ALL: Privileges =
+    Privileges { net_raw: true, net_admin: true, bpf: true, perfmon: true, sys_admin: true };
 const SOCKETS: [Method; 4] = [Method::Ring, Method::Recvmsg, Method::Recvmmsg, Method::LibPcap];
 
-/// A network card that can do everything, seen by root.
+/// A network card that can do everything, on a kernel with the module, seen by root.
 fn card() -> Capabilities {
     Capabilities {
         kind: 1,
@@ -22,6 +23,7 @@ fn card() -> Capabilities {
         },
         xdp: Some(Xdp { in_driver: true, zero_copy: true, zero_copy_pieces: 8, card_stamps: true }),
         xdp_program: None,
+        counter_function: Some(CounterFunction::Module),
         privileges: ALL,
         kernel: (6, 18),
     }
@@ -48,6 +50,14 @@ fn tun() -> Capabilities {
     Capabilities { kind: 65_534, ..wifi() }
 }
 
+/// Where the table says that stamps are taken if all that it mentions is there.
+fn taken(pair: &Pair) -> &'static str {
+    match (pair.method, pair.stamp) {
+        (Method::Xdp, StampSource::Raw) => IN_THE_SOFTIRQ_BY_FUNCTION,
+        _ => pair.taken,
+    }
+}
+
 fn xdp_pass() -> &'static Pair {
     pair(Method::XdpPass, StampSource::Xdp).unwrap()
 }
@@ -68,7 +78,7 @@ fn socket_pairs() -> impl Iterator<Item = &'static Pair> {
 #[test]
 fn a_card_that_can_do_everything_does_every_pair_where_the_table_says() {
     for pair in PAIRS {
-        assert_eq!(verdict(pair, &card()), Ok(pair.taken), "{} {}", pair.method, pair.stamp);
+        assert_eq!(verdict(pair, &card()), Ok(taken(pair)), "{} {}", pair.method, pair.stamp);
         assert_eq!(card_stamps(pair.method, &card()), Ok(()), "{}", pair.method);
     }
 }
@@ -76,7 +86,7 @@ fn a_card_that_can_do_everything_does_every_pair_where_the_table_says() {
 #[test]
 fn a_veth_does_all_but_stamps_of_a_card() {
     for pair in without_card() {
-        assert_eq!(verdict(pair, &veth()), Ok(pair.taken));
+        assert_eq!(verdict(pair, &veth()), Ok(taken(pair)));
     }
     for pair in by_card() {
         assert_eq!(verdict(pair, &veth()), Err(Obstacle::NoCardStamps));
@@ -97,6 +107,27 @@ fn without_xdp_in_the_driver_the_program_stamps_in_the_stack() {
     }
     let untold = Capabilities { xdp: None, ..wifi() };
     assert_eq!(verdict(xdp_pass(), &untold), Ok(xdp_pass().taken));
+}
+
+#[test]
+fn the_counter_is_read_in_the_softirq_where_a_function_is_there_and_may_be_called() {
+    let raw = |method| pair(method, StampSource::Raw).unwrap();
+    let judge = |of: &Capabilities| [Method::Xdp, Method::XdpPass].map(|m| verdict(raw(m), of));
+    let by_thread = Ok(THREAD_WITHOUT_FUNCTION);
+
+    let stock = Capabilities { counter_function: None, ..card() };
+    assert_eq!(judge(&stock), [by_thread, Err(Obstacle::NoCounterFunction)]);
+    assert!(alternatives(&stock).contains("xdp (xdp, raw, hardware), xdp-pass (xdp, hardware)"));
+
+    let privileges = Privileges { sys_admin: false, ..ALL };
+    let may_not_ask = Capabilities { privileges, ..card() };
+    assert_eq!(judge(&may_not_ask), [by_thread, Err(Obstacle::Privileges("cap_sys_admin"))]);
+    let own = Capabilities { counter_function: Some(CounterFunction::Kernel), ..may_not_ask };
+    assert_eq!(judge(&own), [Ok(IN_THE_SOFTIRQ_BY_FUNCTION); 2]);
+
+    assert_eq!(judge(&wifi()), [Ok(STACK_WITHOUT_XDP); 2]);
+    let stock_wifi = Capabilities { counter_function: None, ..wifi() };
+    assert_eq!(judge(&stock_wifi), [by_thread, Err(Obstacle::NoCounterFunction)]);
 }
 
 #[test]
@@ -122,8 +153,14 @@ fn each_method_needs_privileges_of_its_own() {
     assert_eq!(verdict(xdp_pass(), &sockets), needed);
     assert_eq!(verdict(xdp_pass(), &programs), Ok(xdp_pass().taken));
     for pair in by_card() {
-        assert_eq!(verdict(pair, &sockets), Err(Obstacle::Privileges("cap_net_admin")));
-        assert_eq!(verdict(pair, &programs), Err(Obstacle::Privileges("cap_net_raw")));
+        let (without_admin, without_raw) = if pair.method.runs_xdp() {
+            (needed, Ok(pair.taken))
+        } else {
+            let lacks = |capability| Err(Obstacle::Privileges(capability));
+            (lacks("cap_net_admin"), lacks("cap_net_raw"))
+        };
+        assert_eq!(verdict(pair, &sockets), without_admin, "{}", pair.method);
+        assert_eq!(verdict(pair, &programs), without_raw, "{}", pair.method);
     }
 }
 
@@ -150,7 +187,7 @@ fn stamps_of_a_card_take_a_card_that_stamps_everything_and_has_a_clock() {
         let stamping = Stamping { card: card_stamps, clock, ..SOFTWARE };
         Capabilities { stamping, ..card() }
     };
-    for method in SOCKETS {
+    for method in SOCKETS.into_iter().chain([Method::Xdp, Method::XdpPass]) {
         let judge = |stamps, clock| card_stamps(method, &with(stamps, clock));
         assert_eq!(judge(CardStamps::Nothing, Some(0)), Err(Obstacle::NoCardStamps));
         assert_eq!(judge(CardStamps::SomePackets, Some(0)), Err(Obstacle::OnlySomeCardStamps));
@@ -166,6 +203,6 @@ fn a_program_gets_the_cards_stamps_from_a_driver_that_gives_them() {
     assert_eq!(judge(with(silent)), Err(Obstacle::NoXdpStamps));
     let in_the_stack = Xdp { card_stamps: true, ..Xdp::default() };
     assert_eq!(judge(with(in_the_stack)), Err(Obstacle::NoXdpStamps));
-    let too_old = Obstacle::Kernel { has: (6, 2), needs: XDP_METADATA };
-    assert_eq!(judge(Capabilities { kernel: (6, 2), ..card() }), Err(too_old));
+    let too_old = Obstacle::Kernel { has: (6, 6), needs: XDP_METADATA };
+    assert_eq!(judge(Capabilities { kernel: (6, 6), ..card() }), Err(too_old));
 }

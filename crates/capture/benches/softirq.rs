@@ -1,0 +1,52 @@
+//! What a stamp costs where an XDP program takes it, in the driver's softIRQ.
+//!
+//! All stamps take turns in every round, so that a drift of the CPU's clock meets them alike, and the
+//! cost of a run without a stamp is subtracted within a round. Run by `make bench`, as root; prints one
+//! table.
+
+#[expect(dead_code, reason = "not every benchmark needs all of it")]
+#[path = "../../clock/benches/common/mod.rs"]
+mod common;
+
+use std::process::ExitCode;
+
+use common::{machine, quantile};
+use wirestamp_capture::softirq_cost::{Cost, measure};
+use wirestamp_clock::Counter;
+
+const ROUNDS: usize = 31;
+const FRAMES: u32 = 1_000_000;
+
+/// Median, and what lies between the 10th and the 90th percentile.
+fn spread(mut values: Vec<f64>) -> String {
+    values.sort_unstable_by(f64::total_cmp);
+    let [low, median, high] = [0.1, 0.5, 0.9].map(|part| quantile(&values, part));
+    format!("{median:>8.0} {low:>8.0} ..{high:>8.0}")
+}
+
+fn row(cost: &Cost, unstamped: &[f64]) -> String {
+    match &cost.nanos {
+        Ok(nanos) => {
+            let stamp = nanos.iter().zip(unstamped).map(|(with, without)| with - without);
+            let (whole, stamp) = (spread(nanos.clone()), spread(stamp.collect()));
+            format!("{:<31}{whole}  {stamp}", cost.stamp)
+        }
+        Err(obstacle) => format!("{:<31}not loaded: {obstacle}", cost.stamp),
+    }
+}
+
+fn main() -> ExitCode {
+    println!("{}", machine(Counter::select()));
+    println!("{ROUNDS} rounds of {FRAMES} frames, in turn; median, p10..p90");
+    let costs = match measure(ROUNDS, FRAMES) {
+        Ok(costs) => costs,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let unstamped = costs.first().and_then(|cost| cost.nanos.as_deref().ok()).unwrap_or_default();
+    println!("{:<31}{:<29}above no stamp", "ns per frame", "");
+    costs.iter().for_each(|cost| println!("{}", row(cost, unstamped)));
+    ExitCode::SUCCESS
+}

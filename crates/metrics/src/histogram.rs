@@ -1,0 +1,105 @@
+//! How often values occurred, in buckets as narrow as percentiles want them.
+
+/// Buckets of each power of two, as a power of two: a bucket is at most a 1024th of its values wide.
+const BITS: u32 = 10;
+
+/// Counts values in buckets that grow with them: those below 2048 have one each, from there on each
+/// power of two has 1024.
+///
+/// The layout is that of HdrHistogram without its settings. A library's would do, if the counting
+/// were not among the dearest things that are done for each packet of a capture.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Histogram {
+    /// As many powers of two as the values so far need, at 8 KiB each.
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// Counts a value.
+    #[inline]
+    pub(crate) fn record(&mut self, value: u64) {
+        let bucket = bucket_of(value);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.grow_and_record(bucket),
+        }
+    }
+
+    #[cold]
+    fn grow_and_record(&mut self, bucket: usize) {
+        self.counts.resize((bucket + 1).next_multiple_of(1 << BITS), 0);
+        self.counts[bucket] += 1;
+    }
+
+    /// The value of this rank, counted from 1 for the least: the middle of its bucket. 0 where there
+    /// are not so many values.
+    pub(crate) fn at_rank(&self, rank: u64) -> u64 {
+        let mut counted = 0;
+        let bucket = self.counts.iter().position(|count| {
+            counted += count;
+            counted >= rank
+        });
+        bucket.map_or(0, middle_of)
+    }
+}
+
+/// What the values of a bucket are shifted by, to be 1024 to 2047.
+fn shift(value: u64) -> u32 {
+    (value | 1 << BITS).ilog2() - BITS
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "at most 55 times 1024")]
+fn bucket_of(value: u64) -> usize {
+    let shift = shift(value);
+    (u64::from(shift << BITS) + (value >> shift)) as usize
+}
+
+fn middle_of(bucket: usize) -> u64 {
+    let shift = (bucket >> BITS).saturating_sub(1);
+    let least = (bucket - (shift << BITS)) as u64;
+    (least << shift) + ((1 << shift) >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn small_values_have_a_bucket_each() {
+        for value in 0..2048 {
+            assert_eq!(middle_of(bucket_of(value)), value);
+        }
+        assert_eq!(bucket_of(2048), bucket_of(2049));
+    }
+
+    #[test]
+    fn the_largest_value_has_the_last_bucket_of_its_power() {
+        assert_eq!((bucket_of(u64::MAX) + 1) % (1 << BITS), 0);
+        assert!(middle_of(bucket_of(u64::MAX)) > u64::MAX - (1 << 53));
+    }
+
+    #[test]
+    fn ranks_are_found_and_those_beyond_are_not() {
+        let mut histogram = Histogram::default();
+        for value in [5, 5, 900] {
+            histogram.record(value);
+        }
+        assert_eq!([1, 2, 3, 4].map(|rank| histogram.at_rank(rank)), [5, 5, 900, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_middle_is_within_a_2048th_of_any_value(bits in 0..64u32, value: u64) {
+            let value = value >> bits;
+            prop_assert!(middle_of(bucket_of(value)).abs_diff(value) <= value / 2048);
+        }
+
+        #[test]
+        fn buckets_are_in_the_order_of_their_values(one: u64, other: u64, bits in 0..64u32) {
+            let (one, other) = (one >> bits, other >> bits);
+            prop_assert!((bucket_of(one) <= bucket_of(other)) || one > other);
+        }
+    }
+}
