@@ -11,7 +11,8 @@ use crate::tools::{finished, json, listening, run, wirestamp};
 const PREFIX: &str = "netem";
 /// The router's interface to the sink, as the bed names it.
 const EGRESS: &str = "bottleneck";
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Much more time than netem keeps a packet, by an emulated clock too.
+const PATIENCE: Duration = Duration::from_secs(60);
 const MS: f64 = 1e6;
 
 /// A bed whose bottleneck is replaced by netem.
