@@ -6,7 +6,7 @@ BENCH_FOLDER ?= wirestamp-bench
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-aarch64 bench bench-capture accuracy soak fmt setup build install-clock \
+.PHONY: help demo test test-aarch64 test-vm bench bench-capture accuracy soak fmt setup build install-clock \
 	fuzz
 
 help: ## List the commands
@@ -17,6 +17,9 @@ demo: build ## Measure a call, a video and a burst across a bottleneck; print it
 
 test: setup ## Everything that CI checks: formatting, lints, documentation, tests
 	tools/test
+
+test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machine (downloads 90 MB)
+	tools/test-vm
 
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64

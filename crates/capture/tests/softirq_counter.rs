@@ -17,11 +17,14 @@ fn link() -> Option<Netns> {
         return None;
     }
     let namespace = Netns::new().unwrap();
-    let silent = "arp off multicast off addrgenmode none up";
+    let silent = "arp off multicast off addrgenmode none";
     for arguments in [
         "link add near type veth peer name far",
+        // Silent before they are up: asked for both at once, Linux 6.1 brings them up first.
         &format!("link set near {silent}"),
         &format!("link set far {silent}"),
+        "link set near up",
+        "link set far up",
     ] {
         let status = namespace.command("ip").args(arguments.split(' ')).status().unwrap();
         assert!(status.success(), "ip {arguments}");

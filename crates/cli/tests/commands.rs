@@ -126,7 +126,7 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 17] = [
+    let cases: [(&[&str], i32, &str); 18] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
@@ -144,6 +144,7 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
         (&["study", "sundials"], 2, "sundials"),
         (&["study", "timers", "--rounds", "0"], 2, "1..=1000000"),
         (&["study", "timers", "--rounds", "1", "-o", "/proc/nowhere"], 1, "/proc/nowhere"),
+        (&["study", "timers", "--beside", "/dev/null"], 1, "is no document"),
     ];
     for (arguments, code, hint) in cases {
         let output = run(arguments);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::anchor::SystemClocks;
 use crate::ratio::approx;
-use crate::source::selection;
+use crate::source::{emulated_by, selection};
 use crate::{Calibrator, Counter};
 
 /// Reads in a row, between which the steps of a clock show. It takes some 0.1 ms, or, of a clock
@@ -36,6 +36,8 @@ pub struct Source {
     pub available: bool,
     /// Why, or why not; of one that may be used also why it was or was not chosen.
     pub reason: String,
+    /// What emulates it, if anything is known to: then its cost is not that of hardware.
+    pub emulated_by: Option<String>,
     /// Ticks per second of `CLOCK_MONOTONIC_RAW`.
     pub frequency_hz: Option<f64>,
     /// The smallest usual step, in nanoseconds: at most a fifth of the steps between reads in a row
@@ -73,6 +75,7 @@ fn unavailable(name: &'static str, reason: String) -> Source {
         name,
         available: false,
         reason,
+        emulated_by: emulated_by(name),
         frequency_hz: None,
         granularity_ns: None,
         cost_ns: None,
@@ -95,6 +98,7 @@ fn measure(counter: Counter, reason: String) -> Source {
         name: counter.name(),
         available: true,
         reason,
+        emulated_by: emulated_by(counter.name()),
         frequency_hz: Some(frequency_hz),
         granularity_ns: Some(approx(step) * 1e9 / frequency_hz),
         cost_ns: Some(cost_of(|| counter.read())),

@@ -69,10 +69,16 @@ const EGRESS_END: End =
     End { interface: EGRESS, mac: "02:77:00:00:02:01", v4: ROUTER_EGRESS_V4, v6: ROUTER_EGRESS_V6 };
 const SINK_END: End = End { interface: TAP_B, mac: "02:77:00:00:02:02", v4: SINK_V4, v6: SINK_V6 };
 
-/// Makes no requests of its own: `arp off` keeps the interface from resolving neighbours and from
-/// joining their multicast groups, `multicast off` from joining the routers' groups, and without
-/// a link-local address nothing looks for routers.
-const SILENT: &str = "arp off multicast off addrgenmode none up";
+/// The lines that bring an interface up that makes no requests of its own: `arp off` keeps it from
+/// resolving neighbours and from joining their multicast groups, `multicast off` from joining the
+/// routers' groups, and without a link-local address nothing looks for routers. The kernel makes that
+/// address when the interface comes up; asked for both at once, Linux 6.1 brings it up first.
+fn up_in_silence(interface: &str) -> String {
+    format!(
+        "link set dev {interface} arp off multicast off addrgenmode none\n\
+         link set dev {interface} up\n"
+    )
+}
 
 impl End {
     /// Half of a `link add`.
@@ -86,8 +92,9 @@ impl End {
     /// drops what arrives before that; this one is there at once.
     fn configure(&self, peer: &Self) -> String {
         let Self { interface, v4, v6, .. } = self;
+        let up = up_in_silence(interface);
         format!(
-            "link set dev {interface} {SILENT}\n\
+            "{up}\
              address add {v4}/24 dev {interface}\n\
              address add {v6}/64 dev {interface} nodad\n\
              route add local {v6} dev {interface} table local\n\
@@ -194,9 +201,10 @@ impl PathLab {
             // The twin has tap A's hardware address, because copies are addressed to that one.
             let _ = write!(
                 router,
-                "link add name {COPIER} type veth peer name {TWIN} address {}\n\
-                 link set dev {TWIN} {SILENT}\nlink set dev {COPIER} {SILENT}\n",
+                "link add name {COPIER} type veth peer name {TWIN} address {}\n{}{}",
                 INGRESS_END.mac,
+                up_in_silence(TWIN),
+                up_in_silence(COPIER),
             );
         }
         Program::Ip.batch(&self.router, &router, &[&self.sink])?;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_clock::{OutOfRange, Time, Utc};
 
 /// The machine, the moment and the command. Serialises with these names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Circumstances {
     /// When it was made, in UTC: `2026-11-21 14:05:09`.
     pub date: String,

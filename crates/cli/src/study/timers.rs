@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use wirestamp_study::timers::{self, Findings, Options, READS_PER_ROUND, Table};
+use wirestamp_study::timers::{self, Elsewhere, Findings, Options, READS_PER_ROUND, Table};
 
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, count, plain};
@@ -24,13 +24,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: u32,
+    /// Show what this JSON document of the same study says of sources that this machine has not
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
     /// Write a report with figures into this folder
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let options = Options { rounds: arguments.rounds, folder: arguments.output };
+    let beside = arguments.beside.as_deref().map(Elsewhere::read).transpose()?;
+    let options = Options { rounds: arguments.rounds, beside, folder: arguments.output };
     let stop = stop_on_signal()?;
     let bar = progress_bar(output);
     bar.set_message("reading every source");
@@ -47,6 +51,9 @@ fn text(findings: &Findings) -> String {
     text.push_str(&titled(&findings.every_way()));
     for way in findings.ways.iter().filter(|way| !way.is_available()) {
         let _ = writeln!(text, "{}: not available here: {}", way.source, way.reason);
+    }
+    if let Some(beside) = &findings.beside {
+        let _ = writeln!(text, "{}", beside.origin());
     }
     if let Some(report) = &findings.report {
         let _ = writeln!(text, "\nreport: {}", report.display());

@@ -40,6 +40,8 @@ pub(crate) enum HpetError {
     Missing,
     #[error("/dev/hpet may be read by root only; give this user the right to read it")]
     Forbidden,
+    #[error("/dev/hpet has no free timer: there is no HPET behind it, or others hold its timers")]
+    Busy,
     #[error("/dev/hpet cannot be {action}: {reason}")]
     Unreadable { action: &'static str, reason: String },
     #[error(
@@ -119,6 +121,8 @@ fn not_opened(error: &io::Error) -> HpetError {
     match error.kind() {
         io::ErrorKind::NotFound => HpetError::Missing,
         io::ErrorKind::PermissionDenied => HpetError::Forbidden,
+        // What the driver says also where it knows of no HPET (drivers/char/hpet.c, hpet_open).
+        io::ErrorKind::ResourceBusy => HpetError::Busy,
         _ => HpetError::Unreadable { action: "opened", reason: error.to_string() },
     }
 }
@@ -193,5 +197,11 @@ mod tests {
         assert_eq!(missing.to_string(), "there is no /dev/hpet");
         let forbidden = not_opened(&io::ErrorKind::PermissionDenied.into());
         assert_eq!(forbidden, HpetError::Forbidden);
+    }
+
+    #[test]
+    fn a_device_without_a_timer_is_told_from_both() {
+        let busy = not_opened(&io::ErrorKind::ResourceBusy.into());
+        assert!(busy.to_string().contains("no HPET behind it"), "{busy}");
     }
 }

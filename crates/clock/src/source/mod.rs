@@ -19,6 +19,8 @@ use crate::Counter;
 use choice::{Chosen, CpuCounter, Findings, HpetFound};
 use cost::Cost;
 use hpet::Hpet;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use hypervisor::emulated_by;
 
 /// Where Linux names the clock source that it keeps time by.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -109,6 +111,12 @@ pub(crate) fn named(name: &str) -> Result<Counter, SourceError> {
             Err(SourceError::Unknown { name: name.to_owned(), known })
         }
     }
+}
+
+/// Other CPUs have no place where a hypervisor says its name.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn emulated_by(_source: &str) -> Option<String> {
+    None
 }
 
 fn select() -> Selection {

@@ -7,26 +7,29 @@
 //! the paper's, and why.
 
 mod contender;
+mod elsewhere;
 mod figures;
 mod page;
 mod paper;
 mod tables;
 mod tally;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_capture::Stop;
-use wirestamp_clock::{ClockService, Counter, Survey, survey};
+use wirestamp_clock::{ClockService, Counter, Source, Survey, survey};
 
 use crate::Circumstances;
 use contender::{Contender, contenders};
 use tally::Tally;
 
 pub use contender::READS_PER_ROUND;
+pub use elsewhere::Elsewhere;
 pub use paper::{PAPER, PUBLISHED, Published, PublishedCost, Timer};
 pub use tables::Table;
 pub use tally::Cost;
@@ -74,6 +77,8 @@ pub const DEVIATIONS: [(&str, &str); 6] = [
 pub struct Options {
     /// How many turns of [`READS_PER_ROUND`] reads each way to read a source takes; at least one.
     pub rounds: u32,
+    /// What another machine measured, for the sources that this one cannot read.
+    pub beside: Option<Elsewhere>,
     /// Where the report goes, if one is wanted. Made if it does not exist.
     pub folder: Option<PathBuf>,
 }
@@ -94,6 +99,8 @@ pub struct Findings {
     pub selected: &'static str,
     /// Each way to read each source, and each source that cannot be used.
     pub ways: Vec<Measured>,
+    /// What another machine measured of the sources that this one cannot read.
+    pub beside: Option<Elsewhere>,
     /// The paper that this is compared with.
     pub paper: &'static str,
     /// Its numbers.
@@ -103,16 +110,18 @@ pub struct Findings {
 }
 
 /// What one way to read a source costs; or, without costs, why the source cannot be used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// The source by its name in the clock library; `os` for all clocks of the kernel.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     /// What a program calls.
-    pub call: &'static str,
+    pub call: Cow<'static, str>,
     /// The paper's timer that this is compared with, if it is.
     pub timer: Option<Timer>,
     /// Why the source may or may not be used.
     pub reason: String,
+    /// What emulates the source, if anything is known to: its cost is not that of hardware then.
+    pub emulated_by: Option<String>,
     /// The smallest usual step of the clock in nanoseconds; none if the source cannot be used.
     pub step_ns: Option<f64>,
     /// A read that costs more than so many nanoseconds is a peak.
@@ -196,13 +205,15 @@ pub fn run(
         rounds += 1;
         progress(f64::from(rounds) / f64::from(options.rounds));
     }
+    let ways = ways(courses, &survey);
     let findings = Findings {
         circumstances: Circumstances::here(),
         interrupted: rounds < options.rounds,
         rounds,
         reads_per_round: READS_PER_ROUND,
         selected: survey.selected,
-        ways: ways(courses, &survey),
+        beside: options.beside.as_ref().map(|beside| beside.of_what_lacks(&ways)),
+        ways,
         paper: PAPER,
         published: PUBLISHED,
         report: options.folder.as_ref().map(|folder| folder.join("timers.html")),
@@ -239,16 +250,17 @@ impl Course {
         self.tally.merge(&turn);
     }
 
-    fn measured(self, reason: String) -> Measured {
+    fn measured(self, of: &Source) -> Measured {
         let Contender { source, call, timer, tick_ns, step_ns, .. } = self.contender;
         let fence = self.tally.fence(self.contender.step());
         let [filtered, unfiltered] = [fence, u64::MAX].map(|limit| self.tally.cost(limit, tick_ns));
         let count = |cost: Option<Cost>| cost.map_or(0, |cost| cost.count);
         Measured {
-            source,
-            call,
+            source: source.into(),
+            call: call.into(),
             timer,
-            reason,
+            reason: of.reason.clone(),
+            emulated_by: of.emulated_by.clone(),
             step_ns: Some(step_ns),
             peak_above_ns: filtered.map(|_| tally::real(fence) * tick_ns),
             peaks: count(unfiltered) - count(filtered),
@@ -266,14 +278,15 @@ fn ways(courses: Vec<Course>, survey: &Survey) -> Vec<Measured> {
     for source in &survey.sources {
         let known = ways.len();
         while let Some(course) = courses.next_if(|course| course.contender.source == source.name) {
-            ways.push(course.measured(source.reason.clone()));
+            ways.push(course.measured(source));
         }
         if ways.len() == known {
             ways.push(Measured {
-                source: source.name,
-                call: "",
+                source: source.name.into(),
+                call: "".into(),
                 timer: Timer::of_source(source.name),
                 reason: source.reason.clone(),
+                emulated_by: source.emulated_by.clone(),
                 step_ns: None,
                 peak_above_ns: None,
                 peaks: 0,

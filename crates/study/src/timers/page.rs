@@ -2,7 +2,7 @@
 
 use super::figures::{self, FIRST_SERIES};
 use super::paper::{Published, Timer};
-use super::{DEVIATIONS, Findings, Measured, Table};
+use super::{DEVIATIONS, Elsewhere, Findings, Measured, Table};
 use crate::report::format::{Escaped, count, duration};
 use crate::report::sheet::{Heading, document, key, on_every_screen, pairs, table, terms};
 
@@ -56,6 +56,7 @@ fn summary(findings: &Findings) -> Vec<String> {
         });
     }
     summary.extend(situation(findings));
+    summary.extend(findings.beside.as_ref().map(Elsewhere::origin));
     if findings.interrupted {
         summary.push("The experiment was interrupted; this is the part that was done.".into());
     }
@@ -126,7 +127,9 @@ fn sources(findings: &Findings) -> Vec<(String, String)> {
         .iter()
         .map(|way| {
             let mark = if way.source == findings.selected { " (chosen)" } else { "" };
-            (format!("{}{mark}", way.source), way.reason.clone())
+            let by = way.emulated_by.as_ref().filter(|_| way.is_available());
+            let emulated = by.map_or(String::new(), |by| format!("; emulated by {by}"));
+            (format!("{}{mark}", way.source), format!("{}{emulated}", way.reason))
         })
         .collect();
     sources.dedup();

@@ -1,12 +1,12 @@
 //! What the paper measured: numbers as it prints them, converted to nanoseconds and no further.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where the numbers come from; the copy at hand does not number its pages.
 pub const PAPER: &str = "Fedotova and Siemens, \"HighPerTimer\", section 5";
 
 /// A time source by the name that the paper gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Timer {
     /// The time stamp counter of the CPU.
     #[serde(rename = "TSC Timer")]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Costs below so many ticks are counted in a table, the others in a map: 1.5 us of a TSC and much
 /// more of slower counters, so the map holds little else than interruptions.
@@ -94,7 +94,7 @@ impl Tally {
 
 /// What reads cost, as a distribution; all but the count in nanoseconds. Serialises with these
 /// names.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// How many reads there are.
     pub count: u64,

@@ -13,10 +13,11 @@ fn measured(timer: Timer, mean: f64, course: Vec<Moment>) -> Measured {
         max: mean,
     };
     Measured {
-        source: "tsc",
-        call: "TickTime::now",
+        source: "tsc".into(),
+        call: "TickTime::now".into(),
         timer: Some(timer),
         reason: "<b>because</b>".to_owned(),
+        emulated_by: None,
         step_ns: Some(1.0),
         peak_above_ns: Some(50.0),
         peaks: 3,
@@ -34,6 +35,7 @@ fn findings(ways: Vec<Measured>) -> Findings {
         reads_per_round: READS_PER_ROUND,
         selected: "tsc",
         ways,
+        beside: None,
         paper: PAPER,
         published: PUBLISHED,
         report: None,
@@ -75,11 +77,41 @@ fn any_course_makes_a_page_and_no_text_is_taken_for_markup() {
 }
 
 #[test]
+fn what_another_machine_measured_stands_in_only_for_what_is_missing_here_and_is_marked() {
+    let elsewhere = |source: &'static str, timer| Measured {
+        source: source.into(),
+        emulated_by: Some("QEMU without KVM".to_owned()),
+        ..measured(timer, 700.0, Vec::new())
+    };
+    let there = Elsewhere {
+        circumstances: Circumstances { kernel: "6.1".to_owned(), ..Circumstances::default() },
+        ways: vec![elsewhere("tsc", Timer::Tsc), elsewhere("hpet", Timer::Hpet)],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("timers.json");
+    fs::write(&file, serde_json::to_string(&there).unwrap()).unwrap();
+    let there = Elsewhere::read(&file).unwrap();
+
+    let mut found = findings(vec![measured(Timer::Tsc, 10.0, Vec::new())]);
+    found.beside = Some(there.of_what_lacks(&found.ways));
+    let names = |table: Table| table.rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
+    assert_eq!(names(found.beside_the_paper())[3..], ["HPET Timer (elsewhere, emulated)"]);
+    let ways = ["tsc TickTime::now", "hpet TickTime::now (elsewhere, emulated)"];
+    assert_eq!(names(found.every_way()), ways);
+    assert_eq!(found.ratios(Timer::Hpet)[0], None);
+    assert!(page::html(&found).contains("Linux 6.1, ; emulated by QEMU without KVM"));
+
+    fs::write(&file, "{}").unwrap();
+    let error = format!("{:#}", Elsewhere::read(&file).unwrap_err());
+    assert!(error.contains("no document of `wirestamp study timers --json`"), "{error}");
+}
+
+#[test]
 fn a_stopped_run_measures_nothing_and_still_tells_of_every_source() {
     let stop = Stop::new().unwrap();
     stop.request();
     let folder = std::env::temp_dir().join(format!("wirestamp-timers-{}", std::process::id()));
-    let options = Options { rounds: 5, folder: Some(folder.clone()) };
+    let options = Options { rounds: 5, beside: None, folder: Some(folder.clone()) };
     let found = run(&options, &stop, &mut |_| ()).unwrap();
     assert!(found.interrupted && found.rounds == 0);
     for source in ["tsc", "hpet", "os"] {

@@ -1,0 +1,92 @@
+//! Every way to receive and to send, on kernels of other ages than the one it was built on.
+
+use std::fs;
+
+use wirestamp_lab::{Impairments, TAP_A};
+
+use crate::tools::{attempt, finished, json, listening, wirestamp};
+
+const PREFIX: &str = "methods";
+/// The source's interface.
+const OUT: &str = "out@methods-source";
+const PACKETS: u64 = 50;
+
+/// A named bed, taken down also when the test fails.
+struct Bed;
+
+impl Bed {
+    fn up() -> Self {
+        // Held by its names from here on.
+        drop(wirestamp_lab::up(PREFIX, &Impairments::bottleneck(100_000_000, 100_000)).unwrap());
+        Self
+    }
+
+    /// Sends one way while it captures another way, and gives back the capture's findings.
+    fn pass(&self, capture: &str, send: &str) -> serde_json::Value {
+        let (tap, count) = (format!("{TAP_A}@{PREFIX}-router"), PACKETS.to_string());
+        let capture = ["capture", "-i", &tap, "--method", capture, "-c", &count, "--json"];
+        let capture = listening(&[&capture[..], &["udp port 5004"]].concat());
+        let sent = wirestamp(&Self::send(send));
+        assert_eq!(sent["sent"], PACKETS, "{sent:#}");
+        json(&finished("wirestamp capture", capture.wait_with_output().unwrap()))
+    }
+
+    /// The command that sends one way.
+    fn send(method: &str) -> Vec<&str> {
+        let mut send = vec!["send", "-i", OUT, "--to", "10.77.2.2", "-c", "50", "--json"];
+        send.extend(["--method", method]);
+        send.extend(match method {
+            "live" => ["--rate", "1000"].as_slice(),
+            _ => &["--pattern", "free", "--size", "200", "--interval", "1ms"],
+        });
+        send
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        wirestamp_lab::down(PREFIX).unwrap();
+    }
+}
+
+fn assert_whole(found: &serde_json::Value, how: &str) {
+    assert_eq!(found["packets"], PACKETS, "{how}: {found:#}");
+    assert_eq!(found["balanced"], true, "{how}: {found:#}");
+}
+
+#[test]
+fn every_method_captures_all_packets() {
+    let bed = Bed::up();
+    for method in ["recvmsg", "recvmmsg", "ring", "libpcap", "xdp", "xdp-pass"] {
+        assert_whole(&bed.pass(method, "udp"), method);
+    }
+}
+
+#[test]
+fn every_method_sends_all_packets() {
+    let bed = Bed::up();
+    for method in ["udp", "packet", "ring", "xdp"] {
+        assert_whole(&bed.pass("ring", method), method);
+    }
+}
+
+#[test]
+fn live_frames_are_sent_where_the_kernel_tells_that_they_are_taken() {
+    let bed = Bed::up();
+    if tells_xdp_features() {
+        // A veth takes them if its other end has an XDP program.
+        assert_whole(&bed.pass("xdp-pass", "live"), "live");
+        return;
+    }
+    let output = attempt("wirestamp", &Bed::send("live"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("Linux 6.3 or newer tells") && said.lines().count() == 1, "{said}");
+}
+
+/// Whether this is Linux 6.3 or newer.
+fn tells_xdp_features() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(3))
+}
