@@ -13,6 +13,8 @@
 //! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
 //! | duplication | RFC 5560 section 3 | [`Outcome::Duplicated`], [`Counts::duplicated`] |
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
+//! | reordering extent, late time and byte offset, n-reordering | RFC 4737 sections 4.2 to 4.4, 5.3 | [`Reordering`] |
+//! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`] |
 //!
 //! The RFCs define these for test traffic with known contents; here they are taken of whatever
 //! packets pass both points.
@@ -29,15 +31,21 @@ mod distribution;
 mod flow_table;
 mod histogram;
 mod interarrival;
+mod loss_pattern;
 mod moments;
 mod observation;
 mod outcome;
 mod quality;
+mod reordering;
+mod tally;
 
 pub use correlator::{Config, Correlator};
 pub use distribution::{Distribution, Summary};
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
+pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
 pub use outcome::Outcome;
 pub use quality::{ClockError, Counts, Quality};
+pub use reordering::{Arrival, Lateness, Order, OrderCounts, Reordering};
+pub use tally::{Tally, TallySummary};

@@ -1,0 +1,229 @@
+//! How the losses of one stream are spread, as RFC 3357 defines it.
+
+use crate::Tally;
+use crate::distribution::count_to_f64;
+
+/// What RFC 3357 says of one packet: an element of both its streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossPoint {
+    /// Type-P-One-Way-Loss-Distance (section 5.4.1), in packets: how much higher the number of this
+    /// lost packet is than that of the one lost before. 0 if it is the first, or not lost.
+    pub distance: u64,
+    /// Type-P-One-Way-Loss-Period (section 5.4.2): the number of the run of losses it belongs to,
+    /// from 1 on. 0 if it is not lost.
+    pub period: u64,
+}
+
+/// The loss pattern metrics of one stream (RFC 3357), over its packets in the order of *sending*.
+///
+/// A loss period is a run of lost packets without one that arrived between them. Memory is constant.
+///
+/// Packets that the capture lost are not to be recorded as lost, but left out.
+#[derive(Clone, Debug)]
+pub struct LossPattern {
+    constraint: u64,
+    packets: u64,
+    lost: u64,
+    noticeable: u64,
+    periods: u64,
+    /// Losses in the period that is still open; 0 if none is.
+    open_length: u64,
+    /// The number of the packet that was lost last.
+    last_lost: Option<u64>,
+    /// Of the periods that have ended.
+    lengths: Tally,
+    between: Tally,
+}
+
+impl LossPattern {
+    /// The pattern of a stream that has not begun. A loss is called noticeable if it is at most
+    /// `constraint` packets behind the one before, the loss constraint δ of RFC 3357 section 6.1: for
+    /// speech, as many packets as a decoder needs to recover from a loss.
+    #[must_use]
+    pub fn new(constraint: u64) -> Self {
+        Self {
+            constraint,
+            packets: 0,
+            lost: 0,
+            noticeable: 0,
+            periods: 0,
+            open_length: 0,
+            last_lost: None,
+            lengths: Tally::default(),
+            between: Tally::default(),
+        }
+    }
+
+    /// Takes what became of the next packet, in the order of sending.
+    pub fn record(&mut self, lost: bool) -> LossPoint {
+        self.packets += 1;
+        if lost {
+            return self.record_loss();
+        }
+        if self.open_length > 0 {
+            self.lengths.record(self.open_length);
+            self.open_length = 0;
+        }
+        LossPoint::default()
+    }
+
+    fn record_loss(&mut self) -> LossPoint {
+        let distance = self.last_lost.map_or(0, |last| self.packets - last);
+        if self.open_length == 0 {
+            self.periods += 1;
+            if distance > 0 {
+                self.between.record(distance);
+            }
+        }
+        self.lost += 1;
+        self.open_length += 1;
+        self.noticeable += u64::from((1..=self.constraint).contains(&distance));
+        self.last_lost = Some(self.packets);
+        LossPoint { distance, period: self.periods }
+    }
+
+    /// How many packets were lost.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// The share of packets that were lost, 0 to 1 (RFC 7680 section 4.1). `None` without packets.
+    #[must_use]
+    pub fn loss_ratio(&self) -> Option<f64> {
+        (self.packets > 0).then(|| count_to_f64(self.lost) / count_to_f64(self.packets))
+    }
+
+    /// Type-P-One-Way-Loss-Noticeable-Rate (RFC 3357 section 6.1): the share of the losses that are
+    /// noticeable, 0 to 1. `None` without losses.
+    #[must_use]
+    pub fn noticeable_rate(&self) -> Option<f64> {
+        (self.lost > 0).then(|| count_to_f64(self.noticeable) / count_to_f64(self.lost))
+    }
+
+    /// Type-P-One-Way-Loss-Period-Total (section 6.2): how many loss periods have begun.
+    #[must_use]
+    pub const fn periods(&self) -> u64 {
+        self.periods
+    }
+
+    /// Type-P-One-Way-Loss-Period-Lengths (section 6.3), in packets. One that is still open counts
+    /// with the length that it has.
+    #[must_use]
+    pub fn period_lengths(&self) -> Tally {
+        let mut lengths = self.lengths.clone();
+        if self.open_length > 0 {
+            lengths.record(self.open_length);
+        }
+        lengths
+    }
+
+    /// Type-P-One-Way-Inter-Loss-Period-Lengths (section 6.4), in packets: from the last loss of each
+    /// period to the first of the next, at least 2. The first period, whose length the RFC sets
+    /// to 0, is left out.
+    #[must_use]
+    pub const fn inter_period_lengths(&self) -> &Tally {
+        &self.between
+    }
+
+    /// The burst ratio (ITU-T G.107 section 7.5): the mean length of the loss periods over that which
+    /// the same losses would have if they fell independently of each other, 1 / (1 - loss
+    /// ratio). 1 for random losses, more for bursts, less where losses keep apart.
+    /// `None` without losses, and if every packet was lost.
+    #[must_use]
+    pub fn burst_ratio(&self) -> Option<f64> {
+        let arrived = 1.0 - self.loss_ratio()?;
+        let ratio = count_to_f64(self.lost) / count_to_f64(self.periods) * arrived;
+        (self.lost > 0 && self.lost < self.packets).then_some(ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(constraint: u64, lost: impl IntoIterator<Item = bool>) -> LossPattern {
+        let mut pattern = LossPattern::new(constraint);
+        lost.into_iter().for_each(|lost| {
+            pattern.record(lost);
+        });
+        pattern
+    }
+
+    /// The stream that RFC 3357 section 5.4 evaluates: of ten packets 2, 5, 7, 9 and 10 are lost.
+    fn example() -> impl Iterator<Item = bool> {
+        (1..=10).map(|packet| [2, 5, 7, 9, 10].contains(&packet))
+    }
+
+    #[test]
+    fn the_streams_of_the_example_are_those_of_the_rfc() {
+        let mut pattern = LossPattern::new(1);
+        let points: Vec<_> = example()
+            .map(|lost| pattern.record(lost))
+            .map(|LossPoint { distance, period }| (distance, period))
+            .collect();
+        let none = (0, 0);
+        let expected = [none, (0, 1), none, none, (3, 2), none, (2, 3), none, (2, 4), (1, 4)];
+        assert_eq!(points, expected);
+    }
+
+    #[test]
+    fn the_statistics_of_the_example_are_those_of_the_rfc() {
+        let pattern = pattern(2, example());
+        assert_eq!((pattern.lost(), pattern.periods()), (5, 4));
+        assert_eq!(pattern.noticeable_rate(), Some(0.6));
+        let lengths = pattern.period_lengths().summary().expect("periods");
+        assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 1.25, 2));
+        let between = pattern.inter_period_lengths().summary().expect("periods");
+        assert_eq!((between.count, between.min, between.max), (3, 2, 3));
+        assert_eq!(pattern.burst_ratio(), Some(0.625));
+    }
+
+    #[test]
+    fn the_first_loss_is_not_noticeable_however_loose_the_constraint() {
+        assert_eq!(pattern(u64::MAX, [true, false]).noticeable_rate(), Some(0.0));
+        assert_eq!(pattern(0, [true, true]).noticeable_rate(), Some(0.0));
+    }
+
+    #[test]
+    fn without_losses_or_arrivals_nothing_is_made_up() {
+        let clean = pattern(1, [false, false]);
+        assert_eq!(clean.loss_ratio(), Some(0.0));
+        assert_eq!((clean.noticeable_rate(), clean.burst_ratio()), (None, None));
+        assert_eq!(clean.period_lengths().count(), 0);
+        assert_eq!(pattern(1, [true, true]).burst_ratio(), None);
+        assert_eq!(pattern(1, []).loss_ratio(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_loss_is_in_one_period(lost in prop::collection::vec(any::<bool>(), 0..200)) {
+            let pattern = pattern(3, lost.iter().copied());
+            let runs = lost.split(|lost| !lost).filter(|run| !run.is_empty());
+            let lengths: Vec<_> = runs.map(|run| run.len() as u64).collect();
+            prop_assert_eq!(pattern.periods(), lengths.len() as u64);
+            prop_assert_eq!(pattern.lost(), lengths.iter().sum::<u64>());
+            let tally = pattern.period_lengths();
+            prop_assert_eq!(tally.count(), lengths.len() as u64);
+            prop_assert_eq!(tally.max(), lengths.iter().copied().max().unwrap_or(0));
+            let between = pattern.inter_period_lengths().count();
+            prop_assert_eq!(between, pattern.periods().saturating_sub(1));
+        }
+    }
+
+    #[test]
+    fn independent_losses_have_a_burst_ratio_of_one() {
+        // A full-period sequence of a 16-bit shift register: as good as a coin that was thrown
+        // 65535 times (taps of x^16 + x^14 + x^13 + x^11 + 1, which is primitive).
+        let mut state = 1u32;
+        let coin = std::iter::repeat_with(|| {
+            let bit = (state ^ (state >> 2) ^ (state >> 3) ^ (state >> 5)) & 1;
+            state = (state >> 1) | (bit << 15);
+            bit == 1
+        });
+        let ratio = pattern(1, coin.take(65_535)).burst_ratio().expect("losses");
+        assert!((ratio - 1.0).abs() < 0.001, "{ratio}");
+    }
+}

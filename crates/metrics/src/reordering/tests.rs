@@ -1,0 +1,186 @@
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MANY: usize = 1000;
+/// The payload of every packet, as in RFC 4737 section 7.
+const BYTES: u32 = 100;
+
+fn arrival(sequence: u64, millis: i64) -> Arrival {
+    Arrival { sequence, time: Time::from_nanos(0) + Span::from_millis(millis), bytes: BYTES }
+}
+
+/// Feeds (sequence, arrival in ms) and returns the reordered ones as
+/// (sequence, extent, late time in ms, byte offset, degree).
+fn late(window: usize, arrivals: &[(u64, i64)]) -> (Reordering, Vec<(u64, u64, i64, u64, u64)>) {
+    let mut reordering = Reordering::new(window);
+    let late = arrivals
+        .iter()
+        .filter_map(|&(sequence, millis)| match reordering.record(arrival(sequence, millis)) {
+            Order::Reordered(Lateness { extent, time, bytes, degree }) => {
+                Some((sequence, extent, time.as_nanos() / 1_000_000, bytes, degree))
+            }
+            _ => None,
+        })
+        .collect();
+    (reordering, late)
+}
+
+/// Table 1 of RFC 4737 section 7.1.
+#[test]
+fn packet_4_of_the_first_example_is_late_by_four_packets() {
+    let (reordering, late) = late(
+        MANY,
+        &[
+            (1, 68),
+            (2, 88),
+            (3, 108),
+            (5, 148),
+            (6, 168),
+            (7, 188),
+            (8, 208),
+            (4, 210),
+            (9, 228),
+            (10, 248),
+        ],
+    );
+    assert_eq!(late, [(4, 4, 62, 400, 4)]);
+    assert_eq!(reordering.ratio(), Some(0.1));
+    let degrees: Vec<_> = (0..=5).map(|n| reordering.n_reordered(n)).collect();
+    assert_eq!(degrees, [1, 1, 1, 1, 1, 0]);
+}
+
+/// Table 2 of RFC 4737 section 7.2: packet 6 is reordered without being 1-reordered.
+#[test]
+fn packets_5_and_6_of_the_second_example_came_after_packet_7() {
+    let (reordering, late) = late(
+        MANY,
+        &[
+            (1, 68),
+            (2, 88),
+            (3, 108),
+            (4, 128),
+            (7, 188),
+            (5, 189),
+            (6, 190),
+            (8, 208),
+            (9, 228),
+            (10, 248),
+        ],
+    );
+    assert_eq!(late, [(5, 1, 1, 100, 1), (6, 2, 2, 100, 0)]);
+    assert_eq!((reordering.n_reordered(0), reordering.n_reordered(1)), (2, 1));
+}
+
+/// Table 3 of RFC 4737 section 7.3.
+#[test]
+fn packets_4_to_6_of_the_third_example_came_after_packet_10() {
+    let (reordering, late) = late(
+        MANY,
+        &[
+            (1, 68),
+            (2, 88),
+            (3, 108),
+            (7, 188),
+            (8, 208),
+            (9, 228),
+            (10, 248),
+            (4, 250),
+            (5, 252),
+            (6, 256),
+            (11, 268),
+        ],
+    );
+    assert_eq!(late, [(4, 4, 62, 400, 4), (5, 5, 64, 400, 0), (6, 6, 68, 400, 0)]);
+    assert_eq!((reordering.extents().max(), reordering.byte_offsets().count()), (6, 3));
+    assert_eq!(reordering.n_reordered(3), 1);
+    assert_eq!(reordering.late_times().summary().expect("late packets").max, 68_000_000);
+}
+
+#[test]
+fn a_loss_is_no_reordering() {
+    let (reordering, late) = late(MANY, &[(1, 0), (5, 1), (6, 2)]);
+    assert_eq!((late.len(), reordering.counts().in_order), (0, 3));
+}
+
+#[test]
+fn copies_have_no_place_in_the_order() {
+    let mut reordering = Reordering::new(MANY);
+    let orders = [1, 1, 3, 1, 2, 2, 3].map(|sequence| reordering.record(arrival(sequence, 0)));
+    let late = Lateness { extent: 1, time: Span::ZERO, bytes: 100, degree: 1 };
+    use Order::{Duplicate, InOrder, Reordered};
+    let expected = [InOrder, Duplicate, InOrder, Duplicate, Reordered(late), Duplicate, Duplicate];
+    assert_eq!(orders, expected);
+}
+
+#[test]
+fn what_is_older_than_the_window_is_counted_as_forgotten() {
+    let (reordering, late) = late(2, &[(1, 0), (3, 1), (4, 2), (5, 3), (2, 4), (5, 5)]);
+    assert_eq!(late, []);
+    let expected = OrderCounts { in_order: 4, reordered: 0, duplicated: 1, forgotten: 1 };
+    assert_eq!(*reordering.counts(), expected);
+}
+
+#[test]
+fn a_window_that_just_holds_the_overtaking_packet_is_enough() {
+    let arrivals = [(1, 0), (3, 1), (4, 2), (2, 3)];
+    assert_eq!(late(2, &arrivals).1, [(2, 2, 2, 200, 2)]);
+    assert_eq!(late(1, &arrivals).1, []);
+}
+
+#[test]
+fn without_packets_there_is_no_ratio() {
+    assert_eq!(Reordering::new(0).ratio(), None);
+}
+
+/// The definitions of RFC 4737, word for word, over all that arrived.
+fn model(earlier: &[u64], sequence: u64) -> Order {
+    if earlier.iter().all(|earlier| *earlier < sequence) {
+        return Order::InOrder;
+    }
+    if earlier.contains(&sequence) {
+        return Order::Duplicate;
+    }
+    let first = earlier.iter().position(|it| *it > sequence).expect("not in order");
+    let above = earlier.iter().filter(|it| **it > sequence).count() as u64;
+    Order::Reordered(Lateness {
+        extent: (earlier.len() - first) as u64,
+        time: Span::from_millis(i64::try_from(earlier.len() - first).expect("few packets")),
+        bytes: above * u64::from(BYTES),
+        degree: earlier.iter().rev().take_while(|it| **it > sequence).count() as u64,
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_order_of_arrival_gives_what_the_definitions_say(
+        sequences in prop::collection::vec(0u64..40, 0..60),
+        window in 0usize..80,
+    ) {
+        let mut reordering = Reordering::new(window);
+        let mut first_copies = Vec::new();
+        for sequence in sequences {
+            let position = i64::try_from(first_copies.len())?;
+            let truth = model(&first_copies, sequence);
+            let found = reordering.record(arrival(sequence, position));
+            prop_assert!(found == truth || found == Order::Forgotten, "{found:?} {truth:?}");
+            let lately = first_copies.len().saturating_sub(window.max(1));
+            let untold = found == Order::Forgotten;
+            if untold {
+                let highest_forgotten = first_copies[..lately].iter().max();
+                prop_assert!(highest_forgotten >= Some(&sequence));
+                prop_assert!(!first_copies[lately..].contains(&sequence));
+            }
+            if truth != Order::Duplicate {
+                first_copies.push(sequence);
+            } else if untold {
+                // Nothing told it from a first copy, so what follows is another stream.
+                break;
+            }
+        }
+        let distinct: HashSet<_> = first_copies.iter().collect();
+        prop_assert_eq!(distinct.len(), first_copies.len());
+    }
+}
