@@ -152,7 +152,7 @@ mod tests {
         pattern
     }
 
-    /// The stream that RFC 3357 section 5.4 evaluates: of ten packets 2, 5, 7, 9 and 10 are lost.
+    /// The stream that RFC 3357 evaluates as its example: of ten packets 2, 5, 7, 9 and 10 are lost.
     fn example() -> impl Iterator<Item = bool> {
         (1..=10).map(|packet| [2, 5, 7, 9, 10].contains(&packet))
     }

@@ -12,9 +12,11 @@ fn arrival(sequence: u64, millis: i64) -> Arrival {
     Arrival { sequence, time: Time::from_nanos(0) + Span::from_millis(millis), bytes: BYTES }
 }
 
-/// Feeds (sequence, arrival in ms) and returns the reordered ones as
-/// (sequence, extent, late time in ms, byte offset, degree).
-fn late(window: usize, arrivals: &[(u64, i64)]) -> (Reordering, Vec<(u64, u64, i64, u64, u64)>) {
+/// A reordered packet: sequence, extent, late time in ms, byte offset, degree.
+type Late = (u64, u64, i64, u64, u64);
+
+/// Feeds (sequence, arrival in ms) and returns what was reordered.
+fn late(window: usize, arrivals: &[(u64, i64)]) -> (Reordering, Vec<Late>) {
     let mut reordering = Reordering::new(window);
     let late = arrivals
         .iter()
