@@ -15,6 +15,7 @@
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
 //! | reordering extent, late time and byte offset, n-reordering | RFC 4737 sections 4.2 to 4.4, 5.3 | [`Reordering`] |
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`] |
+//! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`] |
 //!
 //! The RFCs define these for test traffic with known contents; here they are taken of whatever
 //! packets pass both points.
@@ -28,6 +29,7 @@
 mod correlator;
 mod departures;
 mod distribution;
+pub mod emodel;
 mod flow_table;
 mod histogram;
 mod interarrival;

@@ -1,0 +1,72 @@
+//! Codecs and what they cost: ITU-T G.113 (11/2007) Appendix I.
+
+use serde::Serialize;
+
+/// A narrow-band codec of which ITU-T G.113 Appendix I says how it sounds.
+///
+/// Codecs that are not here have no published values that we could check; iLBC, Opus and the
+/// wide-band ones (G.722, AMR-WB), for which G.107.1 and G.107.2 have other scales, are among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// G.711 at 64 kbit/s, lost packets replaced by silence.
+    G711,
+    /// G.711 at 64 kbit/s with the packet loss concealment of its Appendix I.
+    G711Concealing,
+    /// G.723.1 at 5.3 kbit/s.
+    G7231Low,
+    /// G.723.1 at 6.3 kbit/s, with voice activity detection where packets were lost.
+    G7231High,
+    /// G.729 at 8 kbit/s.
+    G729,
+    /// G.729 Annex A with the voice activity detection of Annex B, 8 kbit/s.
+    G729A,
+    /// GSM full rate, 13 kbit/s.
+    GsmFullRate,
+    /// GSM enhanced full rate, 12.2 kbit/s.
+    GsmEnhancedFullRate,
+}
+
+impl Codec {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::G711,
+        Self::G711Concealing,
+        Self::G7231Low,
+        Self::G7231High,
+        Self::G729,
+        Self::G729A,
+        Self::GsmFullRate,
+        Self::GsmEnhancedFullRate,
+    ];
+
+    /// The equipment impairment factor Ie without packet loss, on the scale of R: G.113 Appendix I,
+    /// provisional planning values of Ie.
+    #[must_use]
+    pub const fn equipment_impairment(self) -> f64 {
+        match self {
+            Self::G711 | Self::G711Concealing => 0.0,
+            Self::G7231Low => 19.0,
+            Self::G7231High => 15.0,
+            Self::G729 => 10.0,
+            Self::G729A => 11.0,
+            Self::GsmFullRate => 20.0,
+            Self::GsmEnhancedFullRate => 5.0,
+        }
+    }
+
+    /// The packet-loss robustness factor Bpl: G.113 Appendix I, provisional planning values of Ie and
+    /// Bpl. These hold for packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms (G.723.1).
+    /// `None` where the table has no row for the codec.
+    #[must_use]
+    pub const fn loss_robustness(self) -> Option<f64> {
+        match self {
+            Self::G711 => Some(4.3),
+            Self::G711Concealing => Some(25.1),
+            Self::G7231High => Some(16.1),
+            Self::G729A => Some(19.0),
+            Self::GsmEnhancedFullRate => Some(10.0),
+            Self::G7231Low | Self::G729 | Self::GsmFullRate => None,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The basic signal-to-noise ratio: G.107 section 7.2.
+
+use super::Parameters;
+
+/// Ro, equation 7-2, from the sum of noises that [`sum`] gives.
+pub(super) fn signal_to_noise(parameters: &Parameters, noise: f64) -> f64 {
+    15.0 - 1.5 * (parameters.send_loudness + noise)
+}
+
+/// No, equation 7-3: the power sum of all noises, in dBm0p.
+pub(super) fn sum(parameters: &Parameters) -> f64 {
+    power_sum([
+        parameters.circuit_noise,
+        of_send_room(parameters),
+        of_receive_room(parameters),
+        // Nfo, equation 7-7.
+        parameters.noise_floor + parameters.receive_loudness,
+    ])
+}
+
+/// Nos, equation 7-4: the room noise at the send side as it is heard.
+fn of_send_room(parameters: &Parameters) -> f64 {
+    let Parameters { send_loudness, receive_loudness, send_d_value, send_room_noise, .. } =
+        *parameters;
+    let overall = send_loudness + receive_loudness;
+    let excess = send_room_noise - overall - send_d_value - 14.0;
+    send_room_noise - send_loudness - send_d_value - 100.0 + 0.004 * excess.powi(2)
+}
+
+/// Nor, equations 7-5 and 7-6: the room noise at the receive side.
+fn of_receive_room(parameters: &Parameters) -> f64 {
+    let effective = power_sum([
+        parameters.receive_room_noise,
+        parameters.receive_room_noise + 10.0 - parameters.listener_sidetone,
+    ]);
+    parameters.receive_loudness - 121.0 + effective + 0.008 * (effective - 35.0).powi(2)
+}
+
+/// The level of several levels in decibels together.
+fn power_sum<const N: usize>(levels: [f64; N]) -> f64 {
+    10.0 * levels.iter().map(|level| 10f64.powf(level / 10.0)).sum::<f64>().log10()
+}

@@ -1,0 +1,40 @@
+//! What impairs the voice while it is heard: G.107 section 7.3.
+
+use super::Parameters;
+
+/// Is, equation 7-8, from Ro and No.
+pub(super) fn impairment(parameters: &Parameters, basic: f64, noise: f64) -> f64 {
+    too_loud(parameters, noise) + sidetone(parameters) + quantisation(parameters, basic)
+}
+
+/// Iolr, equations 7-9 and 7-10: a connection that is too loud.
+fn too_loud(parameters: &Parameters, noise: f64) -> f64 {
+    let Parameters { send_loudness, receive_loudness, .. } = *parameters;
+    let excess = (send_loudness + receive_loudness + 0.2 * (64.0 + noise - receive_loudness)) / 8.0;
+    20.0 * (soft_maximum(excess, 8.0) - excess)
+}
+
+/// Ist, equations 7-11 and 7-12: a sidetone that is not right.
+pub(super) fn sidetone(parameters: &Parameters) -> f64 {
+    let Parameters { sidetone_masking, talker_echo_loudness, echo_delay_ms, .. } = *parameters;
+    let echo = (-echo_delay_ms / 4.0).exp() * 10f64.powf(-talker_echo_loudness / 10.0);
+    let masking = -10.0 * (10f64.powf(-sidetone_masking / 10.0) + echo).log10();
+    12.0 * soft_maximum((masking - 13.0) / 6.0, 8.0)
+        - 28.0 * soft_maximum((masking + 1.0) / 19.4, 35.0)
+        - 13.0 * soft_maximum((masking - 3.0) / 33.0, 13.0)
+        + 29.0
+}
+
+/// Iq, equations 7-13 to 7-17: the distortion of quantisation.
+fn quantisation(parameters: &Parameters, basic: f64) -> f64 {
+    let ratio = 37.0 - 15.0 * parameters.quantisation_units.log10();
+    let quality = 1.07 + 0.258 * ratio + 0.0602 * ratio.powi(2);
+    let y = (basic - 100.0) / 15.0 + 46.0 / 8.4 - quality / 9.0;
+    let z = 46.0 / 30.0 - quality / 40.0;
+    15.0 * (1.0 + 10f64.powf(y) + 10f64.powf(z)).log10()
+}
+
+/// (1 + x^n)^(1/n): nearly 1 below 1, nearly the magnitude of `x` above.
+fn soft_maximum(x: f64, exponent: f64) -> f64 {
+    (1.0 + x.abs().powf(exponent)).powf(exponent.recip())
+}

@@ -1,0 +1,125 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn call(codec: Codec, delay_ms: i64, loss_ratio: f64, burst_ratio: f64) -> Rating {
+    Parameters::of_call(codec, Span::from_millis(delay_ms), loss_ratio, burst_ratio)
+        .expect("a codec with a robustness")
+        .rating()
+}
+
+fn close(found: f64, expected: f64, within: f64) -> bool {
+    (found - expected).abs() <= within
+}
+
+/// G.107 section 7.7: with all parameters at their defaults, R = 93.2.
+#[test]
+fn the_default_rating_is_that_of_the_recommendation() {
+    let rating = Parameters::default().rating();
+    assert!(close(rating.r_factor(), 93.2, 0.05), "{rating:?}");
+    assert!(close(rating.mos(), 4.41, 0.005), "{}", rating.mos());
+    // The parts, as the literature gives them (Cole & Rosenbluth, "Voice over IP Performance
+    // Monitoring", ACM SIGCOMM CCR 31(2), 2001: Ro = 94.77, Is = 1.41).
+    assert!(close(rating.basic, 94.77, 0.005), "{rating:?}");
+    assert!(close(rating.simultaneous, 1.41, 0.005), "{rating:?}");
+}
+
+/// G.107 table B.1, which rounds the 4.024 that belong to R = 80 up.
+#[test]
+fn opinions_are_those_of_the_table() {
+    for (r, mos) in [(90.0, 4.34), (80.0, 4.03), (70.0, 3.60), (60.0, 3.10), (50.0, 2.58)] {
+        assert!(close(mean_opinion_score(r), mos, 0.0065), "{r}: {}", mean_opinion_score(r));
+    }
+}
+
+#[test]
+fn opinions_stay_on_the_scale() {
+    let found = [-20.0, 0.0, 3.0, 100.0, 120.0].map(mean_opinion_score);
+    assert_eq!(found, [1.0, 1.0, 1.0, 4.5, 4.5]);
+}
+
+#[test]
+fn what_is_not_a_number_is_no_opinion() {
+    let undefined = call(Codec::G711, 0, f64::NAN, 1.0);
+    assert!(undefined.r_factor().is_nan() && undefined.mos().is_nan());
+    assert!(call(Codec::G711, 0, 0.1, f64::NAN).mos().is_nan());
+}
+
+#[test]
+fn without_loss_a_codec_costs_its_impairment() {
+    for codec in Codec::ALL {
+        let parameters = Parameters::of_call(codec, Span::ZERO, 0.0, 1.0).expect("no loss");
+        assert_eq!(parameters.rating().equipment, codec.equipment_impairment());
+    }
+}
+
+/// Equation 7-29 by hand: 95 · 1 / (1 + 25.1), 11 + 84 · 2 / (2 + 19), and 95 · 4.3 / (4.3 / 2 + 4.3).
+#[test]
+fn loss_costs_what_the_equation_says() {
+    let found = [
+        call(Codec::G711Concealing, 0, 0.01, 1.0).equipment,
+        call(Codec::G729A, 0, 0.02, 1.0).equipment,
+        call(Codec::G711, 0, 0.043, 2.0).equipment,
+    ];
+    let expected = [3.640, 19.0, 63.333];
+    assert!(found.iter().zip(expected).all(|(it, truth)| close(*it, truth, 0.001)), "{found:?}");
+}
+
+#[test]
+fn what_loss_does_to_a_codec_without_a_robustness_is_not_guessed() {
+    let parameters = |loss| Parameters::of_call(Codec::G729, Span::ZERO, loss, 1.0);
+    assert!(parameters(0.0).is_some());
+    assert_eq!(parameters(0.01), None);
+}
+
+/// Cole & Rosenbluth put two straight lines through the delay impairment of G.107 up to 400 ms:
+/// 0.024 d, and 0.11 (d - 177.3) more from 177.3 ms on. A curve is not a line: 3 on the scale of R.
+#[test]
+fn the_delay_impairment_follows_the_fit_in_the_literature() {
+    for delay in (0..=400).step_by(10) {
+        let found = call(Codec::G711, delay, 0.0, 1.0).delay;
+        let delay = f64::from(i32::try_from(delay).expect("small"));
+        let fit = 0.024 * delay + 0.11 * (delay - 177.3).max(0.0);
+        assert!(close(found, fit, 3.0), "{delay} ms: {found} and {fit}");
+    }
+}
+
+#[test]
+fn a_negative_delay_is_none() {
+    assert_eq!(call(Codec::G711, -5, 0.0, 1.0), call(Codec::G711, 0, 0.0, 1.0));
+}
+
+#[test]
+fn beyond_the_ranges_of_the_table_the_rating_is_an_extrapolation() {
+    let beyond = |delay, loss, burst| {
+        Parameters::of_call(Codec::G711, Span::from_millis(delay), loss, burst)
+            .expect("a robustness")
+            .extrapolates()
+    };
+    assert!(!beyond(500, 0.2, 8.0));
+    assert!(beyond(501, 0.0, 1.0) && beyond(0, 0.21, 1.0) && beyond(0, 0.0, 8.1));
+}
+
+proptest! {
+    #[test]
+    fn more_delay_is_never_better(delay in 0i64..1000, more in 1i64..500) {
+        let rated = |delay| call(Codec::G711, delay, 0.0, 1.0).r_factor();
+        // What talker echo comes out as below zero, see there.
+        let excess = if delay < 4 { 0.06 } else { 1e-9 };
+        prop_assert!(rated(delay + more) <= rated(delay) + excess);
+    }
+
+    #[test]
+    fn more_or_burstier_loss_is_never_better(
+        loss in 0.0..1.0f64, more in 0.0..1.0f64, burst in 1.0..8.0f64, burstier in 0.0..8.0f64,
+    ) {
+        let rated = |loss, burst| call(Codec::G729A, 50, loss, burst).r_factor();
+        prop_assert!(rated(loss + more, burst) <= rated(loss, burst) + 1e-9);
+        prop_assert!(rated(loss, burst + burstier) <= rated(loss, burst) + 1e-9);
+    }
+
+    #[test]
+    fn a_better_rating_is_never_a_worse_opinion(r in -50.0..150.0f64, more in 0.0..50.0f64) {
+        prop_assert!(mean_opinion_score(r + more) >= mean_opinion_score(r));
+    }
+}
