@@ -10,12 +10,15 @@
 //! |---|---|---|
 //! | one-way delay | RFC 7679 section 3.4 | [`Outcome::Matched`], [`Quality::delay`] |
 //! | delay variation (IPDV) | RFC 3393 section 2.4 | [`Outcome::Matched`], [`Quality::variation`] |
+//! | delay variation from the least (PDV) | RFC 5481 section 4.2 | [`Summary::above_minimum`] |
 //! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
 //! | duplication | RFC 5560 section 3 | [`Outcome::Duplicated`], [`Counts::duplicated`] |
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
 //! | reordering extent, late time and byte offset, n-reordering | RFC 4737 sections 4.2 to 4.4, 5.3 | [`Reordering`] |
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`] |
 //! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`] |
+//! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
+//! | media delivery index | RFC 4445 section 3 | [`MediaDelivery`] |
 //!
 //! The RFCs define these for test traffic with known contents; here they are taken of whatever
 //! packets pass both points.
@@ -27,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod correlator;
+mod delivery;
 mod departures;
 mod distribution;
 pub mod emodel;
@@ -39,9 +43,11 @@ mod observation;
 mod outcome;
 mod quality;
 mod reordering;
+pub mod rtp;
 mod tally;
 
 pub use correlator::{Config, Correlator};
+pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;

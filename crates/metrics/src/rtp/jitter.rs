@@ -1,0 +1,104 @@
+//! Interarrival jitter.
+
+use std::num::NonZeroU32;
+
+use wirestamp_clock::{Time, Utc};
+
+use crate::distribution::nanos_to_f64;
+
+/// The interarrival jitter of RFC 3550 section 6.4.1: J += (|D| - J) / 16, where D is the time between
+/// two neighbours in the order of arrival less the time between their timestamps.
+///
+/// All packets take part, late ones and copies too. Computed in double precision, not in the whole
+/// timestamp units of appendix A.8, which are the same formula for processors without one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Jitter {
+    previous: Option<(u32, Time<Utc>)>,
+    nanos: f64,
+}
+
+impl Jitter {
+    /// Takes the next packet, in the order of arrival: its timestamp, the rate of the timestamps in
+    /// Hz, and its arrival.
+    pub fn record(&mut self, timestamp: u32, clock_rate: NonZeroU32, arrival: Time<Utc>) {
+        if let Some((before, arrived_before)) = self.previous.replace((timestamp, arrival)) {
+            let nominal = nominal_nanos(timestamp.wrapping_sub(before).cast_signed(), clock_rate);
+            let difference = nanos_to_f64((arrival - arrived_before).as_nanos()) - nominal;
+            self.nanos += (difference.abs() - self.nanos) / 16.0;
+        }
+    }
+
+    /// Forgets the last packet: what comes next has nothing to do with it. The jitter stays.
+    pub const fn interrupt(&mut self) {
+        self.previous = None;
+    }
+
+    /// The jitter in nanoseconds; 0 below two packets.
+    #[must_use]
+    pub const fn as_nanos(&self) -> f64 {
+        self.nanos
+    }
+
+    /// The jitter in timestamp units, as RTCP carries it.
+    #[must_use]
+    pub fn as_units(&self, clock_rate: NonZeroU32) -> f64 {
+        self.nanos * f64::from(clock_rate.get()) / 1e9
+    }
+}
+
+/// So many timestamp units in nanoseconds.
+pub(super) fn nominal_nanos(units: i32, clock_rate: NonZeroU32) -> f64 {
+    f64::from(units) * 1e9 / f64::from(clock_rate.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wirestamp_clock::Span;
+
+    use super::*;
+
+    const RATE: NonZeroU32 = NonZeroU32::new(8000).expect("not 0");
+
+    fn jitter(packets: impl IntoIterator<Item = (u32, i64)>) -> Jitter {
+        let mut jitter = Jitter::default();
+        for (timestamp, micros) in packets {
+            jitter.record(timestamp, RATE, Time::from_nanos(0) + Span::from_micros(micros));
+        }
+        jitter
+    }
+
+    #[test]
+    fn a_packet_16_ms_late_adds_a_millisecond() {
+        assert_eq!(jitter([(0, 0)]).as_nanos(), 0.0);
+        let once = jitter([(0, 0), (160, 36_000)]);
+        assert!((once.as_nanos() - 1e6).abs() < 1e-6);
+        assert!((once.as_units(RATE) - 8.0).abs() < 1e-9);
+        // And the next one, which is on time, is 16 ms early after it.
+        let twice = jitter([(0, 0), (160, 36_000), (320, 40_000)]);
+        assert!((twice.as_nanos() - 1.9375e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_wrap_of_the_timestamp_is_no_jitter() {
+        assert_eq!(jitter([(u32::MAX - 79, 0), (80, 20_000)]).as_nanos(), 0.0);
+    }
+
+    proptest! {
+        /// Appendix A.8 in whole units, of arrivals that are whole units too. It loses up to one unit
+        /// by rounding.
+        #[test]
+        fn it_is_what_appendix_a8_computes(delays in prop::collection::vec(0u32..800, 1..100)) {
+            let packets = (0..).zip(&delays).map(|(number, delay)| (number * 160, number * 160 + delay));
+            let found = jitter(packets.clone().map(|(sent, at)| (sent, i64::from(at) * 125)));
+            let (mut jitter, mut previous) = (0u32, None::<u32>);
+            for transit in packets.map(|(sent, at)| at - sent) {
+                if let Some(previous) = previous.replace(transit) {
+                    jitter = jitter + transit.abs_diff(previous) - ((jitter + 8) >> 4);
+                }
+            }
+            let whole_units = f64::from(jitter) / 16.0;
+            prop_assert!((found.as_units(RATE) - whole_units).abs() < 1.0);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What RTP says of itself: loss by sequence numbers, jitter and skew by timestamps.
+//!
+//! Of one synchronisation source at one observation point, as RFC 3550 defines it and as Wireshark
+//! shows it; where the two differ is said at [`Analysis`].
+//!
+//! | file | computes |
+//! |---|---|
+//! | `sequence.rs` | extended sequence numbers, packets expected and lost: RFC 3550 appendices A.1 and A.3 |
+//! | `jitter.rs` | interarrival jitter: RFC 3550 section 6.4.1 |
+//! | `skew.rs` | skew: how far the sender's clock and ours have come apart |
+//! | `wireshark.rs` | the figures of `tshark -z rtp,streams` |
+//! | `clock_rate.rs` | the clock rates of static payload types: RFC 3551 section 6 |
+
+mod clock_rate;
+mod jitter;
+mod sequence;
+mod skew;
+mod stream;
+mod wireshark;
+
+pub use clock_rate::static_clock_rate;
+pub use jitter::Jitter;
+pub use sequence::{Sequence, Step};
+pub use skew::Skew;
+pub use stream::{Packet, Stream};
+pub use wireshark::Analysis;

@@ -1,0 +1,214 @@
+//! Sequence numbers without wraps, and what they say of loss.
+
+/// How far a packet may be ahead of the highest number so far: `MAX_DROPOUT` of RFC 3550 appendix A.1,
+/// one minute of loss at 50 packets a second.
+const MAX_DROPOUT: u16 = 3000;
+/// How far it may be behind: `MAX_MISORDER` there, two seconds at 50 packets a second.
+const MAX_MISORDER: u16 = 100;
+/// Where extended numbers begin: with one cycle, so that what comes late to the very first packet has
+/// a number too.
+const FIRST_CYCLE: u64 = 1 << 16;
+
+/// The sequence numbers of one source (RFC 3550 appendix A.1, without its probation: what is recorded
+/// here has been recognised as a stream already).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sequence {
+    run: Option<Run>,
+    /// The number that would confirm a jump: one more than that of a packet far off.
+    suspect: Option<u16>,
+    /// Packets expected in the runs before this one.
+    expected_before: u64,
+    received: u64,
+    stray: u64,
+    restarts: u64,
+}
+
+/// Numbers without a restart in between, extended.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    base: u64,
+    highest: u64,
+}
+
+/// What a packet's number says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The highest so far, or the same again, with its extended number.
+    Ahead(u64),
+    /// Behind the highest by less than 100: late, or a copy; with its extended number.
+    Behind(u64),
+    /// Far from all others. It counts as received only if the number after it is the next far one.
+    Stray,
+    /// The number after a stray's: the sender has begun anew. The extended numbers
+    /// have no relation to those before.
+    Restarted(u64),
+}
+
+impl Sequence {
+    /// A source that has sent nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next packet's number, in the order of arrival.
+    pub fn record(&mut self, number: u16) -> Step {
+        let step = self.step(number);
+        match step {
+            Step::Ahead(extended) => {
+                let run = self.run.get_or_insert(Run { base: extended, highest: extended });
+                run.highest = extended;
+            }
+            Step::Restarted(extended) => self.restart(extended),
+            Step::Behind(_) => {}
+            Step::Stray => {
+                self.suspect = Some(number.wrapping_add(1));
+                self.stray += 1;
+                return step;
+            }
+        }
+        self.received += 1;
+        step
+    }
+
+    fn step(&self, number: u16) -> Step {
+        let Some(Run { highest, .. }) = self.run else {
+            return Step::Ahead(FIRST_CYCLE + u64::from(number));
+        };
+        let ahead = number.wrapping_sub(low_half(highest));
+        let behind = ahead.wrapping_neg();
+        if ahead < MAX_DROPOUT {
+            Step::Ahead(highest + u64::from(ahead))
+        } else if behind < MAX_MISORDER {
+            Step::Behind(highest - u64::from(behind))
+        } else if self.suspect == Some(number) {
+            Step::Restarted(FIRST_CYCLE + u64::from(number))
+        } else {
+            Step::Stray
+        }
+    }
+
+    /// Begins anew with the packet before, which was taken for a stray.
+    fn restart(&mut self, extended: u64) {
+        self.expected_before = self.expected();
+        self.run = Some(Run { base: extended - 1, highest: extended });
+        self.suspect = None;
+        self.received += 1;
+        self.stray -= 1;
+        self.restarts += 1;
+    }
+
+    /// Packets that the numbers say were sent, from the first to the highest (appendix A.3). What was
+    /// sent between a restart and the packets on both sides of it is not known and not in it.
+    #[must_use]
+    pub fn expected(&self) -> u64 {
+        self.expected_before + self.run.map_or(0, |run| run.highest - run.base + 1)
+    }
+
+    /// Packets that came, copies included.
+    #[must_use]
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Packets expected less packets received (appendix A.3): negative where copies are more than
+    /// losses, which they hide.
+    #[must_use]
+    pub fn lost(&self) -> i64 {
+        // Both are counts of packets and far from the limits.
+        self.expected().wrapping_sub(self.received).cast_signed()
+    }
+
+    /// Packets far from all others that no restart followed, in none of the counts above.
+    #[must_use]
+    pub const fn stray(&self) -> u64 {
+        self.stray
+    }
+
+    /// How often the sender has begun anew.
+    #[must_use]
+    pub const fn restarts(&self) -> u64 {
+        self.restarts
+    }
+}
+
+/// The number in the packet.
+#[expect(clippy::cast_possible_truncation, reason = "the low 16 bits are what is wanted")]
+const fn low_half(extended: u64) -> u16 {
+    extended as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sequence(numbers: impl IntoIterator<Item = u16>) -> Sequence {
+        let mut sequence = Sequence::new();
+        numbers.into_iter().for_each(|number| {
+            sequence.record(number);
+        });
+        sequence
+    }
+
+    fn counts(sequence: &Sequence) -> (u64, u64, i64) {
+        (sequence.expected(), sequence.received(), sequence.lost())
+    }
+
+    #[test]
+    fn numbers_go_on_after_a_wrap() {
+        let mut sequence = sequence([65_534, 65_535]);
+        assert_eq!(sequence.record(1), Step::Ahead(2 * 65_536 + 1));
+        assert_eq!(sequence.record(0), Step::Behind(2 * 65_536));
+        assert_eq!(counts(&sequence), (4, 4, 0));
+    }
+
+    #[test]
+    fn gaps_are_losses_and_copies_hide_them() {
+        assert_eq!(counts(&sequence([1, 2, 5])), (5, 3, 2));
+        assert_eq!(counts(&sequence([1, 2, 5, 5, 2])), (5, 5, 0));
+        assert_eq!(counts(&sequence([1, 1])), (1, 2, -1));
+        assert_eq!(counts(&sequence([])), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_comes_late_to_the_first_packet_is_no_wrap() {
+        assert_eq!(sequence([0]).record(65_535), Step::Behind(65_535));
+        assert_eq!(sequence([0, 65_535]).expected(), 1);
+    }
+
+    #[test]
+    fn one_packet_far_off_is_a_stray_and_two_in_a_row_are_a_restart() {
+        let stray = sequence([1, 2, 40_000, 3]);
+        assert_eq!((counts(&stray), stray.stray()), ((3, 3, 0), 1));
+        let restarted = sequence([1, 2, 4, 40_000, 40_001, 40_003]);
+        assert_eq!(counts(&restarted), (4 + 4, 3 + 3, 2));
+        assert_eq!((restarted.stray(), restarted.restarts()), (0, 1));
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_rfc() {
+        let step = |number| sequence([10_000]).record(number);
+        assert_eq!(step(12_999), Step::Ahead(65_536 + 12_999));
+        assert_eq!(step(13_000), Step::Stray);
+        assert_eq!(step(9_901), Step::Behind(65_536 + 9_901));
+        assert_eq!(step(9_900), Step::Stray);
+    }
+
+    proptest! {
+        #[test]
+        fn many_wraps_with_gaps_lose_exactly_the_gaps(
+            first: u16, gaps in prop::collection::vec(1u16..MAX_DROPOUT, 0..300),
+        ) {
+            let mut number = first;
+            let mut sequence = sequence([first]);
+            for gap in &gaps {
+                number = number.wrapping_add(*gap);
+                sequence.record(number);
+            }
+            let lost: i64 = gaps.iter().map(|gap| i64::from(*gap) - 1).sum();
+            prop_assert_eq!(sequence.lost(), lost);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How far the sender's clock and ours have come apart.
+
+use std::num::NonZeroU32;
+
+use wirestamp_clock::{Span, Time, Utc};
+
+use super::jitter::nominal_nanos;
+use crate::distribution::nanos_to_f64;
+
+/// The skew of a stream: the time since its first packet by its timestamps, less that by the arrivals.
+///
+/// Positive where the timestamps run ahead, that is if the sender's clock is fast or packets come
+/// faster than at first; it is a jitter that does not forget. Wireshark shows the same with the same
+/// sign while packets arrive in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Skew {
+    first_arrival: Option<Time<Utc>>,
+    /// The last timestamp, and the nanoseconds that the timestamps went on up to it.
+    last: (u32, f64),
+    now: f64,
+    greatest: f64,
+}
+
+impl Skew {
+    /// Takes the next packet, in the order of arrival: its timestamp, the rate of the timestamps in Hz,
+    /// and its arrival.
+    pub fn record(&mut self, timestamp: u32, clock_rate: NonZeroU32, arrival: Time<Utc>) {
+        let Some(first_arrival) = self.first_arrival else {
+            self.first_arrival = Some(arrival);
+            self.last = (timestamp, 0.0);
+            return;
+        };
+        let (before, elapsed) = self.last;
+        let step = nominal_nanos(timestamp.wrapping_sub(before).cast_signed(), clock_rate);
+        self.last = (timestamp, elapsed + step);
+        self.now = elapsed + step - nanos_to_f64((arrival - first_arrival).as_nanos());
+        if self.now.abs() > self.greatest.abs() {
+            self.greatest = self.now;
+        }
+    }
+
+    /// Begins anew with the next packet: the sender's timestamps have. The greatest skew stays.
+    pub const fn interrupt(&mut self) {
+        self.first_arrival = None;
+    }
+
+    /// The skew at the last packet.
+    #[must_use]
+    pub fn now(&self) -> Span {
+        span(self.now)
+    }
+
+    /// The greatest skew so far, by magnitude, with its sign.
+    #[must_use]
+    pub fn greatest(&self) -> Span {
+        span(self.greatest)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
+fn span(nanos: f64) -> Span {
+    Span::from_nanos(nanos.round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: NonZeroU32 = NonZeroU32::new(8000).expect("not 0");
+
+    fn skew(packets: &[(u32, i64)]) -> Skew {
+        let mut skew = Skew::default();
+        for (timestamp, millis) in packets {
+            skew.record(*timestamp, RATE, Time::from_nanos(0) + Span::from_millis(*millis));
+        }
+        skew
+    }
+
+    #[test]
+    fn late_packets_have_a_negative_skew_and_early_ones_a_positive() {
+        let skew = skew(&[(0, 100), (160, 127), (320, 137)]);
+        assert_eq!(skew.now(), Span::from_millis(3));
+        assert_eq!(skew.greatest(), Span::from_millis(-7));
+    }
+
+    #[test]
+    fn packets_out_of_order_leave_no_trace_in_it() {
+        let skew = skew(&[(u32::MAX, 0), (319, 40), (159, 40), (479, 60)]);
+        assert_eq!(skew.now(), Span::ZERO);
+        assert_eq!(skew.greatest(), Span::from_millis(-20));
+    }
+
+    #[test]
+    fn a_sender_whose_clock_is_fast_drifts_away() {
+        let packets: Vec<_> = (0..1000u32).map(|it| (it * 168, i64::from(it) * 20)).collect();
+        assert_eq!(skew(&packets).now(), Span::from_millis(999));
+    }
+}

@@ -1,0 +1,130 @@
+//! One RTP stream.
+
+use std::num::NonZeroU32;
+
+use wirestamp_clock::{Time, Utc};
+
+use super::{Analysis, Jitter, Sequence, Skew, Step};
+
+/// What is needed of an RTP packet (RFC 3550 section 5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Its sequence number.
+    pub sequence: u16,
+    /// Its timestamp, in units of the payload's clock.
+    pub timestamp: u32,
+    /// The marker bit: for speech, the first packet after silence.
+    pub marker: bool,
+    /// The payload type, 0 to 127.
+    pub payload_type: u8,
+    /// The rate of the timestamps in Hz: [`super::static_clock_rate`], or what the signalling said.
+    /// `None` where it is not known, and for telephone events, whose timestamps stand still (RFC 4733
+    /// section 2.2.1): such a packet has no part in jitter and skew.
+    pub clock_rate: Option<NonZeroU32>,
+    /// When it arrived.
+    pub arrival: Time<Utc>,
+}
+
+/// All that one RTP stream says of itself, in constant memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stream {
+    sequence: Sequence,
+    jitter: Jitter,
+    skew: Skew,
+    wireshark: Analysis,
+}
+
+impl Stream {
+    /// A stream that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next packet, in the order of arrival, and says what its sequence number means.
+    pub fn record(&mut self, packet: &Packet) -> Step {
+        self.wireshark.record(packet);
+        let step = self.sequence.record(packet.sequence);
+        if matches!(step, Step::Restarted(_)) {
+            self.jitter.interrupt();
+            self.skew.interrupt();
+        }
+        if step != Step::Stray
+            && let Some(clock_rate) = packet.clock_rate
+        {
+            self.jitter.record(packet.timestamp, clock_rate, packet.arrival);
+            self.skew.record(packet.timestamp, clock_rate, packet.arrival);
+        }
+        step
+    }
+
+    /// Packets expected, received and lost by RFC 3550.
+    #[must_use]
+    pub const fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+
+    /// The interarrival jitter by RFC 3550, at the last packet.
+    #[must_use]
+    pub const fn jitter(&self) -> &Jitter {
+        &self.jitter
+    }
+
+    /// How far the sender's clock and ours have come apart.
+    #[must_use]
+    pub const fn skew(&self) -> &Skew {
+        &self.skew
+    }
+
+    /// The figures as Wireshark has them.
+    #[must_use]
+    pub const fn wireshark(&self) -> &Analysis {
+        &self.wireshark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::Span;
+
+    use super::super::static_clock_rate;
+    use super::*;
+
+    fn packet(number: u16, timestamp: u32, millis: i64) -> Packet {
+        Packet {
+            sequence: number,
+            timestamp,
+            marker: false,
+            payload_type: 0,
+            clock_rate: static_clock_rate(0),
+            arrival: Time::from_nanos(0) + Span::from_millis(millis),
+        }
+    }
+
+    #[test]
+    fn a_sender_that_begins_anew_makes_neither_loss_nor_jitter() {
+        let mut stream = Stream::new();
+        for number in 0..10u16 {
+            let at = i64::from(number) * 20;
+            stream.record(&packet(number, u32::from(number) * 160, at));
+        }
+        for number in 0..10u16 {
+            let at = 200 + i64::from(number) * 20;
+            stream.record(&packet(30_000 + number, 77_000 + u32::from(number) * 160, at));
+        }
+        assert_eq!(stream.sequence().lost(), 0);
+        assert_eq!(stream.jitter().as_nanos(), 0.0);
+        assert_eq!(stream.skew().greatest(), Span::ZERO);
+    }
+
+    #[test]
+    fn telephone_events_and_strays_have_no_part_in_jitter() {
+        let mut stream = Stream::new();
+        stream.record(&packet(1, 160, 0));
+        stream.record(&Packet { clock_rate: None, ..packet(2, 160, 50) });
+        stream.record(&packet(40_000, 999_999, 55));
+        stream.record(&packet(3, 640, 60));
+        assert_eq!(stream.jitter().as_nanos(), 0.0);
+        assert_eq!((stream.sequence().received(), stream.sequence().stray()), (3, 1));
+    }
+}
