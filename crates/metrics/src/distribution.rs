@@ -56,8 +56,7 @@ impl Summary {
     /// delays of. It does not know a constant difference between two clocks, and where the clocks
     /// drift apart it should be taken over a time in which they hardly do.
     ///
-    /// 95 % or 99.9 % of this is what a buffer that removes the variation has to hold (RFC 5481
-    /// section 5.1).
+    /// A high percentile of it is how long a de-jitter buffer has to be (RFC 5481 section 3.2).
     #[must_use]
     pub fn above_minimum(&self) -> Self {
         let above = |value: i64| value.saturating_sub(self.min);

@@ -14,7 +14,7 @@
 //! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
 //! | duplication | RFC 5560 section 3 | [`Outcome::Duplicated`], [`Counts::duplicated`] |
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
-//! | reordering extent, late time and byte offset, n-reordering | RFC 4737 sections 4.2 to 4.4, 5.3 | [`Reordering`] |
+//! | reordering extent, late time and byte offset, n-reordering | RFC 4737 sections 4.2 to 4.4, 5.3 | [`reordering`] |
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`] |
 //! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
@@ -42,7 +42,7 @@ mod moments;
 mod observation;
 mod outcome;
 mod quality;
-mod reordering;
+pub mod reordering;
 pub mod rtp;
 mod tally;
 
@@ -55,5 +55,4 @@ pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
 pub use outcome::Outcome;
 pub use quality::{ClockError, Counts, Quality};
-pub use reordering::{Arrival, Lateness, Order, OrderCounts, Reordering};
 pub use tally::{Tally, TallySummary};

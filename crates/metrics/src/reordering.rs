@@ -13,8 +13,8 @@ mod tests;
 /// A packet of a stream, as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The packet's place in the order of sending, without wraps; sequence numbers of a few bits
-    /// are extended first.
+    /// The packet's place in the order of sending, without wraps: numbers of a few bits are extended
+    /// first, as [`crate::rtp::Sequence`] does. A sender that begins anew begins a new stream.
     pub sequence: u64,
     /// When it arrived.
     pub time: Time<Utc>,

@@ -77,4 +77,28 @@ mod tests {
         assert_eq!(echo(0.9), 0.0);
         assert!(echo(1.0) < -0.1 && echo(10.0) > 0.1);
     }
+
+    /// The equations by hand, for an echo that is heard: TERV = 45 - 40 log (6 / 1.333) = 18.87, so
+    /// Re = 92.18, Roe = 94.5, and Idte = 1.16 + root (1.16² + 100) - 1; Rle = 388.5 · 101^-0.25 = 122.55, and
+    /// Idle = -14.27 + root (14.27² + 169).
+    #[test]
+    fn echoes_cost_what_the_equations_say() {
+        let parameters = Parameters {
+            talker_echo_loudness: 45.0,
+            echo_delay_ms: 50.0,
+            weighted_echo_path_loss: 30.0,
+            round_trip_ms: 100.0,
+            ..Parameters::default()
+        };
+        let (talker, listener) =
+            (talker_echo(&parameters, -61.0), listener_echo(&parameters, 94.0));
+        assert!((talker - 10.228).abs() < 0.001, "{talker}");
+        assert!((listener - 5.032).abs() < 0.001, "{listener}");
+    }
+
+    /// At twice the unnoticed delay X is 1: 25 (2^(1/6) - 3 (1 + 3^-6)^(1/6) + 2).
+    #[test]
+    fn twice_the_delay_that_is_not_noticed_costs_three() {
+        assert!((too_long(200.0) - 3.0444).abs() < 0.0001, "{}", too_long(200.0));
+    }
 }
