@@ -40,3 +40,18 @@ fn of_receive_room(parameters: &Parameters) -> f64 {
 fn power_sum<const N: usize>(levels: [f64; N]) -> f64 {
     10.0 * levels.iter().map(|level| 10f64.powf(level / 10.0)).sum::<f64>().log10()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The equations by hand: -36 + 0.004 · 48², and with Pre = 75 + 10 log (1 + 10^-0.8) = 75.64,
+    /// -43.36 + 0.008 · 40.64².
+    #[test]
+    fn loud_rooms_are_heard_as_the_equations_say() {
+        let loud =
+            Parameters { send_room_noise: 75.0, receive_room_noise: 75.0, ..Parameters::default() };
+        assert!((of_send_room(&loud) + 26.784).abs() < 0.001, "{}", of_send_room(&loud));
+        assert!((of_receive_room(&loud) + 30.149).abs() < 0.001, "{}", of_receive_room(&loud));
+    }
+}

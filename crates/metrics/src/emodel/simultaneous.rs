@@ -38,3 +38,24 @@ fn quantisation(parameters: &Parameters, basic: f64) -> f64 {
 fn soft_maximum(x: f64, exponent: f64) -> f64 {
     (1.0 + x.abs().powf(exponent)).powf(exponent.recip())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Equation 7-11 by hand, term by term, without an echo that would add to the sidetone:
+    /// 16.19 - 28 - 13 + 29, 12 - 28 - 13 + 29, 24.01 - 37.53 - 13.01 + 29, 64 - 66.39 - 16.60 + 29.
+    #[test]
+    fn a_sidetone_that_is_too_loud_or_missing_costs_what_the_equation_says() {
+        let found = [5.0, 15.0, 25.0, 45.0].map(|sidetone_masking| {
+            sidetone(&Parameters {
+                sidetone_masking,
+                talker_echo_loudness: 200.0,
+                ..Parameters::default()
+            })
+        });
+        let expected = [4.192, -0.001, 2.481, 10.009];
+        let close = found.iter().zip(expected).all(|(it, truth)| (it - truth).abs() < 0.001);
+        assert!(close, "{found:?}");
+    }
+}
