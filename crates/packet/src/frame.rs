@@ -4,7 +4,7 @@ use etherparse::err::Layer;
 use etherparse::{Ipv6ExtensionsSlice, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
 use crate::FlowKey;
-use crate::internet::{Fragment, Internet};
+use crate::internet::{Fragment, Internet, Selecting};
 
 /// What the first byte of a captured frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,6 +107,10 @@ impl<'a> Packet<'a> {
     pub(crate) fn fragment(&self) -> Fragment {
         self.internet.fragment
     }
+
+    pub(crate) fn selecting(&self) -> Selecting {
+        self.internet.selecting
+    }
 }
 
 /// Whether parsing stopped between the IP header and the transport header.
@@ -182,7 +186,7 @@ mod tests {
         let packet = datagram.ipv6(44, &header);
         let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
         assert_eq!(packet.flow().to_string(), "fd00::1 > fd00::2 udp");
-        assert_eq!(packet.fragment(), Fragment { identification: 9, offset: 185 });
+        assert_eq!(packet.fragment(), Fragment { identification: 9, offset: 185, more: true });
     }
 
     #[test]

@@ -16,6 +16,17 @@ pub(crate) struct Fragment {
     pub(crate) identification: u32,
     /// Where the body belongs in the unfragmented packet, in units of 8 bytes.
     pub(crate) offset: u16,
+    /// Whether more fragments follow.
+    pub(crate) more: bool,
+}
+
+/// What selection by hash reads of a header, besides the addresses (RFC 5475 section 6.2.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selecting {
+    /// Identification, flags and fragment offset: bits 32 to 63 of the header.
+    V4 { fragmentation: u32 },
+    /// The length after the fixed header, in bytes.
+    V6 { payload_length: u16 },
 }
 
 /// The network layer of a packet, the same for both versions of IP.
@@ -25,6 +36,7 @@ pub(crate) struct Internet<'a> {
     destination: IpAddr,
     protocol: u8,
     pub(crate) fragment: Fragment,
+    pub(crate) selecting: Selecting,
     /// What was captured above IP.
     pub(crate) body: &'a [u8],
     /// How much there was above IP on the wire, where the headers say.
@@ -37,6 +49,8 @@ impl<'a> Internet<'a> {
         let authentication = ip.extensions().auth.map_or(0, |auth| auth.slice().len());
         let stated =
             usize::from(header.total_len()).saturating_sub(header.slice().len() + authentication);
+        let fragmentation = header.slice().get(4..8).and_then(<[u8]>::first_chunk);
+        let fragmentation = fragmentation.map_or(0, |word| u32::from_be_bytes(*word));
         Self {
             source: header.source_addr().into(),
             destination: header.destination_addr().into(),
@@ -44,7 +58,9 @@ impl<'a> Internet<'a> {
             fragment: Fragment {
                 identification: header.identification().into(),
                 offset: header.fragments_offset().value(),
+                more: header.more_fragments(),
             },
+            selecting: Selecting::V4 { fragmentation },
             body: ip.payload().payload,
             body_length: length_on_wire(ip.payload(), stated),
         }
@@ -60,6 +76,7 @@ impl<'a> Internet<'a> {
             destination: header.destination_addr().into(),
             protocol: ip.payload().ip_number.0,
             fragment: fragment_header(extensions),
+            selecting: Selecting::V6 { payload_length: header.payload_length() },
             body: ip.payload().payload,
             body_length: length_on_wire(ip.payload(), stated),
         }
@@ -101,6 +118,7 @@ fn fragment_header(extensions: &Ipv6ExtensionsSlice<'_>) -> Fragment {
         Ipv6ExtensionSlice::Fragment(header) => Some(Fragment {
             identification: header.identification(),
             offset: header.fragment_offset().value(),
+            more: header.more_fragments(),
         }),
         _ => None,
     });

@@ -28,9 +28,11 @@ mod flow;
 mod frame;
 mod identity;
 mod internet;
+mod psamp;
 #[cfg(test)]
 mod samples;
 
 pub use flow::FlowKey;
 pub use frame::{LinkType, Packet, ParseError};
 pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};
+pub use psamp::{HashRange, HashSelector, PayloadWindow, RangeError, bob, ipsx};
