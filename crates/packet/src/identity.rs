@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
+use etherparse::{IpNumber, ip_number};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -17,11 +18,14 @@ use crate::Packet;
 /// packet number of QUIC, the transaction number of DNS), which come first.
 pub const IDENTITY_BYTES: usize = 96;
 
-/// Addresses (32), fragment identification (4) and offset (2), protocol (1), IP version (1).
-const HEADER_BYTES: usize = 40;
+/// Addresses (32), fragment identification (4) and offset (2), protocol (1), IP version and "more
+/// fragments" (1), length above IP (4).
+const HEADER_BYTES: usize = 44;
 
 /// The key of the hash. All points that are to recognise each other's packets use the same one; a
-/// secret one keeps senders from making packets that look identical on purpose.
+/// secret one keeps senders who never see an identity from making different packets that share
+/// one. The hash (XXH3, 64 bits, the key as its seed) is not a cryptographic one: identities that
+/// are published may give the key away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IdentityKey(pub u64);
 
@@ -33,15 +37,16 @@ pub struct IdentityKey(pub u64);
 /// several observation points are to choose the same packets, and we hash for the same reason.
 ///
 /// In the hash, for both versions of IP: source and destination address, the protocol above IP
-/// (in IPv6 the one after the extension headers), the fragment's identification and offset, and
-/// the first [`IDENTITY_BYTES`] bytes above IP, that is the transport header with its ports and
-/// sequence numbers, then payload. IPv4's identification counts whether or not the
-/// packet is a fragment.
+/// (in IPv6 the one after the extension headers), the fragment's identification and offset and
+/// whether more fragments follow, the length above IP, and the first [`IDENTITY_BYTES`] bytes above
+/// IP, that is the transport header with its ports and sequence numbers, then payload. IPv4's
+/// identification counts whether or not the packet is a fragment.
 ///
 /// Not in the hash, because routers change it: hop limit (TTL), DSCP and ECN, the IP header
 /// checksum, the flow label, IP options and extension headers, the "don't fragment" flag (cleared
-/// by tunnels). Nor the checksum of TCP and UDP: a packet captured on its sender does not have it
-/// yet where the network card fills it in. Nor anything of the link: addresses, VLAN tags, padding.
+/// by tunnels). Nor the checksum of TCP, UDP, UDP-Lite, DCCP, SCTP and ICMP: a packet captured on its
+/// sender does not have it yet where the network card fills it in. Nor anything of the link:
+/// addresses, VLAN tags, padding.
 ///
 /// # What it cannot do
 ///
@@ -68,28 +73,44 @@ impl Packet<'_> {
         let body = self.body().get(..window)?;
 
         let mut input = [0; HEADER_BYTES + IDENTITY_BYTES];
-        let flow = self.flow();
-        write_address(&mut input[..16], flow.source.ip());
-        write_address(&mut input[16..32], flow.destination.ip());
-        let fragment = self.fragment();
-        input[32..36].copy_from_slice(&fragment.identification.to_be_bytes());
-        input[36..38].copy_from_slice(&fragment.offset.to_be_bytes());
-        input[38] = flow.protocol;
-        input[39] = if flow.source.is_ipv4() { 4 } else { 6 };
+        input[..HEADER_BYTES].copy_from_slice(&self.identifying_header());
         input[HEADER_BYTES..HEADER_BYTES + window].copy_from_slice(body);
-        let checksum = transport_checksum(flow.protocol).filter(|_| fragment.offset == 0);
-        if let Some(checksum) = checksum.and_then(|at| input[HEADER_BYTES..].get_mut(at)) {
-            checksum.fill(0);
+        // Fragments after the first do not begin with a transport header.
+        if self.fragment().offset == 0
+            && let Some(checksum) = transport_checksum(IpNumber(self.flow().protocol))
+        {
+            input[HEADER_BYTES..][checksum].fill(0);
         }
         Some(PacketId(xxh3_64_with_seed(&input[..HEADER_BYTES + window], key.0)))
     }
+
+    /// The fields of the IP header that count, the same for both versions of IP.
+    fn identifying_header(&self) -> [u8; HEADER_BYTES] {
+        let (flow, fragment) = (self.flow(), self.fragment());
+        let version = if flow.source.is_ipv4() { 4 } else { 6 };
+        // A length that the headers do not state gets a value that none can have.
+        let length = self.body_length().and_then(|length| u32::try_from(length).ok());
+        let mut header = [0; HEADER_BYTES];
+        write_address(&mut header[..16], flow.source.ip());
+        write_address(&mut header[16..32], flow.destination.ip());
+        header[32..36].copy_from_slice(&fragment.identification.to_be_bytes());
+        header[36..38].copy_from_slice(&fragment.offset.to_be_bytes());
+        header[38] = flow.protocol;
+        header[39] = version | u8::from(fragment.more) << 7;
+        header[40..].copy_from_slice(&length.unwrap_or(u32::MAX).to_be_bytes());
+        header
+    }
 }
 
-/// Where the checksum is in the transport header: TCP (RFC 9293 section 3.1), UDP (RFC 768).
-fn transport_checksum(protocol: u8) -> Option<Range<usize>> {
+/// Where the checksum is in the transport header: TCP (RFC 9293 section 3.1), UDP (RFC 768) and
+/// UDP-Lite (RFC 3828 section 3.1), DCCP (RFC 4340 section 5.1), SCTP (RFC 9260 section 3.1), ICMP
+/// (RFC 792) and ICMPv6 (RFC 4443 section 2.1).
+fn transport_checksum(protocol: IpNumber) -> Option<Range<usize>> {
     match protocol {
-        6 => Some(16..18),
-        17 => Some(6..8),
+        ip_number::TCP => Some(16..18),
+        ip_number::UDP | ip_number::UDP_LITE | ip_number::DCCP => Some(6..8),
+        ip_number::SCTP => Some(8..12),
+        ip_number::ICMP | ip_number::IPV6_ICMP => Some(2..4),
         _ => None,
     }
 }
@@ -101,6 +122,9 @@ fn write_address(field: &mut [u8], address: IpAddr) {
         IpAddr::V6(v6) => field.copy_from_slice(&v6.octets()),
     }
 }
+
+#[cfg(test)]
+mod pairs;
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,8 @@ pub(crate) struct Datagram {
     pub(crate) flags: u8,
     pub(crate) identification: u16,
     pub(crate) fragment_offset: u16,
+    /// IPv4 options, padded to a multiple of four bytes.
+    pub(crate) options: Vec<u8>,
     pub(crate) payload: Vec<u8>,
     pub(crate) padding: usize,
 }
@@ -35,6 +37,7 @@ impl Datagram {
             flags: DONT_FRAGMENT,
             identification: 7,
             fragment_offset: 0,
+            options: Vec::new(),
             payload: payload.to_vec(),
             padding: 0,
         }
@@ -53,15 +56,18 @@ impl Datagram {
     /// The IPv4 packet (RFC 791), without a link header.
     pub(crate) fn ipv4(&self) -> Vec<u8> {
         let udp = self.udp();
-        let length = u16::try_from(20 + udp.len()).expect("a test payload is short");
+        let header = 20 + self.options.len();
+        let length = u16::try_from(header + udp.len()).expect("a test payload is short");
+        let words = u8::try_from(header / 4).expect("IPv4 has at most 40 bytes of options");
         let fragment = u16::from(self.flags) << 13 | self.fragment_offset;
-        let mut bytes = vec![0x45, self.dscp_ecn];
+        let mut bytes = vec![0x40 | words, self.dscp_ecn];
         for field in [length, self.identification, fragment] {
             bytes.extend(field.to_be_bytes());
         }
         bytes.extend([self.ttl, 17]);
         bytes.extend(self.header_checksum.to_be_bytes());
         bytes.extend([10, 77, 1, 1, 10, 77, 2, 2]);
+        bytes.extend(&self.options);
         bytes.extend(udp);
         bytes
     }
