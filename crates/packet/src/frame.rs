@@ -41,6 +41,7 @@ pub struct Packet<'a> {
     flow: FlowKey,
     internet: Internet<'a>,
     payload: &'a [u8],
+    payload_length: Option<usize>,
 }
 
 impl<'a> Packet<'a> {
@@ -75,7 +76,8 @@ impl<'a> Packet<'a> {
             Some(TransportSlice::Tcp(tcp)) => tcp.payload(),
             _ => &[],
         };
-        Ok(Self { flow: internet.flow(), internet, payload })
+        let payload_length = payload_length(sliced.transport.as_ref(), internet.body_length);
+        Ok(Self { flow: internet.flow(), internet, payload, payload_length })
     }
 
     /// The flow the packet belongs to.
@@ -89,6 +91,13 @@ impl<'a> Packet<'a> {
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
+    }
+
+    /// How many bytes of UDP or TCP payload there were on the wire, or `None` where the headers do
+    /// not say, and for other protocols and fragments.
+    #[must_use]
+    pub fn payload_length(&self) -> Option<usize> {
+        self.payload_length
     }
 
     /// The captured bytes above IP: transport header and payload. Empty where the extension
@@ -110,6 +119,19 @@ impl<'a> Packet<'a> {
 
     pub(crate) fn selecting(&self) -> Selecting {
         self.internet.selecting
+    }
+}
+
+/// The length of the payload on the wire; `body` is the length above IP. UDP says it itself (0 for
+/// a segment that the network card is to cut up), and bytes after its end belong to nobody.
+fn payload_length(transport: Option<&TransportSlice<'_>>, body: Option<usize>) -> Option<usize> {
+    match transport? {
+        TransportSlice::Udp(udp) => {
+            let stated = Some(usize::from(udp.length())).filter(|stated| *stated != 0);
+            stated.map_or(body, |stated| Some(stated.min(body?)))?.checked_sub(8)
+        }
+        TransportSlice::Tcp(tcp) => body?.checked_sub(tcp.header_slice().len()),
+        _ => None,
     }
 }
 
@@ -199,6 +221,31 @@ mod tests {
             assert_eq!(parsed.payload(), b"");
             assert_eq!(parsed.body_length(), Some(408));
         }
+    }
+
+    #[test]
+    fn the_payload_keeps_its_length_on_the_wire() {
+        let length = |packet: &[u8]| {
+            let packet = Packet::parse(LinkType::Ip, packet).expect("an IP packet");
+            (packet.payload().len(), packet.payload_length())
+        };
+        let datagram = Datagram::new(&[0x50; 400]);
+        let (v4, v6) = (datagram.ipv4(), datagram.ipv6(17, &[]));
+        assert_eq!(length(&v4), (400, Some(400)));
+        assert_eq!(length(&v4[..96]), (68, Some(400)));
+        assert_eq!(length(&v6[..96]), (48, Some(400)));
+        let with = |place, byte| {
+            let mut packet = v4.clone();
+            packet[place] = byte;
+            packet
+        };
+        assert_eq!(length(&with(9, 6)[..96]), (56, Some(388)), "a TCP header of 20 bytes");
+        assert_eq!(length(&with(9, 132)), (0, None), "SCTP");
+        assert_eq!(length(&with(25, 0x18)), (272, Some(272)), "UDP ends before IP does");
+        assert_eq!(length(&with(24, 0xff)), (400, Some(400)), "UDP ends after IP does");
+        let mut unset = v4.clone();
+        unset[24..26].fill(0);
+        assert_eq!(length(&unset), (400, Some(400)), "UDP does not say");
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod frame;
 mod identity;
 mod internet;
 mod psamp;
+mod rtp;
 #[cfg(test)]
 mod samples;
 
@@ -36,3 +37,4 @@ pub use flow::FlowKey;
 pub use frame::{LinkType, Packet, ParseError};
 pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};
 pub use psamp::{HashRange, HashSelector, PayloadWindow, RangeError, bob, ipsx};
+pub use rtp::{Medium, NotRtp, Rtp, StaticPayloadType};

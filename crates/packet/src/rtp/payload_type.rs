@@ -1,0 +1,93 @@
+//! The payload types that need no negotiation.
+
+/// What a payload type carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Medium {
+    /// Sound.
+    Audio,
+    /// Pictures.
+    Video,
+    /// Both in one stream (MPEG-2 transport streams).
+    AudioVideo,
+}
+
+/// A payload type that RFC 3551 section 6 binds to an encoding, for the audio and video profile.
+/// The other numbers mean what a session description says they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StaticPayloadType {
+    /// The encoding's name, in the RFC's spelling.
+    pub name: &'static str,
+    /// What it carries.
+    pub medium: Medium,
+    /// Ticks of the RTP timestamp a second. For G722 that is 8000 by an old mistake that the RFC
+    /// keeps (section 4.5.2), although 16000 samples a second are carried.
+    pub clock_rate_hz: u32,
+    /// Channels of audio; `None` where the stream itself says, and for video.
+    pub channels: Option<u8>,
+}
+
+impl StaticPayloadType {
+    /// What `payload_type` is bound to: RFC 3551 tables 4 and 5. `None` for numbers that are
+    /// dynamic, reserved or unassigned.
+    #[must_use]
+    pub fn of(payload_type: u8) -> Option<Self> {
+        Some(match payload_type {
+            0 => audio("PCMU", 8_000, 1),
+            3 => audio("GSM", 8_000, 1),
+            4 => audio("G723", 8_000, 1),
+            5 => audio("DVI4", 8_000, 1),
+            6 => audio("DVI4", 16_000, 1),
+            7 => audio("LPC", 8_000, 1),
+            8 => audio("PCMA", 8_000, 1),
+            9 => audio("G722", 8_000, 1),
+            10 => audio("L16", 44_100, 2),
+            11 => audio("L16", 44_100, 1),
+            12 => audio("QCELP", 8_000, 1),
+            13 => audio("CN", 8_000, 1),
+            14 => at_90_khz("MPA", Medium::Audio),
+            15 => audio("G728", 8_000, 1),
+            16 => audio("DVI4", 11_025, 1),
+            17 => audio("DVI4", 22_050, 1),
+            18 => audio("G729", 8_000, 1),
+            25 => at_90_khz("CelB", Medium::Video),
+            26 => at_90_khz("JPEG", Medium::Video),
+            28 => at_90_khz("nv", Medium::Video),
+            31 => at_90_khz("H261", Medium::Video),
+            32 => at_90_khz("MPV", Medium::Video),
+            33 => at_90_khz("MP2T", Medium::AudioVideo),
+            34 => at_90_khz("H263", Medium::Video),
+            _ => return None,
+        })
+    }
+}
+
+const fn audio(name: &'static str, clock_rate_hz: u32, channels: u8) -> StaticPayloadType {
+    StaticPayloadType { name, medium: Medium::Audio, clock_rate_hz, channels: Some(channels) }
+}
+
+const fn at_90_khz(name: &'static str, medium: Medium) -> StaticPayloadType {
+    StaticPayloadType { name, medium, clock_rate_hz: 90_000, channels: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_the_tables_leave_open_are_bound_to_nothing() {
+        let bound: Vec<u8> = (0..=255).filter(|n| StaticPayloadType::of(*n).is_some()).collect();
+        let mut expected: Vec<u8> = (0..=18).filter(|n| ![1, 2].contains(n)).collect();
+        expected.extend([25, 26, 28, 31, 32, 33, 34]);
+        assert_eq!(bound, expected);
+    }
+
+    #[test]
+    fn common_calls_and_videos_have_their_names_and_clocks() {
+        let of = |number| StaticPayloadType::of(number).map(|it| (it.name, it.clock_rate_hz));
+        assert_eq!(of(0), Some(("PCMU", 8_000)));
+        assert_eq!(of(8), Some(("PCMA", 8_000)));
+        assert_eq!(of(9), Some(("G722", 8_000)));
+        assert_eq!(of(18), Some(("G729", 8_000)));
+        assert_eq!(of(33), Some(("MP2T", 90_000)));
+    }
+}

@@ -1,0 +1,141 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// PCMU, sequence number 0x1234, timestamp 160, two bytes of payload.
+const CALL: [u8; 14] = [0x80, 0, 0x12, 0x34, 0, 0, 0, 160, 0xde, 0xad, 0xbe, 0xef, 7, 8];
+
+fn parse(bytes: &[u8]) -> Result<Rtp<'_>, NotRtp> {
+    Rtp::parse(bytes, bytes.len())
+}
+
+/// The call's packet with its first two bytes replaced and `rest` instead of its payload.
+fn packet(flags: u8, second: u8, rest: &[u8]) -> Vec<u8> {
+    [&[flags, second], &CALL[2..12], rest].concat()
+}
+
+#[test]
+fn a_packet_of_a_call_is_read() {
+    let rtp = parse(&CALL).expect("RTP");
+    assert_eq!((rtp.payload_type(), rtp.marker()), (0, false));
+    assert_eq!((rtp.sequence(), rtp.timestamp(), rtp.ssrc()), (0x1234, 160, 0xdead_beef));
+    assert_eq!((rtp.csrc().len(), rtp.extension()), (0, None));
+    assert_eq!((rtp.payload_range(), rtp.payload()), (Some(12..14), &[7, 8][..]));
+}
+
+#[test]
+fn sources_extension_and_padding_are_not_payload() {
+    let sources = [0, 0, 0, 1, 0, 0, 0, 2];
+    // The profile 0xbede with one word, five bytes of payload, three of padding.
+    let rest = [0xbe, 0xde, 0, 1, 1, 2, 3, 4, b'h', b'e', b'l', b'l', b'o', 0, 0, 3];
+    let bytes = packet(0xb2, 0x80 | 96, &[&sources[..], &rest].concat());
+    let rtp = parse(&bytes).expect("RTP");
+    assert_eq!((rtp.payload_type(), rtp.marker()), (96, true));
+    assert_eq!(rtp.csrc().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(rtp.extension(), Some((0xbede, &[1, 2, 3, 4][..])));
+    assert_eq!((rtp.payload(), rtp.payload_range()), (&b"hello"[..], Some(28..33)));
+}
+
+#[test]
+fn an_extension_may_be_empty_and_so_may_a_payload() {
+    let bytes = packet(0x90, 0, &[0xbe, 0xde, 0, 0]);
+    let rtp = parse(&bytes).expect("RTP");
+    assert_eq!(rtp.extension(), Some((0xbede, &[][..])));
+    assert_eq!(rtp.payload(), b"");
+    let padding_only = packet(0xa0, 0, &[0, 2]);
+    assert_eq!(parse(&padding_only).expect("RTP").payload(), b"");
+}
+
+#[test]
+fn what_cannot_be_rtp_is_refused() {
+    let refused = |bytes: &[u8]| parse(bytes).expect_err("not RTP");
+    assert_eq!(refused(&[]), NotRtp::TooShort);
+    assert_eq!(refused(&CALL[..11]), NotRtp::TooShort);
+    for (version, flags) in [(0, 0x00), (1, 0x40), (3, 0xc0)] {
+        assert_eq!(refused(&packet(flags, 0, &[])), NotRtp::Version(version));
+    }
+    assert_eq!(refused(&packet(0x81, 0, &[])), NotRtp::TooShort, "a source that is not there");
+    assert_eq!(refused(&packet(0x90, 0, &[0, 0, 0, 1])), NotRtp::TooShort, "an extension");
+    for count in [0, 3] {
+        assert_eq!(refused(&packet(0xa0, 0, &[7, count])), NotRtp::Padding(count));
+    }
+    assert_eq!(refused(&packet(0xa0, 0, &[])), NotRtp::Padding(0));
+}
+
+#[test]
+fn rtcp_is_told_apart_by_its_packet_type() {
+    // Sender report, receiver report, feedback and extended report; then RTP with a marker.
+    for packet_type in [192, 200, 201, 205, 207, 223] {
+        assert_eq!(parse(&packet(0x80, packet_type, &[])), Err(NotRtp::Rtcp(packet_type)));
+    }
+    for second in [0, 127, 0x80, 0x80 | 34, 191, 224, 255] {
+        assert!(parse(&packet(0x80, second, &[])).is_ok(), "{second}");
+    }
+}
+
+#[test]
+fn a_cut_off_packet_keeps_its_fields_and_its_length() {
+    let rtp = Rtp::parse(&CALL[..13], 172).expect("RTP");
+    assert_eq!((rtp.payload_range(), rtp.payload()), (Some(12..172), &[7][..]));
+    let padded = packet(0xa0, 0, &[7, 8]);
+    let rtp = Rtp::parse(&padded, 172).expect("RTP");
+    assert_eq!((rtp.payload_range(), rtp.payload()), (None, &[7, 8][..]));
+    assert_eq!(Rtp::parse(&CALL[..11], 172), Err(NotRtp::CutShort));
+    assert_eq!(Rtp::parse(&packet(0x90, 0, &[0, 0, 0, 9]), 172), Err(NotRtp::CutShort));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_do_no_harm(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..120),
+        of_version_2 in any::<bool>(),
+        on_wire in 0usize..200,
+    ) {
+        if let (true, Some(flags)) = (of_version_2, bytes.first_mut()) {
+            *flags = 0x80 | *flags & 0x3f;
+        }
+        if let Ok(rtp) = Rtp::parse(&bytes, on_wire) {
+            let _ = (rtp.marker(), rtp.payload_type(), rtp.sequence(), rtp.timestamp(), rtp.ssrc());
+            let extension = rtp.extension().map_or(0, |(_, data)| 4 + data.len());
+            let header = 12 + 4 * rtp.csrc().count() + extension;
+            if let Some(payload) = rtp.payload_range() {
+                prop_assert!(payload.start == header && payload.end <= on_wire);
+                prop_assert!(rtp.payload().len() <= payload.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read(
+        (marker, payload_type) in (any::<bool>(), 0u8..64),
+        (sequence, timestamp, ssrc) in any::<(u16, u32, u32)>(),
+        sources in prop::collection::vec(any::<u32>(), 0..16),
+        extension in any::<Option<(u16, [u32; 3])>>(),
+        payload in prop::collection::vec(any::<u8>(), 0..40),
+        padding in 0u8..9,
+    ) {
+        let count = u8::try_from(sources.len()).expect("at most 15");
+        let flags =
+            0x80 | u8::from(padding > 0) << 5 | u8::from(extension.is_some()) << 4 | count;
+        let mut bytes = vec![flags, u8::from(marker) << 7 | payload_type];
+        bytes.extend(sequence.to_be_bytes());
+        bytes.extend(timestamp.to_be_bytes());
+        bytes.extend(ssrc.to_be_bytes());
+        bytes.extend(sources.iter().flat_map(|source| source.to_be_bytes()));
+        if let Some((profile, words)) = extension {
+            bytes.extend(profile.to_be_bytes());
+            bytes.extend([0, 3]);
+            bytes.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+        }
+        bytes.extend(&payload);
+        bytes.extend((0..padding).map(|_| padding));
+
+        let rtp = parse(&bytes).expect("RTP");
+        prop_assert_eq!((rtp.marker(), rtp.payload_type()), (marker, payload_type));
+        prop_assert_eq!((rtp.sequence(), rtp.timestamp()), (sequence, timestamp));
+        prop_assert_eq!((rtp.ssrc(), rtp.csrc().collect::<Vec<_>>()), (ssrc, sources));
+        let data = extension.map(|(profile, words)| (profile, words.map(u32::to_be_bytes).concat()));
+        prop_assert_eq!(rtp.extension().map(|(profile, data)| (profile, data.to_vec())), data);
+        prop_assert_eq!(rtp.payload(), payload);
+    }
+}
