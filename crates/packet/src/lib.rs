@@ -32,9 +32,11 @@ mod psamp;
 mod rtp;
 #[cfg(test)]
 mod samples;
+mod sdp;
 
 pub use flow::FlowKey;
 pub use frame::{LinkType, Packet, ParseError};
 pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};
 pub use psamp::{HashRange, HashSelector, PayloadWindow, RangeError, bob, ipsx};
 pub use rtp::{Medium, NotRtp, Rtp, StaticPayloadType};
+pub use sdp::{Encoding, RtpFormat, RtpMedia, SessionDescription};

@@ -1,0 +1,95 @@
+//! The values of the lines that matter, each in the grammar of RFC 8866 section 9.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Encoding, RtpFormat, RtpMedia};
+use crate::StaticPayloadType;
+
+/// Where a `c=` line says that media go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    /// `None` for a host's name, and for the unspecified address.
+    pub(super) address: Option<IpAddr>,
+}
+
+/// What an `m=` line announces.
+pub(super) enum Medium<'a> {
+    Rtp(RtpMedia<'a>),
+    /// Something else, or a medium that is refused.
+    Other,
+}
+
+/// `audio 49170/2 RTP/AVP 0 96`. Addresses are left open.
+pub(super) fn medium(value: &str) -> Option<Medium<'_>> {
+    let mut words = value.split_ascii_whitespace();
+    let (kind, ports, profile) = (words.next()?, words.next()?, words.next()?);
+    let (port, port_count) = match ports.split_once('/') {
+        Some((port, count)) => (port, count.parse().ok()?),
+        None => (ports, 1),
+    };
+    let port = port.parse().ok()?;
+    // Datagrams only; DTLS-SRTP is RTP under one more name (RFC 5764 section 8).
+    if port == 0 || !profile.strip_prefix("UDP/TLS/").unwrap_or(profile).starts_with("RTP/") {
+        return Some(Medium::Other);
+    }
+    Some(Medium::Rtp(RtpMedia {
+        kind,
+        profile,
+        address: None,
+        port,
+        port_count,
+        rtcp_address: None,
+        rtcp_port: port.checked_add(1),
+        rtcp_mux: false,
+        formats: formats(words)?,
+    }))
+}
+
+/// Payload types, each once: what it means can be said only once.
+fn formats<'a>(words: impl Iterator<Item = &'a str>) -> Option<Vec<RtpFormat<'static>>> {
+    let mut formats: Vec<RtpFormat<'static>> = Vec::new();
+    for word in words {
+        let payload_type = payload_type(word)?;
+        if formats.iter().all(|format| format.payload_type != payload_type) {
+            let encoding = StaticPayloadType::of(payload_type).map(Encoding::from);
+            formats.push(RtpFormat { payload_type, encoding });
+        }
+    }
+    Some(formats)
+}
+
+fn payload_type(word: &str) -> Option<u8> {
+    word.parse().ok().filter(|number| *number < 128)
+}
+
+/// `IN IP4 233.252.0.1/127/3`, without the time to live and the count of groups.
+pub(super) fn connection(value: &str) -> Option<Connection> {
+    let mut words = value.split_ascii_whitespace();
+    let (network, family, address) = (words.next()?, words.next()?, words.next()?);
+    let (address, _) = address.split_once('/').unwrap_or((address, ""));
+    let address: Option<IpAddr> = match (network, family) {
+        ("IN", "IP4") => address.parse::<Ipv4Addr>().ok().map(IpAddr::from),
+        ("IN", "IP6") => address.parse::<Ipv6Addr>().ok().map(IpAddr::from),
+        _ => return None,
+    };
+    Some(Connection { address: address.filter(|address| !address.is_unspecified()) })
+}
+
+/// `96 opus/48000/2`, the value of `a=rtpmap` (RFC 8866 section 6.6).
+pub(super) fn rtpmap(value: &str) -> Option<(u8, Encoding<'_>)> {
+    let (payload, encoding) = value.split_once(' ')?;
+    let mut parts = encoding.trim_ascii().splitn(3, '/');
+    let (name, clock_rate_hz) = (parts.next()?, parts.next()?.parse().ok()?);
+    let channels = parts.next().map(str::parse).transpose().ok()?;
+    let known = !name.is_empty() && clock_rate_hz != 0;
+    known.then_some((payload_type(payload)?, Encoding { name, clock_rate_hz, channels }))
+}
+
+/// `53020 IN IP4 192.0.2.1`, the value of `a=rtcp`; the address may be missing (RFC 3605 section
+/// 2.1).
+pub(super) fn rtcp(value: &str) -> Option<(u16, Option<Connection>)> {
+    match value.split_once(' ') {
+        Some((port, address)) => Some((port.parse().ok()?, Some(connection(address)?))),
+        None => Some((value.parse().ok()?, None)),
+    }
+}

@@ -1,0 +1,183 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// What a phone sends with an invitation, over `SIP`'s headers or without.
+const OFFER: &str = "v=0\r\n\
+    o=alice 2890844526 2890844526 IN IP4 host.example\r\n\
+    s=-\r\n\
+    c=IN IP4 192.0.2.1\r\n\
+    t=0 0\r\n\
+    m=audio 49170 RTP/AVP 0 18 96 98 0\r\n\
+    a=rtpmap:96 opus/48000/2\r\n\
+    a=rtcp-mux\r\n\
+    m=video 51372/2 RTP/AVP 31 97\r\n\
+    c=IN IP6 2001:db8::7\r\n\
+    a=rtpmap:97 H264/90000\r\n\
+    a=rtcp:53020 IN IP6 2001:db8::8\r\n";
+
+const SIP: &str = "INVITE sip:bob@example.com SIP/2.0\r\n\
+    v: SIP/2.0/UDP host.example;branch=z9hG4bK776asdhds\r\n\
+    c: application/sdp\r\n\
+    \r\n";
+
+fn find(message: &str) -> SessionDescription<'_> {
+    SessionDescription::find(message.as_bytes()).expect("a session description")
+}
+
+/// The media of a description with these lines after `v=0`, and how many could not be read.
+fn read(lines: &[&str]) -> (Vec<(Option<String>, u16)>, usize) {
+    let message = format!("v=0\n{}\n", lines.join("\n"));
+    let found = find(&message);
+    let address = |medium: &RtpMedia<'_>| medium.address.map(|address| address.to_string());
+    (found.media.iter().map(|it| (address(it), it.port)).collect(), found.unreadable)
+}
+
+/// Each format as `type name/clock/channels`.
+fn formats(medium: &RtpMedia<'_>) -> Vec<String> {
+    let write = |format: &RtpFormat<'_>| match format.encoding {
+        Some(Encoding { name, clock_rate_hz, channels: Some(channels) }) => {
+            format!("{} {name}/{clock_rate_hz}/{channels}", format.payload_type)
+        }
+        Some(encoding) => {
+            format!("{} {}/{}", format.payload_type, encoding.name, encoding.clock_rate_hz)
+        }
+        None => format!("{} unknown", format.payload_type),
+    };
+    medium.formats.iter().map(write).collect()
+}
+
+#[test]
+fn an_offer_says_where_rtp_goes_and_what_it_is() {
+    let description = find(OFFER);
+    let [audio, video] = &description.media[..] else { panic!("two media: {description:?}") };
+    assert_eq!((audio.kind, audio.profile), ("audio", "RTP/AVP"));
+    assert_eq!((audio.port, audio.port_count), (49170, 1));
+    assert_eq!(audio.address, "192.0.2.1".parse().ok());
+    assert_eq!((audio.rtcp_address, audio.rtcp_port), (audio.address, Some(49171)));
+    assert!(audio.rtcp_mux && !video.rtcp_mux);
+    assert_eq!(
+        formats(audio),
+        ["0 PCMU/8000/1", "18 G729/8000/1", "96 opus/48000/2", "98 unknown"]
+    );
+    assert_eq!((video.port, video.port_count), (51372, 2));
+    assert_eq!(video.address, "2001:db8::7".parse().ok());
+    assert_eq!(video.rtcp_address, "2001:db8::8".parse().ok());
+    assert_eq!(video.rtcp_port, Some(53020));
+    assert_eq!(formats(video), ["31 H261/90000", "97 H264/90000"]);
+    assert_eq!(description.unreadable, 0);
+}
+
+#[test]
+fn it_is_found_in_sip_and_in_one_part_of_several() {
+    let alone = find(OFFER);
+    assert_eq!(find(&format!("{SIP}{OFFER}")), alone);
+    let parts = format!("{SIP}--part\r\n\r\n{OFFER}--part\r\nm=audio 1 RTP/AVP 0\r\n");
+    assert_eq!(find(&parts), alone);
+    assert_eq!(find(&OFFER.replace("\r\n", "\n")), alone);
+    for other in ["", SIP, "v=0", "v=1\r\n", "xv=0\r\nm=audio 1 RTP/AVP 0\r\n"] {
+        assert_eq!(SessionDescription::find(other.as_bytes()), None, "{other:?}");
+    }
+}
+
+#[test]
+fn media_that_are_not_rtp_or_are_refused_are_left_out() {
+    let media = read(&[
+        "c=IN IP4 192.0.2.1",
+        "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
+        "c=IN IP4 192.0.2.9",
+        "m=audio 0 RTP/AVP 0",
+        "m=video 9 TCP/RTP/AVP 31",
+        "m=audio 7000 RTP/SAVPF 0",
+        "m=video 7002 UDP/TLS/RTP/SAVPF 31",
+    ]);
+    let here = Some("192.0.2.1".to_owned());
+    assert_eq!(media, (vec![(here.clone(), 7000), (here, 7002)], 0));
+}
+
+#[test]
+fn groups_have_a_time_to_live_and_names_and_holds_have_no_address() {
+    let cases = [
+        ("c=IN IP4 233.252.0.1/127/3", Some("233.252.0.1")),
+        ("c=IN IP6 ff15::101/3", Some("ff15::101")),
+        ("c=IN IP4 host.example", None),
+        ("c=IN IP4 0.0.0.0", None),
+        ("c=IN IP6 ::", None),
+        ("b=AS:64", Some("192.0.2.1")),
+        ("c=IN IP4 192.0.2.7\nc=IN IP4 192.0.2.8", Some("192.0.2.8")),
+    ];
+    for (line, address) in cases {
+        let media = read(&["c=IN IP4 192.0.2.1", "m=audio 7000 RTP/AVP 0", line]);
+        assert_eq!(media, (vec![(address.map(str::to_owned), 7000)], 0), "{line}");
+    }
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_counted_and_what_follows_them_is_not_mistaken() {
+    let lines = [
+        "c=IN ATM 1",
+        "m=audio 70000 RTP/AVP 0",
+        "c=IN IP4 192.0.2.1",
+        "m=audio 7000 RTP/AVP 128",
+        "m=audio",
+        "m=audio 7000/x RTP/AVP 0",
+        "m=audio 7000 RTP/AVP 96",
+        "a=rtpmap:96 opus",
+        "a=rtpmap:96 opus/0",
+        "a=rtpmap:300 opus/48000",
+        "a=rtcp:x",
+        "c=IN IP4",
+        "a=rtpmap:99 speex/16000",
+    ];
+    assert_eq!(read(&lines), (vec![(None, 7000)], 10));
+}
+
+#[test]
+fn where_a_medium_goes_is_not_guessed_from_the_session() {
+    let lines = ["c=IN IP4 192.0.2.1", "m=audio 7000 RTP/AVP 0", "c=IN IP5 1", "a=rtcp:70000"];
+    let message = format!("v=0\n{}\n", lines.join("\n"));
+    let description = find(&message);
+    assert_eq!((description.media[0].address, description.media[0].rtcp_port), (None, None));
+    assert_eq!(description.unreadable, 2);
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_not_believed() {
+    let cut = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 7000 RTP/AVP 0\r\nm=video 51";
+    let description = find(cut);
+    assert_eq!((description.media.len(), description.unreadable), (1, 1));
+    assert_eq!(SessionDescription::find(&cut.as_bytes()[..4]), None);
+}
+
+#[test]
+fn the_last_port_has_no_next_one() {
+    let message = "v=0\nm=audio 65535 RTP/AVP 0\n";
+    assert_eq!(find(message).media[0].rtcp_port, None);
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let message = [b"v=0\n", &bytes[..]].concat();
+        prop_assert!(SessionDescription::find(&message).is_some());
+        let _ = SessionDescription::find(&bytes);
+    }
+
+    #[test]
+    fn mutated_and_truncated_messages_do_no_harm(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        kept in any::<prop::sample::Index>(),
+    ) {
+        let mut message = [SIP, OFFER].concat().into_bytes();
+        for (place, byte) in changes {
+            let place = place.index(message.len());
+            message[place] = byte;
+        }
+        message.truncate(kept.index(message.len() + 1));
+        for medium in SessionDescription::find(&message).unwrap_or_default().media {
+            prop_assert!(medium.port != 0 && medium.formats.len() <= 128);
+            let rates = medium.formats.iter().filter_map(|format| format.encoding);
+            prop_assert!(rates.into_iter().all(|encoding| encoding.clock_rate_hz != 0));
+        }
+    }
+}
