@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirestamp_packet::Rtp;
+use wirestamp_packet::rtp::Rtp;
 
 fuzz_target!(|input: (u16, &[u8])| {
     let (on_wire, bytes) = input;

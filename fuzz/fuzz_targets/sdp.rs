@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirestamp_packet::SessionDescription;
+use wirestamp_packet::sdp::SessionDescription;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(alone) = SessionDescription::find(bytes) else { return };

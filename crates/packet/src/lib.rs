@@ -17,6 +17,10 @@
 //! }
 //! ```
 //!
+//! What more a packet says has modules of its own: [`psamp`] chooses packets by hash, so that points
+//! choose the same ones, [`rtp`] reads the headers of calls and videos, and [`sdp`] where signalling
+//! says that they go.
+//!
 //! # No panics
 //!
 //! Whatever the bytes are, nothing in this crate panics: each function reads only what it has
@@ -28,15 +32,12 @@ mod flow;
 mod frame;
 mod identity;
 mod internet;
-mod psamp;
-mod rtp;
+pub mod psamp;
+pub mod rtp;
 #[cfg(test)]
 mod samples;
-mod sdp;
+pub mod sdp;
 
 pub use flow::FlowKey;
 pub use frame::{LinkType, Packet, ParseError};
 pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};
-pub use psamp::{HashRange, HashSelector, PayloadWindow, RangeError, bob, ipsx};
-pub use rtp::{Medium, NotRtp, Rtp, StaticPayloadType};
-pub use sdp::{Encoding, RtpFormat, RtpMedia, SessionDescription};

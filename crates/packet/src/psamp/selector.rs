@@ -7,7 +7,8 @@ use crate::Packet;
 /// same packets.
 ///
 /// ```
-/// use wirestamp_packet::{HashRange, HashSelector, LinkType, Packet, PayloadWindow};
+/// use wirestamp_packet::psamp::{HashRange, HashSelector, PayloadWindow};
+/// use wirestamp_packet::{LinkType, Packet};
 ///
 /// let selector = HashSelector {
 ///     window: PayloadWindow::default(),
@@ -22,7 +23,7 @@ use crate::Packet;
 ///         None => println!("captured too short to say, to be counted"),
 ///     }
 /// }
-/// # Ok::<(), wirestamp_packet::RangeError>(())
+/// # Ok::<(), wirestamp_packet::psamp::RangeError>(())
 /// ```
 ///
 /// Packets that are equal in all that is hashed share their fate, and how evenly the others are

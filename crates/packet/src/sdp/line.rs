@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Encoding, RtpFormat, RtpMedia};
-use crate::StaticPayloadType;
+use crate::rtp::StaticPayloadType;
 
 /// Where a `c=` line says that media go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

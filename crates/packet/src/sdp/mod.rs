@@ -4,7 +4,7 @@ mod line;
 
 use std::net::IpAddr;
 
-use crate::StaticPayloadType;
+use crate::rtp::StaticPayloadType;
 use line::{Connection, Medium};
 
 /// What a session description says about RTP; borrows the description's bytes.

@@ -1,0 +1,162 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::psamp::PayloadWindow;
+use crate::samples::Datagram;
+use crate::{IdentityKey, PacketId};
+
+fn flow_of(link: LinkType, bytes: &[u8]) -> String {
+    Packet::parse(link, bytes).expect("an IP packet").flow().to_string()
+}
+
+#[test]
+fn a_datagram_is_found_behind_ethernet_and_a_vlan_tag() {
+    let mut datagram = Datagram::new(b"hello");
+    datagram.padding = 13;
+    for vlan in [None, Some(42)] {
+        datagram.vlan = vlan;
+        let frame = datagram.frame(&datagram.ipv4());
+        let packet = Packet::parse(LinkType::Ethernet, &frame).expect("an IP packet");
+        assert_eq!(packet.payload(), b"hello");
+        assert_eq!(packet.flow().to_string(), "10.77.1.1:5000 > 10.77.2.2:5001 udp");
+    }
+}
+
+#[test]
+fn a_raw_packet_of_either_version_is_found() {
+    let datagram = Datagram::new(b"hello");
+    let expected = "10.77.1.1:5000 > 10.77.2.2:5001 udp";
+    assert_eq!(flow_of(LinkType::Ip, &datagram.ipv4()), expected);
+    let expected = "[fd00::1]:5000 > [fd00::2]:5001 udp";
+    assert_eq!(flow_of(LinkType::Ip, &datagram.ipv6(17, &[])), expected);
+}
+
+#[test]
+fn later_fragments_have_no_ports() {
+    let mut datagram = Datagram::new(b"hello");
+    datagram.fragment_offset = 185;
+    assert_eq!(flow_of(LinkType::Ip, &datagram.ipv4()), "10.77.1.1 > 10.77.2.2 udp");
+    // Fragment header: next header UDP, offset 185, more fragments, identification 9.
+    let header = [17, 0, 0x05, 0xc9, 0, 0, 0, 9];
+    let packet = datagram.ipv6(44, &header);
+    let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
+    assert_eq!(packet.flow().to_string(), "fd00::1 > fd00::2 udp");
+    assert_eq!(packet.fragment(), Fragment { identification: 9, offset: 185, more: true });
+}
+
+#[test]
+fn a_truncated_datagram_keeps_its_flow_and_its_length_on_the_wire() {
+    let datagram = Datagram::new(&[1; 400]);
+    for packet in [datagram.ipv4(), datagram.ipv6(17, &[])] {
+        let header = packet.len() - 408;
+        let parsed = Packet::parse(LinkType::Ip, &packet[..header + 4]).expect("an IP packet");
+        assert_eq!(parsed.flow().source.port(), 5000);
+        assert_eq!(parsed.payload(), b"");
+        assert_eq!(parsed.body_length(), Some(408));
+    }
+}
+
+#[test]
+fn the_payload_keeps_its_length_on_the_wire() {
+    let length = |packet: &[u8]| {
+        let packet = Packet::parse(LinkType::Ip, packet).expect("an IP packet");
+        (packet.payload().len(), packet.payload_length())
+    };
+    let datagram = Datagram::new(&[0x50; 400]);
+    let (v4, v6) = (datagram.ipv4(), datagram.ipv6(17, &[]));
+    assert_eq!(length(&v4), (400, Some(400)));
+    assert_eq!(length(&v4[..96]), (68, Some(400)));
+    assert_eq!(length(&v6[..96]), (48, Some(400)));
+    let with = |place, byte| {
+        let mut packet = v4.clone();
+        packet[place] = byte;
+        packet
+    };
+    assert_eq!(length(&with(9, 6)[..96]), (56, Some(388)), "a TCP header of 20 bytes");
+    assert_eq!(length(&with(9, 132)), (0, None), "SCTP");
+    assert_eq!(length(&with(25, 0x18)), (272, Some(272)), "UDP ends before IP does");
+    assert_eq!(length(&with(24, 0xff)), (400, Some(400)), "UDP ends after IP does");
+    let mut unset = v4.clone();
+    unset[24..26].fill(0);
+    assert_eq!(length(&unset), (400, Some(400)), "UDP does not say");
+}
+
+#[test]
+fn extension_headers_that_break_off_leave_the_body_unknown() {
+    // Hop-by-hop options, then a routing header that was not captured.
+    let datagram = Datagram::new(b"hello");
+    let packet = datagram.ipv6(0, &[43, 0, 1, 4, 0, 0, 0, 0]);
+    let packet = Packet::parse(LinkType::Ip, &packet[..48]).expect("an IP packet");
+    assert_eq!(packet.body_length(), None);
+    assert_eq!(packet.identity(IdentityKey::default()), None);
+    assert_eq!(packet.flow().source.port(), 0);
+}
+
+#[test]
+fn an_unset_length_field_leaves_the_length_unknown() {
+    let mut packet = Datagram::new(b"hello").ipv4();
+    packet[2..4].fill(0);
+    let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
+    assert_eq!(packet.body_length(), None);
+    assert_eq!(packet.payload(), b"hello");
+}
+
+#[test]
+fn what_is_not_an_ip_packet_is_told_apart_from_what_is_cut_short() {
+    let parse = |link, bytes: &[u8]| Packet::parse(link, bytes).map(|_| ()).unwrap_err();
+    let mut arp = vec![0xff; 12];
+    arp.extend([0x08, 0x06]);
+    arp.extend([0; 46]);
+    assert_eq!(parse(LinkType::Ethernet, &arp), ParseError::NotIp);
+    assert_eq!(parse(LinkType::Ethernet, &arp[..13]), ParseError::CutShort);
+    let datagram = Datagram::new(b"hello");
+    let frame = datagram.frame(&datagram.ipv4());
+    assert_eq!(parse(LinkType::Ethernet, &frame[..30]), ParseError::CutShort);
+    assert_eq!(parse(LinkType::Ip, &[]), ParseError::CutShort);
+    assert_eq!(parse(LinkType::Ip, &[0x15; 40]), ParseError::Malformed);
+}
+
+/// Calls everything that reads the bytes.
+fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
+    [LinkType::Ethernet, LinkType::Ip]
+        .into_iter()
+        .filter_map(|link| Packet::parse(link, bytes).ok())
+        .map(|packet| {
+            let _ = (packet.bob(PayloadWindow::default(), 0), packet.ipsx());
+            let length = packet.payload().len();
+            assert!(packet.payload_length().is_none_or(|on_wire| length <= on_wire));
+            (length, packet.identity(IdentityKey::default()))
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn mutated_and_truncated_frames_do_no_harm(
+        v6 in any::<bool>(),
+        // Hop-by-hop, routing, fragment, destination options, authentication, UDP.
+        first_header in prop::sample::select(vec![0u8, 43, 44, 60, 51, 17]),
+        extensions in prop::collection::vec(any::<u8>(), 0..32),
+        vlan in any::<Option<u16>>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        kept in any::<prop::sample::Index>(),
+    ) {
+        let mut datagram = Datagram::new(&[3; 120]);
+        datagram.vlan = vlan;
+        let packet =
+            if v6 { datagram.ipv6(first_header, &extensions) } else { datagram.ipv4() };
+        let mut frame = datagram.frame(&packet);
+        for (place, value) in changes {
+            let place = place.index(frame.len());
+            frame[place] = value;
+        }
+        let kept = kept.index(frame.len() + 1);
+        read_all(&frame[..kept]);
+        read_all(frame.get(14..kept).unwrap_or_default());
+    }
+}
