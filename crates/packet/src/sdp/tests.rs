@@ -143,7 +143,7 @@ fn where_a_medium_goes_is_not_guessed_from_the_session() {
 
 #[test]
 fn a_line_that_was_cut_off_is_not_believed() {
-    let cut = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 7000 RTP/AVP 0\r\nm=video 51";
+    let cut = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 7000 RTP/AVP 0\r\nm=video 7002 RTP/AVP 3";
     let description = find(cut);
     assert_eq!((description.media.len(), description.unreadable), (1, 1));
     assert_eq!(SessionDescription::find(&cut.as_bytes()[..4]), None);
