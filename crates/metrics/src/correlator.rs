@@ -11,7 +11,7 @@ use crate::{Observation, Outcome, Point};
 /// What a [`Correlator`] needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long after its departure a packet is waited for. RFC 7680 section 2.4 leaves the
+    /// How long after its departure a packet is waited for. RFC 7680 section 2.5 leaves the
     /// choice to the measurement: too short counts slow packets as lost (and then as unexpected),
     /// too long only costs memory, about 0.3 kB for each packet sent in this time.
     ///

@@ -54,9 +54,10 @@ pub struct Summary {
 impl Summary {
     /// Of delays, their variation from the least: PDV of RFC 5481 section 4.2, over whatever these are the
     /// delays of. It does not know a constant difference between two clocks, and where the clocks
-    /// drift apart it should be taken over a time in which they hardly do.
+    /// drift apart it should be taken over a time in which they hardly do (section 6.3).
     ///
-    /// A high percentile of it is how long a de-jitter buffer has to be (RFC 5481 section 3.2).
+    /// Its range or its 99.9th percentile is about how long a de-jitter buffer has to be (sections 3.2
+    /// and 7.1.2).
     #[must_use]
     pub fn above_minimum(&self) -> Self {
         let above = |value: i64| value.saturating_sub(self.min);
@@ -242,6 +243,15 @@ mod tests {
     fn the_ends_of_the_range_are_taken() {
         let summary = distribution(&[i64::MIN, i64::MAX, 0]).summary().expect("values");
         assert_eq!((summary.min, summary.p50, summary.max), (i64::MIN, 0, i64::MAX));
+    }
+
+    /// Figure 1 of RFC 5481 section 4.4, in ms: its PDV is 10, 0, 10, 15, 10.
+    #[test]
+    fn variation_from_the_least_delay_is_that_of_the_example() {
+        let delays = [20, 10, 20, 25, 20];
+        let summary = distribution(&delays).summary().expect("values").above_minimum();
+        assert_eq!((summary.count, summary.min, summary.p50, summary.max), (5, 0, 10, 15));
+        assert!((summary.mean - 9.0).abs() < 1e-12);
     }
 
     /// The same delays by clocks that differ by a day have the same variation.

@@ -20,8 +20,8 @@
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
 //! | media delivery index | RFC 4445 section 3 | [`MediaDelivery`] |
 //!
-//! The RFCs define these for test traffic with known contents; here they are taken of whatever
-//! packets pass both points.
+//! The RFCs on IP performance (all but 3550 and 4445) define these for test traffic; here they are
+//! taken of whatever packets pass both points.
 //!
 //! What the *capture* lost is not known here and not part of any count: a packet that the capture
 //! at point B dropped is indistinguishable from one that the network dropped. Before a loss is

@@ -3,20 +3,21 @@
 use crate::Tally;
 use crate::distribution::count_to_f64;
 
-/// What RFC 3357 says of one packet: an element of both its streams.
+/// What RFC 3357 says of one packet: its entries in both streams of section 5.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossPoint {
-    /// Type-P-One-Way-Loss-Distance (section 5.4.1), in packets: how much higher the number of this
-    /// lost packet is than that of the one lost before. 0 if it is the first, or not lost.
+    /// Of Type-P-One-Way-Loss-Distance-Stream (section 5.4.1), in packets: how much higher the number
+    /// of this lost packet is than that of the one lost before. 0 if it is the first, or not lost.
     pub distance: u64,
-    /// Type-P-One-Way-Loss-Period (section 5.4.2): the number of the run of losses it belongs to,
-    /// from 1 on. 0 if it is not lost.
+    /// Of Type-P-One-Way-Loss-Period-Stream (section 5.4.2): the number of the run of losses it
+    /// belongs to, from 1 on. 0 if it is not lost.
     pub period: u64,
 }
 
 /// The loss pattern metrics of one stream (RFC 3357), over its packets in the order of *sending*.
 ///
-/// A loss period is a run of lost packets without one that arrived between them. Memory is constant.
+/// A loss period is a run of lost packets without one that arrived between them (section 4). Memory is
+/// constant.
 ///
 /// Packets that the capture lost are not to be recorded as lost, but left out.
 #[derive(Clone, Debug)]
@@ -38,7 +39,8 @@ pub struct LossPattern {
 impl LossPattern {
     /// The pattern of a stream that has not begun. A loss is called noticeable if it is at most
     /// `constraint` packets behind the one before, the loss constraint δ of RFC 3357 section 6.1: for
-    /// speech, as many packets as a decoder needs to recover from a loss.
+    /// speech, as many packets as a decoder needs to recover from a loss. The RFC has it above 0; with
+    /// 0, no loss is noticeable.
     #[must_use]
     pub fn new(constraint: u64) -> Self {
         Self {
@@ -119,8 +121,8 @@ impl LossPattern {
     }
 
     /// Type-P-One-Way-Inter-Loss-Period-Lengths (section 6.4), in packets: from the last loss of each
-    /// period to the first of the next, at least 2. The first period, whose length the RFC sets
-    /// to 0, is left out.
+    /// period to the first of the next, at least 2. The RFC's 0 for the first period, which follows
+    /// none, is left out.
     #[must_use]
     pub const fn inter_period_lengths(&self) -> &Tally {
         &self.between
@@ -152,7 +154,7 @@ mod tests {
         pattern
     }
 
-    /// The stream that RFC 3357 evaluates as its example: of ten packets 2, 5, 7, 9 and 10 are lost.
+    /// The stream of RFC 3357 sections 5.4.3 and 6.5: of ten packets 2, 5, 7, 9 and 10 are lost.
     fn example() -> impl Iterator<Item = bool> {
         (1..=10).map(|packet| [2, 5, 7, 9, 10].contains(&packet))
     }
@@ -177,8 +179,29 @@ mod tests {
         let lengths = pattern.period_lengths().summary().expect("periods");
         assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 1.25, 2));
         let between = pattern.inter_period_lengths().summary().expect("periods");
-        assert_eq!((between.count, between.min, between.max), (3, 2, 3));
+        assert_eq!((between.count, between.min, between.mean, between.max), (3, 2, 7.0 / 3.0, 3));
         assert_eq!(pattern.burst_ratio(), Some(0.625));
+    }
+
+    /// The sequence of RFC 3357 section 4, whose periods begin at packets 3, 6, 10 and 13, from 0 on.
+    #[test]
+    fn a_period_begins_with_a_loss_after_an_arrival() {
+        let pattern = pattern(1, "rrrxrrxxxrxrrxxx".chars().map(|packet| packet == 'x'));
+        let lengths = pattern.period_lengths().summary().expect("periods");
+        assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 2.0, 3));
+        let between = pattern.inter_period_lengths().summary().expect("periods");
+        assert_eq!((between.min, between.mean, between.max), (2, 8.0 / 3.0, 3));
+    }
+
+    /// The examples of RFC 3357 section 6.1, all with a loss constraint of 99.
+    #[test]
+    fn losses_are_noticeable_that_are_no_farther_apart_than_the_constraint() {
+        let rate = |losses: &[u64]| {
+            pattern(99, (1..=500).map(|packet| losses.contains(&packet))).noticeable_rate()
+        };
+        assert_eq!(rate(&[50, 125, 126, 127]), Some(0.75));
+        assert_eq!(rate(&[100, 200, 300, 400, 500]), Some(0.0));
+        assert_eq!(rate(&[100, 175, 275, 290, 400]), Some(0.4));
     }
 
     #[test]

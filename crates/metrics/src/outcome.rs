@@ -30,9 +30,10 @@ pub enum Outcome {
         /// its flow that left A after it had already come to B. Copies do not take part.
         reordered: bool,
         /// The delay of this packet less that of the packet of its flow that left A just before
-        /// it: the delay variation of the pair (RFC 3393 section 2.4, with "adjacent in sending
-        /// order" as the selection function). `None` while the earlier one has not been matched;
-        /// if it is matched later, the pair is reported there, as `until_next`.
+        /// it: the delay variation of the pair (RFC 3393 section 2.4, with consecutive packets,
+        /// the first example of section 2.5, as the selection function). `None` while the earlier
+        /// one has not been matched; if it is matched later, the pair is reported there, as
+        /// `until_next`.
         since_previous: Option<Span>,
         /// The delay of the packet of the same flow that left A just after this one, less that
         /// of this one, if that packet had been matched already: the other half of

@@ -38,7 +38,7 @@ pub enum Order {
 
 /// How far a reordered packet came behind its place.
 ///
-/// All is counted from the *earliest* arrival that was sent after it.
+/// Extent and time are counted from the *earliest* arrival that was sent after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
     /// Reordering extent (RFC 4737 section 4.2): packets from that arrival to this one, at least 1.
@@ -50,8 +50,9 @@ pub struct Lateness {
     /// were sent after this packet, which a buffer would have had to hold.
     pub bytes: u64,
     /// The greatest n for which the packet is n-reordered (section 5.3): so many packets that
-    /// arrived directly before it were all sent after it. 0 if the one just before was sent earlier.
-    pub degree: u64,
+    /// arrived directly before it were all sent after it. 0 if the one just before was sent earlier:
+    /// the packet is reordered, but not n-reordered for any n.
+    pub n_reordering: u64,
 }
 
 /// How often each [`Order`] came up; their sum is the number of arrivals.
@@ -69,10 +70,10 @@ pub struct OrderCounts {
 
 /// The reordering metrics of one stream (RFC 4737), over its packets as they arrive.
 ///
-/// The last arrivals are kept in a window, whose size is chosen, at 40 bytes each: a packet that comes
-/// later than that is counted as [`Order::Forgotten`] and is in no other figure, but it has its place
-/// among the arrivals. A packet in order takes constant time, a reordered one time in proportion to
-/// its extent.
+/// The last arrivals are kept in a window (section 6), whose size is chosen, at 40 bytes each: a
+/// packet that comes later than that is counted as [`Order::Forgotten`] and is in no other figure,
+/// but it has its place among the arrivals. A packet in order takes constant time, a reordered one
+/// time in proportion to its extent.
 #[derive(Clone, Debug)]
 pub struct Reordering {
     window: usize,
@@ -84,8 +85,8 @@ pub struct Reordering {
     extents: Tally,
     times: Distribution,
     bytes: Tally,
-    /// Of each degree of n-reordering, how many packets have it.
-    degrees: Vec<u64>,
+    /// Of each [`Lateness::n_reordering`], how many packets have it.
+    by_n: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +109,7 @@ impl Reordering {
             extents: Tally::default(),
             times: Distribution::new(),
             bytes: Tally::default(),
-            degrees: Vec::new(),
+            by_n: Vec::new(),
         }
     }
 
@@ -154,7 +155,7 @@ impl Reordering {
             extent: since.len() as u64,
             time: late.time - overtaken_at,
             bytes: since.clone().filter(sent_later).map(|it| u64::from(it.arrival.bytes)).sum(),
-            degree: since.rev().take_while(sent_later).count() as u64,
+            n_reordering: since.rev().take_while(sent_later).count() as u64,
         }
     }
 
@@ -163,12 +164,12 @@ impl Reordering {
         self.extents.record(lateness.extent);
         self.times.record(lateness.time);
         self.bytes.record(lateness.bytes);
-        // A degree fits, because it counts packets in the window.
-        let degree = usize::try_from(lateness.degree).unwrap_or(usize::MAX);
-        if self.degrees.len() <= degree {
-            self.degrees.resize(degree + 1, 0);
+        // It fits, because it counts packets in the window.
+        let n = usize::try_from(lateness.n_reordering).unwrap_or(usize::MAX);
+        if self.by_n.len() <= n {
+            self.by_n.resize(n + 1, 0);
         }
-        self.degrees[degree] += 1;
+        self.by_n[n] += 1;
     }
 
     fn remember(&mut self, arrival: Arrival) {
@@ -215,10 +216,13 @@ impl Reordering {
         &self.bytes
     }
 
-    /// How many packets are n-reordered (RFC 4737 section 5.3). With `n` = 3 these are the packets
-    /// that TCP takes for lost, by three duplicate acknowledgements (RFC 5681 section 3.2).
+    /// How many packets are n-reordered (RFC 4737 section 5.3, m of definition 2), for `n` from 1 on;
+    /// with 0, all reordered packets. With `n` = 3 these are the packets that TCP takes for lost, by
+    /// three duplicate acknowledgements (RFC 5681 section 3.2).
+    ///
+    /// Copies are left out, as section 3.6 demands; section 5.2 lets them take part.
     #[must_use]
     pub fn n_reordered(&self, n: usize) -> u64 {
-        self.degrees.iter().skip(n).sum()
+        self.by_n.iter().skip(n).sum()
     }
 }

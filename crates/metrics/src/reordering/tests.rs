@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::*;
 
 const MANY: usize = 1000;
-/// The payload of every packet, as in RFC 4737 section 7.
+/// The payload of every packet, as in RFC 4737 section 7.1.
 const BYTES: u32 = 100;
 
 fn arrival(sequence: u64, millis: i64) -> Arrival {
     Arrival { sequence, time: Time::from_nanos(0) + Span::from_millis(millis), bytes: BYTES }
 }
 
-/// A reordered packet: sequence, extent, late time in ms, byte offset, degree.
+/// A reordered packet: sequence, extent, late time in ms, byte offset, n-reordering.
 type Late = (u64, u64, i64, u64, u64);
 
 /// Feeds (sequence, arrival in ms) and returns what was reordered.
@@ -21,8 +21,8 @@ fn late(window: usize, arrivals: &[(u64, i64)]) -> (Reordering, Vec<Late>) {
     let late = arrivals
         .iter()
         .filter_map(|&(sequence, millis)| match reordering.record(arrival(sequence, millis)) {
-            Order::Reordered(Lateness { extent, time, bytes, degree }) => {
-                Some((sequence, extent, time.as_nanos() / 1_000_000, bytes, degree))
+            Order::Reordered(Lateness { extent, time, bytes, n_reordering }) => {
+                Some((sequence, extent, time.as_nanos() / 1_000_000, bytes, n_reordering))
             }
             _ => None,
         })
@@ -50,8 +50,8 @@ fn packet_4_of_the_first_example_is_late_by_four_packets() {
     );
     assert_eq!(late, [(4, 4, 62, 400, 4)]);
     assert_eq!(reordering.ratio(), Some(0.1));
-    let degrees: Vec<_> = (0..=5).map(|n| reordering.n_reordered(n)).collect();
-    assert_eq!(degrees, [1, 1, 1, 1, 1, 0]);
+    let n_reordered: Vec<_> = (0..=5).map(|n| reordering.n_reordered(n)).collect();
+    assert_eq!(n_reordered, [1, 1, 1, 1, 1, 0]);
 }
 
 /// Table 2 of RFC 4737 section 7.2: packet 6 is reordered without being 1-reordered.
@@ -101,6 +101,26 @@ fn packets_4_to_6_of_the_third_example_came_after_packet_10() {
     assert_eq!(reordering.late_times().summary().expect("late packets").max, 68_000_000);
 }
 
+/// Table 4 of RFC 4737 section 7.4, which gives extents but no times: here a packet comes every 20 ms.
+#[test]
+fn each_packet_of_the_fourth_example_is_measured_from_its_own_discontinuity() {
+    let arrivals = (0..).zip([1, 2, 3, 6, 7, 4, 5, 8, 9, 10, 12, 13, 11, 14, 15, 16]);
+    let arrivals: Vec<_> = arrivals.map(|(place, sequence)| (sequence, place * 20)).collect();
+    let (reordering, late) = late(MANY, &arrivals);
+    assert_eq!(late, [(4, 2, 40, 200, 2), (5, 3, 60, 200, 0), (11, 2, 40, 200, 2)]);
+    assert_eq!(reordering.ratio(), Some(3.0 / 16.0));
+}
+
+/// The arrivals in the note of RFC 4737 section 5.3.
+#[test]
+fn of_a_block_that_is_reordered_only_the_first_packet_is_n_reordered() {
+    let arrivals = [1, 2, 3, 7, 8, 9, 4, 5, 6].map(|sequence| (sequence, 0));
+    let (reordering, late) = late(MANY, &arrivals);
+    let n_reordering: Vec<_> = late.iter().map(|&(sequence, .., n)| (sequence, n)).collect();
+    assert_eq!(n_reordering, [(4, 3), (5, 0), (6, 0)]);
+    assert_eq!([0, 1, 3, 4].map(|n| reordering.n_reordered(n)), [3, 1, 1, 0]);
+}
+
 #[test]
 fn a_loss_is_no_reordering() {
     let (reordering, late) = late(MANY, &[(1, 0), (5, 1), (6, 2)]);
@@ -111,7 +131,7 @@ fn a_loss_is_no_reordering() {
 fn copies_have_no_place_in_the_order() {
     let mut reordering = Reordering::new(MANY);
     let orders = [1, 1, 3, 1, 2, 2, 3].map(|sequence| reordering.record(arrival(sequence, 0)));
-    let late = Lateness { extent: 1, time: Span::ZERO, bytes: 100, degree: 1 };
+    let late = Lateness { extent: 1, time: Span::ZERO, bytes: 100, n_reordering: 1 };
     use Order::{Duplicate, InOrder, Reordered};
     let expected = [InOrder, Duplicate, InOrder, Duplicate, Reordered(late), Duplicate, Duplicate];
     assert_eq!(orders, expected);
@@ -151,7 +171,7 @@ fn model(earlier: &[u64], sequence: u64) -> Order {
         extent: (earlier.len() - first) as u64,
         time: Span::from_millis(i64::try_from(earlier.len() - first).expect("few packets")),
         bytes: above * u64::from(BYTES),
-        degree: earlier.iter().rev().take_while(|it| **it > sequence).count() as u64,
+        n_reordering: earlier.iter().rev().take_while(|it| **it > sequence).count() as u64,
     })
 }
 

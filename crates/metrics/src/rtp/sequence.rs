@@ -1,9 +1,9 @@
 //! Sequence numbers without wraps, and what they say of loss.
 
-/// How far a packet may be ahead of the highest number so far: `MAX_DROPOUT` of RFC 3550 appendix A.1,
-/// one minute of loss at 50 packets a second.
+/// From here on a packet is too far ahead of the highest number so far: `MAX_DROPOUT` of RFC 3550
+/// appendix A.1, one minute at 50 packets a second. The appendix's code, not its prose, excludes it.
 const MAX_DROPOUT: u16 = 3000;
-/// How far it may be behind: `MAX_MISORDER` there, two seconds at 50 packets a second.
+/// From here on it is too far behind: `MAX_MISORDER` there, two seconds at 50 packets a second.
 const MAX_MISORDER: u16 = 100;
 /// Where extended numbers begin: with one cycle, so that what comes late to the very first packet has
 /// a number too.
@@ -11,6 +11,9 @@ const FIRST_CYCLE: u64 = 1 << 16;
 
 /// The sequence numbers of one source (RFC 3550 appendix A.1, without its probation: what is recorded
 /// here has been recognised as a stream already).
+///
+/// Where the sender begins anew, the appendix forgets all counts and the first packet of the new run;
+/// here the counts go on and include it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequence {
     run: Option<Run>,
@@ -112,7 +115,7 @@ impl Sequence {
     }
 
     /// Packets expected less packets received (appendix A.3): negative where copies are more than
-    /// losses, which they hide.
+    /// losses, which they hide. Not clamped to the 24 bits of RTCP.
     #[must_use]
     pub fn lost(&self) -> i64 {
         // Both are counts of packets and far from the limits.

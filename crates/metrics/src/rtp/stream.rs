@@ -13,7 +13,7 @@ pub struct Packet {
     pub sequence: u16,
     /// Its timestamp, in units of the payload's clock.
     pub timestamp: u32,
-    /// The marker bit: for speech, the first packet after silence.
+    /// The marker bit: for speech, the first packet after silence (RFC 3551 section 4.1).
     pub marker: bool,
     /// The payload type, 0 to 127.
     pub payload_type: u8,

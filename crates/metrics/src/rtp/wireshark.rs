@@ -6,7 +6,7 @@ use super::Packet;
 use super::jitter::nominal_nanos;
 use crate::distribution::{count_to_f64, nanos_to_f64};
 
-/// The payload types of comfort noise: RFC 3551 table 4, and what was in use before it.
+/// The payload types of comfort noise: that of RFC 3551 table 4, and that of its drafts.
 const COMFORT_NOISE: [u8; 2] = [13, 19];
 
 /// The figures that `tshark -z rtp,streams` and Wireshark's stream analysis print (as seen of version
