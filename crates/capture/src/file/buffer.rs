@@ -9,8 +9,7 @@ use std::path::Path;
 use super::frames::Frames;
 
 /// Records are collected up to this size before they are written. File systems with large folios
-/// (ext4 since Linux 6.16) take memory in the larger pieces the more is written at once: packets of
-/// 64 bytes cost a sixth less than with a tenth of this, and no less with four times as much.
+/// (ext4 since Linux 6.16) take memory in the larger pieces the more is written at once.
 pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 
 /// What may wait then: one more record, which is at the most a packet of the largest snap length
