@@ -6,7 +6,8 @@ use wirestamp_clock::{DifferenceClock, Span, Time, Utc};
 
 use crate::departures::Departures;
 use crate::observation::elapsed;
-use crate::{Observation, Outcome, Point};
+use crate::unseen::Unseen;
+use crate::{Missed, Observation, Outcome, Point, Reason};
 
 /// What a [`Correlator`] needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +76,14 @@ pub struct Correlator {
     waiting: VecDeque<Observation>,
     /// A's time.
     sent_until: Time<Utc>,
+    /// B's time.
+    delivered_until: Time<Utc>,
     /// B's time, as far as B's observations are decided.
     received_until: Time<Utc>,
-    /// When the departures left that had to be forgotten before their time.
-    forgotten_sent: Gap,
-    /// When the observations at B were made that had to be forgotten undecided.
-    forgotten_received: Gap,
+    /// What passed A without being seen there.
+    unseen_at_a: Unseen,
+    /// What passed B without being seen there.
+    unseen_at_b: Unseen,
     finished: bool,
 }
 
@@ -100,9 +103,10 @@ impl Correlator {
             departures: Departures::new(config.capacity),
             waiting: VecDeque::new(),
             sent_until: beginning,
+            delivered_until: beginning,
             received_until: beginning,
-            forgotten_sent: Gap::default(),
-            forgotten_received: Gap::default(),
+            unseen_at_a: Unseen::new(config.timeout, config.skew, config.capacity),
+            unseen_at_b: Unseen::new(config.skew, config.timeout, config.capacity),
             finished: false,
         }
     }
@@ -135,6 +139,35 @@ impl Correlator {
         self.settle(sink);
     }
 
+    /// The capture at `point` lost packets there. Called in order with the observations of the
+    /// point: after those delivered before the stretch, and before those delivered after it.
+    ///
+    /// A packet that only the other point saw, and that may have passed `point` in the stretch, is
+    /// then not [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but
+    /// [given up](Outcome::GivenUp), up to as many as the capture lost. So what is counted as
+    /// lost is what the network lost, exactly, if all that the capture lost is what the other
+    /// point saw; and no more than that in any case.
+    ///
+    /// # Which packets
+    ///
+    /// Which ones the capture lost cannot be known if the network lost others at the same time.
+    /// It is taken to be those that would have come nearest to the stretch, and of two equally near
+    /// the one that passed first. The place of a packet at the point that did not see it is taken
+    /// to be just behind the packets that passed the other point before it: the latest place of
+    /// those that both points saw, or without any, its own place at the other point. A stretch
+    /// begins with the place `from` and ends before `until`. On a path that keeps packets in order
+    /// these are the packets between the two neighbours of the stretch, and none else.
+    ///
+    /// Only packets that the other point saw from `timeout` before to `skew` after the stretch (at
+    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it; they
+    /// are told of once the last of these is decided.
+    pub fn missed(&mut self, point: Point, missed: Missed) {
+        match point {
+            Point::A => self.unseen_at_a.miss(missed, self.sent_until),
+            Point::B => self.unseen_at_b.miss(missed, self.delivered_until),
+        }
+    }
+
     /// Decides everything that is still open: no more observations will come.
     pub fn finish(mut self, sink: &mut impl FnMut(Outcome)) {
         self.finished = true;
@@ -154,6 +187,7 @@ impl Correlator {
     }
 
     fn arrive(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) {
+        self.delivered_until = self.delivered_until.max(received.stamp.utc);
         if self.waiting.len() >= self.config.capacity {
             self.forget_arrival(sink);
         }
@@ -162,40 +196,48 @@ impl Correlator {
 
     /// Decides whatever can be decided by now.
     fn settle(&mut self, sink: &mut impl FnMut(Outcome)) {
-        while let Some(&received) = self.waiting.front() {
-            let Some(outcome) = self.decide(received) else { break };
+        while let Some(&received) = self.waiting.front()
+            && self.decide(received, sink)
+        {
             self.waiting.pop_front();
-            sink(outcome);
         }
         self.retire(sink);
+        let judged = (!self.finished).then_some(self.received_until);
+        self.unseen_at_a.settle(judged, &mut |received, reason| {
+            sink(Outcome::unmatched(Point::B, received, reason));
+        });
+        let judged = (!self.finished).then(|| self.passed() - self.config.timeout);
+        self.unseen_at_b.settle(judged, &mut |sent, reason| {
+            sink(Outcome::unmatched(Point::A, sent, reason));
+        });
     }
 
-    /// Decides on the first of the waiting observations at B, or returns `None` if it has to wait.
-    fn decide(&mut self, received: Observation) -> Option<Outcome> {
+    /// Decides on the first of the waiting observations at B, or returns false if it has to wait.
+    fn decide(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) -> bool {
         let place = self.received_until.max(received.stamp.utc);
         let earliest = place - self.config.timeout;
         let latest = place + self.config.skew;
-        let uncertain = self.forgotten_sent.covers(place, self.config.skew, self.config.timeout);
-        let outcome = if let Some(number) = self.departures.open(received.id, earliest, latest) {
-            self.matched(number, received)?
+        if let Some(number) = self.departures.open(received.id, earliest, latest) {
+            self.matched(number, place, received).map(sink);
         } else if self.sent_until <= latest && !self.finished {
-            return None;
+            return false;
         } else if let Some(&sent) = self.departures.matched(received.id, earliest) {
-            Outcome::Duplicated { sent, received }
-        } else if uncertain {
-            Outcome::GivenUp { point: Point::B, observation: received }
+            sink(Outcome::Duplicated { sent, received });
         } else {
-            Outcome::Unexpected { received }
-        };
+            self.unseen_at_a.judge(received, place, &mut |received, reason| {
+                sink(Outcome::unmatched(Point::B, received, reason));
+            });
+        }
         self.received_until = place;
-        Some(outcome)
+        true
     }
 
-    fn matched(&mut self, number: u64, received: Observation) -> Option<Outcome> {
+    fn matched(&mut self, number: u64, place: Time<Utc>, received: Observation) -> Option<Outcome> {
         let sent = self.departures.sent(number)?;
         let clock = self.difference_clock.as_ref();
         let (delay, error) = elapsed(clock, &sent.stamp, &received.stamp);
-        let matched = self.departures.set_matched(number, delay)?;
+        let matched = self.departures.set_matched(number, place, delay)?;
+        self.unseen_at_a.seen(matched.place);
         Some(Outcome::Matched {
             sent: matched.sent,
             received,
@@ -207,75 +249,47 @@ impl Correlator {
         })
     }
 
+    /// What both points' times have passed.
+    fn passed(&self) -> Time<Utc> {
+        self.sent_until.min(self.received_until)
+    }
+
     /// Takes leave of the departures whose fate cannot change any more.
     ///
     /// A's time has to have passed them too, because until then a packet with the same identity
     /// may leave A.
     fn retire(&mut self, sink: &mut impl FnMut(Outcome)) {
-        let passed = self.sent_until.min(self.received_until);
+        let passed = self.passed();
         while let Some(oldest) = self.departures.oldest()
             && (self.finished || oldest.time + self.config.timeout < passed)
+            && let Some(departure) = self.departures.pop()
         {
-            self.take_leave(|sent| Outcome::Lost { sent }, sink);
+            match departure.arrived {
+                Some(place) => self.unseen_at_b.seen(place),
+                None => {
+                    self.unseen_at_b.judge(departure.sent, departure.time, &mut |sent, reason| {
+                        sink(Outcome::unmatched(Point::A, sent, reason));
+                    })
+                }
+            }
         }
     }
 
     fn forget_departure(&mut self, sink: &mut impl FnMut(Outcome)) {
-        if let Some(oldest) = self.departures.oldest() {
-            // Matched or not: a copy that arrives later can no longer be recognised.
-            self.forgotten_sent.extend(oldest.time);
-            self.take_leave(|sent| Outcome::GivenUp { point: Point::A, observation: sent }, sink);
-        }
-    }
-
-    /// Takes out the oldest departure and, if it was not matched, reports it.
-    fn take_leave(
-        &mut self,
-        report: impl FnOnce(Observation) -> Outcome,
-        sink: &mut impl FnMut(Outcome),
-    ) {
         let Some(departure) = self.departures.pop() else { return };
-        let Config { timeout, skew, .. } = self.config;
-        let uncertain = self.forgotten_received.covers(departure.time, timeout, skew);
-        if departure.delay.is_some() {
-            return;
+        // Matched or not: a copy that arrives later can no longer be recognised.
+        self.unseen_at_a.forget(departure.time);
+        match departure.arrived {
+            Some(place) => self.unseen_at_b.seen(place),
+            None => sink(Outcome::unmatched(Point::A, departure.sent, Some(Reason::Memory))),
         }
-        sink(if uncertain {
-            Outcome::GivenUp { point: Point::A, observation: departure.sent }
-        } else {
-            report(departure.sent)
-        });
     }
 
     fn forget_arrival(&mut self, sink: &mut impl FnMut(Outcome)) {
-        if let Some(observation) = self.waiting.pop_front() {
-            self.received_until = self.received_until.max(observation.stamp.utc);
-            self.forgotten_received.extend(self.received_until);
-            sink(Outcome::GivenUp { point: Point::B, observation });
+        if let Some(received) = self.waiting.pop_front() {
+            self.received_until = self.received_until.max(received.stamp.utc);
+            self.unseen_at_b.forget(self.received_until);
+            sink(Outcome::unmatched(Point::B, received, Some(Reason::Memory)));
         }
-    }
-}
-
-/// A stretch of time in which observations of one point were forgotten, so that nothing can be
-/// said about what the other point saw around it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Gap(Option<(Time<Utc>, Time<Utc>)>);
-
-impl Gap {
-    /// Adds an observation that was made at `time`. Calls must have times that never go back.
-    fn extend(&mut self, time: Time<Utc>) {
-        let first = self.0.map_or(time, |(first, _)| first);
-        self.0 = Some((first, time));
-    }
-
-    /// Whether `time` is at most `before` ahead of the stretch and at most `after` behind it.
-    /// Calls must have times that never go back, because a stretch left behind is dropped.
-    fn covers(&mut self, time: Time<Utc>, before: Span, after: Span) -> bool {
-        let Some((first, last)) = self.0 else { return false };
-        if time > last + after {
-            self.0 = None;
-            return false;
-        }
-        time >= first - before
     }
 }

@@ -14,8 +14,9 @@ pub(crate) struct Departure {
     pub(crate) sent: Observation,
     /// When it left, in the order of departure: never before the one ahead of it.
     pub(crate) time: Time<Utc>,
-    /// Its one-way delay, once it has been matched.
-    pub(crate) delay: Option<Span>,
+    /// Its place at B and its one-way delay, once it has been matched.
+    pub(crate) arrived: Option<Time<Utc>>,
+    delay: Option<Span>,
     /// The next departure with the same identity.
     twin: Option<u64>,
     /// The departure of the same flow just before this one.
@@ -55,6 +56,8 @@ struct Flow {
 /// What a match says beyond its delay. The fields are those of [`crate::Outcome::Matched`].
 pub(crate) struct Match {
     pub(crate) sent: Observation,
+    /// Its place at A.
+    pub(crate) place: Time<Utc>,
     pub(crate) reordered: bool,
     pub(crate) since_previous: Option<Span>,
     pub(crate) until_next: Option<Span>,
@@ -129,7 +132,8 @@ impl Departures {
         {
             previous.next = Some(number);
         }
-        let departure = Departure { sent, time, delay: None, twin: None, previous, next: None };
+        let (arrived, delay, twin, next) = (None, None, None, None);
+        let departure = Departure { sent, time, arrived, delay, twin, previous, next };
         self.queue.push_back(departure);
         let twin_before = self.get_mut(twin_before?)?;
         twin_before.twin = Some(number);
@@ -177,10 +181,15 @@ impl Departures {
     }
 
     /// Marks the departure that [`Self::open`] found as matched.
-    pub(crate) fn set_matched(&mut self, number: u64, delay: Span) -> Option<Match> {
+    pub(crate) fn set_matched(
+        &mut self,
+        number: u64,
+        arrived: Time<Utc>,
+        delay: Span,
+    ) -> Option<Match> {
         let departure = self.get_mut(number)?;
-        departure.delay = Some(delay);
-        let Departure { sent, twin, previous, next, .. } = *departure;
+        (departure.arrived, departure.delay) = (Some(arrived), Some(delay));
+        let Departure { sent, time: place, twin, previous, next, .. } = *departure;
 
         let copies = self.copies.get_mut(&sent.id)?;
         copies.open = twin;
@@ -199,6 +208,7 @@ impl Departures {
         let after = next.and_then(|next| self.get(next)).and_then(|next| next.delay);
         Some(Match {
             sent,
+            place,
             reordered,
             since_previous: before.map(|before| delay - before),
             until_next: after.map(|after| after - delay),

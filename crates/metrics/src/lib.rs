@@ -23,9 +23,10 @@
 //! The RFCs on IP performance (all but 3550 and 4445) define these for test traffic; here they are
 //! taken of whatever packets pass both points.
 //!
-//! What the *capture* lost is not known here and not part of any count: a packet that the capture
-//! at point B dropped is indistinguishable from one that the network dropped. Before a loss is
-//! believed, the capture's own ledger of drops must read zero.
+//! What the *capture* lost is kept apart from what the network lost where the capture says when it
+//! lost how many packets ([`Correlator::missed`]): such packets are given up, not lost. Otherwise a
+//! packet that the capture at point B dropped is indistinguishable from one that the network
+//! dropped, and the capture's own ledger of drops must read zero before a loss is believed.
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +39,7 @@ mod flow_table;
 mod histogram;
 mod interarrival;
 mod loss_pattern;
+mod missed;
 mod moments;
 mod observation;
 mod outcome;
@@ -45,6 +47,7 @@ mod quality;
 pub mod reordering;
 pub mod rtp;
 mod tally;
+mod unseen;
 
 pub use correlator::{Config, Correlator};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
@@ -52,7 +55,8 @@ pub use distribution::{Distribution, Summary};
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
 pub use loss_pattern::{LossPattern, LossPoint};
+pub use missed::Missed;
 pub use observation::{Observation, Point};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Reason};
 pub use quality::{ClockError, Counts, Quality};
 pub use tally::{Tally, TallySummary};

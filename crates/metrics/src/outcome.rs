@@ -54,19 +54,20 @@ pub enum Outcome {
         received: Observation,
     },
     /// Seen at B only: it did not pass A, or it was changed on the way, or it took longer than
-    /// the time-out, or A's capture dropped it.
+    /// the time-out.
     Unexpected {
         /// The packet at B.
         received: Observation,
     },
-    /// What became of this one could not be found out, because the correlator's capacity was
-    /// reached. Neither it nor what might have been its counterpart is counted as lost or
+    /// What became of this one could not be found out. It is counted neither as lost nor as
     /// unexpected.
     GivenUp {
         /// Where it was seen.
         point: Point,
         /// The packet.
         observation: Observation,
+        /// Why.
+        reason: Reason,
     },
     /// This packet at A cannot be told from one that left A less than the time-out before it. The
     /// copies at B are matched in the order of departure, so that the counts are right, but if
@@ -77,7 +78,30 @@ pub enum Outcome {
     },
 }
 
+/// Why it could not be found out what became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The correlator had no room left for it, or for what might have been its counterpart.
+    Memory,
+    /// The capture at the other point lost packets where this one may have passed
+    /// ([`Correlator::missed`](crate::Correlator::missed)).
+    Missed,
+}
+
 impl Outcome {
+    /// The outcome of a packet that only `point` saw: nothing accounts for it, or `reason` does.
+    pub(crate) fn unmatched(
+        point: Point,
+        observation: Observation,
+        reason: Option<Reason>,
+    ) -> Self {
+        match (point, reason) {
+            (point, Some(reason)) => Self::GivenUp { point, observation, reason },
+            (Point::A, None) => Self::Lost { sent: observation },
+            (Point::B, None) => Self::Unexpected { received: observation },
+        }
+    }
+
     /// The flow of the packet.
     #[must_use]
     pub fn flow(&self) -> FlowKey {

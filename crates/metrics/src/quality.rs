@@ -119,7 +119,7 @@ impl Quality {
                 counts.sent += 1;
                 counts.given_up_sent += 1;
             }
-            Outcome::GivenUp { point: Point::B, observation } => {
+            Outcome::GivenUp { point: Point::B, observation, .. } => {
                 counts.given_up_received += 1;
                 self.receive(observation);
             }

@@ -27,7 +27,7 @@ fn brief(outcome: &Outcome) -> String {
         Outcome::Duplicated { sent, .. } => name("duplicated", sent.id.0),
         Outcome::Unexpected { received } => name("unexpected", received.id.0),
         Outcome::Identical { sent } => name("identical", sent.id.0),
-        Outcome::GivenUp { point, observation } => {
+        Outcome::GivenUp { point, observation, .. } => {
             format!("given up at {point:?} {}", observation.id.0)
         }
     }

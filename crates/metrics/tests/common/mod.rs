@@ -37,16 +37,27 @@ pub(crate) fn seen_in(flow_number: u16, id: u64, millis: i64) -> Observation {
     }
 }
 
-/// What a correlator makes of these observations in this order.
-pub(crate) fn outcomes(
+/// Something that a correlator is told.
+pub(crate) trait Tell {
+    fn tell(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome));
+}
+
+impl Tell for (Point, Observation) {
+    fn tell(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome)) {
+        correlator.observe(self.0, self.1, sink);
+    }
+}
+
+/// What a correlator makes of what it is told in this order.
+pub(crate) fn outcomes<T: Tell>(
     capacity: usize,
-    observations: impl IntoIterator<Item = (Point, Observation)>,
+    told: impl IntoIterator<Item = T>,
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let mut sink = |outcome| outcomes.push(outcome);
     let mut correlator = Correlator::new(config(capacity));
-    for (point, observation) in observations {
-        correlator.observe(point, observation, &mut sink);
+    for told in told {
+        told.tell(&mut correlator, &mut sink);
     }
     correlator.finish(&mut sink);
     outcomes
