@@ -32,14 +32,12 @@
 
 mod correlator;
 mod delivery;
-mod departures;
 mod distribution;
 pub mod emodel;
 mod flow_table;
 mod histogram;
 mod interarrival;
 mod loss_pattern;
-mod missed;
 mod moments;
 mod observation;
 mod outcome;
@@ -47,15 +45,13 @@ mod quality;
 pub mod reordering;
 pub mod rtp;
 mod tally;
-mod unseen;
 
-pub use correlator::{Config, Correlator};
+pub use correlator::{Config, Correlator, Missed};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
 pub use loss_pattern::{LossPattern, LossPoint};
-pub use missed::Missed;
 pub use observation::{Observation, Point};
 pub use outcome::{Outcome, Reason};
 pub use quality::{ClockError, Counts, Quality};

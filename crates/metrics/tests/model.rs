@@ -281,13 +281,13 @@ proptest! {
     }
 
     #[test]
-    fn beyond_the_capacity_nothing_is_said_that_is_not_so(
+    fn where_memory_runs_out_nothing_is_said_that_is_not_so(
         streams in streams(true),
         choice in interleaving(),
-        capacity in 0usize..8,
+        packets in 0usize..5,
     ) {
         let truth = model(&streams);
-        let found = outcomes(capacity, interleave(&streams, &choice));
+        let found = outcomes(packets, interleave(&streams, &choice));
         let (mut sent, mut received) = (0, 0);
         for outcome in &found {
             match outcome {

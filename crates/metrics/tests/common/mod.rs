@@ -9,8 +9,13 @@ pub(crate) const SKEW_MS: i64 = 100;
 /// The error of every stamp.
 pub(crate) const ERROR_NS: i64 = 70;
 
-pub(crate) fn config(capacity: usize) -> Config {
-    Config { timeout: Span::from_millis(TIMEOUT_MS), capacity, skew: Span::from_millis(SKEW_MS) }
+/// Memory for so many packets under way, and as many waiting at B.
+pub(crate) fn config(packets: usize) -> Config {
+    Config {
+        timeout: Span::from_millis(TIMEOUT_MS),
+        memory: packets * 1000,
+        skew: Span::from_millis(SKEW_MS),
+    }
 }
 
 pub(crate) fn flow(number: u16) -> FlowKey {
@@ -49,13 +54,10 @@ impl Tell for (Point, Observation) {
 }
 
 /// What a correlator makes of what it is told in this order.
-pub(crate) fn outcomes<T: Tell>(
-    capacity: usize,
-    told: impl IntoIterator<Item = T>,
-) -> Vec<Outcome> {
+pub(crate) fn outcomes<T: Tell>(packets: usize, told: impl IntoIterator<Item = T>) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let mut sink = |outcome| outcomes.push(outcome);
-    let mut correlator = Correlator::new(config(capacity));
+    let mut correlator = Correlator::new(config(packets));
     for told in told {
         told.tell(&mut correlator, &mut sink);
     }

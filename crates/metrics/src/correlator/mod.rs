@@ -1,43 +1,24 @@
 //! The correlator: what became of each packet between two points.
 
-use std::collections::VecDeque;
+mod config;
+mod departures;
+mod flows;
+mod missed;
+mod queue;
+mod table;
+mod unseen;
 
 use wirestamp_clock::{DifferenceClock, Span, Time, Utc};
 
-use crate::departures::Departures;
+pub use config::Config;
+pub use missed::Missed;
+
+use self::departures::{Departures, Open};
+use self::flows::Flows;
+use self::queue::Queue;
+use self::unseen::Unseen;
 use crate::observation::elapsed;
-use crate::unseen::Unseen;
-use crate::{Missed, Observation, Outcome, Point, Reason};
-
-/// What a [`Correlator`] needs to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// How long after its departure a packet is waited for. RFC 7680 section 2.5 leaves the
-    /// choice to the measurement: too short counts slow packets as lost (and then as unexpected),
-    /// too long only costs memory, about 0.3 kB for each packet sent in this time.
-    ///
-    /// The default is 1 s, more than twice the 400 ms of one-way delay that ITU-T G.114 tells
-    /// networks not to exceed. Measure a satellite or an overfilled buffer with more.
-    pub timeout: Span,
-    /// How many packets sent, and how many packets received and not yet decided, are kept at
-    /// most. Beyond it the oldest is given up.
-    ///
-    /// The default is 2^20: about one second of the million packets a second that one core can
-    /// take in.
-    pub capacity: usize,
-    /// How far B's clock may be behind A's, beyond what the packet takes. A packet that seems to
-    /// arrive longer than this before it was sent is not matched.
-    ///
-    /// The default is 100 ms, the order of what badly synchronised hosts show. It costs only that
-    /// what was seen at B alone is known this much later.
-    pub skew: Span,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { timeout: Span::from_secs(1), capacity: 1 << 20, skew: Span::from_millis(100) }
-    }
-}
+use crate::{Observation, Outcome, Point, Reason};
 
 /// Matches the observations of two points and says of each what became of it.
 ///
@@ -54,7 +35,7 @@ impl Default for Config {
 /// matched to are lost.
 ///
 /// So the outcomes depend on the two streams only, and not on how the calls for A and B interleave
-/// (unless the capacity is reached). What changes with the interleaving is when an outcome is
+/// (unless memory runs out). What changes with the interleaving is when an outcome is
 /// reported: an observation at B for which no packet is at hand waits, and all behind it wait,
 /// until A has delivered the packet or A's time has passed it by `skew`. A loss is reported when
 /// the times of both points have passed the packet by `timeout`.
@@ -65,15 +46,15 @@ impl Default for Config {
 ///
 /// # Cost
 ///
-/// Time is constant for each observation on average; memory is bounded by [`Config::capacity`].
+/// Time is constant for each observation on average; memory is bounded by [`Config::memory`].
 /// Where one stream can run far ahead of the other, as with two files, the caller delivers the
-/// observations of both in the order of their stamps, or the capacity is reached.
+/// observations of both in the order of their stamps, or the memory does not do.
 pub struct Correlator {
     config: Config,
     difference_clock: Option<DifferenceClock>,
     departures: Departures,
     /// Observations at B that are not decided yet, in B's order.
-    waiting: VecDeque<Observation>,
+    waiting: Queue<Arrival>,
     /// A's time.
     sent_until: Time<Utc>,
     /// B's time.
@@ -88,25 +69,26 @@ pub struct Correlator {
 }
 
 impl Correlator {
-    /// A correlator that has seen nothing. A capacity of 0 is taken as 1, and negative spans as 0.
+    /// A correlator that has seen nothing. Negative spans are taken as 0.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let beginning = Time::from_nanos(i64::MIN);
-        let config = Config {
-            timeout: config.timeout.max(Span::ZERO),
-            capacity: config.capacity.max(1),
-            skew: config.skew.max(Span::ZERO),
-        };
+        let Config { memory, timeout, skew } = config;
+        let config =
+            Config { timeout: timeout.max(Span::ZERO), skew: skew.max(Span::ZERO), memory };
+        let Config { timeout, skew, .. } = config;
+        let suspects = memory / MISSED_SHARE / 2 / Unseen::BYTES_EACH;
+        let (most, flows) = (memory / DEPARTURE, memory / FLOWS_SHARE / Flows::BYTES_EACH);
         Self {
             config,
             difference_clock: None,
-            departures: Departures::new(config.capacity),
-            waiting: VecDeque::new(),
+            departures: Departures::new(most, flows),
+            waiting: Queue::new(),
             sent_until: beginning,
             delivered_until: beginning,
             received_until: beginning,
-            unseen_at_a: Unseen::new(config.timeout, config.skew, config.capacity),
-            unseen_at_b: Unseen::new(config.skew, config.timeout, config.capacity),
+            unseen_at_a: Unseen::new(timeout, skew, suspects),
+            unseen_at_b: Unseen::new(skew, timeout, suspects),
             finished: false,
         }
     }
@@ -176,11 +158,20 @@ impl Correlator {
 
     fn depart(&mut self, sent: Observation, sink: &mut impl FnMut(Outcome)) {
         self.sent_until = self.sent_until.max(sent.stamp.utc);
-        self.retire(sink);
-        if self.departures.is_full() {
+        if self.is_full() {
+            self.retire(sink);
+        }
+        while self.is_full() {
             self.forget_departure(sink);
         }
-        let twin_left = self.departures.push(sent, self.sent_until);
+        let flow = loop {
+            let may_grow = self.free() >= DEPARTURE + Flows::BYTES_EACH;
+            match self.departures.flow(&sent.flow, may_grow) {
+                Some(flow) => break flow,
+                None => self.forget_departure(sink),
+            }
+        };
+        let twin_left = self.departures.push(&sent, flow, self.sent_until);
         if twin_left.is_some_and(|left| left + self.config.timeout >= self.sent_until) {
             sink(Outcome::Identical { sent });
         }
@@ -188,18 +179,40 @@ impl Correlator {
 
     fn arrive(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) {
         self.delivered_until = self.delivered_until.max(received.stamp.utc);
-        if self.waiting.len() >= self.config.capacity {
+        let arrival = Arrival { received, place: self.delivered_until };
+        if self.waiting.len() == 0 && self.decide(&arrival, sink) {
+            return;
+        }
+        if (self.waiting.len() + 1) * ARRIVAL > self.config.memory / WAITING_SHARE {
             self.forget_arrival(sink);
         }
-        self.waiting.push_back(received);
+        while self.is_full() {
+            self.forget_departure(sink);
+        }
+        self.waiting.push(arrival);
+    }
+
+    /// The bytes that are left.
+    fn free(&self) -> usize {
+        let suspects = self.unseen_at_a.suspects() + self.unseen_at_b.suspects();
+        let taken = self.departures.len() * DEPARTURE
+            + self.departures.flows() * Flows::BYTES_EACH
+            + self.waiting.len() * ARRIVAL
+            + suspects * Unseen::BYTES_EACH;
+        self.config.memory.saturating_sub(taken)
+    }
+
+    /// Whether a departure has to be forgotten before there is room for one more packet.
+    fn is_full(&self) -> bool {
+        self.departures.len() > 0 && self.free() < ARRIVAL
     }
 
     /// Decides whatever can be decided by now.
     fn settle(&mut self, sink: &mut impl FnMut(Outcome)) {
-        while let Some(&received) = self.waiting.front()
-            && self.decide(received, sink)
+        while let Some(&arrival) = self.waiting.front()
+            && self.decide(&arrival, sink)
         {
-            self.waiting.pop_front();
+            self.waiting.pop();
         }
         self.retire(sink);
         let judged = (!self.finished).then_some(self.received_until);
@@ -212,16 +225,17 @@ impl Correlator {
         });
     }
 
-    /// Decides on the first of the waiting observations at B, or returns false if it has to wait.
-    fn decide(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) -> bool {
-        let place = self.received_until.max(received.stamp.utc);
+    /// Decides on the first of the undecided observations at B, or returns false if it has to wait.
+    fn decide(&mut self, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) -> bool {
+        let &Arrival { received, place } = arrival;
         let earliest = place - self.config.timeout;
         let latest = place + self.config.skew;
-        if let Some(number) = self.departures.open(received.id, earliest, latest) {
-            self.matched(number, place, received).map(sink);
+        let known = self.departures.of(received.id);
+        if let Some(open) = known.and_then(|it| self.departures.open(it, earliest, latest)) {
+            self.set_matched(&open, arrival, sink);
         } else if self.sent_until <= latest && !self.finished {
             return false;
-        } else if let Some(&sent) = self.departures.matched(received.id, earliest) {
+        } else if let Some(sent) = known.and_then(|it| self.departures.matched(it, earliest)) {
             sink(Outcome::Duplicated { sent, received });
         } else {
             self.unseen_at_a.judge(received, place, &mut |received, reason| {
@@ -232,21 +246,21 @@ impl Correlator {
         true
     }
 
-    fn matched(&mut self, number: u64, place: Time<Utc>, received: Observation) -> Option<Outcome> {
-        let sent = self.departures.sent(number)?;
+    fn set_matched(&mut self, open: &Open, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) {
+        let (sent, received) = (open.sent, arrival.received);
         let clock = self.difference_clock.as_ref();
         let (delay, error) = elapsed(clock, &sent.stamp, &received.stamp);
-        let matched = self.departures.set_matched(number, place, delay)?;
+        let Some(matched) = self.departures.set_matched(open, arrival.place, delay) else { return };
         self.unseen_at_a.seen(matched.place);
-        Some(Outcome::Matched {
-            sent: matched.sent,
+        sink(Outcome::Matched {
+            sent,
             received,
             delay,
             error,
             reordered: matched.reordered,
             since_previous: matched.since_previous,
             until_next: matched.until_next,
-        })
+        });
     }
 
     /// What both points' times have passed.
@@ -261,7 +275,7 @@ impl Correlator {
     fn retire(&mut self, sink: &mut impl FnMut(Outcome)) {
         let passed = self.passed();
         while let Some(oldest) = self.departures.oldest()
-            && (self.finished || oldest.time + self.config.timeout < passed)
+            && (self.finished || oldest + self.config.timeout < passed)
             && let Some(departure) = self.departures.pop()
         {
             match departure.arrived {
@@ -286,10 +300,27 @@ impl Correlator {
     }
 
     fn forget_arrival(&mut self, sink: &mut impl FnMut(Outcome)) {
-        if let Some(received) = self.waiting.pop_front() {
-            self.received_until = self.received_until.max(received.stamp.utc);
-            self.unseen_at_b.forget(self.received_until);
+        if let Some(Arrival { received, place }) = self.waiting.pop() {
+            self.received_until = place;
+            self.unseen_at_b.forget(place);
             sink(Outcome::unmatched(Point::B, received, Some(Reason::Memory)));
         }
     }
 }
+
+/// An observation at B that may have to wait.
+#[derive(Clone, Copy)]
+struct Arrival {
+    received: Observation,
+    place: Time<Utc>,
+}
+
+/// The bytes that a packet takes which has left A.
+const DEPARTURE: usize = Departures::BYTES_EACH;
+/// The bytes that a packet takes which waits at B. Those of the index are counted, because they
+/// stay with it when such packets take the place of others that have left A.
+const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
+/// Which part of the memory flows, packets waiting, and packets missed may take at most.
+const FLOWS_SHARE: usize = 2;
+const WAITING_SHARE: usize = 4;
+const MISSED_SHARE: usize = 8;

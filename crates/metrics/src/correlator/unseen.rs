@@ -18,7 +18,7 @@ const STRETCHES: usize = 4096;
 /// that may have passed here unseen is a suspect until all that may have are known, because which
 /// of them the stretch accounts for depends on all of them
 /// ([`Correlator::missed`](crate::Correlator::missed) has the rule).
-pub(crate) struct Unseen {
+pub(super) struct Unseen {
     /// How much earlier than at the other point a packet may be here.
     before: Span,
     /// How much later.
@@ -43,9 +43,12 @@ struct Suspect {
 }
 
 impl Unseen {
+    /// The bytes that each suspect takes: a B-tree's nodes may be half empty.
+    pub(super) const BYTES_EACH: usize = 2 * size_of::<((Time<Utc>, u64), Suspect)>();
+
     /// Nothing missed so far, at a point where packets are up to `before` earlier and up to `after`
     /// later than at the other one.
-    pub(crate) fn new(before: Span, after: Span, room: usize) -> Self {
+    pub(super) fn new(before: Span, after: Span, room: usize) -> Self {
         Self {
             before,
             after,
@@ -58,13 +61,18 @@ impl Unseen {
         }
     }
 
+    /// The packets that may have passed here unseen.
+    pub(super) fn suspects(&self) -> usize {
+        self.suspects.len()
+    }
+
     /// An observation that was made here at `time` had to be forgotten. Times never go back.
-    pub(crate) fn forget(&mut self, time: Time<Utc>) {
+    pub(super) fn forget(&mut self, time: Time<Utc>) {
         self.forgotten.extend(time);
     }
 
     /// The capture here lost packets, after it had delivered all up to the place `delivered`.
-    pub(crate) fn miss(&mut self, missed: Missed, delivered: Time<Utc>) {
+    pub(super) fn miss(&mut self, missed: Missed, delivered: Time<Utc>) {
         if missed.packets == 0 {
             return;
         }
@@ -84,13 +92,13 @@ impl Unseen {
 
     /// A packet that the other point saw was seen here too, at the place `here`. In the order of
     /// the other point, as for [`Self::judge`].
-    pub(crate) fn seen(&mut self, here: Time<Utc>) {
+    pub(super) fn seen(&mut self, here: Time<Utc>) {
         self.latest = self.latest.max(Some(here));
     }
 
     /// Judges a packet that only the other point saw, at the place `time`: whether this point
     /// accounts for it, or nothing does.
-    pub(crate) fn judge(
+    pub(super) fn judge(
         &mut self,
         observation: Observation,
         time: Time<Utc>,
@@ -117,11 +125,14 @@ impl Unseen {
 
     /// Decides on the suspects that can be decided on once every packet of the other point before
     /// `judged` has been judged; on all, if it is `None`.
-    pub(crate) fn settle(
+    pub(super) fn settle(
         &mut self,
         judged: Option<Time<Utc>>,
         tell: &mut impl FnMut(Observation, Option<Reason>),
     ) {
+        if self.stretches.is_empty() {
+            return;
+        }
         while let Some(stretch) = self.stretches.front().copied()
             && judged.is_none_or(|judged| stretch.until + self.before < judged)
         {
