@@ -43,7 +43,7 @@ fn make_packet() -> [bpf_insn; 10] {
     };
     let copy = |to, from| instruction(0xbf, to, from, 0, 0);
     let word = |to, number: i16| instruction(0x61, to, 1, 48 + 4 * number, 0);
-    let call = |function: libbpf_sys::bpf_func_id| instruction(0x85, 0, 0, 0, function as i32);
+    let call = |function: u32| instruction(0x85, 0, 0, 0, function.cast_signed());
     [
         copy(6, 1),
         word(2, 0),
