@@ -25,7 +25,7 @@ struct record {
 	__u32 length;   /* of the frame on the wire */
 	__u16 captured; /* bytes that follow, at most head_bytes */
 	__u16 clock;    /* of the stamp */
-	__u32 head[]; /* of the size of a tag, which may be put in */
+	__u32 head[];   /* in words of a tag's size, because one may be put in */
 };
 
 struct {

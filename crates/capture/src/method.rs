@@ -110,7 +110,8 @@ const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on
 const HEADS: &str = "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
                      that the network card took out";
 const HEADS_OF_PACKETS: &str = "incoming packets only; the first 2048 bytes of each at most; packets \
-                                that the network card or the kernel joined (GRO) count as one";
+                                that are joined (GRO) or not yet cut apart (GSO) are one, as the \
+                                network stack sees them";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[

@@ -26,7 +26,7 @@ pub(crate) enum Hook {
 pub(crate) enum Place {
     /// In the driver, before the kernel has made a packet of the frame.
     Driver,
-    /// In the network stack, later: an XDP program, because the driver has no XDP.
+    /// In the network stack, later: at tc ingress, or with XDP, because the driver has none.
     Stack,
 }
 

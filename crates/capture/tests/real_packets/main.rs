@@ -1,6 +1,7 @@
 //! Every pair of method and stamp on real packets, across a path of network namespaces.
 
 mod bed;
+mod joined;
 mod lanes;
 
 use std::net::{Ipv4Addr, UdpSocket};
