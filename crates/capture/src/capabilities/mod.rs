@@ -101,13 +101,13 @@ pub fn works_without_card(pair: &Pair) -> bool {
 }
 
 /// What is to be said of `xdp-pass` on an interface where XDP slows fast TCP transfers down, if this
-/// kernel has `tc-pass`, which does not.
+/// process can have `tc-pass`, with which nothing does.
 pub(crate) fn xdp_slows_transfers(interface: &Interface) -> Option<String> {
     let of = Capabilities::ask(interface);
     (verdict::copies_for_xdp(&of) && verdict::tc_program(&of).is_ok()).then(|| {
         format!(
-            "for XDP on {} the kernel copies what TCP sends, which slows fast transfers down; \
-             --method tc-pass does not",
+            "for XDP on {} the kernel copies what TCP sends, which slows fast transfers down; with \
+             --method tc-pass it does not, but packets that it joins (GRO) are one there",
             interface.name
         )
     })
