@@ -13,8 +13,8 @@
 #include "counts.h"
 #include "filter.h"
 
-/* How many bytes of each frame are copied, at least as many as stand before the end of a VLAN tag. Set
- * before loading; the verifier sees a constant. */
+/* How many bytes of each frame are copied, at least as many as stand before the end of a VLAN tag.
+ * Set before loading; the verifier sees a constant. */
 const volatile __u32 head_bytes = 256;
 
 /* Set by the reader before it sleeps: the next record is to wake it. */
@@ -40,8 +40,9 @@ typedef long load_bytes(void *frame, __u32 offset, void *to, __u32 length);
 #define TAG_BYTES 4
 #define ADDRESSES_BYTES 12
 
-/* Copies the head of a frame that had `length` bytes on the wire, and leaves room in front for `missing`
- * ones of them, a tag's or none. Gives no record if the filter refuses the frame or all is full. */
+/* Copies the head of a frame that had `length` bytes on the wire, and leaves room in front for
+ * `missing` ones of them, a tag's or none. Gives no record if the filter refuses the frame or all
+ * is full. */
 static __always_inline struct record *copy(void *frame, struct stamp stamp, __u64 length,
 					   load_bytes *load, __u64 missing)
 {

@@ -28,8 +28,8 @@ pub enum Method {
     Xdp,
     /// An XDP program that copies each frame's head to a BPF ring buffer and passes the frame on.
     XdpPass,
-    /// The same by a tc program, which comes later and to which the kernel gives packets as they are:
-    /// for the interfaces where it copies them for XDP.
+    /// The same by a tc program, which comes later and to which the kernel gives packets as they
+    /// are: for the interfaces where it copies them for XDP.
     TcPass,
 }
 
@@ -38,21 +38,21 @@ pub enum Method {
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
-    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP or tc
-    /// program by that, in the softIRQ, where the kernel has a function for it
+    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP or
+    /// tc program by that, in the softIRQ, where the kernel has a function for it
     /// ([`crate::capabilities::CounterFunction`]).
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
-    /// The kernel's monotonic clock, read in the softIRQ by a tc program, where the packet enters the
-    /// network stack.
+    /// The kernel's monotonic clock, read in the softIRQ by a tc program, where the packet enters
+    /// the network stack.
     Tc,
     /// The network card's clock, read by the card itself. What it did not stamp has the stamp of
     /// [`StampSource::Kernel`], with an XDP program that of [`StampSource::Xdp`], and is counted
     /// ([`crate::Ledger::stamped_late`]).
     ///
-    /// Not with `libpcap`, which does not tell the one stamp from the other, nor with `tc-pass`: some
-    /// drivers leave a pointer of their own in the stamp's place until a socket asks
+    /// Not with `libpcap`, which does not tell the one stamp from the other, nor with `tc-pass`:
+    /// some drivers leave a pointer of their own in the stamp's place until a socket asks
     /// (`SKBTX_HW_TSTAMP_NETDEV` of linux/skbuff.h), which a program does not know from a time.
     Hardware,
 }
@@ -109,9 +109,9 @@ const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on
                                     no more than 1774; packets of several queues may change places";
 const HEADS: &str = "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
                      that the network card took out";
-const HEADS_OF_PACKETS: &str = "incoming packets only; the first 2048 bytes of each at most; packets \
-                                that are joined (GRO) or not yet cut apart (GSO) are one, as the \
-                                network stack sees them";
+const HEADS_OF_PACKETS: &str = "incoming packets only; the first 2048 bytes of each at most; \
+                                packets that are joined (GRO) or not yet cut apart (GSO) are one, \
+                                as the network stack sees them";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[

@@ -1,5 +1,5 @@
-//! Raw stamps of packets that a program in the kernel handles: in the softIRQ where the kernel has a function
-//! that reads the counter, and otherwise not without a word.
+//! Raw stamps of packets that a program in the kernel handles: in the softIRQ where the kernel has
+//! a function that reads the counter, and otherwise not without a word.
 
 use wirestamp_capture::capabilities::{CounterFunction, works_without_card};
 use wirestamp_capture::{

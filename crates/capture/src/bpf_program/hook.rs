@@ -91,7 +91,8 @@ fn attach_tcx(program: &ProgramMut<'_>, interface: &Interface) -> libbpf_rs::Res
         ..bpf_tcx_opts::default()
     };
     let program = program.as_libbpf_object().as_ptr();
-    // SAFETY: the program is loaded, and it and the options, whose size is passed, outlive the call.
+    // SAFETY: the program is loaded, and it and the options, whose size is passed, outlive the
+    // call.
     let link = unsafe {
         libbpf_sys::bpf_program__attach_tcx(program, interface.index, &raw const options)
     };

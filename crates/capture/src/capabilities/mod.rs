@@ -100,8 +100,8 @@ pub fn works_without_card(pair: &Pair) -> bool {
     }
 }
 
-/// What is to be said of `xdp-pass` on an interface where XDP slows fast TCP transfers down, if this
-/// process can have `tc-pass`, with which nothing does.
+/// What is to be said of `xdp-pass` on an interface where XDP slows fast TCP transfers down, if
+/// this process can have `tc-pass`, with which nothing does.
 pub(crate) fn xdp_slows_transfers(interface: &Interface) -> Option<String> {
     let of = Capabilities::ask(interface);
     (verdict::copies_for_xdp(&of) && verdict::tc_program(&of).is_ok()).then(|| {

@@ -176,8 +176,8 @@ fn program(of: &Capabilities, needs: (u32, u32)) -> Result<(), Obstacle> {
     require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })
 }
 
-/// Whether the kernel copies packets that TCP sends over such an interface before an XDP program sees
-/// them, because TCP keeps them for itself until they are acknowledged: on a veth
+/// Whether the kernel copies packets that TCP sends over such an interface before an XDP program
+/// sees them, because TCP keeps them for itself until they are acknowledged: on a veth
 /// (`veth_convert_skb_to_xdp_buff` of drivers/net/veth.c), and where the network stack runs the
 /// program (`netif_skb_check_for_xdp` of net/core/dev.c).
 pub(super) fn copies_for_xdp(of: &Capabilities) -> bool {

@@ -1,4 +1,5 @@
-//! Packets of many segments, which a sender's kernel leaves to the other end of a veth to cut apart.
+//! Packets of many segments, which a sender's kernel leaves to the other end of a veth to cut
+//! apart.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -1,14 +1,16 @@
-//! What a capture costs an endpoint: a TCP transfer to the interface with `xdp-pass`, with `tc-pass` and
-//! with neither.
+//! What a capture costs an endpoint: a TCP transfer to the interface with `xdp-pass`, with
+//! `tc-pass` and with neither.
 //!
 //! A veth hands over super-packets of many segments, and no longer does when an XDP program is
 //! there, with which it would be compared with itself. So the sender cuts its segments before the
-//! link in all cases (no TSO, no GSO), as every wire wants it. The receiver's kernel joins them again
-//! (GRO), after `xdp-pass` and before `tc-pass`, which therefore sees fewer packets of the same bytes.
+//! link in all cases (no TSO, no GSO), as every wire wants it. The receiver's kernel joins them
+//! again (GRO), after `xdp-pass` and before `tc-pass`, which therefore sees fewer packets of the
+//! same bytes.
 //!
-//! A veth copies what TCP sends before an XDP program may see it, which drivers of network cards have no
-//! need to. What that takes is seen with the program of `xdp-pass` and a filter that nothing passes. Where
-//! nothing else limits a transfer over a veth, it is `tc-pass` that has to keep its rate.
+//! A veth copies what TCP sends before an XDP program may see it, which drivers of network cards
+//! have no need to. What that takes is seen with the program of `xdp-pass` and a filter that
+//! nothing passes. Where nothing else limits a transfer over a veth, it is `tc-pass` that has to
+//! keep its rate.
 
 use anyhow::{Context, ensure};
 use serde::Serialize;

@@ -25,8 +25,8 @@ struct Packet {
     words: [u32; 5],
 }
 
-/// Makes of what the kernel was given the packet that was meant: cut, and with its tag beside it. Its
-/// length, the tag's type and the control information are in the packet's words.
+/// Makes of what the kernel was given the packet that was meant: cut, and with its tag beside it.
+/// Its length, the tag's type and the control information are in the packet's words.
 ///
 /// ```c
 /// bpf_skb_change_tail(packet, packet->cb[0], 0);

@@ -38,8 +38,8 @@ struct Forms {
 
 const SNAPLEN: u32 = 77;
 
-/// What fits into a page with what the kernel needs beside a packet: it makes no longer ones for a tc
-/// program to be run on.
+/// What fits into a page with what the kernel needs beside a packet: it makes no longer ones for a
+/// tc program to be run on.
 const LONGEST_PACKET: usize = 3000;
 
 impl Forms {
