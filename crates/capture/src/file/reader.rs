@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Read};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use pcap_file::DataLink;
@@ -13,7 +14,7 @@ use wirestamp_packet::LinkType;
 use super::interface::Interface;
 use super::source::{self, Kind};
 use super::times::from_epoch;
-use crate::Error;
+use crate::{Error, Missed};
 
 /// A packet of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ struct Interfaces {
     all: Vec<Interface>,
     /// Where those of the section begin: it numbers them from 0.
     section: usize,
+    /// What they missed, as far as nobody has been told.
+    missed: Vec<Missed>,
 }
 
 impl Reader {
@@ -107,6 +110,15 @@ impl Reader {
         &self.interfaces.all
     }
 
+    /// What the capture lost, and when, of that which the file has said since this was last asked: in
+    /// our files before the first packet that was stamped after it. Where statistics stand only at
+    /// the end of a file, as in those of dumpcap, there is nothing here, because they do not say
+    /// when: then [`Self::capture_lost`] is all that is known.
+    #[must_use]
+    pub fn take_missed(&mut self) -> Vec<Missed> {
+        mem::take(&mut self.interfaces.missed)
+    }
+
     /// Packets that should have been in the file and, as it says so far, are not.
     #[must_use]
     pub fn capture_lost(&self) -> u64 {
@@ -140,7 +152,8 @@ fn next_of_pcapng<'a>(
             }
             Block::InterfaceStatistics(block) => {
                 let place = interfaces.place(block.interface_id)?;
-                interfaces.all[place].note(&block);
+                let missed = interfaces.all[place].note(&block);
+                interfaces.missed.extend(missed);
             }
             Block::EnhancedPacket(packet) => {
                 let place = interfaces.place(packet.interface_id)?;
