@@ -8,7 +8,7 @@ use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
 use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::LinkType;
 
-use crate::meeting::observe;
+use crate::meeting::{as_metrics_have_it, observe};
 
 /// What comparing two files found, beside the outcomes.
 #[derive(Clone, Debug)]
@@ -19,12 +19,16 @@ pub struct Comparison {
     pub unidentified: u64,
     /// Packets that the systems that captured say they dropped, at A and at B.
     pub capture_lost: [u64; 2],
+    /// Those of them of which a file does not say when: so many of the packets counted as lost, or as
+    /// seen at B only, may be of these.
+    pub undated: [u64; 2],
     /// Where a file was damaged and the part before that was used (`partial`).
     pub damage: Vec<String>,
 }
 
 /// Correlates the packets of file `a` with those of file `b`. With `partial`, a damaged file
-/// counts up to the damage; with a filter, only the packets that pass it count.
+/// counts up to the damage; with a filter, only the packets that pass it count, while what the
+/// captures lost is not known to pass it: then it may account for losses that are the network's.
 ///
 /// # Errors
 /// When a file is damaged and `partial` is not set.
@@ -40,6 +44,9 @@ pub fn compare(
     let mut files = [File::new(a, partial, filter)?, File::new(b, partial, filter)?];
     // In the order of time, so that neither runs ahead of the other by more than it must.
     loop {
+        for (file, point) in files.iter_mut().zip([Point::A, Point::B]) {
+            file.tell_missed(point, &mut correlator);
+        }
         let [a, b] = &files;
         let point = match (&a.next, &b.next) {
             (None, None) => break,
@@ -58,6 +65,7 @@ pub fn compare(
         clock_error: clock_error(&a.used(), &b.used()),
         unidentified: a.unidentified + b.unidentified,
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
+        undated: [a.undated(), b.undated()],
         damage: a.damage.into_iter().chain(b.damage).collect(),
     })
 }
@@ -71,14 +79,17 @@ struct File<'a> {
     /// The interfaces of the packets that were recognised.
     interfaces: BTreeSet<usize>,
     unidentified: u64,
+    /// What the capture lost at times that the file says.
+    dated: u64,
     damage: Option<String>,
 }
 
 impl<'a> File<'a> {
     fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Result<Self, Error> {
         let interfaces = BTreeSet::new();
-        let (next, unidentified, damage) = (None, 0, None);
-        let mut file = Self { reader, filter, next, partial, interfaces, unidentified, damage };
+        let (next, unidentified, dated, damage) = (None, 0, 0, None);
+        let mut file =
+            Self { reader, filter, next, partial, interfaces, unidentified, dated, damage };
         file.next = file.read()?;
         Ok(file)
     }
@@ -86,6 +97,19 @@ impl<'a> File<'a> {
     fn take(&mut self) -> Result<Option<Observation>, Error> {
         let next = self.read()?;
         Ok(std::mem::replace(&mut self.next, next))
+    }
+
+    /// Tells what the capture lost before the next packet.
+    fn tell_missed(&mut self, point: Point, correlator: &mut Correlator) {
+        for missed in self.reader.take_missed() {
+            self.dated = self.dated.saturating_add(missed.packets);
+            correlator.missed(point, as_metrics_have_it(&missed));
+        }
+    }
+
+    /// What the capture lost at times that the file does not say.
+    fn undated(&self) -> u64 {
+        self.reader.capture_lost().saturating_sub(self.dated)
     }
 
     /// The next packet that passes the filter and can be recognised.

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Sink, Stop};
+use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Missed, Sink, Stop};
 use wirestamp_clock::Stamp;
-use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
+use wirestamp_metrics::{self as metrics, Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::{IdentityKey, LinkType, Packet};
 
 use crate::recording::{Figures, Recording};
@@ -93,6 +93,11 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
         Ok(())
     }
 
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.meeting.lock().0.missed(self.point, as_metrics_have_it(missed));
+        self.recording.missed(missed)
+    }
+
     fn pause(&mut self) -> Result<(), Error> {
         let clock = self.recording.difference_clock();
         self.meeting.lock().0.set_difference_clock(clock);
@@ -106,6 +111,12 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn lost(&self) -> u64 {
         self.recording.lost()
     }
+}
+
+/// What a capture missed, in the terms of the correlator.
+pub(crate) fn as_metrics_have_it(missed: &Missed) -> metrics::Missed {
+    let Missed { from, until, packets } = *missed;
+    metrics::Missed { from, until, packets }
 }
 
 /// The observation of a packet, if it can be recognised elsewhere.

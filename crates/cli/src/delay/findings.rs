@@ -20,6 +20,8 @@ pub(super) struct Findings {
     pub(super) unidentified: u64,
     /// What the captures themselves lost at each point: never the network's loss.
     pub(super) capture_dropped: [u64; 2],
+    /// Those of them of which it is not known when.
+    pub(super) undated: [u64; 2],
     /// The two captures; none for files.
     pub(super) taps: Vec<TapReport>,
     pub(super) remarks: Vec<String>,
@@ -67,6 +69,7 @@ impl Findings {
             "clock_error_reason": self.clock_error.reason(),
             "unidentified": self.unidentified,
             "capture_dropped": self.capture_dropped,
+            "capture_dropped_undated": self.undated,
             "taps": self.taps,
             "flows": flows?,
             "other_flows": self.quality(self.flows.others())?,
@@ -129,8 +132,16 @@ impl Findings {
         if a + b > 0 {
             let _ = writeln!(
                 text,
-                "The captures lost {a} packets at A and {b} at B: so many of the packets counted \
-                 as lost, or as seen at B only, may be theirs."
+                "The captures lost {a} packets at A and {b} at B: what only the other point saw at \
+                 that time counts neither as lost nor as unexpected."
+            );
+        }
+        let [a, b] = self.undated;
+        if a + b > 0 {
+            let _ = writeln!(
+                text,
+                "Of {a} of them at A and {b} at B it is not known when: so many of the packets \
+                 counted as lost, or as seen at B only, may be theirs."
             );
         }
         if let Some(early) = self.negative(total) {

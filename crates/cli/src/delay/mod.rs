@@ -115,6 +115,7 @@ fn files(arguments: &Arguments, correlation: metrics::Config) -> anyhow::Result<
         clock_error: found.clock_error.map_or_else(ClockError::Unknown, ClockError::OfFiles),
         unidentified: found.unidentified,
         capture_dropped: found.capture_lost,
+        undated: found.undated,
         taps: Vec::new(),
         remarks: found.damage,
     })
@@ -235,6 +236,7 @@ impl Arguments {
             clock_error,
             unidentified: taps.iter().map(|tap| tap.unidentified).sum(),
             capture_dropped: taps.each_ref().map(|tap| tap.ledger.lost()),
+            undated: [0; 2],
             taps: taps.into(),
             remarks,
         }
