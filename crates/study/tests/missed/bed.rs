@@ -37,8 +37,8 @@ impl Bed {
         for (near, far) in [("near-a", "a"), ("near-b", "b")] {
             for command in [
                 &format!("link add {near} type veth peer name {far}"),
-                &format!("link set {near} {silent}"),
-                &format!("link set {far} {silent}"),
+                &format!("link set dev {near} {silent}"),
+                &format!("link set dev {far} {silent}"),
             ] {
                 let status = namespace.command("ip").args(command.split(' ')).status().unwrap();
                 assert!(status.success(), "ip {command}");
