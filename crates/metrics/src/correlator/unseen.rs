@@ -2,6 +2,7 @@
 //! may account for.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::iter;
 
 use wirestamp_clock::{Span, Time, Utc};
 
@@ -162,7 +163,13 @@ impl Unseen {
             self.may_have_been(suspect.time, stretch).then_some(*place)
         };
         let begin = (stretch.from, 0);
-        let mut ahead = self.suspects.range(..begin).rev().filter_map(possible).peekable();
+        // The nearest place first, and at one place the packet that passed first: the stretches to
+        // come need those that passed later.
+        let places = iter::successors(self.place_ahead_of(stretch.from), |place| {
+            self.place_ahead_of(*place)
+        });
+        let at = |place| self.suspects.range((place, 0)..=(place, u64::MAX));
+        let mut ahead = places.flat_map(at).filter_map(possible).peekable();
         let mut behind = self.suspects.range(begin..).filter_map(possible).peekable();
         let next = || match (ahead.peek(), behind.peek()) {
             (Some(one), Some(other)) if nearer(*one, *other, stretch) => ahead.next(),
@@ -170,7 +177,12 @@ impl Unseen {
             _ => behind.next(),
         };
         let packets = usize::try_from(stretch.packets).unwrap_or(usize::MAX);
-        std::iter::from_fn(next).take(packets).collect()
+        iter::from_fn(next).take(packets).collect()
+    }
+
+    /// The last place before `time` that suspects are at.
+    fn place_ahead_of(&self, time: Time<Utc>) -> Option<Time<Utc>> {
+        self.suspects.range(..(time, 0)).next_back().map(|((place, _), _)| *place)
     }
 }
 
