@@ -25,7 +25,7 @@ pub(super) struct Unseen {
     /// How much later.
     after: Span,
     forgotten: Gap,
-    /// Those whose packets have not all been judged, in the order of time.
+    /// Those whose packets have not all been judged, in the order in which they begin.
     stretches: VecDeque<Missed>,
     /// By their place here and, where that is the same, by the order in which they were judged.
     suspects: BTreeMap<(Time<Utc>, u64), Suspect>,
@@ -41,6 +41,8 @@ struct Suspect {
     observation: Observation,
     /// Its place at the other point.
     time: Time<Utc>,
+    /// The place here of the next packet that both points saw: this one would have come before.
+    next: Option<Time<Utc>>,
 }
 
 impl Unseen {
@@ -72,29 +74,36 @@ impl Unseen {
         self.forgotten.extend(time);
     }
 
-    /// The capture here lost packets, after it had delivered all up to the place `delivered`.
-    pub(super) fn miss(&mut self, missed: Missed, delivered: Time<Utc>) {
+    /// The capture here lost packets.
+    pub(super) fn miss(&mut self, missed: Missed) {
         if missed.packets == 0 {
             return;
         }
+        let missed = Missed { until: missed.until.max(missed.from), ..missed };
         let full = self.stretches.len() >= STRETCHES;
-        let last = self.stretches.back_mut();
-        let free = last.as_ref().map_or(delivered, |last| delivered.max(last.until));
-        let from = missed.from.max(free);
-        let missed = Missed { from, until: missed.until.max(from), ..missed };
-        match last {
+        match self.stretches.back_mut() {
             Some(last) if full => {
-                last.until = missed.until;
+                last.until = last.until.max(missed.until);
                 last.packets = last.packets.saturating_add(missed.packets);
             }
-            _ => self.stretches.push_back(missed),
+            _ => {
+                let place = self.stretches.partition_point(|earlier| earlier.from <= missed.from);
+                self.stretches.insert(place, missed);
+            }
         }
     }
 
     /// A packet that the other point saw was seen here too, at the place `here`. In the order of
     /// the other point, as for [`Self::judge`].
     pub(super) fn seen(&mut self, here: Time<Utc>) {
-        self.latest = self.latest.max(Some(here));
+        if self.latest.is_some_and(|latest| here <= latest) {
+            return;
+        }
+        let since = self.latest.replace(here);
+        if !self.suspects.is_empty() {
+            let since = (since.unwrap_or(Time::from_nanos(i64::MIN)), 0);
+            self.suspects.range_mut(since..).for_each(|(_, suspect)| suspect.next = Some(here));
+        }
     }
 
     /// Judges a packet that only the other point saw, at the place `time`: whether this point
@@ -116,7 +125,7 @@ impl Unseen {
         }
         let place = (self.latest.unwrap_or(time), self.judged);
         self.judged += 1;
-        self.suspects.insert(place, Suspect { observation, time });
+        self.suspects.insert(place, Suspect { observation, time, next: None });
         if self.suspects.len() > self.room
             && let Some((_, oldest)) = self.suspects.pop_first()
         {
@@ -162,12 +171,11 @@ impl Unseen {
         let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect)| {
             self.may_have_been(suspect.time, stretch).then_some(*place)
         };
-        let begin = (stretch.from, 0);
+        let begin = (self.begin_of(stretch), 0);
         // The nearest place first, and at one place the packet that passed first: the stretches to
         // come need those that passed later.
-        let places = iter::successors(self.place_ahead_of(stretch.from), |place| {
-            self.place_ahead_of(*place)
-        });
+        let places =
+            iter::successors(self.place_ahead_of(begin.0), |place| self.place_ahead_of(*place));
         let at = |place| self.suspects.range((place, 0)..=(place, u64::MAX));
         let mut ahead = places.flat_map(at).filter_map(possible).peekable();
         let mut behind = self.suspects.range(begin..).filter_map(possible).peekable();
@@ -178,6 +186,17 @@ impl Unseen {
         };
         let packets = usize::try_from(stretch.packets).unwrap_or(usize::MAX);
         iter::from_fn(next).take(packets).collect()
+    }
+
+    /// The first place of those that may be in the stretch: the one before it, if what is there may
+    /// have come after the stretch began.
+    fn begin_of(&self, stretch: &Missed) -> Time<Utc> {
+        let ahead = self.suspects.range(..(stretch.from, 0)).next_back();
+        let reaches_in = |next: Option<_>| next.is_none_or(|next| next > stretch.from);
+        match ahead {
+            Some(((place, _), suspect)) if reaches_in(suspect.next) => *place,
+            _ => stretch.from,
+        }
     }
 
     /// The last place before `time` that suspects are at.
