@@ -121,8 +121,9 @@ impl Correlator {
         self.settle(sink);
     }
 
-    /// The capture at `point` lost packets there. Called before the observations of the point that
-    /// lie behind the stretch; some that lie in it may have been delivered already.
+    /// The capture at `point` lost packets there. Called in order with the observations of the
+    /// point: before those that lie behind the stretch. Some that lie in it may have been delivered
+    /// already.
     ///
     /// A packet that only the other point saw, and that may have passed `point` in the stretch, is
     /// then not [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but
@@ -142,12 +143,13 @@ impl Correlator {
     /// two neighbours of the stretch, and none else.
     ///
     /// Only packets that the other point saw from `timeout` before to `skew` after the stretch (at
-    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it; they
-    /// are told of once the last of these is decided.
+    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it, where
+    /// it counts from what was delivered before it was told of; they are told of once the last of
+    /// these is decided.
     pub fn missed(&mut self, point: Point, missed: Missed) {
         match point {
-            Point::A => self.unseen_at_a.miss(missed),
-            Point::B => self.unseen_at_b.miss(missed),
+            Point::A => self.unseen_at_a.miss(missed, self.sent_until),
+            Point::B => self.unseen_at_b.miss(missed, self.delivered_until),
         }
     }
 

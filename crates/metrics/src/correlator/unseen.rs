@@ -25,8 +25,8 @@ pub(super) struct Unseen {
     /// How much later.
     after: Span,
     forgotten: Gap,
-    /// Those whose packets have not all been judged, in the order in which they begin.
-    stretches: VecDeque<Missed>,
+    /// Those whose packets have not all been judged, in the order of time.
+    stretches: VecDeque<Stretch>,
     /// By their place here and, where that is the same, by the order in which they were judged.
     suspects: BTreeMap<(Time<Utc>, u64), Suspect>,
     judged: u64,
@@ -34,6 +34,15 @@ pub(super) struct Unseen {
     room: usize,
     /// The latest place here of a packet that both points saw.
     latest: Option<Time<Utc>>,
+}
+
+/// A stretch of missed packets.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    missed: Missed,
+    /// When the first of its packets can have passed here, of those that are not judged: never
+    /// before what had been delivered here when it was told of, nor before the stretch ahead of it.
+    open: Time<Utc>,
 }
 
 /// A packet that may have passed here unseen.
@@ -74,22 +83,26 @@ impl Unseen {
         self.forgotten.extend(time);
     }
 
-    /// The capture here lost packets.
-    pub(super) fn miss(&mut self, missed: Missed) {
+    /// The capture here lost packets. It is told of after all up to the place `delivered` had been
+    /// delivered.
+    pub(super) fn miss(&mut self, mut missed: Missed, delivered: Time<Utc>) {
         if missed.packets == 0 {
             return;
         }
-        let missed = Missed { until: missed.until.max(missed.from), ..missed };
         let full = self.stretches.len() >= STRETCHES;
-        match self.stretches.back_mut() {
-            Some(last) if full => {
-                last.until = last.until.max(missed.until);
+        let last = self.stretches.back_mut();
+        let mut open = missed.from.max(delivered);
+        if let Some(last) = &last {
+            open = open.max(last.open);
+            missed.until = missed.until.max(last.missed.until);
+        }
+        missed.until = missed.until.max(open);
+        match last {
+            Some(Stretch { missed: last, .. }) if full => {
+                last.until = missed.until;
                 last.packets = last.packets.saturating_add(missed.packets);
             }
-            _ => {
-                let place = self.stretches.partition_point(|earlier| earlier.from <= missed.from);
-                self.stretches.insert(place, missed);
-            }
+            _ => self.stretches.push_back(Stretch { missed, open }),
         }
     }
 
@@ -119,7 +132,7 @@ impl Unseen {
         }
         let open = self.stretches.front().zip(self.stretches.back());
         if !open.is_some_and(|(first, last)| {
-            self.may_have_been(time, &Missed { until: last.until, ..*first })
+            self.may_have_been(time, &Stretch { open: first.open, ..*last })
         }) {
             return tell(observation, None);
         }
@@ -144,7 +157,7 @@ impl Unseen {
             return;
         }
         while let Some(stretch) = self.stretches.front().copied()
-            && judged.is_none_or(|judged| stretch.until + self.before < judged)
+            && judged.is_none_or(|judged| stretch.missed.until + self.before < judged)
         {
             for place in self.accounted_for(&stretch) {
                 if let Some(suspect) = self.suspects.remove(&place) {
@@ -155,23 +168,24 @@ impl Unseen {
         }
         while let Some(first) = self.suspects.first_entry() {
             let passed = first.get().time + self.after;
-            if self.stretches.front().is_some_and(|next| next.from <= passed) {
+            if self.stretches.front().is_some_and(|next| next.open <= passed) {
                 break;
             }
             tell(first.remove().observation, None);
         }
     }
 
-    fn may_have_been(&self, time: Time<Utc>, stretch: &Missed) -> bool {
-        time - self.before <= stretch.until && time + self.after >= stretch.from
+    fn may_have_been(&self, time: Time<Utc>, stretch: &Stretch) -> bool {
+        time - self.before <= stretch.missed.until && time + self.after >= stretch.open
     }
 
     /// The suspects nearest to the stretch, as many as it has packets.
-    fn accounted_for(&self, stretch: &Missed) -> Vec<(Time<Utc>, u64)> {
+    fn accounted_for(&self, stretch: &Stretch) -> Vec<(Time<Utc>, u64)> {
         let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect)| {
             self.may_have_been(suspect.time, stretch).then_some(*place)
         };
-        let begin = (self.begin_of(stretch), 0);
+        let missed = &stretch.missed;
+        let begin = (self.begin_of(missed), 0);
         // The nearest place first, and at one place the packet that passed first: the stretches to
         // come need those that passed later.
         let places =
@@ -180,23 +194,21 @@ impl Unseen {
         let mut ahead = places.flat_map(at).filter_map(possible).peekable();
         let mut behind = self.suspects.range(begin..).filter_map(possible).peekable();
         let next = || match (ahead.peek(), behind.peek()) {
-            (Some(one), Some(other)) if nearer(*one, *other, stretch) => ahead.next(),
+            (Some(one), Some(other)) if nearer(*one, *other, missed) => ahead.next(),
             (Some(_), None) => ahead.next(),
             _ => behind.next(),
         };
-        let packets = usize::try_from(stretch.packets).unwrap_or(usize::MAX);
+        let packets = usize::try_from(missed.packets).unwrap_or(usize::MAX);
         iter::from_fn(next).take(packets).collect()
     }
 
-    /// The first place of those that may be in the stretch: the one before it, if what is there may
-    /// have come after the stretch began.
-    fn begin_of(&self, stretch: &Missed) -> Time<Utc> {
-        let ahead = self.suspects.range(..(stretch.from, 0)).next_back();
-        let reaches_in = |next: Option<_>| next.is_none_or(|next| next > stretch.from);
-        match ahead {
-            Some(((place, _), suspect)) if reaches_in(suspect.next) => *place,
-            _ => stretch.from,
-        }
+    /// The first place of those in the stretch: what is at one ahead of it is in it if it may have
+    /// come after the stretch began.
+    fn begin_of(&self, missed: &Missed) -> Time<Utc> {
+        let ahead = self.suspects.range(..(missed.from, 0)).rev();
+        let reaches_in = |suspect: &Suspect| suspect.next.is_none_or(|next| next > missed.from);
+        let within = ahead.take_while(|(_, suspect)| reaches_in(suspect));
+        within.last().map_or(missed.from, |((place, _), _)| *place)
     }
 
     /// The last place before `time` that suspects are at.
