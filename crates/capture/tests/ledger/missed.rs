@@ -6,10 +6,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::SystemTime;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Config, Cores, Error, Ledger, Method, Missed, Pair, Sink};
+use wirestamp_capture::{Captured, Config, Cores, Error, Ledger, Missed, Pair, Sink};
 use wirestamp_clock::{Time, Utc};
 
-use crate::bed::{self, Wire, assert_accounted, config, frame, pairs};
+use crate::bed::{self, Wire, assert_accounted, config, frame, pairs, shareable_pairs};
 
 /// More than the smallest ring or queue of any method takes, libpcap's with several lanes included.
 const ROUND: u32 = 20_000;
@@ -178,7 +178,7 @@ fn every_drop_is_told_once_with_a_time_that_covers_it() {
 #[test]
 fn every_lane_tells_its_own_drops() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in shareable_pairs() {
         let overload = overload(&mut wire, small(pair, 3));
         let name = format!("{} {}", pair.method, pair.stamp);
         overload.check(&name);

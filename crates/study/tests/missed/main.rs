@@ -97,7 +97,7 @@ fn captured(path: &Path, packets: usize) -> Vec<bool> {
 }
 
 /// Every kind of receiver, and threads apart as well as one for all.
-const PAIRS: [(Method, StampSource); 7] = [
+const PAIRS: [(Method, StampSource); 8] = [
     (Method::Ring, StampSource::Kernel),
     (Method::Ring, StampSource::Raw),
     (Method::Recvmsg, StampSource::Kernel),
@@ -105,6 +105,7 @@ const PAIRS: [(Method, StampSource); 7] = [
     (Method::LibPcap, StampSource::Kernel),
     (Method::Xdp, StampSource::Xdp),
     (Method::XdpPass, StampSource::Xdp),
+    (Method::TcPass, StampSource::Tc),
 ];
 
 fn check(memory: [usize; 2], loss: usize) {
