@@ -1,24 +1,21 @@
 //! How often values occurred, in buckets as narrow as percentiles want them.
 
-/// Buckets of each power of two, as a power of two: a bucket is at most a 1024th of its values wide.
-const BITS: u32 = 10;
-
-/// Counts values in buckets that grow with them: those below 2048 have one each, from there on each
-/// power of two has 1024.
+/// Counts values in buckets that grow with them: those below 2^(`BITS` + 1) have one each, from there
+/// on each power of two has 2^`BITS`, so that a bucket is at most a 2^`BITS`th of its values wide.
 ///
 /// The layout is that of HdrHistogram without its settings. A library's would do, if the counting
 /// were not among the dearest things that are done for each packet of a capture.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
-    /// As many powers of two as the values so far need, at 8 KiB each.
+pub(crate) struct Histogram<const BITS: u32 = 10> {
+    /// As many powers of two as the values so far need, at 8 bytes a bucket.
     counts: Vec<u64>,
 }
 
-impl Histogram {
+impl<const BITS: u32> Histogram<BITS> {
     /// Counts a value.
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
-        let bucket = bucket_of(value);
+        let bucket = bucket_of::<BITS>(value);
         match self.counts.get_mut(bucket) {
             Some(count) => *count += 1,
             None => self.grow_and_record(bucket),
@@ -39,22 +36,22 @@ impl Histogram {
             counted += count;
             counted >= rank
         });
-        bucket.map_or(0, middle_of)
+        bucket.map_or(0, middle_of::<BITS>)
     }
 }
 
-/// What the values of a bucket are shifted by, to be 1024 to 2047.
-fn shift(value: u64) -> u32 {
+/// What the values of a bucket are shifted by, to be 2^`BITS` to 2^(`BITS` + 1) - 1.
+fn shift<const BITS: u32>(value: u64) -> u32 {
     (value | 1 << BITS).ilog2() - BITS
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "at most 55 times 1024")]
-fn bucket_of(value: u64) -> usize {
-    let shift = shift(value);
+#[expect(clippy::cast_possible_truncation, reason = "at most 64 times 2^BITS")]
+fn bucket_of<const BITS: u32>(value: u64) -> usize {
+    let shift = shift::<BITS>(value);
     (u64::from(shift << BITS) + (value >> shift)) as usize
 }
 
-fn middle_of(bucket: usize) -> u64 {
+fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     let shift = (bucket >> BITS).saturating_sub(1);
     let least = (bucket - (shift << BITS)) as u64;
     (least << shift) + ((1 << shift) >> 1)
@@ -65,6 +62,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const BITS: u32 = 10;
+
+    fn bucket_of(value: u64) -> usize {
+        super::bucket_of::<BITS>(value)
+    }
+
+    fn middle_of(bucket: usize) -> u64 {
+        super::middle_of::<BITS>(bucket)
+    }
 
     #[test]
     fn small_values_have_a_bucket_each() {
@@ -82,7 +89,7 @@ mod tests {
 
     #[test]
     fn ranks_are_found_and_those_beyond_are_not() {
-        let mut histogram = Histogram::default();
+        let mut histogram = Histogram::<BITS>::default();
         for value in [5, 5, 900] {
             histogram.record(value);
         }

@@ -34,6 +34,7 @@ mod correlator;
 mod delivery;
 mod distribution;
 pub mod emodel;
+pub mod flow;
 mod flow_table;
 mod histogram;
 mod interarrival;
