@@ -156,7 +156,7 @@ impl<'a> File<'a> {
 }
 
 /// Filters are compiled for Ethernet frames; a packet that was captured without gets a header.
-fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
+pub(crate) fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
     match link {
         LinkType::Ethernet => filter.passes(bytes),
         LinkType::Ip => {
