@@ -39,6 +39,8 @@ pub struct Reader {
     format: Format,
     packets: u64,
     interfaces: Interfaces,
+    /// The bytes of the packet that was read last.
+    bytes: Vec<u8>,
 }
 
 enum Format {
@@ -82,7 +84,7 @@ impl Reader {
             interfaces.all.push(Interface::default());
             Format::Classic(PcapReader::new(bytes).map_err(|e| strange(reason(&e)))?)
         };
-        Ok(Self { path: path.to_owned(), format, packets: 0, interfaces })
+        Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes: Vec::new() })
     }
 
     /// The next packet, or `None` at the end of the file.
@@ -95,7 +97,9 @@ impl Reader {
         let path = &self.path;
         let damaged = |reason| Error::Damaged { path: path.clone(), packets, reason };
         let next = match &mut self.format {
-            Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces),
+            Format::Next(reader) => {
+                next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes)
+            }
             Format::Classic(reader) => next_of_classic(reader, &mut self.interfaces),
         };
         let next = next.map_err(damaged)?;
@@ -138,9 +142,11 @@ impl Interfaces {
     }
 }
 
+/// Copies the packet into `bytes`, because the library's own cannot be lent on from within a loop.
 fn next_of_pcapng<'a>(
-    reader: &'a mut PcapNgReader<Bytes>,
+    reader: &mut PcapNgReader<Bytes>,
     interfaces: &mut Interfaces,
+    bytes: &'a mut Vec<u8>,
 ) -> Result<Option<Packet<'a>>, String> {
     loop {
         let Some(block) = reader.next_block() else { return Ok(None) };
@@ -158,12 +164,14 @@ fn next_of_pcapng<'a>(
             Block::EnhancedPacket(packet) => {
                 let place = interfaces.place(packet.interface_id)?;
                 let described = &state.interfaces()[packet.interface_id as usize];
+                bytes.clear();
+                bytes.extend_from_slice(&packet.data);
                 return Ok(Some(Packet {
                     interface: place,
                     time: from_epoch(packet.timestamp)?,
                     error: interfaces.all[place].count(&packet),
                     link: link(described.linktype)?,
-                    bytes: Cow::Owned(packet.data.into_owned()),
+                    bytes: Cow::Borrowed(bytes),
                     length: packet.original_len,
                 }));
             }

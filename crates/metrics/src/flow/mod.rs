@@ -42,3 +42,6 @@ pub use missed::MissedPackets;
 pub use monitor::{FlowConfig, FlowMonitor, FlowPacket, GivenUp};
 pub use report::{FlowReport, TcpReport};
 pub use video::VideoReport;
+
+#[cfg(test)]
+mod tests;
