@@ -12,7 +12,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
 use super::interface::Interface;
-use super::source::{self, Kind};
+use super::source::{self, Chunks, Kind};
 use super::times::from_epoch;
 use crate::{Error, Missed};
 
@@ -74,7 +74,7 @@ impl Reader {
             let (bytes, kind) = source::decompress(file).map_err(|e| strange(cut_short(&e)))?;
             (Box::new(bytes), kind)
         } else {
-            (Box::new(file), kind)
+            (Box::new(Chunks(file)), kind)
         };
         let mut interfaces = Interfaces::default();
         let format = if kind == Kind::Pcapng {

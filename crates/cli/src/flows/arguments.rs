@@ -1,6 +1,6 @@
 //! What `flows` is asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirestamp_capture::{Error, Method, StampSource, pair};
@@ -17,6 +17,7 @@ use crate::usage::usage;
     wirestamp flows calls.pcapng\n  \
     wirestamp flows calls.pcapng --json --filter 'udp portrange 16384-32767'\n  \
     wirestamp flows calls.pcapng --delay 80 --jitter-buffer 40\n  \
+    wirestamp flows calls.pcapng --parquet calls.parquet\n  \
     wirestamp flows -i eth0 --duration 60 udp\n\n\
     A point does not know how long packets took to it. Voice is rated (MOS, R-factor) for the delay \
     that --delay and --jitter-buffer add up to.")]
@@ -59,6 +60,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FLOWS", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     max_flows: u32,
+    /// Write a row for each flow to this file, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// The same as Parquet
+    #[arg(long, value_name = "FILE")]
+    pub(super) parquet: Option<PathBuf>,
     #[command(flatten)]
     pub(super) live: Live,
 }
