@@ -108,8 +108,7 @@ fn an_interface_is_watched_until_so_many_packets_have_come() {
     let filter = ["udp", "dst", "port", &port.to_string()].map(str::to_owned);
     let arguments = ["flows", "-i", "lo", "-Q", "in", "-c", "50", "--json"].map(str::to_owned);
     let all: Vec<_> = arguments.iter().chain(&filter).map(String::as_str).collect();
-    let mut child =
-        wirestamp(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = wirestamp(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let said = BufReader::new(child.stderr.as_mut().unwrap());
     assert!(said.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not watch");
     for number in (0..51u16).filter(|number| *number != 20) {
@@ -150,6 +149,8 @@ fn arguments_and_files_that_make_no_sense_are_refused_in_one_line() {
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(code), "{arguments}: {said}");
         assert!(said.contains(hint), "{arguments}: {said}");
-        assert!(output.stdout.is_empty() && (said.starts_with("error:") || said.lines().count() == 1));
+        assert!(
+            output.stdout.is_empty() && (said.starts_with("error:") || said.lines().count() == 1)
+        );
     }
 }

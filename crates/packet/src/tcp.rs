@@ -46,7 +46,8 @@ impl TcpSegment {
         }
         let header = packet.body().first_chunk::<{ field::END }>()?;
         let length = u32::try_from(packet.payload_length()?).ok()?;
-        let word = |place: Range<usize>| header[place].first_chunk().map(|word| u32::from_be_bytes(*word));
+        let word =
+            |place: Range<usize>| header[place].first_chunk().map(|word| u32::from_be_bytes(*word));
         let flags = header[field::FLAGS];
         Some(Self {
             sequence: word(field::SEQUENCE)?,

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be written.
-    #[error("cannot write {path}: {cause}; the folder has to exist, with room and permission to write")]
+    #[error(
+        "cannot write {path}: {cause}; the folder has to exist, with room and permission to write"
+    )]
     Write {
         /// The file.
         path: PathBuf,

@@ -27,7 +27,8 @@ impl Table {
     }
 
     fn try_write_parquet(&self, file: File) -> Result<()> {
-        let fields: Result<Vec<_>> = self.columns.iter().map(|it| it.schema().map(Arc::new)).collect();
+        let fields: Result<Vec<_>> =
+            self.columns.iter().map(|it| it.schema().map(Arc::new)).collect();
         let schema = Type::group_type_builder("schema").with_fields(fields?).build()?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;

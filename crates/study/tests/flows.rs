@@ -79,7 +79,7 @@ fn packets_out_of_time_order_are_counted_and_no_loss() {
     assert_eq!(found.flows.out_of_order, 1 + 5);
     let [flow] = &found.flows.monitor.flows().collect::<Vec<_>>()[..] else { panic!("one flow") };
     assert_eq!((flow.packets, flow.lost), (50, Some(0)));
-    assert_eq!(flow.interarrival_ns.map(|it| it.min), Some(-100_000_000));
+    assert_eq!(flow.interarrival_ns.map(|it| it.min), Some(-80_000_000));
 }
 
 #[test]

@@ -97,9 +97,7 @@ impl Reader {
         let path = &self.path;
         let damaged = |reason| Error::Damaged { path: path.clone(), packets, reason };
         let next = match &mut self.format {
-            Format::Next(reader) => {
-                next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes)
-            }
+            Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes),
             Format::Classic(reader) => next_of_classic(reader, &mut self.interfaces),
         };
         let next = next.map_err(damaged)?;

@@ -11,8 +11,17 @@ use crate::tap;
 
 /// The columns of [`row`].
 const HEADER: [&str; 11] = [
-    "flow", "payload", "packets", "Mbit/s", "lost", "reordered", "doubled", "jitter", "max. gap",
-    "round trip", "MOS",
+    "flow",
+    "payload",
+    "packets",
+    "Mbit/s",
+    "lost",
+    "reordered",
+    "doubled",
+    "jitter",
+    "max. gap",
+    "round trip",
+    "MOS",
 ];
 
 /// The table, with the flows that hurt most first, and what has to be known before it is believed.

@@ -48,7 +48,7 @@ fn frames(path: &Path) -> Vec<(i64, FlowKey, Vec<u8>)> {
 /// Classic pcap of Ethernet frames, in nanoseconds.
 fn pcap(frames: &[(i64, Vec<u8>)]) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut word = |file: &mut Vec<u8>, value: i64| {
+    let word = |file: &mut Vec<u8>, value: i64| {
         file.extend(u32::try_from(value).unwrap().to_le_bytes());
     };
     for value in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 262_144, 1] {

@@ -64,7 +64,7 @@ pub struct RtpReport {
     pub mos_over_time: Vec<Option<f64>>,
     /// Without late packets.
     pub loss_over_time: Vec<Option<f64>>,
-    /// In milliseconds.
+    /// In milliseconds; empty where the clock rate is not known.
     pub jitter_ms_over_time: Vec<f64>,
     /// The media delivery index of a video.
     pub media_delivery: Option<VideoReport>,
@@ -109,7 +109,7 @@ impl RtpReport {
                 .iter()
                 .map(|it| Impairment { late: 0, ..it.impairment }.ratio())
                 .collect(),
-            jitter_ms_over_time: intervals.iter().map(|it| it.jitter / 1e6).collect(),
+            jitter_ms_over_time: intervals.iter().filter_map(|it| timed(it.jitter)).collect(),
             media_delivery: stream.video.as_deref().and_then(Video::report),
         }
     }

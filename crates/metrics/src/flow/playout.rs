@@ -34,8 +34,7 @@ impl Playout {
         let transit = nanos_to_f64(transit.as_nanos());
         let fastest = self.fastest.unwrap_or(transit);
         let excess = transit - fastest;
-        self.fastest =
-            Some(if excess < 0.0 { transit } else { fastest + excess / FOLLOWS_AFTER });
+        self.fastest = Some(if excess < 0.0 { transit } else { fastest + excess / FOLLOWS_AFTER });
         let late = excess > nanos_to_f64(buffer.as_nanos());
         let again = std::mem::replace(&mut self.was_late, late);
         if late { Timeliness::Late { again } } else { Timeliness::InTime }
@@ -50,9 +49,8 @@ mod tests {
 
     fn late(transits: impl IntoIterator<Item = i64>) -> usize {
         let mut playout = Playout::default();
-        let late = |millis: &i64| {
-            playout.record(Span::from_millis(*millis), BUFFER) != Timeliness::InTime
-        };
+        let late =
+            |millis: &i64| playout.record(Span::from_millis(*millis), BUFFER) != Timeliness::InTime;
         transits.into_iter().filter(late).count()
     }
 

@@ -61,12 +61,7 @@ impl Recognition {
 
 impl Candidate {
     fn new(first: &Header) -> Self {
-        Self {
-            ssrc: first.ssrc,
-            highest: first.sequence,
-            followers: 0,
-            packets: vec![*first],
-        }
+        Self { ssrc: first.ssrc, highest: first.sequence, followers: 0, packets: vec![*first] }
     }
 
     /// The same as [`Self::new`], in the memory of another: most sources are coincidences.

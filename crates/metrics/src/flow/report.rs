@@ -95,9 +95,8 @@ impl FlowReport {
     /// the greatest jitter, then the most bytes.
     #[must_use]
     pub fn by_what_hurts(&self, other: &Self) -> Ordering {
-        let opinion = |report: &Self| {
-            report.rtp.as_ref().and_then(|rtp| rtp.mos).unwrap_or(f64::INFINITY)
-        };
+        let opinion =
+            |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.mos).unwrap_or(f64::INFINITY);
         let loss = |report: &Self| report.loss_ratio().unwrap_or(0.0);
         let jitter =
             |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.max_jitter_ms).unwrap_or(0.0);

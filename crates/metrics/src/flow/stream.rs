@@ -155,12 +155,7 @@ impl Stream {
 
     /// Counts what a packet's number says; how many were seen to be lost before it. `by_capture` says
     /// how many of the packets that are missing before it the capture lost.
-    fn count(
-        &mut self,
-        seen: Seen,
-        time: Time<Utc>,
-        by_capture: impl FnOnce(u64) -> u64,
-    ) -> u64 {
+    fn count(&mut self, seen: Seen, time: Time<Utc>, by_capture: impl FnOnce(u64) -> u64) -> u64 {
         let interval = &mut self.series.at(time).impairment;
         let mut come = |lost: u64, packets: u64| {
             for impairment in [&mut self.total, &mut *interval] {

@@ -107,9 +107,8 @@ impl Direction {
         }
         let since = self.fill(segment.sequence, end);
         let round_trip = back.zip(self.round_trips.min());
-        let soon = round_trip.map_or(OVERTAKEN_WITHIN, |(back, there)| {
-            Span::from_nanos(back.saturating_add(there))
-        });
+        let soon = round_trip
+            .map_or(OVERTAKEN_WITHIN, |(back, there)| Span::from_nanos(back.saturating_add(there)));
         if since.is_some_and(|since| time - since < soon) {
             self.reordered += 1;
         } else {
@@ -182,7 +181,10 @@ mod tests {
         let mut there = Direction::default();
         there.sent(&syn, at(0), None);
         there.acknowledged(8, at(12));
-        assert_eq!((there.handshake, trips(&there)), (Some(Span::from_millis(12)), Some((1, 12, 12))));
+        assert_eq!(
+            (there.handshake, trips(&there)),
+            (Some(Span::from_millis(12)), Some((1, 12, 12)))
+        );
     }
 
     #[test]

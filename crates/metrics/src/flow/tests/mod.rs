@@ -83,8 +83,22 @@ fn a_report_has_the_keys_of_the_contract() {
     }
     let json = serde_json::to_value(&reports(&monitor)[0]).expect("JSON");
     for key in [
-        "src", "dst", "sport", "dport", "protocol", "packets", "bytes", "lost", "duplicated",
-        "reordered", "ssrc", "payload_type", "jitter_ms", "mean_jitter_ms", "max_delta_ms", "mos",
+        "src",
+        "dst",
+        "sport",
+        "dport",
+        "protocol",
+        "packets",
+        "bytes",
+        "lost",
+        "duplicated",
+        "reordered",
+        "ssrc",
+        "payload_type",
+        "jitter_ms",
+        "mean_jitter_ms",
+        "max_delta_ms",
+        "mos",
         "r_factor",
     ] {
         assert!(json.get(key).is_some_and(|value| !value.is_null()), "{key} in {json}");

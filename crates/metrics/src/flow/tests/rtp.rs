@@ -33,7 +33,8 @@ fn a_stream_is_recognised_and_has_the_packets_before_that_too() {
 
 #[test]
 fn losses_copies_and_late_packets_do_not_keep_a_stream_from_being_recognised() {
-    let rtp = call(FlowConfig::default(), &[(0, 0), (2, 40), (2, 41), (1, 45), (9, 180), (10, 200)]);
+    let rtp =
+        call(FlowConfig::default(), &[(0, 0), (2, 40), (2, 41), (1, 45), (9, 180), (10, 200)]);
     assert_eq!((rtp.expected, rtp.cumulative_lost), (11, 5));
 }
 
@@ -42,7 +43,11 @@ fn several_sources_of_one_flow_are_streams_of_their_own_and_the_rest_is_a_flow()
     let mut monitor = monitor();
     for number in 0..20 {
         for source in [1, 2] {
-            observe(&mut monitor, &udp(ENDS, &voice(source, 0, number)), at(20 * i64::from(number)));
+            observe(
+                &mut monitor,
+                &udp(ENDS, &voice(source, 0, number)),
+                at(20 * i64::from(number)),
+            );
         }
         observe(&mut monitor, &udp(ENDS, &[0; 40]), at(20 * i64::from(number)));
     }
@@ -51,6 +56,23 @@ fn several_sources_of_one_flow_are_streams_of_their_own_and_the_rest_is_a_flow()
         found.iter().map(|it| (it.rtp.as_ref().map(|rtp| rtp.ssrc), it.packets)).collect();
     sources.sort_unstable();
     assert_eq!(sources, [(None, 20), (Some(1), 20), (Some(2), 20)]);
+}
+
+#[test]
+fn there_are_no_more_streams_than_flows_and_the_others_are_with_the_rest() {
+    let mut monitor = FlowMonitor::new(FlowConfig { flows: 8, ..FlowConfig::default() });
+    for source in 0..50 {
+        for number in 0..10 {
+            observe(
+                &mut monitor,
+                &udp(ENDS, &voice(source, 0, number)),
+                at(20 * i64::from(number)),
+            );
+        }
+    }
+    let found = reports(&monitor);
+    assert_eq!(found.iter().filter(|it| it.rtp.is_some()).count(), 8);
+    assert_eq!(found.iter().map(|it| it.packets).sum::<u64>(), 500);
 }
 
 #[test]
@@ -91,7 +113,10 @@ fn packets_later_than_the_buffer_are_as_good_as_lost_and_delay_has_its_price() {
     packets.sort_by_key(|packet| packet.1);
     let buffered = |millis, delay| {
         let buffer = Span::from_millis(millis);
-        call(FlowConfig { buffer, delay: Span::from_millis(delay), ..FlowConfig::default() }, &packets)
+        call(
+            FlowConfig { buffer, delay: Span::from_millis(delay), ..FlowConfig::default() },
+            &packets,
+        )
     };
     let (short, long) = (buffered(60, 0), buffered(80, 0));
     assert_eq!((short.late, long.late), (10, 0));

@@ -6,8 +6,7 @@ const ACK: u8 = 16;
 /// A segment there or back.
 fn segment(back: bool, flags: u8, sequence: u32, acknowledgment: u32, payload: usize) -> Vec<u8> {
     let (source, source_port, destination, destination_port) = ENDS;
-    let ends =
-        if back { (destination, destination_port, source, source_port) } else { ENDS };
+    let ends = if back { (destination, destination_port, source, source_port) } else { ENDS };
     let mut rest = [sequence, acknowledgment].map(u32::to_be_bytes).as_flattened().to_vec();
     rest.extend([0x50, flags, 1, 0, 0, 0, 0, 0]);
     rest.resize(rest.len() + payload, 7);
