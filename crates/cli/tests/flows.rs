@@ -9,17 +9,22 @@ use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 
 use common::{Traces, is_root, json, run, stderr, wirestamp};
-use real_rtp::tshark::{self, Row};
+use real_rtp::tshark::{self, Row, Source};
 use real_rtp::{capture, degrade};
 use serde_json::Value;
 
-/// Our streams of a file, by their sources.
-fn ours(path: &Path) -> BTreeMap<u64, Value> {
+/// The tests take turns, because each looks at what the processes of all leave behind.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Our streams of a file.
+fn ours(path: &Path) -> BTreeMap<Source, Value> {
     let found = json(&["flows", path.to_str().unwrap(), "--json"]);
     let flows = found["flows"].as_array().unwrap().clone();
-    flows.into_iter().filter_map(|flow| Some((flow["ssrc"].as_u64()?, flow))).collect()
+    let source = |flow: &Value| Some((flow["sport"].as_u64()?, flow["ssrc"].as_u64()?));
+    flows.into_iter().filter_map(|flow| Some((source(&flow)?, flow))).collect()
 }
 
 /// As tshark prints it, which shows jitter that it does not know as 0.
@@ -39,6 +44,7 @@ fn loss_jitter_and_delta_of_every_real_stream_are_those_that_tshark_prints() {
     if !is_root() {
         return;
     }
+    let _turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = Traces::now();
     let folder = tempfile::tempdir().unwrap();
     let [real, bad] = ["real.pcapng", "bad.pcap"].map(|name| folder.path().join(name));
@@ -61,15 +67,20 @@ fn loss_jitter_and_delta_of_every_real_stream_are_those_that_tshark_prints() {
         for (codec, flow) in codecs.iter().filter(|(codec, _)| *codec != event) {
             let lost = flow["lost"].as_u64().unwrap();
             let reordered = flow["reordered"].as_u64().unwrap();
-            assert_eq!((lost > 10, reordered > 3), (degraded, degraded), "{codec}: {flow:#}");
+            assert_eq!((lost > 10, reordered > 0), (degraded, degraded), "{codec}: {flow:#}");
             let voice = ["G729", "PCMA", "PCMU"].contains(codec);
             assert_eq!(flow["mos"].is_f64(), voice, "{codec}");
-            let best = if *codec == "G729" { 4.0 } else { 4.3 };
-            assert!(!voice || (flow["mos"].as_f64() > Some(best)) != degraded, "{codec}: {flow:#}");
         }
     }
+    let opinions = [&real, &bad].map(|file| opinions(&ours(file)));
+    assert!(opinions[0].iter().zip(&opinions[1]).all(|(real, bad)| real > bad), "{opinions:?}");
     tables_have_every_flow(&bad, folder.path());
     assert_eq!(Traces::now(), before);
+}
+
+/// The opinion scores of the streams that have some, in the order of their sources.
+fn opinions(streams: &BTreeMap<Source, Value>) -> Vec<f64> {
+    streams.values().filter_map(|flow| flow["mos"].as_f64()).collect()
 }
 
 /// The text, CSV and Parquet of a file beside its JSON.
@@ -102,6 +113,7 @@ fn an_interface_is_watched_until_so_many_packets_have_come() {
     if !is_root() {
         return;
     }
+    let _turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = Traces::now();
     let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let port = receiver.local_addr().unwrap().port();

@@ -9,8 +9,8 @@ use wirestamp_packet::{FlowKey, Packet};
 
 /// Packets at both ends of a flow that are left alone, so that its length is known.
 const EDGE: usize = 6;
-/// How late a packet is that others overtake: more than the 20 ms between two.
-const LATE_NS: i64 = 27_000_000;
+/// How late a packet is that others overtake: more than the 40 ms between two pictures.
+const LATE_NS: i64 = 47_000_000;
 
 /// Copies a capture into classic pcap in nanoseconds, with losses alone and in bursts, and late
 /// packets, in every flow that is long enough.

@@ -15,8 +15,11 @@ pub(crate) struct Row {
     pub(crate) max_jitter: String,
 }
 
-/// The streams that tshark finds without being told a port, by their sources.
-pub(crate) fn streams(path: &Path) -> BTreeMap<u64, Row> {
+/// A stream: the port and the synchronisation source of its sender.
+pub(crate) type Source = (u64, u64);
+
+/// The streams that tshark finds without being told a port.
+pub(crate) fn streams(path: &Path) -> BTreeMap<Source, Row> {
     let path = path.to_str().unwrap();
     let heuristic = ["--enable-heuristic", "rtp_udp", "-q", "-z", "rtp,streams"];
     let text = tool("tshark", &[&["-n", "-r", path][..], &heuristic].concat());
@@ -25,9 +28,10 @@ pub(crate) fn streams(path: &Path) -> BTreeMap<u64, Row> {
 
 /// The source and the figures of a line; `None` for headings. Payloads have spaces in their names, so the
 /// columns are counted from the share of losses, "(1.2%)".
-fn row(line: &str) -> Option<(u64, Row)> {
+fn row(line: &str) -> Option<(Source, Row)> {
     let words: Vec<_> = line.split_whitespace().collect();
-    let source = words.iter().find_map(|word| word.strip_prefix("0x"))?;
+    let place = words.iter().position(|word| word.starts_with("0x"))?;
+    let port = words[place - 3].parse().unwrap();
     let share = words.iter().position(|word| word.ends_with("%)"))?;
     let figure = |column: usize| words[share + column].to_owned();
     let row = Row {
@@ -37,5 +41,5 @@ fn row(line: &str) -> Option<(u64, Row)> {
         mean_jitter: figure(5),
         max_jitter: figure(6),
     };
-    Some((u64::from_str_radix(source, 16).unwrap(), row))
+    Some(((port, u64::from_str_radix(&words[place][2..], 16).unwrap()), row))
 }
