@@ -69,9 +69,11 @@ fn frames(tick: u32) -> Vec<Frame> {
 /// A packet of a call, of which one in 200 is lost, and which jitters by up to 3 ms.
 fn call(number: u16, tick: u32) -> Option<Frame> {
     let chance = tick.wrapping_add(7919 * u32::from(number)).wrapping_mul(2_654_435_761) >> 8;
-    let payload = rtp(if number % 2 == 0 { 0 } else { 8 }, tick, tick * 160, number, &[0xd5; 160]);
+    let payload =
+        rtp(if number.is_multiple_of(2) { 0 } else { 8 }, tick, tick * 160, number, &[0xd5; 160]);
     let after = i64::from(number) * 30_000 + i64::from(chance % 3_000_000);
-    (chance % 200 != 0).then(|| (after, udp((10, number), (11, number), 10_000, &payload)))
+    (!chance.is_multiple_of(200))
+        .then(|| (after, udp((10, number), (11, number), 10_000, &payload)))
 }
 
 fn video(number: u16, tick: u32, place: u32) -> Frame {

@@ -117,7 +117,10 @@ mod tests {
             };
             let mut arrivals: Vec<_> = fates.iter().enumerate().filter_map(place).collect();
             arrivals.sort_unstable();
-            let numbers: Vec<_> = arrivals.iter().map(|(_, number)| *number as u16).collect();
+            let numbers: Vec<_> = arrivals
+                .iter()
+                .map(|(_, number)| u16::try_from(*number).expect("few"))
+                .collect();
             let found = of_arrivals(&numbers);
 
             let mut pattern = LossPattern::new(1);
