@@ -62,7 +62,8 @@ pub(super) trait Downstream {
     /// Whether nobody wants frames any more.
     fn is_gone(&self) -> bool;
 
-    /// Whether frames may be left to gather before they are taken.
+    /// Whether frames may be left to gather before they are taken, and wait for [`Self::turn`] after
+    /// that.
     fn is_patient(&self) -> bool;
 }
 
@@ -152,18 +153,19 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
     fn until_stop(&mut self, plan: &Plan<'_>, waiter: &Waiter) -> Result<(), Error> {
         let failed = |cause| Error::system("capture", &plan.interface.name, "cap_net_raw", cause);
         let nap = R::NAP.filter(|_| self.downstream.is_patient());
+        let spins = plan.wait == Wait::Spin;
         let (mut found, mut gathering) = (true, false);
         while !plan.stop.is_requested() {
-            // Whoever spins in vain looks at the ring only, for the sake of the next stamp.
-            if found || plan.wait != Wait::Spin {
-                self.watch_drops().map_err(failed)?;
-            }
             // Asked before: what comes free meanwhile must not pass for a lack of news.
             let full = self.downstream.room() == 0 || self.receiver.is_lent_out();
-            found = self.hand_over() > 0;
+            // Whoever spins in vain looks at the ring only, for the sake of the next stamp.
+            if found || !spins {
+                self.watch_drops(full && !spins).map_err(failed)?;
+            }
+            found = self.hand_over().map_err(failed)? > 0;
             if found {
                 gathering = true;
-            } else if plan.wait == Wait::Spin {
+            } else if spins {
                 hint::spin_loop();
             } else if full {
                 // There may be news, but no room for it; nothing tells when there is.
@@ -175,8 +177,8 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             } else {
                 let patience = self.downstream.idle().min(WAIT_LIMIT);
                 if self.receiver.may_sleep() {
-                    waiter.wait(patience).and_then(|()| self.watch_drops()).map_err(failed)?;
-                    gathering = self.hand_over() > 0;
+                    waiter.wait(patience).and_then(|()| self.watch_drops(false)).map_err(failed)?;
+                    gathering = self.hand_over().map_err(failed)? > 0;
                     if !gathering {
                         plan.interface.check()?;
                     }
@@ -187,20 +189,25 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
     }
 
     /// Passes on what has arrived.
-    fn hand_over(&mut self) -> usize {
+    fn hand_over(&mut self) -> io::Result<usize> {
         let room = self.downstream.room();
         let count = self.receiver.acquire(room, |frame| self.downstream.take(frame));
         if count > 0 {
             self.acquired += count as u64;
+            // While the frames wait, what was dropped before any of them can be told ahead of it.
+            if self.downstream.is_patient() {
+                self.read_drops()?;
+            }
             self.downstream.turn();
         }
-        count
+        Ok(count)
     }
 
-    /// Reads the kernel's counts if it is time. Called before frames are taken, so that nobody is
-    /// handed one that is stamped much later than drops that nobody knows of.
-    fn watch_drops(&mut self) -> io::Result<()> {
-        if self.drops.is_due() { self.read_drops() } else { Ok(()) }
+    /// Reads the kernel's counts if it is time, and where there was no room: then something was
+    /// dropped. Called before frames are taken, so that nobody is handed one that is stamped much
+    /// later than drops that nobody knows of.
+    fn watch_drops(&mut self, full: bool) -> io::Result<()> {
+        if full || self.drops.is_due() { self.read_drops() } else { Ok(()) }
     }
 
     fn read_drops(&mut self) -> io::Result<()> {
@@ -213,7 +220,7 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         let mut deadline = Instant::now() + DRAIN_LIMIT;
         self.read_drops()?;
         loop {
-            let handed_over = self.hand_over() > 0;
+            let handed_over = self.hand_over()? > 0;
             let waiting_for_consumer = self.downstream.room() == 0 || self.receiver.is_lent_out();
             if self.downstream.is_gone() {
                 return Ok(()); // nobody takes them any more
