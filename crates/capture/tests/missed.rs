@@ -44,14 +44,12 @@ fn ledger(kernel_dropped: u64) -> Ledger {
 fn stretches(path: &Path) -> (Vec<(usize, Missed)>, u64) {
     let mut reader = Reader::open(path).unwrap();
     let (mut found, mut packets) = (Vec::new(), 0);
-    loop {
-        let more = reader.next_packet().unwrap().is_some();
-        found.extend(reader.take_missed().into_iter().map(|missed| (packets, missed)));
+    while let Some(packet) = reader.next_packet().unwrap() {
+        found.extend(packet.missed.into_iter().map(|missed| (packets, missed)));
         packets += 1;
-        if !more {
-            return (found, reader.capture_lost());
-        }
     }
+    found.extend(reader.take_missed().into_iter().map(|missed| (packets, missed)));
+    (found, reader.capture_lost())
 }
 
 fn tool(name: &str, arguments: &[&str], path: &Path) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wirestamp_capture::file::{Provenance, Reader};
-use wirestamp_capture::{Error, Filter};
+use wirestamp_capture::{Error, Filter, Missed};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
 use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::LinkType;
@@ -79,8 +79,9 @@ struct File<'a> {
     /// The interfaces of the packets that were recognised.
     interfaces: BTreeSet<usize>,
     unidentified: u64,
-    /// What the capture lost at times that the file says.
+    /// What the capture lost at times that the file says, and of that what is yet to be told.
     dated: u64,
+    missed: Vec<Missed>,
     damage: Option<String>,
 }
 
@@ -88,8 +89,9 @@ impl<'a> File<'a> {
     fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Result<Self, Error> {
         let interfaces = BTreeSet::new();
         let (next, unidentified, dated, damage) = (None, 0, 0, None);
+        let missed = Vec::new();
         let mut file =
-            Self { reader, filter, next, partial, interfaces, unidentified, dated, damage };
+            Self { reader, filter, next, partial, interfaces, unidentified, dated, missed, damage };
         file.next = file.read()?;
         Ok(file)
     }
@@ -101,7 +103,7 @@ impl<'a> File<'a> {
 
     /// Tells what the capture lost before the next packet.
     fn tell_missed(&mut self, point: Point, correlator: &mut Correlator) {
-        for missed in self.reader.take_missed() {
+        for missed in self.missed.drain(..) {
             self.dated = self.dated.saturating_add(missed.packets);
             correlator.missed(point, as_metrics_have_it(&missed));
         }
@@ -115,7 +117,7 @@ impl<'a> File<'a> {
     /// The next packet that passes the filter and can be recognised.
     fn read(&mut self) -> Result<Option<Observation>, Error> {
         while self.damage.is_none() {
-            let packet = match self.reader.next_packet() {
+            let mut packet = match self.reader.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
                 Err(error) if self.partial => {
@@ -124,6 +126,7 @@ impl<'a> File<'a> {
                 }
                 Err(error) => return Err(error),
             };
+            self.missed.append(&mut packet.missed);
             if self.filter.is_some_and(|filter| !passes(filter, packet.link, &packet.bytes)) {
                 continue;
             }
@@ -140,6 +143,7 @@ impl<'a> File<'a> {
                 None => self.unidentified += 1,
             }
         }
+        self.missed.extend(self.reader.take_missed());
         Ok(None)
     }
 

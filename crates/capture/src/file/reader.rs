@@ -31,6 +31,11 @@ pub struct Packet<'a> {
     pub bytes: Cow<'a, [u8]>,
     /// The packet's length on the wire.
     pub length: u32,
+    /// What the capture lost, and when, as far as the file says it between the packet before this one
+    /// and this one. In our files it stands before the first packet that was stamped after it. Where
+    /// statistics stand only at the end of a file, as in those of dumpcap, they do not say when: then
+    /// [`Reader::capture_lost`] is all that is known.
+    pub missed: Vec<Missed>,
 }
 
 /// An open capture file.
@@ -112,10 +117,8 @@ impl Reader {
         &self.interfaces.all
     }
 
-    /// What the capture lost, and when, of that which the file has said since this was last asked: in
-    /// our files before the first packet that was stamped after it. Where statistics stand only at
-    /// the end of a file, as in those of dumpcap, there is nothing here, because they do not say
-    /// when: then [`Self::capture_lost`] is all that is known.
+    /// What the capture lost, and when, as far as the file says it behind the packet that was read
+    /// last.
     #[must_use]
     pub fn take_missed(&mut self) -> Vec<Missed> {
         mem::take(&mut self.interfaces.missed)
@@ -171,6 +174,7 @@ fn next_of_pcapng<'a>(
                     link: link(described.linktype)?,
                     bytes: Cow::Borrowed(bytes),
                     length: packet.original_len,
+                    missed: mem::take(&mut interfaces.missed),
                 }));
             }
             _ => {}
@@ -193,6 +197,7 @@ fn next_of_classic<'a>(
         link,
         length: packet.orig_len(),
         bytes: packet.into_data(),
+        missed: Vec::new(),
     }))
 }
 

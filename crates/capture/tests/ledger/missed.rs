@@ -118,8 +118,8 @@ fn overload(wire: &mut Wire, config: Config) -> Overload {
 fn read(path: &Path) -> Vec<Missed> {
     let mut reader = Reader::open(path).unwrap();
     let mut missed = Vec::new();
-    while reader.next_packet().unwrap().is_some() {
-        missed.extend(reader.take_missed());
+    while let Some(packet) = reader.next_packet().unwrap() {
+        missed.extend(packet.missed);
     }
     missed.extend(reader.take_missed());
     missed

@@ -38,7 +38,6 @@ mod video;
 mod volume;
 
 pub use media_report::RtpReport;
-pub use missed::MissedPackets;
 pub use monitor::{FlowConfig, FlowMonitor, FlowPacket, GivenUp};
 pub use report::{FlowReport, TcpReport};
 pub use video::VideoReport;

@@ -5,12 +5,13 @@ use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, TcpSegment};
 
 use super::media::Found;
-use super::missed::{MissedPackets, MissedTimes};
+use super::missed::MissedTimes;
 use super::report::{self, FlowReport};
 use super::signalling::Announced;
 use super::stream::{Header, Surroundings};
 use super::table::{Carries, Flow, Table};
 use super::volume::Volume;
+use crate::Missed;
 
 /// How flows are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +120,11 @@ impl FlowMonitor {
     }
 
     /// Takes note that the capture lost packets, before the first packet after them is observed: RTP
-    /// packets that are missing at that time are counted as the capture's, not as the network's.
-    pub fn missed(&mut self, missed: MissedPackets) {
+    /// packets that are missing at that time are counted as the capture's, not as the network's. Where
+    /// several streams miss packets then, and the network lost some too, the gaps that are seen to
+    /// close first are the capture's, up to as many packets as it lost: so no more is counted as the
+    /// network's than it lost, and in all no less than what is missing beyond what the capture lost.
+    pub fn missed(&mut self, missed: Missed) {
         self.missed.note(missed);
     }
 

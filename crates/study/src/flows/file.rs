@@ -56,6 +56,7 @@ pub fn of_file(
             }
             Err(reason) => return Err(reason),
         };
+        packet.missed.iter().for_each(|missed| flows.missed(missed));
         let filter = options.filter.as_ref();
         if filter.is_none_or(|filter| passes(filter, packet.link, &packet.bytes)) {
             flows.observe(packet.link, &packet.bytes, packet.length, packet.time);

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wirestamp_capture::{Capture, Captured, Error, Sink, Stop};
+use wirestamp_capture::{Capture, Captured, Error, Missed, Sink, Stop};
 use wirestamp_metrics::flow::FlowConfig;
 use wirestamp_packet::LinkType;
 
@@ -65,6 +65,11 @@ impl Sink for FlowTap<'_> {
         let time = packet.stamp.utc;
         self.flows.lock().observe(LinkType::Ethernet, packet.bytes, packet.length, time);
         Ok(())
+    }
+
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.flows.lock().missed(missed);
+        self.recording.missed(missed)
     }
 
     fn pause(&mut self) -> Result<(), Error> {

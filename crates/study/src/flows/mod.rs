@@ -9,9 +9,12 @@ mod live;
 pub use file::{FileOptions, FileReport, of_file};
 pub use live::{FlowTap, SharedFlows};
 
+use wirestamp_capture::Missed;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 use wirestamp_packet::{LinkType, Packet};
+
+use crate::meeting::as_metrics_have_it;
 
 /// The flows of one point, and what belongs to none.
 #[derive(Clone, Debug)]
@@ -30,6 +33,11 @@ impl Flows {
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
         Self { monitor: FlowMonitor::new(config), not_ip: 0, out_of_order: 0, newest: None }
+    }
+
+    /// Takes note of what the capture lost.
+    pub fn missed(&mut self, missed: &Missed) {
+        self.monitor.missed(as_metrics_have_it(missed));
     }
 
     /// Takes the next frame, in the order of capture: what was captured of it, its length on the wire,

@@ -79,8 +79,8 @@ impl Bed {
         }
     }
 
-    /// Sends bursts of packets while nobody takes any, and after each what it takes for all captures
-    /// to have taken the burst in.
+    /// Sends bursts of packets while nobody takes any, after each what it takes for all captures to
+    /// have taken the burst in, and at last a packet of each stream.
     pub(crate) fn overload(&mut self, gate: &Gate, (bursts, packets): (usize, usize), loss: usize) {
         let mut followers = 0_u32;
         for _ in 0..bursts {
@@ -95,6 +95,7 @@ impl Bed {
                 }
             }
         }
+        (0..STREAMS).for_each(|_| self.send(0));
     }
 }
 

@@ -6,11 +6,13 @@ mod bed;
 use std::path::Path;
 use std::thread;
 
-use bed::{Bed, Gate, number};
+use bed::{Bed, Gate, STREAMS, number};
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter};
+use wirestamp_metrics::flow::{FlowConfig, FlowReport};
 use wirestamp_metrics::{Config, Counts, Outcome, Point, Quality};
+use wirestamp_study::flows::{self, Flows};
 use wirestamp_study::{Meeting, Recording, TapReport, compare};
 
 const SMALL: usize = 64 << 10;
@@ -29,6 +31,8 @@ struct Measured {
     seen: [Vec<bool>; 2],
     /// Which of them the network lost.
     lost: Vec<bool>,
+    /// The RTP streams at B by the file of its capture, and as they would be had that missed nothing.
+    streams: [Vec<FlowReport>; 2],
 }
 
 impl Measured {
@@ -74,7 +78,28 @@ fn measure(pair: (Method, StampSource), memory: [usize; 2], loss: usize) -> Opti
     let [a, b] = &paths;
     let (files, undated) = by_files(a, b);
     let seen = [a, b].map(|path| captured(path, bed.lost.len()));
-    Some(Measured { live: *quality.counts(), files, taps, undated, seen, lost: bed.lost })
+    let at_b = flows::of_file(Reader::open(b).unwrap(), FlowConfig::default(), &Default::default());
+    let streams = [streams(&at_b.unwrap().flows), streams(&without_drops(a, &bed.lost))];
+    let (live, lost) = (*quality.counts(), bed.lost);
+    Some(Measured { live, files, taps, undated, seen, lost, streams })
+}
+
+/// What A captured and the network did not lose.
+fn without_drops(a: &Path, lost: &[bool]) -> Flows {
+    let mut flows = Flows::new(FlowConfig::default());
+    let mut reader = Reader::open(a).unwrap();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        if number(&packet.bytes).is_none_or(|number| !lost[number]) {
+            flows.observe(packet.link, &packet.bytes, packet.length, packet.time);
+        }
+    }
+    flows
+}
+
+fn streams(flows: &Flows) -> Vec<FlowReport> {
+    let mut streams: Vec<_> = flows.monitor.flows().filter(|flow| flow.rtp.is_some()).collect();
+    streams.sort_by_key(|stream| stream.dport);
+    streams
 }
 
 fn by_files(a: &Path, b: &Path) -> (Counts, [u64; 2]) {
@@ -140,6 +165,36 @@ fn drops_at_b_are_no_losses() {
 #[test]
 fn drops_at_b_leave_the_networks_losses_exact() {
     check([LARGE, SMALL], 50);
+}
+
+#[test]
+fn drops_leave_the_losses_and_the_rating_of_rtp_where_they_are() {
+    for pair in PAIRS {
+        let Some(measured) = measure(pair, [LARGE, SMALL], 50) else { return };
+        let dropped = measured.taps[1].ledger.lost();
+        let name = format!("{} {}, dropped {dropped}", pair.0, pair.1);
+        let [found, expected] = &measured.streams;
+        assert_eq!((found.len(), expected.len()), (STREAMS as usize, STREAMS as usize), "{name}");
+        let sum = |streams: &[FlowReport], of: fn(&FlowReport) -> u64| -> u64 {
+            streams.iter().map(of).sum()
+        };
+        let by_capture = |stream: &FlowReport| stream.rtp.as_ref().unwrap().capture_lost;
+        let by_network = |stream: &FlowReport| stream.lost.unwrap();
+        let missed = measured.count(|_, b, lost| !b && !lost);
+        // The capture may have missed packets of no stream, which may be taken for ones of a stream.
+        let others = dropped - missed;
+        let (lost, truth) = (sum(found, by_network), sum(expected, by_network));
+        assert!(
+            (truth.saturating_sub(others)..=truth).contains(&lost),
+            "{name}: {lost} of {truth}"
+        );
+        assert_eq!(sum(found, by_capture) + lost, missed + truth, "{name}");
+        for (found, expected) in found.iter().zip(expected) {
+            let mos = |stream: &FlowReport| stream.rtp.as_ref().unwrap().mos.unwrap();
+            let moved = mos(found) - mos(expected);
+            assert!(moved.abs() < 0.1, "{name}, port {}: {moved}", found.dport);
+        }
+    }
 }
 
 #[test]

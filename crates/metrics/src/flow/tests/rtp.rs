@@ -1,5 +1,5 @@
 use super::*;
-use crate::flow::missed::MissedPackets;
+use crate::Missed;
 
 /// Packets of one call by number and arrival in milliseconds.
 fn call(config: FlowConfig, packets: &[(u16, i64)]) -> RtpReport {
@@ -130,7 +130,7 @@ fn what_the_capture_lost_is_not_the_networks_and_does_not_move_the_opinion() {
     let mut monitor = monitor();
     for number in (0..300u16).filter(|it| !(100..150).contains(it) && *it != 200) {
         if number == 150 {
-            let missed = MissedPackets { from: at(1990), until: at(2990), packets: 60 };
+            let missed = Missed { from: at(1990), until: at(2990), packets: 60 };
             monitor.missed(missed);
         }
         observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
