@@ -7,14 +7,18 @@
 //!
 //! - [`Netns`]: one namespace; sockets and commands inside it.
 //! - [`PathLab`]: source, router with a bottleneck, sink, and a tap before and after the bottleneck.
+//! - [`impair::Wire`]: source and sink with a stage between that delays, drops, copies and reorders
+//!   packets as a plan says, so that what happened to each is known.
 //! - [`up`], [`down`], [`run`]: the same bed with names, for people and scripts.
 //!
 //! Addresses exist only inside the namespaces, and no interface of the machine is connected to
 //! them: traffic in a bed cannot leave it.
 
 mod error;
+pub mod impair;
 mod impairments;
 mod iproute;
+mod link;
 mod netns;
 mod path;
 mod privilege;

@@ -17,6 +17,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use crate::iproute::Program;
+use crate::link::{End, up_in_silence};
 use crate::{BottleneckCounters, Impairments, LabError, Netns, truth};
 
 /// The source's interface, in its namespace.
@@ -48,15 +49,6 @@ const ROUTER_EGRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 1);
 /// The sink's IPv6 address.
 pub const SINK_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 2);
 
-/// One end of a link. Its hardware address is fixed (a locally administered one), because the
-/// other end's neighbour entry needs it.
-struct End {
-    interface: &'static str,
-    mac: &'static str,
-    v4: Ipv4Addr,
-    v6: Ipv6Addr,
-}
-
 const SOURCE_END: End =
     End { interface: SOURCE_INTERFACE, mac: "02:77:00:00:01:01", v4: SOURCE_V4, v6: SOURCE_V6 };
 const INGRESS_END: End = End {
@@ -68,49 +60,6 @@ const INGRESS_END: End = End {
 const EGRESS_END: End =
     End { interface: EGRESS, mac: "02:77:00:00:02:01", v4: ROUTER_EGRESS_V4, v6: ROUTER_EGRESS_V6 };
 const SINK_END: End = End { interface: TAP_B, mac: "02:77:00:00:02:02", v4: SINK_V4, v6: SINK_V6 };
-
-/// The lines that bring an interface up that makes no requests of its own: `arp off` keeps it from
-/// resolving neighbours and from joining their multicast groups, `multicast off` from joining the
-/// routers' groups, and without a link-local address nothing looks for routers. The kernel makes that
-/// address when the interface comes up; asked for both at once, Linux 6.1 brings it up first.
-fn up_in_silence(interface: &str) -> String {
-    format!(
-        "link set dev {interface} arp off multicast off addrgenmode none\n\
-         link set dev {interface} up\n"
-    )
-}
-
-impl End {
-    /// Half of a `link add`.
-    fn link(&self) -> String {
-        format!("name {} address {} numtxqueues 1 numrxqueues 1", self.interface, self.mac)
-    }
-
-    /// The lines that bring this end up, next to `peer`.
-    ///
-    /// The kernel makes the local route of an IPv6 address too, but later, from a work queue, and
-    /// drops what arrives before that; this one is there at once.
-    fn configure(&self, peer: &Self) -> String {
-        let Self { interface, v4, v6, .. } = self;
-        let up = up_in_silence(interface);
-        format!(
-            "{up}\
-             address add {v4}/24 dev {interface}\n\
-             address add {v6}/64 dev {interface} nodad\n\
-             route add local {v6} dev {interface} table local\n\
-             neighbour add {} lladdr {mac} dev {interface} nud permanent\n\
-             neighbour add {} lladdr {mac} dev {interface} nud permanent\n",
-            peer.v4,
-            peer.v6,
-            mac = peer.mac,
-        )
-    }
-
-    /// The lines that send everything without a better route to `peer`.
-    fn default_routes(peer: &Self) -> String {
-        format!("route add 0.0.0.0/0 via {}\nroute add ::/0 via {}\n", peer.v4, peer.v6)
-    }
-}
 
 /// Source, router and sink, with a bottleneck between two taps. Dropping it takes all of it down,
 /// unless it was named ([`crate::up`]).
@@ -192,9 +141,9 @@ impl PathLab {
     /// it is given until the kernel has come round to its new carrier, some time later. So the ends
     /// that the test's packets leave from come up last.
     fn connect(&self) -> Result<(), LabError> {
-        let first = Self::link_script(&SOURCE_END, &INGRESS_END, &self.router);
+        let first = SOURCE_END.link_to(&INGRESS_END, &self.router);
         Program::Ip.batch(&self.source, &first, &[&self.router])?;
-        let mut router = Self::link_script(&EGRESS_END, &SINK_END, &self.sink);
+        let mut router = EGRESS_END.link_to(&SINK_END, &self.sink);
         router += &INGRESS_END.configure(&SOURCE_END);
         router += &EGRESS_END.configure(&SINK_END);
         if self.impairments.duplicate.is_some() {
@@ -214,12 +163,6 @@ impl PathLab {
             Program::Ip.batch(netns, &(end.configure(peer) + &End::default_routes(peer)), &[])?;
         }
         Ok(())
-    }
-
-    /// The line that makes a link to `peer`, which is put into `peer_netns`.
-    fn link_script(end: &End, peer: &End, peer_netns: &Netns) -> String {
-        let path = peer_netns.path_in_command();
-        format!("link add {} type veth peer {} netns {}\n", end.link(), peer.link(), path.display())
     }
 
     /// Makes the router forward. Its interfaces must be silent by now: turning them into a router's

@@ -1,0 +1,84 @@
+//! The generator behind the plan: one whose numbers anybody can compute again.
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
+/// section 3, with the constants of its figure 17).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// The generator that begins at `seed`.
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The generator number `number` of those that belong to `seed`.
+    ///
+    /// The seeds of neighbours are outputs of the generator, and have nothing to do with one another: a
+    /// seed that counts up would give each packet the numbers of the one before, moved on by one.
+    pub(super) fn nth(seed: u64, number: u64) -> Self {
+        let seed = Self::new(seed).next() ^ number;
+        Self::new(Self::new(seed).next())
+    }
+
+    /// The next 64 bits.
+    pub(super) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The next number from 0 up to, but not, 1.
+    #[expect(clippy::cast_precision_loss, reason = "of 53 bits nothing is lost")]
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True for this share of the numbers: never at 0, always at 1.
+    pub(super) fn happens(&mut self, share: f64) -> bool {
+        self.unit() < share
+    }
+
+    /// A whole number from 0 to `most`, each as likely; 0 for a negative `most`.
+    pub(super) fn up_to(&mut self, most: i64) -> i64 {
+        let values = u128::try_from(most).unwrap_or(0) + 1;
+        // The high half of the product (Lemire 2019) is below `values`, and so at most `most`.
+        let scaled = (u128::from(self.next()) * values) >> 64;
+        i64::try_from(scaled).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_that_others_compute() {
+        // Vigna's splitmix64.c with the same seed.
+        let mut random = SplitMix64::new(1_234_567);
+        let first: [u64; 3] = std::array::from_fn(|_| random.next());
+        assert_eq!(
+            first,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
+    }
+
+    #[test]
+    fn a_whole_number_reaches_both_ends_and_stays_between() {
+        let mut random = SplitMix64::new(1);
+        let drawn: Vec<_> = (0..1000).map(|_| random.up_to(9)).collect();
+        assert!((0..=9).all(|number| drawn.contains(&number)));
+        assert!(drawn.iter().all(|number| (0..=9).contains(number)));
+        assert_eq!((random.up_to(0), random.up_to(-5)), (0, 0));
+        assert!((0..=i64::MAX).contains(&random.up_to(i64::MAX)));
+    }
+
+    #[test]
+    fn neighbours_share_no_numbers() {
+        let [mut one, mut two] = [1, 2].map(|number| SplitMix64::nth(7, number));
+        let (one, two): ([u64; 8], [u64; 8]) =
+            (std::array::from_fn(|_| one.next()), std::array::from_fn(|_| two.next()));
+        assert!(one.iter().all(|number| !two.contains(number)));
+    }
+}

@@ -1,0 +1,103 @@
+//! The bed of the stage: source and sink on one subnet, and a wire between them that passes on nothing
+//! by itself.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::plan::Plan;
+use super::stage::Stage;
+use super::witness::Witness;
+use crate::iproute::Program;
+use crate::link::{End, named, up_in_silence};
+use crate::{LabError, Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
+
+/// The wire's interface towards the sink.
+pub(super) const FAR: &str = "far";
+
+/// The source's IPv4 address.
+pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 3, 1);
+/// The sink's IPv4 address.
+pub const SINK_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 3, 2);
+/// The source's IPv6 address.
+pub const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 3, 0, 0, 0, 0, 0, 1);
+/// The sink's IPv6 address.
+pub const SINK_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 3, 0, 0, 0, 0, 0, 2);
+
+const SOURCE_END: End =
+    End { interface: SOURCE_INTERFACE, mac: "02:77:00:00:03:01", v4: SOURCE_V4, v6: SOURCE_V6 };
+const SINK_END: End = End { interface: TAP_B, mac: "02:77:00:00:03:02", v4: SINK_V4, v6: SINK_V6 };
+
+/// Source, wire and sink. Dropping it takes all of it down.
+///
+/// The source addresses its frames to the sink, so that they are none of the kernel's business where the
+/// stage takes them in.
+#[derive(Debug)]
+pub struct Wire {
+    source: Netns,
+    wire: Netns,
+    sink: Netns,
+}
+
+impl Wire {
+    /// Builds the bed in namespaces without names.
+    ///
+    /// # Errors
+    /// [`LabError`] for want of privileges ([`crate::check_privilege`] says which), or when iproute2 is
+    /// missing or refuses something. Nothing is left of what was built until then.
+    pub fn new() -> Result<Self, LabError> {
+        let bed = Self { source: Netns::new()?, wire: Netns::new()?, sink: Netns::new()? };
+        bed.connect()?;
+        Ok(bed)
+    }
+
+    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`].
+    #[must_use]
+    pub const fn source(&self) -> &Netns {
+        &self.source
+    }
+
+    /// The wire's namespace, where [`TAP_A`] is.
+    #[must_use]
+    pub const fn wire(&self) -> &Netns {
+        &self.wire
+    }
+
+    /// The namespace that packets arrive in, at [`TAP_B`].
+    #[must_use]
+    pub const fn sink(&self) -> &Netns {
+        &self.sink
+    }
+
+    /// A stage that passes packets on as `plan` says. The wire passes nothing on without one, and two
+    /// would pass everything on twice.
+    ///
+    /// # Errors
+    /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
+    pub fn stage(&self, plan: Plan) -> Result<Stage, LabError> {
+        Stage::open(&self.wire, plan)
+    }
+
+    /// Somebody who sees what arrives at tap B.
+    ///
+    /// # Errors
+    /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
+    pub fn witness(&self) -> Result<Witness, LabError> {
+        Witness::open(&self.sink)
+    }
+
+    /// Makes both links. The ends that packets leave from come up last, and those that answers leave
+    /// from are given a queue, so that both can send at once ([`crate::PathLab`] says why).
+    fn connect(&self) -> Result<(), LabError> {
+        for (netns, end, peer) in [(&self.source, &SOURCE_END, TAP_A), (&self.sink, &SINK_END, FAR)]
+        {
+            let link = end.link_to_named(&named(peer), &self.wire);
+            Program::Ip.batch(netns, &link, &[&self.wire])?;
+        }
+        Program::Ip.batch(&self.sink, &SINK_END.configure(&SOURCE_END), &[])?;
+        Program::Ip.batch(&self.wire, &(up_in_silence(TAP_A) + &up_in_silence(FAR)), &[])?;
+        Program::Ip.batch(&self.source, &SOURCE_END.configure(&SINK_END), &[])?;
+        for (netns, interface) in [(&self.wire, TAP_A), (&self.sink, TAP_B)] {
+            Program::Tc.batch(netns, &format!("qdisc add dev {interface} root pfifo\n"), &[])?;
+        }
+        Ok(())
+    }
+}

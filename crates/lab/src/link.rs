@@ -1,0 +1,73 @@
+//! Links between the namespaces of a bed.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::Netns;
+
+/// One end of a link. Its hardware address is fixed (a locally administered one), because the
+/// other end's neighbour entry needs it.
+pub(crate) struct End {
+    pub(crate) interface: &'static str,
+    pub(crate) mac: &'static str,
+    pub(crate) v4: Ipv4Addr,
+    pub(crate) v6: Ipv6Addr,
+}
+
+/// The lines that bring an interface up that makes no requests of its own: `arp off` keeps it from
+/// resolving neighbours and from joining their multicast groups, `multicast off` from joining the
+/// routers' groups, and without a link-local address nothing looks for routers. The kernel makes that
+/// address when the interface comes up; asked for both at once, Linux 6.1 brings it up first.
+pub(crate) fn up_in_silence(interface: &str) -> String {
+    format!(
+        "link set dev {interface} arp off multicast off addrgenmode none\n\
+         link set dev {interface} up\n"
+    )
+}
+
+/// One end of a link, for `link add`: with one queue, so that packets keep their order.
+pub(crate) fn named(interface: &str) -> String {
+    format!("name {interface} numtxqueues 1 numrxqueues 1")
+}
+
+impl End {
+    /// The same with its hardware address.
+    fn addressed(&self) -> String {
+        format!("{} address {}", named(self.interface), self.mac)
+    }
+
+    /// The line that makes a link to `peer`, which is put into `peer_netns`.
+    pub(crate) fn link_to(&self, peer: &Self, peer_netns: &Netns) -> String {
+        self.link_to_named(&peer.addressed(), peer_netns)
+    }
+
+    /// The same, to an end that [`named`] describes.
+    pub(crate) fn link_to_named(&self, peer: &str, peer_netns: &Netns) -> String {
+        let (own, path) = (self.addressed(), peer_netns.path_in_command());
+        format!("link add {own} type veth peer {peer} netns {}\n", path.display())
+    }
+
+    /// The lines that bring this end up, next to `peer`.
+    ///
+    /// The kernel makes the local route of an IPv6 address too, but later, from a work queue, and
+    /// drops what arrives before that; this one is there at once.
+    pub(crate) fn configure(&self, peer: &Self) -> String {
+        let Self { interface, v4, v6, .. } = self;
+        let up = up_in_silence(interface);
+        format!(
+            "{up}\
+             address add {v4}/24 dev {interface}\n\
+             address add {v6}/64 dev {interface} nodad\n\
+             route add local {v6} dev {interface} table local\n\
+             neighbour add {} lladdr {mac} dev {interface} nud permanent\n\
+             neighbour add {} lladdr {mac} dev {interface} nud permanent\n",
+            peer.v4,
+            peer.v6,
+            mac = peer.mac,
+        )
+    }
+
+    /// The lines that send everything without a better route to `peer`.
+    pub(crate) fn default_routes(peer: &Self) -> String {
+        format!("route add 0.0.0.0/0 via {}\nroute add ::/0 via {}\n", peer.v4, peer.v6)
+    }
+}
