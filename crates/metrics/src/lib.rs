@@ -18,6 +18,7 @@
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`] |
 //! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
+//! | jitter and loss as iperf3 has them | its `src/iperf_udp.c` | [`iperf3`] |
 //! | media delivery index | RFC 4445 section 3 | [`MediaDelivery`] |
 //!
 //! The RFCs on IP performance (all but 3550 and 4445) define these for test traffic; here they are
@@ -38,6 +39,7 @@ pub mod flow;
 mod flow_table;
 mod histogram;
 mod interarrival;
+pub mod iperf3;
 mod loss_pattern;
 mod moments;
 mod observation;

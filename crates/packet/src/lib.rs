@@ -18,8 +18,9 @@
 //! ```
 //!
 //! What more a packet says has modules of its own: [`psamp`] chooses packets by hash, so that points
-//! choose the same ones, [`rtp`] reads the headers of calls and videos, [`sdp`] where signalling says
-//! that they go, and [`TcpSegment`] which bytes of a conversation a packet has.
+//! choose the same ones, [`iperf3`] reads what that tool's datagrams carry, [`rtp`] the headers of
+//! calls and videos, [`sdp`] where signalling says that they go, and [`TcpSegment`] which bytes of a
+//! conversation a packet has.
 //!
 //! # No panics
 //!
@@ -32,6 +33,7 @@ mod flow;
 mod frame;
 mod identity;
 mod internet;
+pub mod iperf3;
 pub mod psamp;
 pub mod rtp;
 #[cfg(test)]

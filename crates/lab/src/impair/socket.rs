@@ -19,6 +19,11 @@ const ETH_P_ALL: u16 = 0x0003; // linux/if_ether.h
 const VNET_HEADER: usize = 10;
 /// More than the longest frame there is: 64 KiB joined from segments, and its Ethernet header.
 const FRAME_BYTES: usize = 70_000;
+/// Ethernet's shortest, without check sequence, and where its type is (IEEE 802.3).
+const SHORTEST_FRAME: usize = 60;
+const ETHERTYPE: usize = 12;
+/// For experiments within one network (IEEE 802, 9.2.4, "Local Experimental EtherType 1").
+const LOCAL_EXPERIMENT: u16 = 0x88b5;
 /// What may wait to be read, in bytes of the kernel's: some 80,000 short frames.
 const QUEUE_BYTES: libc::c_int = 64 << 20;
 /// Room for a control message with struct `scm_timestamping`, three times.
@@ -122,6 +127,13 @@ impl FrameSocket {
         // SAFETY: the pointer and the length are those of `raw`, which is alive and only read.
         let sent = unsafe { libc::send(self.fd.as_raw_fd(), raw.as_ptr().cast(), raw.len(), 0) };
         if sent == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Sends a frame that is for nobody.
+    pub(super) fn send_probe(&self) -> io::Result<()> {
+        let mut raw = [0; VNET_HEADER + SHORTEST_FRAME];
+        raw[VNET_HEADER + ETHERTYPE..][..2].copy_from_slice(&LOCAL_EXPERIMENT.to_be_bytes());
+        self.send(&raw)
     }
 
     /// How many frames found no room in the queue since the socket was opened.

@@ -1,9 +1,13 @@
 //! The bed of the stage: source and sink on one subnet, and a wire between them that passes on nothing
 //! by itself.
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use wirestamp_clock::Span;
+
 use super::plan::Plan;
+use super::socket::FrameSocket;
 use super::stage::Stage;
 use super::witness::Witness;
 use crate::iproute::Program;
@@ -73,7 +77,27 @@ impl Wire {
     /// # Errors
     /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
     pub fn stage(&self, plan: Plan) -> Result<Stage, LabError> {
-        Stage::open(&self.wire, plan)
+        let stage = Stage::open(&self.wire, plan)?;
+        let failed = LabError::system("cannot find out whether the kernel stamps packets");
+        self.await_stamps().map_err(failed)?;
+        Ok(stage)
+    }
+
+    /// Sends frames from the wire to the sink until one is stamped: the kernel begins to, for all
+    /// interfaces at once, a moment after the first socket has asked for stamps (`net_enable_timestamp`
+    /// of net/core/dev.c), and goes on for as long as there is one.
+    fn await_stamps(&self) -> io::Result<()> {
+        let from = self.wire.run(|| FrameSocket::open(FAR))??;
+        let mut to = self.sink.run(|| FrameSocket::open(TAP_B))??;
+        loop {
+            from.send_probe()?;
+            to.wait(Span::from_secs(1))?;
+            while let Some(received) = to.receive()? {
+                if received.stamp.is_some() {
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Somebody who sees what arrives at tap B.

@@ -1,0 +1,154 @@
+//! What an iperf3 UDP test says of itself, counted as iperf3's server counts it.
+
+use std::num::NonZeroU32;
+
+use wirestamp_clock::{Time, Utc};
+use wirestamp_packet::iperf3::Iperf3;
+
+use crate::rtp::Jitter;
+
+/// The unit of the sender's clock.
+const MICROSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
+
+/// The datagrams of one test that arrived at one point, counted as `iperf_udp_recv` does in iperf's
+/// `src/iperf_udp.c`: from the first datagram on, omitted seconds (`--omit`) included.
+///
+/// Two things are iperf3's way, not the network's: what is lost behind the last datagram that came is
+/// not counted, and each datagram that comes late takes back a loss, a copy too, so that copies hide
+/// losses ([`Stream::out_of_order`] has both).
+///
+/// The jitter is that of RFC 3550 section 6.4.1 with microseconds for units. iperf3 reads its clock
+/// when it has read the datagram, and its jitter has the server's own wake-ups in it; the stamp taken
+/// where the datagram arrived has not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stream {
+    highest: u64,
+    received: u64,
+    lost: u64,
+    out_of_order: u64,
+    jitter: Jitter,
+}
+
+impl Stream {
+    /// A test that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next datagram, in the order of arrival.
+    pub fn record(&mut self, datagram: &Iperf3, arrival: Time<Utc>) {
+        self.received += 1;
+        if datagram.count > self.highest {
+            self.lost += datagram.count - self.highest - 1;
+            self.highest = datagram.count;
+        } else {
+            self.out_of_order += 1;
+            self.lost = self.lost.saturating_sub(1);
+        }
+        self.jitter.record(wrapped(datagram.sent_micros), MICROSECONDS, arrival);
+    }
+
+    /// Datagrams that should have arrived: the highest count so far. iperf3's `packets`.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.highest
+    }
+
+    /// Datagrams that have arrived, copies too.
+    #[must_use]
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Datagrams that are missing, as iperf3 counts them: `lost_packets`.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Datagrams that came after one with a higher count, and copies: `out_of_order`.
+    #[must_use]
+    pub const fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
+    /// The interarrival jitter at the last datagram. In milliseconds it is iperf3's `jitter_ms`.
+    #[must_use]
+    pub const fn jitter(&self) -> &Jitter {
+        &self.jitter
+    }
+}
+
+/// The clock as a timestamp of 32 bits, which wraps after 71 minutes: neighbours may be half as far
+/// apart.
+#[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are what is wanted")]
+const fn wrapped(micros: u64) -> u32 {
+    micros as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wirestamp_clock::Span;
+
+    use super::*;
+
+    fn stream(counts: &[u64]) -> Stream {
+        let mut stream = Stream::new();
+        for count in counts {
+            let sent_micros = count * 1000;
+            stream.record(&Iperf3 { sent_micros, count: *count }, Time::from_nanos(0));
+        }
+        stream
+    }
+
+    fn counts(stream: &Stream) -> [u64; 4] {
+        [stream.packets(), stream.received(), stream.lost(), stream.out_of_order()]
+    }
+
+    #[test]
+    fn gaps_are_losses_until_what_is_late_fills_them() {
+        assert_eq!(counts(&stream(&[])), [0; 4]);
+        assert_eq!(counts(&stream(&[1, 2, 3])), [3, 3, 0, 0]);
+        assert_eq!(counts(&stream(&[3])), [3, 1, 2, 0]);
+        assert_eq!(counts(&stream(&[1, 5, 3])), [5, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_copy_hides_a_loss_and_never_makes_less_than_none() {
+        assert_eq!(counts(&stream(&[1, 3, 3])), [3, 3, 0, 1]);
+        assert_eq!(counts(&stream(&[1, 1, 1])), [1, 3, 0, 2]);
+    }
+
+    #[test]
+    fn a_datagram_16_ms_late_adds_a_millisecond_of_jitter() {
+        let mut stream = Stream::new();
+        let start = 0xffff_ff00; // the low 32 bits wrap on the way
+        for (count, at) in [(1, 0), (2, 36)] {
+            let sent_micros = start + (count - 1) * 20_000;
+            let arrival = Time::from_nanos(0) + Span::from_millis(at);
+            stream.record(&Iperf3 { sent_micros, count }, arrival);
+        }
+        assert!((stream.jitter().as_nanos() - 1e6).abs() < 1e-6);
+    }
+
+    proptest! {
+        /// iperf3's own arithmetic: seconds as floating point numbers, from the first datagram on.
+        #[test]
+        fn the_jitter_is_what_iperf3_computes(delays in prop::collection::vec(0_u64..50_000, 1..200)) {
+            let mut stream = Stream::new();
+            let (mut jitter, mut transit_before) = (0.0, None);
+            for (delay, count) in delays.iter().zip(1..) {
+                let sent_micros = 1_000_000 + count * 700;
+                let arrival_micros = sent_micros + delay;
+                let arrival = Time::from_nanos(i64::try_from(arrival_micros * 1000).unwrap());
+                stream.record(&Iperf3 { sent_micros, count }, arrival);
+                let transit = f64::from(u32::try_from(*delay).unwrap()) / 1e6;
+                let difference: f64 = transit - transit_before.replace(transit).unwrap_or(transit);
+                jitter += (difference.abs() - jitter) / 16.0;
+            }
+            prop_assert!((stream.jitter().as_nanos() / 1e9 - jitter).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A view over the datagrams of iperf3's UDP test.
+//!
+//! Each begins with the sender's clock and a count; what follows is filling. The layout is that of
+//! `iperf_udp_send` in iperf's `src/iperf_udp.c` (versions 3.0 to 3.19): numbers of 32 bits, big-endian.
+//!
+//! ```text
+//!  0         4         8         12
+//!  | seconds | micros  | count   | ...
+//!  | seconds | micros  | count of 64 bits  | ...     with --udp-counters-64bit
+//! ```
+//!
+//! The datagrams of 4 bytes that open a test are none of these.
+
+mod recogniser;
+
+pub use recogniser::Recogniser;
+
+/// Where a server listens unless it is told otherwise (iperf3(1), `--port`).
+pub const DEFAULT_PORT: u16 = 5201;
+
+const MICROS_PER_SECOND: u32 = 1_000_000;
+
+/// How wide the counts of a test are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// 32 bits, as they are unless asked otherwise.
+    Bits32,
+    /// 64 bits (iperf3(1), `--udp-counters-64bit`).
+    Bits64,
+}
+
+/// Why a datagram is not of an iperf3 test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotIperf3 {
+    /// There are fewer bytes than clock and count take, or fewer were captured.
+    #[error("{0} bytes are too few for clock and count of an iperf3 datagram")]
+    TooShort(usize),
+    /// A second has no such microsecond.
+    #[error("{0} microseconds are a second or more")]
+    Micros(u32),
+    /// Tests count from 1.
+    #[error("the datagram's count is 0, and iperf3 counts from 1")]
+    Count,
+}
+
+/// What an iperf3 datagram begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iperf3 {
+    /// When it was sent, in microseconds of the sender's clock. Since iperf 3.7 that is its monotonic
+    /// clock, which counts from when the machine was started; only differences mean something.
+    pub sent_micros: u64,
+    /// Which datagram of its test it is, from 1.
+    pub count: u64,
+}
+
+impl Iperf3 {
+    /// Reads the head of a datagram's payload, with counts as wide as [`Recogniser`] has found them.
+    ///
+    /// # Errors
+    /// See [`NotIperf3`].
+    pub fn parse(payload: &[u8], counter: Counter) -> Result<Self, NotIperf3> {
+        let word = |offset: usize| {
+            let bytes = payload.get(offset..).and_then(<[u8]>::first_chunk);
+            bytes.map(|bytes| u32::from_be_bytes(*bytes)).ok_or(NotIperf3::TooShort(payload.len()))
+        };
+        let (seconds, micros, count) = (word(0)?, word(4)?, word(8)?);
+        let count = match counter {
+            Counter::Bits32 => count.into(),
+            Counter::Bits64 => u64::from(count) << 32 | u64::from(word(12)?),
+        };
+        if micros >= MICROS_PER_SECOND {
+            return Err(NotIperf3::Micros(micros));
+        }
+        if count == 0 {
+            return Err(NotIperf3::Count);
+        }
+        let sent_micros = u64::from(seconds) * u64::from(MICROS_PER_SECOND) + u64::from(micros);
+        Ok(Self { sent_micros, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Seconds, microseconds and count as iperf3 writes them.
+    pub(super) fn payload(sent_micros: u64, count: u64, counter: Counter) -> Vec<u8> {
+        let word = |number: u64| u32::try_from(number).unwrap().to_be_bytes();
+        let clock = [word(sent_micros / 1_000_000), word(sent_micros % 1_000_000)].concat();
+        let count = match counter {
+            Counter::Bits32 => word(count).to_vec(),
+            Counter::Bits64 => count.to_be_bytes().to_vec(),
+        };
+        [clock, count, b"0123456789".to_vec()].concat()
+    }
+
+    #[test]
+    fn what_cannot_be_a_head_is_refused_by_name() {
+        let parse = |bytes: &[u8]| Iperf3::parse(bytes, Counter::Bits32);
+        let good = payload(7_000_001, 3, Counter::Bits32);
+        assert_eq!(parse(&good), Ok(Iperf3 { sent_micros: 7_000_001, count: 3 }));
+        assert_eq!(parse(&good[..11]), Err(NotIperf3::TooShort(11)));
+        assert_eq!(Iperf3::parse(&good[..15], Counter::Bits64), Err(NotIperf3::TooShort(15)));
+        assert_eq!(parse(&payload(7, 0, Counter::Bits32)), Err(NotIperf3::Count));
+        let late = [0, 0, 0, 1, 0, 0x0f, 0x42, 0x40, 0, 0, 0, 1];
+        assert_eq!(parse(&late), Err(NotIperf3::Micros(1_000_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(
+            seconds: u32, micros in 0_u64..1_000_000, count in 1_u64.., wide: bool,
+        ) {
+            let sent_micros = u64::from(seconds) * 1_000_000 + micros;
+            let (counter, count) = match wide {
+                true => (Counter::Bits64, count),
+                false => (Counter::Bits32, count % u64::from(u32::MAX) + 1),
+            };
+            let read = Iperf3::parse(&payload(sent_micros, count, counter), counter);
+            prop_assert_eq!(read, Ok(Iperf3 { sent_micros, count }));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..32)) {
+            let _ = Iperf3::parse(&bytes, Counter::Bits32);
+            let _ = Iperf3::parse(&bytes, Counter::Bits64);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Tells an iperf3 test from other UDP, without being told its port.
+
+use super::{Counter, Iperf3};
+
+/// So many neighbours that fit make a test. The counts of two random datagrams are this near by one in
+/// two million, and both their clocks are possible by one in 18 million.
+const ENOUGH: u32 = 3;
+/// How far the counts of neighbours may be apart, by loss or reordering.
+const NEAR: u64 = 1000;
+
+/// Watches the datagrams of one flow and one direction, in the order of arrival.
+///
+/// Neighbours fit if their counts differ by no more than a thousand, and the clock has not gone against
+/// the count. Copies neither fit nor speak against it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recogniser {
+    narrow: Candidate,
+    wide: Candidate,
+}
+
+/// The assumption that counts are of one width.
+#[derive(Clone, Copy, Debug, Default)]
+struct Candidate {
+    previous: Option<Iperf3>,
+    fit: u32,
+}
+
+impl Recogniser {
+    /// One that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next datagram's payload, and says how wide the counts are once it is certain that this
+    /// is a test. The datagrams until then are part of it: the first has a count near 1.
+    ///
+    /// A test with counts of 64 bits shows 0 where others have theirs, for its first four thousand
+    /// million datagrams; the other way round, neighbours are too far apart.
+    pub fn record(&mut self, payload: &[u8]) -> Option<Counter> {
+        let narrow = self.narrow.record(Iperf3::parse(payload, Counter::Bits32).ok());
+        let wide = self.wide.record(Iperf3::parse(payload, Counter::Bits64).ok());
+        match (narrow, wide) {
+            (true, _) => Some(Counter::Bits32),
+            (false, true) => Some(Counter::Bits64),
+            (false, false) => None,
+        }
+    }
+}
+
+impl Candidate {
+    /// Whether enough neighbours fit.
+    fn record(&mut self, head: Option<Iperf3>) -> bool {
+        match (self.previous, head) {
+            (Some(previous), Some(head)) if head == previous => {}
+            (Some(previous), Some(head)) if are_neighbours(previous, head) => self.fit += 1,
+            _ => self.fit = 0,
+        }
+        self.previous = head;
+        self.fit >= ENOUGH
+    }
+}
+
+fn are_neighbours(one: Iperf3, other: Iperf3) -> bool {
+    let (first, second) = if one.count < other.count { (one, other) } else { (other, one) };
+    (1..=NEAR).contains(&(second.count - first.count)) && first.sent_micros <= second.sent_micros
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::payload;
+    use super::*;
+
+    fn is_recognised(payloads: impl IntoIterator<Item = Vec<u8>>) -> bool {
+        let mut recogniser = Recogniser::new();
+        payloads.into_iter().any(|payload| recogniser.record(&payload).is_some())
+    }
+
+    #[test]
+    fn four_datagrams_of_a_test_are_enough_whatever_the_width() {
+        for counter in [Counter::Bits32, Counter::Bits64] {
+            let mut recogniser = Recogniser::new();
+            let found: Vec<_> = (1..=4)
+                .map(|count| recogniser.record(&payload(5_000_000 + count, count, counter)))
+                .collect();
+            assert_eq!(found, [None, None, None, Some(counter)]);
+        }
+    }
+
+    #[test]
+    fn loss_reordering_and_copies_do_not_hide_a_test() {
+        let counts = [1, 4, 3, 3, 20];
+        let payloads = counts.map(|count| payload(9_000_000 + count, count, Counter::Bits32));
+        assert!(is_recognised(payloads));
+    }
+
+    #[test]
+    fn a_clock_against_the_count_and_a_count_that_stands_still_are_no_test() {
+        let backwards = (1..100).map(|count| payload(9_000_000 - count, count, Counter::Bits32));
+        assert!(!is_recognised(backwards));
+        let still = (1..100).map(|at| payload(9_000_000 + at, 7, Counter::Bits32));
+        assert!(!is_recognised(still));
+        assert!(!is_recognised((1..100).map(|_| vec![0; 100])));
+    }
+
+    proptest! {
+        #[test]
+        fn random_datagrams_are_no_test(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 16..40), 0..50),
+        ) {
+            prop_assert!(!is_recognised(payloads));
+        }
+    }
+}

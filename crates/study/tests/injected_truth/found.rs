@@ -1,0 +1,72 @@
+//! What the correlator said of each packet.
+
+use std::collections::HashMap;
+
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::{Outcome, Quality};
+
+/// The outcomes of a packet that was seen at tap A.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Packet {
+    pub(crate) matched: Option<Matched>,
+    pub(crate) lost: u32,
+    pub(crate) copies: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Matched {
+    pub(crate) delay: Span,
+    pub(crate) error: Span,
+    /// The same delay by the stamps' times in UTC, and the errors of both stamps together.
+    pub(crate) in_utc: Span,
+    pub(crate) in_utc_error: Span,
+    pub(crate) reordered: bool,
+}
+
+/// All outcomes, packet by packet.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) quality: Quality,
+    /// By the stamp at tap A, of which no two packets have the same: the kernel takes longer than a
+    /// nanosecond for each.
+    packets: HashMap<u64, Packet>,
+    /// Packets that were matched more than once.
+    matched_again: u64,
+}
+
+impl Found {
+    pub(crate) fn record(&mut self, outcome: &Outcome) {
+        self.quality.record(outcome);
+        match outcome {
+            Outcome::Matched { sent, received, delay, error, reordered, .. } => {
+                let matched = Matched {
+                    delay: *delay,
+                    error: *error,
+                    in_utc: received.stamp.utc - sent.stamp.utc,
+                    in_utc_error: received.stamp.error + sent.stamp.error,
+                    reordered: *reordered,
+                };
+                let before = self.packet(sent.stamp.raw.value).matched.replace(matched);
+                self.matched_again += u64::from(before.is_some());
+            }
+            Outcome::Lost { sent } => self.packet(sent.stamp.raw.value).lost += 1,
+            Outcome::Duplicated { sent, .. } => self.packet(sent.stamp.raw.value).copies += 1,
+            // The counts tell of these.
+            Outcome::Unexpected { .. } | Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}
+        }
+    }
+
+    fn packet(&mut self, stamp: u64) -> &mut Packet {
+        self.packets.entry(stamp).or_default()
+    }
+
+    /// How many different packets there were, and how many of them were matched more than once.
+    pub(crate) fn packets(&self) -> (usize, u64) {
+        (self.packets.len(), self.matched_again)
+    }
+
+    /// What was found of the packet with this stamp at tap A.
+    pub(crate) fn at(&self, stamp: Time<Utc>) -> Option<&Packet> {
+        self.packets.get(&u64::try_from(stamp.as_nanos()).ok()?)
+    }
+}

@@ -1,0 +1,46 @@
+//! A million packets of each IP version, delayed, lost, copied and reordered one by one as a seed has
+//! it: what the taps and the correlator say of each must be what happened to it.
+
+mod found;
+mod run;
+mod truth;
+
+use std::net::IpAddr;
+
+use wirestamp_clock::Span;
+use wirestamp_lab::check_privilege;
+use wirestamp_lab::impair::{Plan, SINK_V4, SINK_V6};
+
+const PLAN: Plan = Plan {
+    seed: 0x5eed,
+    delay: Span::from_millis(2),
+    jitter: Span::from_millis(1),
+    loss: 0.02,
+    duplicate: 0.01,
+    reorder: 0.03,
+    held_back: Span::from_millis(4),
+};
+
+#[test]
+fn a_million_packets_over_ipv4_have_exact_counts_and_delays_within_their_error() {
+    holds_for(SINK_V4.into());
+}
+
+#[test]
+fn a_million_packets_over_ipv6_have_exact_counts_and_delays_within_their_error() {
+    holds_for(SINK_V6.into());
+}
+
+fn holds_for(destination: IpAddr) {
+    if check_privilege().is_err() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let run = run::run(destination, PLAN);
+    run.assert_nobody_missed_anything();
+    let truth = truth::Truth::of(&run.account, &run.testimony);
+    truth.assert_as_planned(&PLAN);
+    assert_eq!(run.found.quality.counts(), &truth.counts);
+    let margins = truth.assert_each_packet(&run.found);
+    eprintln!("{destination}: {:?}\n{margins:?}", truth.counts);
+}

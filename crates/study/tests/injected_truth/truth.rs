@@ -1,0 +1,129 @@
+//! What happened to each packet, by the stage's and the witness's records.
+
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_lab::impair::{Account, Passage, Plan, Sending, Testimony};
+use wirestamp_metrics::Counts;
+
+use crate::found::{Found, Matched};
+use crate::run::PACKETS;
+
+/// What happened to a packet behind the stage.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrival {
+    /// The stamp of its first copy at tap B.
+    first: Option<Time<Utc>>,
+    /// Copies beyond the first.
+    copies: u32,
+    /// Whether a packet that was sent later had come before (RFC 4737 section 3.3).
+    reordered: bool,
+}
+
+/// What happened to all of them.
+pub(crate) struct Truth<'a> {
+    passages: &'a [Passage],
+    arrivals: Vec<Arrival>,
+    pub(crate) counts: Counts,
+}
+
+/// How far what was found is from the truth, at the worst.
+#[derive(Debug, Default)]
+pub(crate) struct Margins {
+    /// A delay from the difference of the kernel's stamps.
+    delay_off: Span,
+    /// The least and the greatest error that was stated for a delay.
+    stated: Option<(Span, Span)>,
+    /// A delay in UTC from the same.
+    in_utc_off: Span,
+    /// How much later than chosen the stage has sent.
+    lateness: Span,
+    /// The time that a call took which sends.
+    sending: Span,
+}
+
+impl<'a> Truth<'a> {
+    pub(crate) fn of(account: &'a Account, testimony: &Testimony) -> Self {
+        let passages = &account.passages[..];
+        let in_order = passages.iter().map(|passage| passage.number).eq(0..PACKETS);
+        assert!(in_order, "the packets came to the stage as they were sent, and all of them");
+        let mut arrivals = vec![Arrival::default(); passages.len()];
+        let mut next_expected = 0;
+        for seen in &testimony.sightings {
+            let arrival = &mut arrivals[usize::try_from(seen.number).unwrap()];
+            if arrival.first.is_some() {
+                arrival.copies += 1;
+                continue;
+            }
+            arrival.first = Some(seen.stamp);
+            arrival.reordered = seen.number < next_expected;
+            next_expected = next_expected.max(seen.number + 1);
+        }
+        let count = |of: fn(&Arrival) -> u64| arrivals.iter().map(of).sum();
+        let matched = count(|arrival| arrival.first.is_some().into());
+        let counts = Counts {
+            sent: PACKETS,
+            received: testimony.sightings.len() as u64,
+            matched,
+            lost: PACKETS - matched,
+            duplicated: count(|arrival| arrival.copies.into()),
+            reordered: count(|arrival| arrival.reordered.into()),
+            ..Counts::default()
+        };
+        Self { passages, arrivals, counts }
+    }
+
+    /// What came out is what was chosen: no frame went missing on either side of the stage, and none
+    /// came before its time.
+    pub(crate) fn assert_as_planned(&self, plan: &Plan) {
+        for (passage, arrival) in self.passages.iter().zip(&self.arrivals) {
+            assert_eq!(passage.fate, plan.fate(passage.number));
+            let delays = passage.fate.delays();
+            let came = u32::from(arrival.first.is_some()) + arrival.copies;
+            assert_eq!(came as usize, delays.into_iter().flatten().count(), "{passage:?}");
+            if let Some((first, least)) = arrival.first.zip(delays.into_iter().flatten().min()) {
+                assert!(first - passage.arrived >= least, "{passage:?} {arrival:?}");
+            }
+        }
+        let Counts { lost, duplicated, reordered, .. } = self.counts;
+        assert!(lost > 0 && duplicated > 0 && reordered > 0, "{:?}", self.counts);
+    }
+
+    /// Holds what was found of each packet to what happened to it.
+    pub(crate) fn assert_each_packet(&self, found: &Found) -> Margins {
+        assert_eq!(found.packets(), (self.passages.len(), 0));
+        let mut margins = Margins::default();
+        for (passage, arrival) in self.passages.iter().zip(&self.arrivals) {
+            let found = found.at(passage.arrived);
+            let found = found.unwrap_or_else(|| panic!("nothing was found of {passage:?}"));
+            let lost = u32::from(arrival.first.is_none());
+            assert_eq!((found.lost, found.copies), (lost, arrival.copies), "{passage:?}");
+            assert_eq!(found.matched.is_some(), arrival.first.is_some(), "{passage:?}");
+            if let Some((matched, first)) = found.matched.zip(arrival.first) {
+                assert_eq!(matched.reordered, arrival.reordered, "{passage:?}");
+                assert_delay(passage, first, &matched, &mut margins);
+            }
+        }
+        margins
+    }
+}
+
+/// Holds one delay to the truth, twice: to the kernel's stamps, which are those of the taps, and to the
+/// stage's own readings of the clock around the call that sent the packet, which are not.
+fn assert_delay(passage: &Passage, first: Time<Utc>, matched: &Matched, margins: &mut Margins) {
+    let truth = first - passage.arrived;
+    let Matched { delay, error, in_utc, in_utc_error, .. } = *matched;
+    assert!((delay - truth).abs() <= error, "{delay} +- {error}, in truth {truth}: {passage:?}");
+    let off = (in_utc - truth).abs();
+    assert!(off <= in_utc_error, "{in_utc} +- {in_utc_error} in UTC, in truth {truth}");
+
+    let sent = passage.sent.iter().flatten().min_by_key(|sent| sent.before).unwrap();
+    let Sending { before, after, .. } = *sent;
+    assert!(passage.arrived + delay + error >= before, "{delay} +- {error}: {passage:?}");
+    assert!(passage.arrived + delay - error <= after, "{delay} +- {error}: {passage:?}");
+
+    margins.delay_off = margins.delay_off.max((delay - truth).abs());
+    let (least, greatest) = margins.stated.unwrap_or((error, error));
+    margins.stated = Some((least.min(error), greatest.max(error)));
+    margins.in_utc_off = margins.in_utc_off.max(off);
+    margins.lateness = margins.lateness.max(sent.lateness());
+    margins.sending = margins.sending.max(after - before);
+}
