@@ -1,0 +1,176 @@
+//! A real iperf3 across a path with delay, loss, copies and reordering: what is computed from the packets
+//! that were captured at the server must be what the server reports.
+
+use std::io::Read;
+use std::net::IpAddr;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use serde_json::Value;
+use wirestamp_capture::{Capture, Captured, Config, Error, Method, Sink, StampSource, Stop};
+use wirestamp_clock::{ClockService, Counter, Span, Time, Utc};
+use wirestamp_lab::impair::{Plan, SINK_V4, SINK_V6, Wire};
+use wirestamp_lab::{Netns, TAP_B, check_privilege};
+use wirestamp_metrics::iperf3::Stream;
+use wirestamp_packet::iperf3::Counter::{Bits32, Bits64};
+use wirestamp_packet::iperf3::{DEFAULT_PORT, Iperf3, Recogniser};
+use wirestamp_packet::{LinkType, Packet};
+
+/// Up to 20 ms of jitter: some hundred times what a server takes to wake up and read its clock, which is
+/// in its jitter and not in ours.
+const PLAN: Plan = Plan {
+    seed: 0x1f3,
+    delay: Span::from_millis(5),
+    jitter: Span::from_millis(20),
+    loss: 0.03,
+    duplicate: 0.005,
+    reorder: 0.0,
+    held_back: Span::ZERO,
+};
+const DATAGRAM_BYTES: u64 = 500;
+/// How far the two may be apart.
+const AGREEMENT: f64 = 0.01;
+/// How long the server may take to listen before the test counts as failed.
+const FAILED_AFTER: Duration = Duration::from_secs(20);
+
+/// The datagrams of the test that arrived at tap B.
+#[derive(Default)]
+struct Datagrams(Vec<(Vec<u8>, Time<Utc>)>);
+
+impl Sink for Datagrams {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        if let Some(payload) = test_payload(packet.bytes) {
+            self.0.push((payload.to_vec(), packet.stamp.utc));
+        }
+        Ok(())
+    }
+}
+
+/// The payload of a datagram to the server, without the one that opens the test.
+fn test_payload(frame: &[u8]) -> Option<&[u8]> {
+    let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
+    let flow = packet.flow();
+    let is_test = flow.protocol == 17 && flow.destination.port() == DEFAULT_PORT;
+    (is_test && packet.payload_length()? > 4).then(|| packet.payload())
+}
+
+/// What the stage is to know a datagram by, however wide its count is.
+fn number_of(frame: &[u8]) -> Option<u64> {
+    let payload = test_payload(frame)?;
+    let mut heads = [Bits32, Bits64].into_iter().map(|counter| Iperf3::parse(payload, counter));
+    heads.find_map(Result::ok).map(|head| head.count)
+}
+
+/// Waits until somebody listens on iperf3's port in `netns`.
+fn await_listener(netns: &Netns) {
+    let deadline = Instant::now() + FAILED_AFTER;
+    // A local port and the state LISTEN (proc_net_tcp.rst, include/net/tcp_states.h).
+    let is_it =
+        |line: &str| line.contains(&format!(":{DEFAULT_PORT:04X} ")) && line.contains(" 0A ");
+    let sockets = || fs::read_to_string("/proc/thread-self/net/tcp6");
+    while !netns.run(sockets).and_then(|read| read).unwrap().lines().any(is_it) {
+        assert!(Instant::now() < deadline, "iperf3 does not listen");
+        thread::yield_now();
+    }
+}
+
+/// Starts iperf3 ahead of all others on this machine: what it is late by to read its clock would be in its
+/// jitter.
+fn iperf3(netns: &Netns, arguments: &[&str]) -> Child {
+    let mut command = netns.command("chrt");
+    command.args(["--fifo", "1", "iperf3", "--json"]).args(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command.spawn().expect("chrt is part of util-linux")
+}
+
+fn report(mut iperf3: Child) -> io::Result<Value> {
+    let mut said = String::new();
+    iperf3.stdout.take().unwrap().read_to_string(&mut said)?;
+    assert!(iperf3.wait()?.success(), "{said}");
+    serde_json::from_str(&said).map_err(io::Error::other)
+}
+
+/// Runs a test of five seconds to `address`; what the server reports, and what was captured there.
+fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let wire = Wire::new().unwrap();
+    let stage = wire.stage(PLAN).unwrap();
+    let config = Config {
+        outgoing: false,
+        filter: Some(format!("udp dst port {DEFAULT_PORT}")),
+        ..Config::new(TAP_B, Method::Ring, StampSource::Kernel)
+    };
+    let capture = wire.sink().run(|| Capture::open(config, &clock).unwrap()).unwrap();
+    let server = iperf3(wire.sink(), &["--server", "--one-off"]);
+    await_listener(wire.sink());
+
+    let (ended, arrived, stop) = (AtomicBool::new(false), AtomicU64::new(0), Stop::new().unwrap());
+    let mut datagrams = Datagrams::default();
+    let (server, ledger) = thread::scope(|scope| {
+        let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived).unwrap());
+        let capturing = scope.spawn(|| {
+            let (ledger, outcome) = capture.run(&clock, &stop, &mut datagrams);
+            outcome.map(|()| ledger).unwrap()
+        });
+        let address = address.to_string();
+        let length = DATAGRAM_BYTES.to_string();
+        let client = ["--client", &address, "--udp", "--bitrate", "4M", "--length", &length];
+        let client = iperf3(wire.source(), &[&client[..], &["--time", "5"], more].concat());
+        let reports = (report(client), report(server));
+        ended.store(true, Ordering::Release);
+        let account = passing.join().unwrap();
+        stop.request();
+        let ledger = capturing.join().unwrap();
+        assert_eq!((account.missed, ledger.lost(), ledger.stamped_late), (0, 0, 0), "{ledger:?}");
+        reports.0.unwrap();
+        (reports.1.unwrap(), ledger)
+    });
+    assert!(ledger.balances(), "{ledger:?}");
+    (server, datagrams)
+}
+
+/// The first `received` datagrams as the metric has them.
+fn measure(datagrams: &Datagrams, received: u64) -> Stream {
+    let mut recogniser = Recogniser::new();
+    let counter = datagrams.0.iter().find_map(|(payload, _)| recogniser.record(payload)).unwrap();
+    let mut stream = Stream::new();
+    for (payload, arrival) in datagrams.0.iter().take(usize::try_from(received).unwrap()) {
+        stream.record(&Iperf3::parse(payload, counter).unwrap(), *arrival);
+    }
+    stream
+}
+
+fn agrees(address: IpAddr, more: &[&str]) {
+    if check_privilege().is_err() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let (report, datagrams) = run(address, more);
+    let theirs = &report["end"]["sum_received"];
+    // The end of a test overtakes its last datagrams, and the server does not count what comes then.
+    let ours = measure(&datagrams, theirs["bytes"].as_u64().unwrap() / DATAGRAM_BYTES);
+    assert!(ours.lost() > 50 && ours.out_of_order() > 1000, "{ours:?}");
+    assert_eq!(theirs["packets"].as_u64(), Some(ours.packets()));
+    assert_eq!(theirs["lost_packets"].as_u64(), Some(ours.lost()));
+    let late = &report["end"]["streams"][0]["udp"]["out_of_order"];
+    assert_eq!(late.as_u64(), Some(ours.out_of_order()));
+
+    let jitter_ms = ours.jitter().as_nanos() / 1e6;
+    let reported = theirs["jitter_ms"].as_f64().unwrap();
+    let off = (jitter_ms - reported).abs() / reported;
+    eprintln!("{address}: jitter {jitter_ms} ms, iperf3 {reported} ms, {:.3} % off", off * 100.0);
+    assert!(off <= AGREEMENT, "{jitter_ms} ms, iperf3 {reported} ms");
+}
+
+#[test]
+fn jitter_and_loss_over_ipv4_are_what_iperf3_reports() {
+    agrees(SINK_V4.into(), &[]);
+}
+
+#[test]
+fn jitter_and_loss_over_ipv6_with_wide_counts_are_what_iperf3_reports() {
+    agrees(SINK_V6.into(), &["--udp-counters-64bit"]);
+}
