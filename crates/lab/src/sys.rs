@@ -1,6 +1,7 @@
-//! The system calls of this crate, each in a safe function. The only `unsafe` elsewhere is what
-//! hands closures over to run between fork and exec; the functions marked async-signal-safe are
-//! those that may be called there.
+//! The system calls of this crate but those of the impairment stage's sockets, each in a safe
+//! function. The only `unsafe` elsewhere is in `impair/socket.rs`, and what hands closures over to
+//! run between fork and exec; the functions marked async-signal-safe are those that may be called
+//! there.
 
 use std::ffi::CString;
 use std::fs::File;
