@@ -79,21 +79,35 @@ fn await_listener(netns: &Netns) {
 
 /// Starts iperf3 ahead of all others on this machine: what it is late by to read its clock would be in its
 /// jitter.
-fn iperf3(netns: &Netns, arguments: &[&str]) -> Child {
+fn iperf3(netns: &Netns, arguments: &[&str]) -> io::Result<Child> {
     let mut command = netns.command("chrt");
     command.args(["--fifo", "1", "iperf3", "--json"]).args(arguments);
-    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
-    command.spawn().expect("chrt is part of util-linux")
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()
 }
 
+/// What iperf3 reports at its end.
 fn report(mut iperf3: Child) -> io::Result<Value> {
     let mut said = String::new();
-    iperf3.stdout.take().unwrap().read_to_string(&mut said)?;
-    assert!(iperf3.wait()?.success(), "{said}");
+    iperf3.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut said))?;
+    if !iperf3.wait()?.success() {
+        return Err(io::Error::other(said));
+    }
     serde_json::from_str(&said).map_err(io::Error::other)
 }
 
-/// Runs a test of five seconds to `address`; what the server reports, and what was captured there.
+/// A test of five seconds from the source to `address`; what its server reports.
+fn test(wire: &Wire, mut server: Child, address: IpAddr, more: &[&str]) -> io::Result<Value> {
+    let (address, length) = (address.to_string(), DATAGRAM_BYTES.to_string());
+    let client = ["--client", &address, "--udp", "--bitrate", "4M", "--time", "5"];
+    let client = iperf3(wire.source(), &[&client[..], &["--length", &length], more].concat())?;
+    if let Err(failed) = report(client) {
+        server.kill()?;
+        return Err(failed);
+    }
+    report(server)
+}
+
+/// Runs a test to `address`; what the server reports, and what was captured there.
 fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
@@ -104,32 +118,24 @@ fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
         ..Config::new(TAP_B, Method::Ring, StampSource::Kernel)
     };
     let capture = wire.sink().run(|| Capture::open(config, &clock).unwrap()).unwrap();
-    let server = iperf3(wire.sink(), &["--server", "--one-off"]);
+    let server = iperf3(wire.sink(), &["--server", "--one-off"]).unwrap();
     await_listener(wire.sink());
 
     let (ended, arrived, stop) = (AtomicBool::new(false), AtomicU64::new(0), Stop::new().unwrap());
     let mut datagrams = Datagrams::default();
-    let (server, ledger) = thread::scope(|scope| {
-        let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived).unwrap());
-        let capturing = scope.spawn(|| {
-            let (ledger, outcome) = capture.run(&clock, &stop, &mut datagrams);
-            outcome.map(|()| ledger).unwrap()
-        });
-        let address = address.to_string();
-        let length = DATAGRAM_BYTES.to_string();
-        let client = ["--client", &address, "--udp", "--bitrate", "4M", "--length", &length];
-        let client = iperf3(wire.source(), &[&client[..], &["--time", "5"], more].concat());
-        let reports = (report(client), report(server));
+    let (report, account, (ledger, outcome)) = thread::scope(|scope| {
+        let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived));
+        let capturing = scope.spawn(|| capture.run(&clock, &stop, &mut datagrams));
+        let report = test(&wire, server, address, more);
         ended.store(true, Ordering::Release);
-        let account = passing.join().unwrap();
+        let account = passing.join();
         stop.request();
-        let ledger = capturing.join().unwrap();
-        assert_eq!((account.missed, ledger.lost(), ledger.stamped_late), (0, 0, 0), "{ledger:?}");
-        reports.0.unwrap();
-        (reports.1.unwrap(), ledger)
+        (report, account.unwrap().unwrap(), capturing.join().unwrap())
     });
-    assert!(ledger.balances(), "{ledger:?}");
-    (server, datagrams)
+    outcome.unwrap();
+    let missed = (account.missed, account.unstamped, ledger.lost(), ledger.stamped_late);
+    assert!(ledger.balances() && missed == (0, 0, 0, 0), "{missed:?} {ledger:?}");
+    (report.unwrap(), datagrams)
 }
 
 /// The first `received` datagrams as the metric has them.

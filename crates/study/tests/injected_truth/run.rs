@@ -43,6 +43,16 @@ pub(crate) struct Run {
     pub(crate) found: Found,
 }
 
+/// Does something at the end of a block, also when it ends in a panic: threads that were not told to end
+/// would have the test hang rather than fail.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
 /// Sends a million packets to `destination` through a stage with that plan, and measures.
 pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
     let clock = ClockService::start(Counter::select()).unwrap();
@@ -63,8 +73,10 @@ pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
     };
     let ((sent, account, testimony), taps) = thread::scope(|scope| {
         let taps = [scope.spawn(|| attend(Point::A, a)), scope.spawn(|| attend(Point::B, b))];
-        let traffic = traffic(&clock, sender, stage, witness);
-        stop.request();
+        let traffic = {
+            let _end = AtEnd(|| stop.request());
+            traffic(&clock, sender, stage, witness)
+        };
         (traffic, taps.map(|tap| tap.join().unwrap()))
     });
     meeting.finish();
@@ -82,14 +94,18 @@ fn traffic(
     let (arrived, seen) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         let watching = scope.spawn(|| witness.run(&number_of, &all_out, &seen).unwrap());
+        let all_out = AtEnd(|| all_out.store(true, Ordering::Release));
         let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived).unwrap());
-        let sent = scope.spawn(|| send(clock, sender, &arrived)).join().unwrap();
-        await_count(&arrived, sent.sent());
-        ended.store(true, Ordering::Release);
+        let sent = {
+            let _end = AtEnd(|| ended.store(true, Ordering::Release));
+            let sent = scope.spawn(|| send(clock, sender, &arrived)).join().unwrap();
+            await_count(&arrived, sent.sent());
+            sent
+        };
         let account = passing.join().unwrap();
         let went_on = account.passages.iter().flat_map(|passage| passage.sent).flatten();
         await_count(&seen, went_on.count() as u64);
-        all_out.store(true, Ordering::Release);
+        drop(all_out);
         (sent, account, watching.join().unwrap())
     })
 }
