@@ -31,7 +31,7 @@ const PLAN: Plan = Plan {
     held_back: Span::ZERO,
 };
 const DATAGRAM_BYTES: u64 = 500;
-/// How far the two may be apart.
+/// How far apart the two may be, as a part of iperf3's.
 const AGREEMENT: f64 = 0.01;
 /// How long the server may take to listen before the test counts as failed.
 const FAILED_AFTER: Duration = Duration::from_secs(20);
@@ -118,7 +118,7 @@ fn run(address: IpAddr, more: &[&str]) -> (Value, Datagrams) {
         ..Config::new(TAP_B, Method::Ring, StampSource::Kernel)
     };
     let capture = wire.sink().run(|| Capture::open(config, &clock).unwrap()).unwrap();
-    let server = iperf3(wire.sink(), &["--server", "--one-off"]).unwrap();
+    let server = iperf3(wire.sink(), &["--server", "--one-off", "--interval", "0.5"]).unwrap();
     await_listener(wire.sink());
 
     let (ended, arrived, stop) = (AtomicBool::new(false), AtomicU64::new(0), Stop::new().unwrap());
@@ -157,18 +157,37 @@ fn agrees(address: IpAddr, more: &[&str]) {
     let (report, datagrams) = run(address, more);
     let theirs = &report["end"]["sum_received"];
     // The end of a test overtakes its last datagrams, and the server does not count what comes then.
-    let ours = measure(&datagrams, theirs["bytes"].as_u64().unwrap() / DATAGRAM_BYTES);
+    let ours = measure(&datagrams, received(theirs));
     assert!(ours.lost() > 50 && ours.out_of_order() > 1000, "{ours:?}");
     assert_eq!(theirs["packets"].as_u64(), Some(ours.packets()));
     assert_eq!(theirs["lost_packets"].as_u64(), Some(ours.lost()));
     let late = &report["end"]["streams"][0]["udp"]["out_of_order"];
     assert_eq!(late.as_u64(), Some(ours.out_of_order()));
 
-    let jitter_ms = ours.jitter().as_nanos() / 1e6;
-    let reported = theirs["jitter_ms"].as_f64().unwrap();
-    let off = (jitter_ms - reported).abs() / reported;
-    eprintln!("{address}: jitter {jitter_ms} ms, iperf3 {reported} ms, {:.3} % off", off * 100.0);
-    assert!(off <= AGREEMENT, "{jitter_ms} ms, iperf3 {reported} ms");
+    let mut off = jitter_off(&report, &datagrams);
+    eprintln!("{address}: jitter off by {off:.5?} of iperf3's at each of its reports");
+    off.sort_by(f64::total_cmp);
+    assert!(off.len() >= 10 && off[off.len() / 2] <= AGREEMENT, "{off:?}");
+}
+
+/// How many datagrams a summary of the server's is of.
+fn received(summary: &Value) -> u64 {
+    summary["bytes"].as_u64().unwrap() / DATAGRAM_BYTES
+}
+
+/// By which part of it our jitter is apart from the server's, at the last datagram before each of its
+/// reports. One datagram that it reads a millisecond late, because it was held up, is 1 % for some dozens
+/// that follow: so no single report tells.
+fn jitter_off(report: &Value, datagrams: &Datagrams) -> Vec<f64> {
+    let mut until = 0;
+    let reports = report["intervals"].as_array().unwrap().iter().map(|interval| &interval["sum"]);
+    let off = reports.map(|theirs| {
+        until += received(theirs);
+        let ours = measure(datagrams, until).jitter().as_nanos() / 1e6;
+        let theirs = theirs["jitter_ms"].as_f64().unwrap();
+        (ours - theirs).abs() / theirs
+    });
+    off.collect()
 }
 
 #[test]

@@ -11,6 +11,8 @@ use wirestamp_clock::Span;
 use wirestamp_lab::check_privilege;
 use wirestamp_lab::impair::{Plan, SINK_V4, SINK_V6};
 
+use truth::{Margins, Truth};
+
 /// Jitter of the time that three packets take: most keep their order, but for those held back.
 const ORDERLY: Plan = Plan {
     seed: 0x5eed,
@@ -42,9 +44,12 @@ fn holds_for(destination: IpAddr, plan: Plan) {
     }
     let run = run::run(destination, plan);
     run.assert_nobody_missed_anything();
-    let truth = truth::Truth::of(&run.account, &run.testimony);
+    let truth = Truth::of(&run.account, &run.testimony);
     truth.assert_as_planned(&plan);
     assert_eq!(run.found.quality.counts(), &truth.counts);
     let margins = truth.assert_each_packet(&run.found);
-    eprintln!("{destination}: {:?}\n{margins:?}", truth.counts);
+    eprintln!("{destination}: {:?}", truth.counts);
+    let Margins { delay_off, in_utc_off, stated, lateness } = margins;
+    eprintln!("delays off by up to {delay_off}, in UTC {in_utc_off}; errors stated: {stated:?}");
+    eprintln!("the stage sent later than chosen by, in ns: {:?}", lateness.summary());
 }

@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_lab::impair::{Account, Passage, Plan, Sending, Testimony};
-use wirestamp_metrics::Counts;
+use wirestamp_metrics::{Counts, Distribution};
 
 use crate::found::{Found, Matched};
 use crate::run::PACKETS;
@@ -25,19 +25,18 @@ pub(crate) struct Truth<'a> {
     pub(crate) counts: Counts,
 }
 
-/// How far what was found is from the truth, at the worst.
-#[derive(Debug, Default)]
+/// How far what was found is from the truth.
+#[derive(Default)]
 pub(crate) struct Margins {
-    /// A delay from the difference of the kernel's stamps.
-    delay_off: Span,
+    /// The furthest that a delay was from the difference of the kernel's stamps.
+    pub(crate) delay_off: Span,
     /// The least and the greatest error that was stated for a delay.
-    stated: Option<(Span, Span)>,
-    /// A delay in UTC from the same.
-    in_utc_off: Span,
-    /// How much later than chosen the stage has sent.
-    lateness: Span,
-    /// The time that a call took which sends.
-    sending: Span,
+    pub(crate) stated: Option<(Span, Span)>,
+    /// The furthest that a delay in UTC was.
+    pub(crate) in_utc_off: Span,
+    /// How much later than chosen the stage has sent, in nanoseconds: the machine's doing, and nobody's
+    /// error.
+    pub(crate) lateness: Distribution,
 }
 
 impl<'a> Truth<'a> {
@@ -124,6 +123,5 @@ fn assert_delay(passage: &Passage, first: Time<Utc>, matched: &Matched, margins:
     let (least, greatest) = margins.stated.unwrap_or((error, error));
     margins.stated = Some((least.min(error), greatest.max(error)));
     margins.in_utc_off = margins.in_utc_off.max(off);
-    margins.lateness = margins.lateness.max(sent.lateness());
-    margins.sending = margins.sending.max(after - before);
+    margins.lateness.record(sent.lateness());
 }
