@@ -7,7 +7,8 @@ use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 fuzz_target!(|payloads: Vec<&[u8]>| {
     let mut recogniser = Recogniser::new();
     for payload in payloads {
-        let heads = [Counter::Bits32, Counter::Bits64].map(|counter| Iperf3::parse(payload, counter));
+        let counters = [Counter::Bits32, Counter::Bits64];
+        let heads = counters.map(|counter| Iperf3::parse(payload, counter));
         for head in heads.iter().flatten() {
             assert!(head.count > 0 && head.sent_micros / 1_000_000 <= u64::from(u32::MAX));
         }

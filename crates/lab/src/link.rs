@@ -15,8 +15,8 @@ pub(crate) struct End {
 
 /// The lines that bring an interface up that makes no requests of its own: `arp off` keeps it from
 /// resolving neighbours and from joining their multicast groups, `multicast off` from joining the
-/// routers' groups, and without a link-local address nothing looks for routers. The kernel makes that
-/// address when the interface comes up; asked for both at once, Linux 6.1 brings it up first.
+/// routers' groups, and without a link-local address nothing looks for routers. The kernel makes
+/// that address when the interface comes up; asked for both at once, Linux 6.1 brings it up first.
 pub(crate) fn up_in_silence(interface: &str) -> String {
     format!(
         "link set dev {interface} arp off multicast off addrgenmode none\n\

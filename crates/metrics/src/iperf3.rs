@@ -13,13 +13,13 @@ const MICROSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 /// The datagrams of one test that arrived at one point, counted as `iperf_udp_recv` does in iperf's
 /// `src/iperf_udp.c`: from the first datagram on, omitted seconds (`--omit`) included.
 ///
-/// Two things are iperf3's way, not the network's: what is lost behind the last datagram that came is
-/// not counted, and each datagram that comes late takes back a loss, a copy too, so that copies hide
-/// losses ([`Stream::out_of_order`] has both).
+/// Two things are iperf3's way, not the network's: what is lost behind the last datagram that came
+/// is not counted, and each datagram that comes late takes back a loss, a copy too, so that copies
+/// hide losses ([`Stream::out_of_order`] has both).
 ///
 /// The jitter is that of RFC 3550 section 6.4.1 with microseconds for units. iperf3 reads its clock
-/// when it has read the datagram, and its jitter has the server's own wake-ups in it; the stamp taken
-/// where the datagram arrived has not.
+/// when it has read the datagram, and its jitter has the server's own wake-ups in it; the stamp
+/// taken where the datagram arrived has not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
     highest: u64,
@@ -136,7 +136,9 @@ mod tests {
     proptest! {
         /// iperf3's own arithmetic: seconds as floating point numbers, from the first datagram on.
         #[test]
-        fn the_jitter_is_what_iperf3_computes(delays in prop::collection::vec(0_u64..50_000, 1..200)) {
+        fn the_jitter_is_what_iperf3_computes(
+            delays in prop::collection::vec(0_u64..50_000, 1..200),
+        ) {
             let mut stream = Stream::new();
             let (mut jitter, mut transit_before) = (0.0, None);
             for (delay, count) in delays.iter().zip(1..) {

@@ -1,5 +1,5 @@
-//! A real iperf3 across a path with delay, loss, copies and reordering: what is computed from the packets
-//! that were captured at the server must be what the server reports.
+//! A real iperf3 across a path with delay, loss, copies and reordering: what is computed from the
+//! packets that were captured at the server must be what the server reports.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -19,8 +19,8 @@ use wirestamp_packet::iperf3::Counter::{Bits32, Bits64};
 use wirestamp_packet::iperf3::{DEFAULT_PORT, Iperf3, Recogniser};
 use wirestamp_packet::{LinkType, Packet};
 
-/// Up to 20 ms of jitter: some hundred times what a server takes to wake up and read its clock, which is
-/// in its jitter and not in ours.
+/// Up to 20 ms of jitter: some hundred times what a server takes to wake up and read its clock,
+/// which is in its jitter and not in ours.
 const PLAN: Plan = Plan {
     seed: 0x1f3,
     delay: Span::from_millis(5),
@@ -77,8 +77,8 @@ fn await_listener(netns: &Netns) {
     }
 }
 
-/// Starts iperf3 ahead of all others on this machine: what it is late by to read its clock would be in its
-/// jitter.
+/// Starts iperf3 ahead of all others on this machine: what it is late by to read its clock would be
+/// in its jitter.
 fn iperf3(netns: &Netns, arguments: &[&str]) -> io::Result<Child> {
     let mut command = netns.command("chrt");
     command.args(["--fifo", "1", "iperf3", "--json"]).args(arguments);
@@ -156,7 +156,8 @@ fn agrees(address: IpAddr, more: &[&str]) {
     }
     let (report, datagrams) = run(address, more);
     let theirs = &report["end"]["sum_received"];
-    // The end of a test overtakes its last datagrams, and the server does not count what comes then.
+    // The end of a test overtakes its last datagrams, and the server does not count what comes
+    // then.
     let ours = measure(&datagrams, received(theirs));
     assert!(ours.lost() > 50 && ours.out_of_order() > 1000, "{ours:?}");
     assert_eq!(theirs["packets"].as_u64(), Some(ours.packets()));
@@ -175,9 +176,9 @@ fn received(summary: &Value) -> u64 {
     summary["bytes"].as_u64().unwrap() / DATAGRAM_BYTES
 }
 
-/// By which part of it our jitter is apart from the server's, at the last datagram before each of its
-/// reports. One datagram that it reads a millisecond late, because it was held up, is 1 % for some dozens
-/// that follow: so no single report tells.
+/// By which part of it our jitter is apart from the server's, at the last datagram before each of
+/// its reports. One datagram that it reads a millisecond late, because it was held up, is 1 % for
+/// some dozens that follow: so no single report tells.
 fn jitter_off(report: &Value, datagrams: &Datagrams) -> Vec<f64> {
     let mut until = 0;
     let reports = report["intervals"].as_array().unwrap().iter().map(|interval| &interval["sum"]);

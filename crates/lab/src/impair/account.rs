@@ -11,10 +11,11 @@ pub struct Account {
     pub passages: Vec<Passage>,
     /// Frames that are no part of the test and were passed on at once, in either direction.
     pub others: u64,
-    /// Frames that the stage had no room for. Unless it is 0, something was lost that no plan knows of.
+    /// Frames that the stage had no room for. Unless it is 0, something was lost that no plan knows
+    /// of.
     pub missed: u64,
-    /// Packets of the test that the kernel had not stamped: their delay is counted from when the stage
-    /// found them.
+    /// Packets of the test that the kernel had not stamped: their delay is counted from when the
+    /// stage found them.
     pub unstamped: u64,
 }
 

@@ -7,13 +7,13 @@
 //!   fd77:3::1                                          fd77:3::2
 //! ```
 //!
-//! A bottleneck ([`crate::PathLab`]) impairs packets as networks do, and says how many it dropped. Here a
-//! [`Plan`] decides from a seed and a packet's number what is to happen to that packet, a [`Stage`] does
-//! it in user space (the kernel forwards nothing between the two interfaces, which have no addresses), and
-//! two records say what was done: the stage's [`Account`], with the kernel's stamp of each arrival at tap
-//! A and the times between which each packet was sent on, and the [`Testimony`] of a [`Witness`], with
-//! the kernel's stamps and the order of arrivals at tap B. A capture at either tap that has the kernel
-//! stamp its packets is given the very same stamps.
+//! A bottleneck ([`crate::PathLab`]) impairs packets as networks do, and says how many it dropped.
+//! Here a [`Plan`] decides from a seed and a packet's number what is to happen to that packet, a
+//! [`Stage`] does it in user space (the kernel forwards nothing between the two interfaces, which
+//! have no addresses), and two records say what was done: the stage's [`Account`], with the
+//! kernel's stamp of each arrival at tap A and the times between which each packet was sent on, and
+//! the [`Testimony`] of a [`Witness`], with the kernel's stamps and the order of arrivals at tap B.
+//! A capture at either tap that has the kernel stamp its packets is given the very same stamps.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -4,8 +4,9 @@ use wirestamp_clock::Span;
 
 use super::random::SplitMix64;
 
-/// What the stage does to packets, decided for each by the seed and the packet's number alone: whoever
-/// has the plan knows the fate of every packet before it is sent, whatever order they come in.
+/// What the stage does to packets, decided for each by the seed and the packet's number alone:
+/// whoever has the plan knows the fate of every packet before it is sent, whatever order they come
+/// in.
 ///
 /// Shares are from 0 (none) to 1 (all); what is beyond is taken as the nearer end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +34,8 @@ pub enum Fate {
     Lost,
     /// It is sent on, this long after its arrival.
     Once(Span),
-    /// It is sent on twice, this long and this long after its arrival; the second may be the sooner.
+    /// It is sent on twice, this long and this long after its arrival; the second may be the
+    /// sooner.
     Twice(Span, Span),
 }
 

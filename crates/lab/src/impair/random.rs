@@ -1,7 +1,7 @@
 //! The generator behind the plan: one whose numbers anybody can compute again.
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
-/// section 3, with the constants of its figure 17).
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
+/// 2014), with the constants of Vigna's splitmix64.c.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SplitMix64(u64);
 
@@ -13,8 +13,9 @@ impl SplitMix64 {
 
     /// The generator number `number` of those that belong to `seed`.
     ///
-    /// The seeds of neighbours are outputs of the generator, and have nothing to do with one another: a
-    /// seed that counts up would give each packet the numbers of the one before, moved on by one.
+    /// The seeds of neighbours are outputs of the generator, and have nothing to do with one
+    /// another: a seed that counts up would give each packet the numbers of the one before, moved
+    /// on by one.
     pub(super) fn nth(seed: u64, number: u64) -> Self {
         let seed = Self::new(seed).next() ^ number;
         Self::new(Self::new(seed).next())
@@ -43,7 +44,8 @@ impl SplitMix64 {
     /// A whole number from 0 to `most`, each as likely; 0 for a negative `most`.
     pub(super) fn up_to(&mut self, most: i64) -> i64 {
         let values = u128::try_from(most).unwrap_or(0) + 1;
-        // The high half of the product (Lemire 2019) is below `values`, and so at most `most`.
+        // The high half of the product (Lemire, "Fast random integer generation in an interval",
+        // ACM TOMACS 29(1), 2019, without its rejection) is below `values`, and so at most `most`.
         let scaled = (u128::from(self.next()) * values) >> 64;
         i64::try_from(scaled).unwrap_or(0)
     }

@@ -1,8 +1,8 @@
 //! The sockets of the stage: whole frames in with the kernel's stamp, whole frames out.
 //!
-//! All packet sockets of an interface are given the same stamp of a frame, which the kernel takes once,
-//! where the frame enters its network stack (`net_timestamp_check` of net/core/dev.c). So what is read
-//! here is what a capture with the kernel's stamps on the same interface reads.
+//! All packet sockets of an interface are given the same stamp of a frame, which the kernel takes
+//! once, where the frame enters its network stack (`net_timestamp_check` of net/core/dev.c). So
+//! what is read here is what a capture with the kernel's stamps on the same interface reads.
 
 use std::ffi::CString;
 use std::io;
@@ -13,16 +13,16 @@ use std::ptr;
 use wirestamp_clock::{Span, Time, Utc};
 
 const ETH_P_ALL: u16 = 0x0003; // linux/if_ether.h
-/// The header that goes before each frame, in and out: what is left to do for checksums and segments
-/// (`PACKET_VNET_HDR` of packet(7), struct `virtio_net_hdr`). Without it, frames whose checksum the
-/// kernel has put off would be sent on with a wrong one.
+/// The header that goes before each frame, in and out: what is left to do for checksums and
+/// segments (`PACKET_VNET_HDR` of packet(7), struct `virtio_net_hdr`). Without it, frames whose
+/// checksum the kernel has put off would be sent on with a wrong one.
 const VNET_HEADER: usize = 10;
 /// More than the longest frame there is: 64 KiB joined from segments, and its Ethernet header.
 const FRAME_BYTES: usize = 70_000;
 /// Ethernet's shortest, without check sequence, and where its type is (IEEE 802.3).
 const SHORTEST_FRAME: usize = 60;
 const ETHERTYPE: usize = 12;
-/// For experiments within one network (IEEE 802, 9.2.4, "Local Experimental EtherType 1").
+/// For experiments within one network (IEEE 802, "Local Experimental EtherType 1").
 const LOCAL_EXPERIMENT: u16 = 0x88b5;
 /// What may wait to be read, in bytes of the kernel's: some 80,000 short frames.
 const QUEUE_BYTES: libc::c_int = 64 << 20;
@@ -106,8 +106,8 @@ impl FrameSocket {
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = CONTROL_BYTES;
-        // SAFETY: the header leads to a buffer and to room for control messages, both writable, with
-        // their sizes; all of them outlive the call.
+        // SAFETY: the header leads to a buffer and to room for control messages, both writable,
+        // with their sizes; all of them outlive the call.
         let length =
             unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
         match usize::try_from(length) {
@@ -155,8 +155,8 @@ impl FrameSocket {
     pub(super) fn wait(&self, patience: Span) -> io::Result<()> {
         let patience = libc::timespec::from(patience.max(Span::ZERO));
         let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd, as the count says, and a time; both alive during the call, which keeps
-        // the signal mask as it is.
+        // SAFETY: one pollfd, as the count says, and a time; both alive during the call, which
+        // keeps the signal mask as it is.
         let status = unsafe { libc::ppoll(&raw mut poll, 1, &raw const patience, ptr::null()) };
         match check(status) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),

@@ -18,15 +18,16 @@ const BATCH: usize = 64;
 /// late by as much.
 const SHORTEST_REST: Span = Span::from_micros(20);
 
-/// Says a frame's number, from its Ethernet header on; `None` for a frame that is no part of the test.
+/// Says a frame's number, from its Ethernet header on; `None` for a frame that is no part of the
+/// test.
 pub type NumberOf<'a> = &'a (dyn Fn(&[u8]) -> Option<u64> + Sync);
 
 /// What stands between the two interfaces of a [`Wire`](super::Wire) and passes frames on.
 ///
-/// Frames that have a number are held, dropped and copied as the plan says, counted from the kernel's
-/// own stamp of their arrival, by the clock that the kernel stamps with. None is sent before it is due;
-/// how much later it is sent is up to the machine, and in the [`Account`]. All other frames, and those
-/// that go back, pass at once.
+/// Frames that have a number are held, dropped and copied as the plan says, counted from the
+/// kernel's own stamp of their arrival, by the clock that the kernel stamps with. None is sent
+/// before it is due; how much later it is sent is up to the machine, and in the [`Account`]. All
+/// other frames, and those that go back, pass at once.
 #[derive(Debug)]
 pub struct Stage {
     plan: Plan,
@@ -52,8 +53,8 @@ impl Stage {
         Ok(Self { plan, near, far, queue, account })
     }
 
-    /// Passes frames on until `stop` is set, and then those that are still held. `arrived` counts the
-    /// frames with a number as they come in.
+    /// Passes frames on until `stop` is set, and then those that are still held. `arrived` counts
+    /// the frames with a number as they come in.
     ///
     /// # Errors
     /// [`LabError::System`] when a frame cannot be received or sent.

@@ -1,5 +1,5 @@
-//! The bed of the stage: source and sink on one subnet, and a wire between them that passes on nothing
-//! by itself.
+//! The bed of the stage: source and sink on one subnet, and a wire between them that passes on
+//! nothing by itself.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -32,8 +32,8 @@ const SINK_END: End = End { interface: TAP_B, mac: "02:77:00:00:03:02", v4: SINK
 
 /// Source, wire and sink. Dropping it takes all of it down.
 ///
-/// The source addresses its frames to the sink, so that they are none of the kernel's business where the
-/// stage takes them in.
+/// The source addresses its frames to the sink, so that they are none of the kernel's business
+/// where the stage takes them in.
 #[derive(Debug)]
 pub struct Wire {
     source: Netns,
@@ -44,9 +44,8 @@ pub struct Wire {
 impl Wire {
     /// Builds the bed in namespaces without names.
     ///
-    /// # Errors
-    /// [`LabError`] for want of privileges ([`crate::check_privilege`] says which), or when iproute2 is
-    /// missing or refuses something. Nothing is left of what was built until then.
+    /// # Errors [`LabError`] for want of privileges ([`crate::check_privilege`] says which), or
+    /// when iproute2 is missing or refuses something. Nothing is left of what was built until then.
     pub fn new() -> Result<Self, LabError> {
         let bed = Self { source: Netns::new()?, wire: Netns::new()?, sink: Netns::new()? };
         bed.connect()?;
@@ -71,8 +70,8 @@ impl Wire {
         &self.sink
     }
 
-    /// A stage that passes packets on as `plan` says. The wire passes nothing on without one, and two
-    /// would pass everything on twice.
+    /// A stage that passes packets on as `plan` says. The wire passes nothing on without one, and
+    /// two would pass everything on twice.
     ///
     /// # Errors
     /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
@@ -84,8 +83,8 @@ impl Wire {
     }
 
     /// Sends frames from the wire to the sink until one is stamped: the kernel begins to, for all
-    /// interfaces at once, a moment after the first socket has asked for stamps (`net_enable_timestamp`
-    /// of net/core/dev.c), and goes on for as long as there is one.
+    /// interfaces at once, a moment after the first socket has asked for stamps
+    /// (`net_enable_timestamp` of net/core/dev.c), and goes on for as long as there is one.
     fn await_stamps(&self) -> io::Result<()> {
         let from = self.wire.run(|| FrameSocket::open(FAR))??;
         let mut to = self.sink.run(|| FrameSocket::open(TAP_B))??;
@@ -108,8 +107,8 @@ impl Wire {
         Witness::open(&self.sink)
     }
 
-    /// Makes both links. The ends that packets leave from come up last, and those that answers leave
-    /// from are given a queue, so that both can send at once ([`crate::PathLab`] says why).
+    /// Makes both links. The ends that packets leave from come up last, and those that answers
+    /// leave from are given a queue, so that both can send at once ([`crate::PathLab`] says why).
     fn connect(&self) -> Result<(), LabError> {
         for (netns, end, peer) in [(&self.source, &SOURCE_END, TAP_A), (&self.sink, &SINK_END, FAR)]
         {

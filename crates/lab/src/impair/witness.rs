@@ -11,8 +11,8 @@ use super::socket::FrameSocket;
 use super::stage::NumberOf;
 use crate::{LabError, Netns, TAP_B};
 
-/// How long arrivals gather before they are read: they have their stamps already, and to wake up for
-/// each would cost more than to read it.
+/// How long arrivals gather before they are read: they have their stamps already, and to wake up
+/// for each would cost more than to read it.
 const GATHER: Duration = Duration::from_millis(1);
 
 /// A second pair of eyes at tap B: reads the kernel's stamps of what arrives there.
@@ -54,8 +54,8 @@ impl Witness {
         Ok(Self { socket })
     }
 
-    /// Watches until `stop` is set and what has arrived is read. `seen` counts sightings as they are
-    /// read.
+    /// Watches until `stop` is set and what has arrived is read. `seen` counts sightings as they
+    /// are read.
     ///
     /// # Errors
     /// [`LabError::System`] when the socket fails.

@@ -1,7 +1,8 @@
 //! A view over the datagrams of iperf3's UDP test.
 //!
 //! Each begins with the sender's clock and a count; what follows is filling. The layout is that of
-//! `iperf_udp_send` in iperf's `src/iperf_udp.c` (versions 3.0 to 3.19): numbers of 32 bits, big-endian.
+//! `iperf_udp_send` in iperf's `src/iperf_udp.c`, as of version 3.21: numbers of 32 bits,
+//! big-endian.
 //!
 //! ```text
 //!  0         4         8         12
@@ -46,15 +47,17 @@ pub enum NotIperf3 {
 /// What an iperf3 datagram begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iperf3 {
-    /// When it was sent, in microseconds of the sender's clock. Since iperf 3.7 that is its monotonic
-    /// clock, which counts from when the machine was started; only differences mean something.
+    /// When it was sent, in microseconds of the sender's clock. Since iperf 3.7 that is its
+    /// monotonic clock, which counts from when the machine was started; only differences mean
+    /// something.
     pub sent_micros: u64,
     /// Which datagram of its test it is, from 1.
     pub count: u64,
 }
 
 impl Iperf3 {
-    /// Reads the head of a datagram's payload, with counts as wide as [`Recogniser`] has found them.
+    /// Reads the head of a datagram's payload, with counts as wide as [`Recogniser`] has found
+    /// them.
     ///
     /// # Errors
     /// See [`NotIperf3`].

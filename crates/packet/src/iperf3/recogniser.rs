@@ -2,16 +2,16 @@
 
 use super::{Counter, Iperf3};
 
-/// So many neighbours that fit make a test. The counts of two random datagrams are this near by one in
-/// two million, and both their clocks are possible by one in 18 million.
+/// So many neighbours that fit make a test. The counts of two random datagrams are this near by one
+/// in two million, and both their clocks are possible by one in 18 million.
 const ENOUGH: u32 = 3;
 /// How far the counts of neighbours may be apart, by loss or reordering.
 const NEAR: u64 = 1000;
 
 /// Watches the datagrams of one flow and one direction, in the order of arrival.
 ///
-/// Neighbours fit if their counts differ by no more than a thousand, and the clock has not gone against
-/// the count. Copies neither fit nor speak against it.
+/// Neighbours fit if their counts differ by no more than a thousand, and the clock has not gone
+/// against the count. Copies neither fit nor speak against it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recogniser {
     narrow: Candidate,
@@ -32,8 +32,8 @@ impl Recogniser {
         Self::default()
     }
 
-    /// Takes the next datagram's payload, and says how wide the counts are once it is certain that this
-    /// is a test. The datagrams until then are part of it: the first has a count near 1.
+    /// Takes the next datagram's payload, and says how wide the counts are once it is certain that
+    /// this is a test. The datagrams until then are part of it: the first has a count near 1.
     ///
     /// A test with counts of 64 bits shows 0 where others have theirs, for its first four thousand
     /// million datagrams; the other way round, neighbours are too far apart.

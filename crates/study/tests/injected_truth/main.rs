@@ -1,5 +1,5 @@
-//! A million packets of each IP version, delayed, lost, copied and reordered one by one as a seed has
-//! it: what the taps and the correlator say of each must be what happened to it.
+//! A million packets of each IP version, delayed, lost, copied and reordered one by one as a seed
+//! has it: what the taps and the correlator say of each must be what happened to it.
 
 mod found;
 mod run;

@@ -26,8 +26,8 @@ const PORT: u16 = 5000;
 const BURST: u32 = 50;
 const INTERVAL: Span = Span::from_millis(1);
 const FRAME_BYTES: u16 = 100;
-/// How many packets may be on their way to the stage: on a busy machine the sender waits for it, so that
-/// its socket is not overrun.
+/// How many packets may be on their way to the stage: on a busy machine the sender waits for it, so
+/// that its socket is not overrun.
 const AHEAD: u64 = 20_000;
 /// How long a packet may be under way. On a busy machine the stage sends when it has its turn.
 const TIMEOUT: Span = Span::from_secs(10);
@@ -43,8 +43,8 @@ pub(crate) struct Run {
     pub(crate) found: Found,
 }
 
-/// Does something at the end of a block, also when it ends in a panic: threads that were not told to end
-/// would have the test hang rather than fail.
+/// Does something at the end of a block, also when it ends in a panic: threads that were not told
+/// to end would have the test hang rather than fail.
 struct AtEnd<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for AtEnd<F> {

@@ -34,8 +34,8 @@ pub(crate) struct Margins {
     pub(crate) stated: Option<(Span, Span)>,
     /// The furthest that a delay in UTC was.
     pub(crate) in_utc_off: Span,
-    /// How much later than chosen the stage has sent, in nanoseconds: the machine's doing, and nobody's
-    /// error.
+    /// How much later than chosen the stage has sent, in nanoseconds: the machine's doing, and
+    /// nobody's error.
     pub(crate) lateness: Distribution,
 }
 
@@ -70,8 +70,8 @@ impl<'a> Truth<'a> {
         Self { passages, arrivals, counts }
     }
 
-    /// What came out is what was chosen: no frame went missing on either side of the stage, and none
-    /// came before its time.
+    /// What came out is what was chosen: no frame went missing on either side of the stage, and
+    /// none came before its time.
     pub(crate) fn assert_as_planned(&self, plan: &Plan) {
         for (passage, arrival) in self.passages.iter().zip(&self.arrivals) {
             assert_eq!(passage.fate, plan.fate(passage.number));
@@ -105,8 +105,8 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// Holds one delay to the truth, twice: to the kernel's stamps, which are those of the taps, and to the
-/// stage's own readings of the clock around the call that sent the packet, which are not.
+/// Holds one delay to the truth, twice: to the kernel's stamps, which are those of the taps, and to
+/// the stage's own readings of the clock around the call that sent the packet, which are not.
 fn assert_delay(passage: &Passage, first: Time<Utc>, matched: &Matched, margins: &mut Margins) {
     let truth = first - passage.arrived;
     let Matched { delay, error, in_utc, in_utc_error, .. } = *matched;
