@@ -15,6 +15,8 @@ use wirestamp_lab::impair::{
 
 const PORT: u16 = 5000;
 const PACKETS: u32 = 2000;
+/// How many packets may be under way, so that the sink's socket has room for all of them.
+const UNDER_WAY: u32 = 30;
 /// How long a packet may take before the test counts as failed.
 const FAILED_AFTER: Duration = Duration::from_secs(20);
 const PLAN: Plan = Plan {
@@ -65,8 +67,17 @@ fn await_count(counter: &AtomicU64, count: u64) {
     }
 }
 
-/// Runs `work` while the stage passes packets on; it is told how many came out.
-fn staged<T>(wire: &Wire, work: impl FnOnce(&AtomicU64) -> T) -> (T, Account, Testimony) {
+/// How many packets come out of one.
+fn copies(fate: Fate) -> u64 {
+    fate.delays().into_iter().flatten().count() as u64
+}
+
+/// Runs `work` while the stage passes packets on; it can see how many have arrived at the stage, and
+/// come out of it.
+fn staged<T>(
+    wire: &Wire,
+    work: impl FnOnce(&AtomicU64, &AtomicU64) -> T,
+) -> (T, Account, Testimony) {
     let (stage, witness) = (wire.stage(PLAN).unwrap(), wire.witness().unwrap());
     let (ended, all_out) = (AtomicBool::new(false), AtomicBool::new(false));
     let (arrived, seen) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -76,11 +87,11 @@ fn staged<T>(wire: &Wire, work: impl FnOnce(&AtomicU64) -> T) -> (T, Account, Te
         let all_out = SetAtEnd(&all_out);
         let done = {
             let _ended = SetAtEnd(&ended);
-            work(&arrived)
+            work(&arrived, &seen)
         };
         let account = passing.join().unwrap();
-        let delays = account.passages.iter().flat_map(|passage| passage.fate.delays());
-        await_count(&seen, delays.flatten().count() as u64);
+        let out = account.passages.iter().map(|passage| copies(passage.fate));
+        await_count(&seen, out.sum());
         drop(all_out);
         (done, account, watching.join().unwrap())
     })
@@ -103,13 +114,17 @@ fn send_all(
             *received.entry(u64::from(number)).or_default() += 1;
         }
     };
-    let ((), account, testimony) = staged(wire, |arrived| {
+    let ((), account, testimony) = staged(wire, |arrived, seen| {
+        let mut out = 0;
         for number in 0..PACKETS {
             sender.send_to(&number.to_be_bytes(), (sink, PORT)).unwrap();
-            await_count(arrived, u64::from(number) + 1);
-            // Now and then, so that the socket has room for what comes out.
+            if let Some(earlier) = number.checked_sub(UNDER_WAY) {
+                out += copies(PLAN.fate(earlier.into()));
+                await_count(seen, out);
+            }
             collect();
         }
+        await_count(arrived, PACKETS.into());
     });
     collect();
     (received, account, testimony)
@@ -158,7 +173,7 @@ fn what_has_no_number_passes_whole_and_both_ways() {
     let listener = wire.sink().run(|| TcpListener::bind((SINK_V4, 80)).unwrap()).unwrap();
     // More than a segment, so that it takes whatever the kernel puts off: segments and checksums.
     let asked = vec![0x55; 200_000];
-    let (answered, account, _) = staged(&wire, |_| {
+    let (answered, account, _) = staged(&wire, |_, _| {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
