@@ -1,0 +1,153 @@
+//! How many observations a second one core correlates, and what memory it takes.
+//!
+//! Traffic is made in advance, some thousand observations at a time, and only the correlator's own
+//! time counts: the thread's CPU time, so that others on the machine are not in it (but for what they
+//! do to the caches). Run by `make bench`; prints two tables, and fails if a target is missed:
+//! 5 million observations a second, and 1.1 times the memory that was allowed.
+
+#[path = "../tests/peak/mod.rs"]
+mod peak;
+#[path = "../tests/traffic/mod.rs"]
+mod traffic;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peak::peak_of;
+use rustix::time::{ClockId, clock_gettime};
+use traffic::Traffic;
+use wirestamp_clock::Span;
+use wirestamp_metrics::{Config, Correlator, Outcome};
+
+const ROUNDS: usize = 3;
+/// Packets that pass A in a round.
+const PACKETS: u64 = 10_000_000;
+/// Packets between two looks at the clock.
+const BATCH: u64 = 2000;
+/// Millions of observations a second, at least, in the median of the rounds.
+const TARGET: f64 = 5.0;
+/// Packets of the run in too little memory: 100 million observations.
+const MANY_PACKETS: u64 = 50_000_000;
+const MEMORIES: [usize; 2] = [16 << 20, 64 << 20];
+/// What may be taken of the memory allowed.
+const MOST: f64 = 1.1;
+
+/// Traffic, and how many microseconds its packets are waited for.
+struct Scenario {
+    name: &'static str,
+    traffic: Traffic,
+    timeout: i64,
+}
+
+const SCENARIOS: [Scenario; 4] = [
+    Scenario {
+        name: "1,000 packets under way, 16 flows",
+        traffic: Traffic { under_way: 1000, flows: 16, random_flows: true },
+        timeout: 2000,
+    },
+    Scenario {
+        name: "20,000 under way, kept for 1 s, 1,000 flows",
+        traffic: Traffic { under_way: 20_000, flows: 1000, random_flows: true },
+        timeout: 1_000_000,
+    },
+    Scenario {
+        name: "1,000,000 under way, 1,000 flows",
+        traffic: Traffic { under_way: 1_000_000, flows: 1000, random_flows: true },
+        timeout: 1_000_500,
+    },
+    Scenario {
+        name: "1,000,000 under way, 100,000 flows",
+        traffic: Traffic { under_way: 1_000_000, flows: 100_000, random_flows: true },
+        timeout: 1_000_500,
+    },
+];
+
+/// What came of a run.
+#[derive(Default)]
+struct Run {
+    observations: u64,
+    matched: u64,
+    lost: u64,
+    given_up: u64,
+    time: Duration,
+}
+
+fn run(traffic: Traffic, config: Config, packets: u64) -> Run {
+    let mut run = Run::default();
+    let mut correlator = Correlator::new(config);
+    let mut seen = Vec::new();
+    for first in (0..packets).step_by(usize::try_from(BATCH).expect("some thousand")) {
+        (first..first + BATCH).for_each(|number| traffic.step(number, &mut seen));
+        run.observations += u64::try_from(seen.len()).expect("some thousand");
+        let start = cpu_time();
+        for (point, observation) in seen.drain(..) {
+            correlator.observe(point, observation, &mut |outcome| match outcome {
+                Outcome::Matched { .. } => run.matched += 1,
+                Outcome::Lost { .. } => run.lost += 1,
+                Outcome::GivenUp { .. } => run.given_up += 1,
+                _ => {}
+            });
+        }
+        run.time += cpu_time() - start;
+    }
+    run
+}
+
+/// The CPU time of this thread.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("it began at 0")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// Prints millions of observations a second; whether the target is met.
+fn speed(scenario: &Scenario) -> bool {
+    let timeout = Span::from_micros(scenario.timeout);
+    let config = Config { timeout, memory: 512 << 20, ..Config::default() };
+    let mut rates: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let run = run(scenario.traffic, config, PACKETS);
+            assert!(run.given_up == 0 && run.lost > 0 && run.matched > PACKETS / 2);
+            real(run.observations) / run.time.as_secs_f64() / 1e6
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    let median = rates[ROUNDS / 2];
+    println!("{:45} {median:6.2} ({:.2}..{:.2})", scenario.name, rates[0], rates[ROUNDS - 1]);
+    median >= TARGET
+}
+
+/// Prints the peak of memory where more packets are under way than fit; whether it is within bounds.
+fn bounded(memory: usize) -> bool {
+    let traffic = Traffic { under_way: 2_000_000, flows: 10_000, random_flows: true };
+    let config = Config { timeout: Span::from_secs(10), memory, ..Config::default() };
+    let mut found = Run::default();
+    let peak = peak_of(|| found = run(traffic, config, MANY_PACKETS));
+    let share = real(peak as u64) / real(memory as u64);
+    println!(
+        "{:6} MiB {:10.2} MiB {share:8.3} {:14} {:14}",
+        memory >> 20,
+        real(peak as u64) / f64::from(1 << 20),
+        found.observations,
+        found.given_up,
+    );
+    found.given_up > 0 && share <= MOST
+}
+
+fn main() -> ExitCode {
+    println!(
+        "2 points, 1 thread: million observations a second of CPU time, median of {ROUNDS} rounds (spread)"
+    );
+    let mut met = true;
+    for scenario in &SCENARIOS {
+        met &= speed(scenario);
+    }
+    println!("\n   allowed           peak    share   observations       given up");
+    for memory in MEMORIES {
+        met &= bounded(memory);
+    }
+    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
