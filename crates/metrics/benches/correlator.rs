@@ -80,15 +80,14 @@ fn run(traffic: Traffic, config: Config, packets: u64) -> Run {
         (first..first + BATCH).for_each(|number| traffic.step(number, &mut seen));
         run.observations += u64::try_from(seen.len()).expect("some thousand");
         let start = cpu_time();
-        for (point, observation) in seen.drain(..) {
-            correlator.observe(point, observation, &mut |outcome| match outcome {
-                Outcome::Matched { .. } => run.matched += 1,
-                Outcome::Lost { .. } => run.lost += 1,
-                Outcome::GivenUp { .. } => run.given_up += 1,
-                _ => {}
-            });
-        }
-        run.time += cpu_time() - start;
+        correlator.observe_all(&seen, &mut |outcome| match outcome {
+            Outcome::Matched { .. } => run.matched += 1,
+            Outcome::Lost { .. } => run.lost += 1,
+            Outcome::GivenUp { .. } => run.given_up += 1,
+            _ => {}
+        });
+        run.time += cpu_time().saturating_sub(start);
+        seen.clear();
     }
     run
 }

@@ -1,7 +1,8 @@
 //! The correlator of observation points, and the RFC metrics on top of it.
 //!
 //! A packet seen at a point is an [`Observation`]. The [`Correlator`] takes the observations of
-//! two points and says of each what became of it, as an [`Outcome`]. [`Quality`] counts outcomes
+//! two points and says of each what became of it, as an [`Outcome`]; a [`Chain`] does so for more
+//! points, [`Shards`] on more cores, and [`Lag`] tells of clocks too far apart for it. [`Quality`] counts outcomes
 //! into the metrics of one flow or of all, and a [`FlowTable`] keeps one `Quality` for each flow.
 //! [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
 //! constant memory.
@@ -31,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod correlator;
 mod delivery;
 mod distribution;
@@ -40,6 +42,7 @@ mod flow_table;
 mod histogram;
 mod interarrival;
 pub mod iperf3;
+mod lag;
 mod loss_pattern;
 mod moments;
 mod observation;
@@ -47,15 +50,19 @@ mod outcome;
 mod quality;
 pub mod reordering;
 pub mod rtp;
+mod shards;
 mod tally;
 
+pub use chain::{Chain, Segment};
 pub use correlator::{Config, Correlator, Missed};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
+pub use lag::{Lag, LagEstimate};
 pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
 pub use outcome::{Outcome, Reason};
 pub use quality::{ClockError, Counts, Quality};
+pub use shards::Shards;
 pub use tally::{Tally, TallySummary};

@@ -1,6 +1,7 @@
 //! The packets that left point A and whose fate may still change.
 
 use std::hash::{BuildHasher, RandomState};
+use std::hint::black_box;
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
@@ -76,13 +77,11 @@ pub(super) struct Match {
     pub(super) until_next: Option<Span>,
 }
 
-/// A departure whose fate can change no more, or has to be given up.
-pub(super) struct Departed {
-    pub(super) sent: Observation,
-    /// Its place at A.
-    pub(super) time: Time<Utc>,
-    /// Its place at B, if it was matched.
-    pub(super) arrived: Option<Time<Utc>>,
+/// What became of a departure whose fate can change no more, or has to be given up.
+pub(super) enum Departed {
+    /// It was matched, and this is its place at B.
+    Matched(Time<Utc>),
+    Unmatched(Observation),
 }
 
 /// A queue of departures in the order of departure, with an index by identity and the state of
@@ -286,30 +285,56 @@ impl Departures {
         Some(departure.observation(self.flows.get(departure.flow)?.key))
     }
 
-    /// Takes out the oldest departure.
-    pub(super) fn pop(&mut self) -> Option<Departed> {
-        let oldest = *self.queue.front()?;
-        let link = Link::to(self.queue.front_number());
-        self.leave_copies(&oldest, link);
-        self.queue.pop();
-        let key = self.flows.get(oldest.flow)?.key;
-        self.flows.leave(oldest.flow, oldest.delay());
-        Some(Departed {
-            sent: oldest.observation(key),
-            time: oldest.time,
-            arrived: oldest.matched.then_some(oldest.arrived),
-        })
+    /// Reads what the next calls for these identities, and as many of [`Self::pop`], will read: memory
+    /// that is not in the processor's caches is waited for once, not by each call in turn.
+    pub(super) fn read_ahead(&self, ids: impl Iterator<Item = PacketId> + Clone) {
+        let mut read = 0;
+        let front = self.queue.front_number();
+        let leaving = self.queue.numbers().take(ids.clone().count());
+        for id in leaving.filter_map(|number| self.queue.get(number).map(|it| it.id)) {
+            read ^= self.copies.likely(id.0).map_or(0, |copies| copies.last.bits());
+        }
+        for id in ids.clone() {
+            read ^= self.copies.likely(id.0).map_or(0, |copies| copies.last.bits());
+        }
+        let known = |id: PacketId| self.queue.get(self.copies.likely(id.0)?.last.number(front)?);
+        for departure in ids.clone().filter_map(known) {
+            read ^= departure.length ^ departure.next.bits();
+        }
+        for departure in ids.filter_map(known) {
+            let neighbours = [departure.previous, departure.next].map(|link| self.linked(link));
+            read ^= neighbours.into_iter().flatten().fold(0, |read, it| read ^ it.length);
+            read ^= self.flows.get(departure.flow).map_or(0, |flow| flow.last.bits());
+        }
+        black_box(read);
     }
 
-    fn leave_copies(&mut self, departure: &Departure, link: Link) {
-        let Some(slot) = self.slot(departure.id) else { return };
+    /// Takes out the oldest departure, and says what its place at A was.
+    pub(super) fn pop(&mut self) -> Option<(Time<Utc>, Departed)> {
+        let link = Link::to(self.queue.front_number());
+        let &Departure { id, twin, flow, .. } = self.queue.front()?;
+        self.leave_copies(id, link, twin);
+        let oldest = self.queue.front()?;
+        let departed = if oldest.matched {
+            Departed::Matched(oldest.arrived)
+        } else {
+            Departed::Unmatched(oldest.observation(self.flows.get(flow)?.key))
+        };
+        let (time, delay) = (oldest.time, oldest.delay());
+        self.flows.leave(flow, delay);
+        self.queue.pop();
+        Some((time, departed))
+    }
+
+    fn leave_copies(&mut self, id: PacketId, link: Link, twin: Link) {
+        let Some(slot) = self.slot(id) else { return };
         let copies = self.copies.value(slot);
         if copies.last == link {
             self.copies.remove(slot);
             return;
         }
         if copies.open == link {
-            copies.open = departure.twin;
+            copies.open = twin;
         }
         if copies.matched == link {
             copies.matched = Link::NONE;

@@ -185,7 +185,7 @@ impl Flows {
 }
 
 /// A hash of what distinguishes flows of packets.
-fn hash(key: &FlowKey, seed: u64) -> u64 {
+pub(crate) fn hash(key: &FlowKey, seed: u64) -> u64 {
     let mut input = [0; 37];
     for (field, end) in input.chunks_exact_mut(18).zip([key.source, key.destination]) {
         match end.ip() {

@@ -11,9 +11,10 @@ mod unseen;
 use wirestamp_clock::{DifferenceClock, Span, Time, Utc};
 
 pub use config::Config;
+pub(crate) use flows::hash as hash_of_flow;
 pub use missed::Missed;
 
-use self::departures::{Departures, Open};
+use self::departures::{Departed, Departures, Open};
 use self::flows::Flows;
 use self::queue::Queue;
 use self::unseen::Unseen;
@@ -107,7 +108,7 @@ impl Correlator {
     /// reports what is decided by it.
     ///
     /// A point's time is known from its packets only: while it sees none, what the other point
-    /// sees may stay undecided, at the latest until [`Self::finish`].
+    /// sees may stay undecided, until [`Self::advance`] or [`Self::finish`].
     pub fn observe(
         &mut self,
         point: Point,
@@ -153,6 +154,35 @@ impl Correlator {
         }
     }
 
+    /// Takes observations of both points, each point's in its order, as [`Self::observe`] does one by
+    /// one. Twice as fast and more with a million packets under way, because memory that is not in
+    /// the processor's caches is read for several of them at once.
+    pub fn observe_all(&mut self, seen: &[(Point, Observation)], sink: &mut impl FnMut(Outcome)) {
+        for seen in seen.chunks(READ_AHEAD) {
+            self.departures.read_ahead(seen.iter().map(|(_, observation)| observation.id));
+            for (point, observation) in seen {
+                self.observe(*point, *observation, sink);
+            }
+        }
+    }
+
+    /// The point has delivered all that it saw before `time`, and its observations from now on have
+    /// places no earlier than that. For a point that sees nothing for a while, so that what the other
+    /// point sees is decided all the same.
+    pub fn advance(&mut self, point: Point, time: Time<Utc>, sink: &mut impl FnMut(Outcome)) {
+        self.pass(point, time);
+        self.settle(sink);
+    }
+
+    /// Moves a point's time on.
+    pub(crate) fn pass(&mut self, point: Point, time: Time<Utc>) {
+        let until = match point {
+            Point::A => &mut self.sent_until,
+            Point::B => &mut self.delivered_until,
+        };
+        *until = time.max(*until);
+    }
+
     /// Decides everything that is still open: no more observations will come.
     pub fn finish(mut self, sink: &mut impl FnMut(Outcome)) {
         self.finished = true;
@@ -160,7 +190,7 @@ impl Correlator {
     }
 
     fn depart(&mut self, sent: Observation, sink: &mut impl FnMut(Outcome)) {
-        self.sent_until = self.sent_until.max(sent.stamp.utc);
+        self.pass(Point::A, sent.stamp.utc);
         if self.is_full() {
             self.retire(sink);
         }
@@ -181,7 +211,7 @@ impl Correlator {
     }
 
     fn arrive(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) {
-        self.delivered_until = self.delivered_until.max(received.stamp.utc);
+        self.pass(Point::B, received.stamp.utc);
         let arrival = Arrival { received, place: self.delivered_until };
         if self.waiting.len() == 0 && self.decide(&arrival, sink) {
             return;
@@ -216,6 +246,9 @@ impl Correlator {
             && self.decide(&arrival, sink)
         {
             self.waiting.pop();
+        }
+        if self.waiting.len() == 0 {
+            self.received_until = self.delivered_until;
         }
         self.retire(sink);
         let judged = (!self.finished).then_some(self.received_until);
@@ -279,26 +312,28 @@ impl Correlator {
         let passed = self.passed();
         while let Some(oldest) = self.departures.oldest()
             && (self.finished || oldest + self.config.timeout < passed)
-            && let Some(departure) = self.departures.pop()
+            && let Some((time, departed)) = self.departures.pop()
         {
-            match departure.arrived {
-                Some(place) => self.unseen_at_b.seen(place),
-                None => {
-                    self.unseen_at_b.judge(departure.sent, departure.time, &mut |sent, reason| {
+            match departed {
+                Departed::Matched(place) => self.unseen_at_b.seen(place),
+                Departed::Unmatched(sent) => {
+                    self.unseen_at_b.judge(sent, time, &mut |sent, reason| {
                         sink(Outcome::unmatched(Point::A, sent, reason));
-                    })
+                    });
                 }
             }
         }
     }
 
     fn forget_departure(&mut self, sink: &mut impl FnMut(Outcome)) {
-        let Some(departure) = self.departures.pop() else { return };
+        let Some((time, departed)) = self.departures.pop() else { return };
         // Matched or not: a copy that arrives later can no longer be recognised.
-        self.unseen_at_a.forget(departure.time);
-        match departure.arrived {
-            Some(place) => self.unseen_at_b.seen(place),
-            None => sink(Outcome::unmatched(Point::A, departure.sent, Some(Reason::Memory))),
+        self.unseen_at_a.forget(time);
+        match departed {
+            Departed::Matched(place) => self.unseen_at_b.seen(place),
+            Departed::Unmatched(sent) => {
+                sink(Outcome::unmatched(Point::A, sent, Some(Reason::Memory)));
+            }
         }
     }
 
@@ -317,6 +352,10 @@ struct Arrival {
     received: Observation,
     place: Time<Utc>,
 }
+
+/// For how many observations memory is read at once: more than there can be reads under way in a
+/// core (some tens of cache lines), and few enough for the innermost cache.
+const READ_AHEAD: usize = 32;
 
 /// The bytes that a packet takes which has left A.
 const DEPARTURE: usize = Departures::BYTES_EACH;

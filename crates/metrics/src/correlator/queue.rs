@@ -105,6 +105,11 @@ impl Link {
         Self((number % MODULUS) as u32)
     }
 
+    #[inline]
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+
     /// The number that is meant, no earlier than `front`.
     #[inline]
     pub(super) fn number(self, front: u64) -> Option<u64> {

@@ -86,6 +86,14 @@ impl<V: Value> Table<V> {
         }
     }
 
+    /// The value that a search for this key meets first, if it may be the one. Reads one slot.
+    #[inline]
+    pub(super) fn likely(&self, key: u64) -> Option<V> {
+        let tag = self.tag(key);
+        let slot = &self.slots[self.home(tag)];
+        (slot.tag == tag && !slot.value.is_free()).then_some(slot.value)
+    }
+
     /// The value in a slot that [`Self::find`] has found.
     #[inline]
     pub(super) fn value(&mut self, slot: usize) -> &mut V {
