@@ -20,8 +20,9 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::{Config, Correlator, Outcome};
 
 const ROUNDS: usize = 3;
-/// Packets that pass A in a round.
+/// Packets that pass A in a round, after those that fill the tables.
 const PACKETS: u64 = 10_000_000;
+const WARM_UP: u64 = 2_500_000;
 /// Packets between two looks at the clock.
 const BATCH: u64 = 2000;
 /// Millions of observations a second, at least, in the median of the rounds.
@@ -72,13 +73,16 @@ struct Run {
     time: Duration,
 }
 
-fn run(traffic: Traffic, config: Config, packets: u64) -> Run {
+/// Lets `packets` pass A, and takes the time of those from `warm_up` on.
+fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
     let mut run = Run::default();
     let mut correlator = Correlator::new(config);
     let mut seen = Vec::new();
     for first in (0..packets).step_by(usize::try_from(BATCH).expect("some thousand")) {
         (first..first + BATCH).for_each(|number| traffic.step(number, &mut seen));
-        run.observations += u64::try_from(seen.len()).expect("some thousand");
+        if first >= warm_up {
+            run.observations += u64::try_from(seen.len()).expect("some thousand");
+        }
         let start = cpu_time();
         correlator.observe_all(&seen, &mut |outcome| match outcome {
             Outcome::Matched { .. } => run.matched += 1,
@@ -86,7 +90,9 @@ fn run(traffic: Traffic, config: Config, packets: u64) -> Run {
             Outcome::GivenUp { .. } => run.given_up += 1,
             _ => {}
         });
-        run.time += cpu_time().saturating_sub(start);
+        if first >= warm_up {
+            run.time += cpu_time().saturating_sub(start);
+        }
         seen.clear();
     }
     run
@@ -108,7 +114,7 @@ fn speed(scenario: &Scenario) -> bool {
     let config = Config { timeout, memory: 512 << 20, ..Config::default() };
     let mut rates: Vec<f64> = (0..ROUNDS)
         .map(|_| {
-            let run = run(scenario.traffic, config, PACKETS);
+            let run = run(scenario.traffic, config, WARM_UP, WARM_UP + PACKETS);
             assert!(run.given_up == 0 && run.lost > 0 && run.matched > PACKETS / 2);
             real(run.observations) / run.time.as_secs_f64() / 1e6
         })
@@ -124,7 +130,7 @@ fn bounded(memory: usize) -> bool {
     let traffic = Traffic { under_way: 2_000_000, flows: 10_000, random_flows: true };
     let config = Config { timeout: Span::from_secs(10), memory, ..Config::default() };
     let mut found = Run::default();
-    let peak = peak_of(|| found = run(traffic, config, MANY_PACKETS));
+    let peak = peak_of(|| found = run(traffic, config, 0, MANY_PACKETS));
     let share = real(peak as u64) / real(memory as u64);
     println!(
         "{:6} MiB {:10.2} MiB {share:8.3} {:14} {:14}",

@@ -14,9 +14,11 @@ pub mod flows;
 mod meeting;
 mod recording;
 pub mod report;
+mod sampling;
 pub mod timers;
 
 pub use circumstances::Circumstances;
 pub use compare::{Comparison, compare};
 pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};
+pub use sampling::Sampling;

@@ -1,7 +1,6 @@
 //! The packets that left point A and whose fate may still change.
 
 use std::hash::{BuildHasher, RandomState};
-use std::hint::black_box;
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
@@ -16,8 +15,8 @@ use crate::Observation;
 /// There may be millions of them, so it is packed: an [`Observation`] taken apart, its flow as a
 /// number, and links where there could be references.
 #[derive(Clone, Copy)]
-struct Departure {
-    id: PacketId,
+pub(super) struct Departure {
+    pub(super) id: PacketId,
     raw: u64,
     utc: Time<Utc>,
     error: Span,
@@ -27,14 +26,14 @@ struct Departure {
     arrived: Time<Utc>,
     delay: Span,
     length: u32,
-    flow: FlowNumber,
+    pub(super) flow: FlowNumber,
     /// The next departure with the same identity.
     twin: Link,
     /// The departures of the same flow just before and just after this one.
-    previous: Link,
-    next: Link,
+    pub(super) previous: Link,
+    pub(super) next: Link,
     domain: Domain,
-    matched: bool,
+    pub(super) matched: bool,
 }
 
 impl Departure {
@@ -51,13 +50,13 @@ impl Departure {
 
 /// The departures of one identity.
 #[derive(Clone, Copy)]
-struct Copies {
+pub(super) struct Copies {
     /// The first that may still be matched.
     open: Link,
     /// The last that was matched.
     matched: Link,
     /// The last of all.
-    last: Link,
+    pub(super) last: Link,
 }
 
 impl Value for Copies {
@@ -87,9 +86,9 @@ pub(super) enum Departed {
 /// A queue of departures in the order of departure, with an index by identity and the state of
 /// each flow. Each operation takes constant time on average.
 pub(super) struct Departures {
-    queue: Queue<Departure>,
-    copies: Table<Copies>,
-    flows: Flows,
+    pub(super) queue: Queue<Departure>,
+    pub(super) copies: Table<Copies>,
+    pub(super) flows: Flows,
 }
 
 impl Departures {
@@ -207,7 +206,7 @@ impl Departures {
     }
 
     #[inline]
-    fn linked(&self, link: Link) -> Option<&Departure> {
+    pub(super) fn linked(&self, link: Link) -> Option<&Departure> {
         self.queue.get(link.number(self.queue.front_number())?)
     }
 
@@ -283,30 +282,6 @@ impl Departures {
         let matched = self.copies.value(slot).matched;
         let departure = self.linked(matched).filter(|departure| departure.time >= earliest)?;
         Some(departure.observation(self.flows.get(departure.flow)?.key))
-    }
-
-    /// Reads what the next calls for these identities, and as many of [`Self::pop`], will read: memory
-    /// that is not in the processor's caches is waited for once, not by each call in turn.
-    pub(super) fn read_ahead(&self, ids: impl Iterator<Item = PacketId> + Clone) {
-        let mut read = 0;
-        let front = self.queue.front_number();
-        let leaving = self.queue.numbers().take(ids.clone().count());
-        for id in leaving.filter_map(|number| self.queue.get(number).map(|it| it.id)) {
-            read ^= self.copies.likely(id.0).map_or(0, |copies| copies.last.bits());
-        }
-        for id in ids.clone() {
-            read ^= self.copies.likely(id.0).map_or(0, |copies| copies.last.bits());
-        }
-        let known = |id: PacketId| self.queue.get(self.copies.likely(id.0)?.last.number(front)?);
-        for departure in ids.clone().filter_map(known) {
-            read ^= departure.length ^ departure.next.bits();
-        }
-        for departure in ids.filter_map(known) {
-            let neighbours = [departure.previous, departure.next].map(|link| self.linked(link));
-            read ^= neighbours.into_iter().flatten().fold(0, |read, it| read ^ it.length);
-            read ^= self.flows.get(departure.flow).map_or(0, |flow| flow.last.bits());
-        }
-        black_box(read);
     }
 
     /// Takes out the oldest departure, and says what its place at A was.

@@ -13,6 +13,13 @@ use super::table::{Table, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlowNumber(u32);
 
+impl FlowNumber {
+    #[inline]
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
 impl Value for FlowNumber {
     const FREE: Self = Self(u32::MAX);
 
@@ -36,6 +43,14 @@ pub(super) struct Flow {
     /// Its neighbours in the order in which flows became idle, while it is.
     before: FlowNumber,
     behind: FlowNumber,
+}
+
+impl Flow {
+    /// Reads from both of the cache lines that it mostly lies in.
+    #[inline]
+    pub(super) fn read(&self) -> u32 {
+        u32::from(self.next_expected == 0) ^ u32::from(self.key.protocol) ^ self.last.bits()
+    }
 }
 
 /// The flows, found by their keys.
@@ -81,6 +96,11 @@ impl Flows {
     #[inline]
     pub(super) fn get_mut(&mut self, number: FlowNumber) -> Option<&mut Flow> {
         self.list.get_mut(number.0.into())
+    }
+
+    /// The flow that a search for this key meets first. Reads one slot of the table.
+    pub(super) fn likely(&self, key: &FlowKey) -> Option<FlowNumber> {
+        self.numbers.likely(hash(key, self.seed))
     }
 
     /// The flow with this key, new if it is not known; `None` if no more may be added, by `may_grow`

@@ -5,6 +5,7 @@ mod departures;
 mod flows;
 mod missed;
 mod queue;
+mod read_ahead;
 mod table;
 mod unseen;
 
@@ -159,7 +160,7 @@ impl Correlator {
     /// the processor's caches is read for several of them at once.
     pub fn observe_all(&mut self, seen: &[(Point, Observation)], sink: &mut impl FnMut(Outcome)) {
         for seen in seen.chunks(READ_AHEAD) {
-            self.departures.read_ahead(seen.iter().map(|(_, observation)| observation.id));
+            self.departures.read_ahead(seen);
             for (point, observation) in seen {
                 self.observe(*point, *observation, sink);
             }

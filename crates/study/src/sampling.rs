@@ -1,0 +1,139 @@
+//! Looking at a part of the packets only: the same part at every point.
+
+use std::str::FromStr;
+
+use wirestamp_metrics::Observation;
+use wirestamp_packet::psamp::{HashRange, RangeError};
+
+/// Chooses packets by their identity (hash-based selection, RFC 5475 section 6.2): points that
+/// sample alike, with one identity key, choose the same packets, so that loss and delay of what was
+/// chosen are those of all, to within the error of a sample.
+///
+/// The hash is the upper half of the identity, and not one of the RFC's, because it covers more of
+/// the packet: with BOB over the bytes that the RFC recommends, all segments of a TCP connection in
+/// one direction may share their fate in IPv6. What the RFC's hashes are for, an understanding with
+/// other implementations, does not matter where both points are ours.
+///
+/// Of a sample, delay variation, reordering and loss patterns are those between packets chosen, which
+/// were not neighbours on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampling(HashRange);
+
+impl Sampling {
+    /// Chooses this part of all packets, from 0 to 1. A smaller part is a part of a larger one.
+    ///
+    /// # Errors
+    /// A `share` below 0, above 1, or that is no number.
+    pub fn share(share: f64) -> Result<Self, RangeError> {
+        HashRange::share(share).map(Self)
+    }
+
+    /// Whether the packet is one of those chosen.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
+    pub fn chooses(&self, observation: &Observation) -> bool {
+        self.0.contains((observation.id.0 >> 32) as u32)
+    }
+}
+
+/// From a fraction, as `1/16`, or a number, as `0.1`: what a command line gives.
+impl FromStr for Sampling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let share = match text.split_once('/') {
+            Some((part, whole)) => number(part).zip(number(whole)).map(|(part, of)| part / of),
+            None => number(text),
+        };
+        let wrong = || format!("`{text}` is no share of packets: write 1/16, or a number up to 1");
+        let share = share.filter(|share| *share > 0.0).ok_or_else(wrong)?;
+        Self::share(share).map_err(|_| wrong())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+    use wirestamp_metrics::{Config, Correlator, Point, Quality};
+    use wirestamp_packet::LinkType;
+
+    use super::*;
+    use crate::meeting::observe;
+
+    const PACKETS: u32 = 200_000;
+
+    /// A packet of a sequence, sent every 10 us, as seen by a router with this many ahead of it.
+    fn seen(number: u32, hops: u8, delay_us: u32) -> Observation {
+        let mut packet = [0; 40];
+        packet[..10].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64 - hops, 17]);
+        packet[4..6].copy_from_slice(&number.to_be_bytes()[2..]);
+        packet[12..20].copy_from_slice(&[10, 77, 1, 1, 10, 77, 2, 2]);
+        packet[20..28].copy_from_slice(&[0x13, 0x88, 0x17, 0x70, 0, 20, 0, 0]);
+        packet[28..32].copy_from_slice(&number.to_be_bytes());
+        let micros = i64::from(number) * 10 + i64::from(delay_us);
+        let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+        let utc = Time::from_nanos(0) + Span::from_micros(micros);
+        let stamp = Stamp { raw, utc, error: Span::ZERO };
+        observe(LinkType::Ip, &packet, 40, stamp).expect("an IP packet")
+    }
+
+    /// What a measurement of the packets chosen finds: one in 20 is lost, and delays go from 1 ms to
+    /// 5 ms in steps that have nothing to do with the identity.
+    fn measured(sampling: &Sampling) -> Quality {
+        let mut quality = Quality::new();
+        let mut correlator = Correlator::new(Config::default());
+        let mut sink = |outcome| quality.record(&outcome);
+        let mix = |number: u32| number.wrapping_mul(0x9e37_79b9) >> 12;
+        for number in 0..PACKETS {
+            let mut pass = |point, observation: Observation| {
+                if sampling.chooses(&observation) {
+                    correlator.observe(point, observation, &mut sink);
+                }
+            };
+            pass(Point::A, seen(number, 0, 0));
+            if !mix(number).is_multiple_of(20) {
+                pass(Point::B, seen(number, 3, 1000 + mix(number) % 4000));
+            }
+        }
+        correlator.finish(&mut sink);
+        quality
+    }
+
+    fn real(count: u64) -> f64 {
+        f64::from(u32::try_from(count).expect("at most 200,000"))
+    }
+
+    #[test]
+    fn a_sample_has_the_loss_and_the_delay_of_the_whole() {
+        let whole = measured(&Sampling::share(1.0).expect("all"));
+        assert_eq!(whole.counts().sent, u64::from(PACKETS));
+        let sample = measured(&"1/16".parse().expect("a share"));
+        let (all, chosen) = (whole.counts(), sample.counts());
+        // Five standard deviations of each estimate, by chance exceeded once in two million times.
+        let share = 1.0 / 16.0;
+        let room = 5.0 * (real(all.sent) * share * (1.0 - share)).sqrt();
+        assert!((real(chosen.sent) - real(all.sent) * share).abs() < room, "{chosen:?}");
+        // What one point chose and the other did not would be unexpected, or make loss too high.
+        assert_eq!(chosen.unexpected + chosen.duplicated, 0, "{chosen:?}");
+        let loss = real(all.lost) / real(all.sent);
+        let error = 5.0 * (loss * (1.0 - loss) / real(chosen.sent)).sqrt();
+        let found = real(chosen.lost) / real(chosen.sent);
+        assert!((found - loss).abs() < error, "{found} of the sample, {loss} of all");
+        let delays = [&whole, &sample].map(|quality| quality.delay().summary().expect("delays"));
+        let error = 5.0 * delays[0].stddev / real(delays[1].count).sqrt();
+        let [all, found] = delays.map(|delay| delay.mean);
+        assert!((found - all).abs() < error, "{found} ns of the sample, {all} ns of all");
+    }
+
+    #[test]
+    fn shares_are_written_as_fractions_or_numbers() {
+        let share = |text: &str| text.parse::<Sampling>();
+        assert_eq!(share("1/16"), share("0.0625"));
+        assert_eq!(share("1"), Ok(Sampling::share(1.0).expect("all")));
+        for wrong in ["", "1/", "0", "-1/2", "3/2", "1/0", "x", "0/0", "inf"] {
+            let told = share(wrong).expect_err(wrong);
+            assert!(told.contains("write 1/16"), "{told}");
+        }
+    }
+}
