@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the XDP programs count. The keys are shared with crates/capture/src/bpf_program/mod.rs.
+ * What the programs count. The keys are shared with crates/capture/src/bpf_program/mod.rs.
  */
 #ifndef WIRESTAMP_COUNTS_H
 #define WIRESTAMP_COUNTS_H
 
-enum count { SEEN, DROPPED, COUNTS };
+enum count { SEEN, DROPPED, UNTRACKED, COUNTS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -140,6 +140,17 @@ pub enum Error {
         /// What libbpf or the kernel said.
         reason: String,
     },
+    /// The programs that follow packets through their host were not loaded.
+    #[error(
+        "cannot follow packets of {interface}: {reason}; it takes root and a kernel that tells its \
+         types (CONFIG_DEBUG_INFO_BTF)"
+    )]
+    Layers {
+        /// The interface.
+        interface: String,
+        /// What libbpf or the kernel said.
+        reason: String,
+    },
     /// XDP programs were not loaded, or not run on frames in memory.
     #[error("cannot run XDP programs on frames in memory: {reason}; it takes root")]
     TestRun {

@@ -4,7 +4,8 @@
 //! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
 //! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
 //! packet. [`mod@file`] writes and reads capture files. [`capabilities`] says which pairs an
-//! interface can do, and why not the others. [`tune`] prepares the machine. [`xsk`] has AF_XDP
+//! interface can do, and why not the others. [`layers`] follows packets through their host. [`tune`]
+//! prepares the machine. [`xsk`] has AF_XDP
 //! sockets for whoever wants to send through them too.
 //!
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
@@ -28,6 +29,7 @@ mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod interface;
+pub mod layers;
 mod ledger;
 mod libpcap;
 mod mapping;

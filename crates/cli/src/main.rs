@@ -15,6 +15,7 @@ mod files;
 mod flows;
 mod interrupt;
 mod lab;
+mod layers;
 mod output;
 mod progress;
 mod quality;
@@ -58,6 +59,8 @@ enum Command {
     Delay(delay::Arguments),
     /// Show the quality of each flow of a file or interface: loss, jitter, round trip, MOS
     Flows(flows::Arguments),
+    /// Follow received packets through this host: driver, stack, socket, application
+    Layers(layers::Arguments),
     /// Build, use and remove a test bed of network namespaces
     Lab(lab::Arguments),
     /// Measure a call, a video and a burst across a bottleneck, and check it against the truth
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::Send(arguments) => send::run(&arguments, output),
         Command::Delay(arguments) => delay::run(&arguments, output),
         Command::Flows(arguments) => flows::run(&arguments, output),
+        Command::Layers(arguments) => layers::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Study(arguments) => study::run(arguments, output),

@@ -3,7 +3,8 @@
 //! This floor joins the ones below it: [`Recording`] keeps what is captured, [`Meeting`] brings the captures of two observation points
 //! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
 //! measurement on one machine and checks it against what is known of it. The experiments of papers
-//! are made again here too: [`timers`] is that of HighPerTimer.
+//! are made again here too: [`timers`] is that of HighPerTimer. [`layers`] is the page about one host's
+//! layers.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ mod circumstances;
 mod compare;
 pub mod demo;
 pub mod flows;
+pub mod layers;
 mod meeting;
 mod recording;
 pub mod report;

@@ -48,6 +48,7 @@ fn without_types() -> &'static str {
 /// Keys of a program's `counts` map.
 const SEEN: u32 = 0;
 const DROPPED: u32 = 1;
+const UNTRACKED: u32 = 2;
 
 /// A program's own counts, kept for each core and added up here.
 #[derive(Debug)]
@@ -73,6 +74,11 @@ impl Counts {
     /// Frames of these that the program could not hand to us.
     pub(crate) fn dropped(&mut self) -> io::Result<u64> {
         self.sum(DROPPED)
+    }
+
+    /// Packets of these that there was no room to follow, in the programs that follow some.
+    pub(crate) fn untracked(&mut self) -> io::Result<u64> {
+        self.sum(UNTRACKED)
     }
 
     fn sum(&mut self, key: u32) -> io::Result<u64> {

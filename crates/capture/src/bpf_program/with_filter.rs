@@ -24,6 +24,11 @@ pub(crate) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
     check(result).context("cannot prepare the program")
 }
 
+/// Whether a `program` asks for a filter at all.
+pub(crate) fn asks(program: &OpenProgramMut<'_>) -> bool {
+    called_function(program.insns()).is_some()
+}
+
 /// Has a prepared `program` ask the function `passes` instead of the one from `bpf/filter.h`.
 pub(crate) fn insert(
     program: &mut OpenProgramMut<'_>,

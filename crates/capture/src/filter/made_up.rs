@@ -30,7 +30,10 @@ pub(crate) fn try_program(bytes: &[u8]) {
     }
     let _ = for_socket(&operations, 96).and_then(|program| encode(&program));
     let _ = translate(&operations, Context::Xdp);
-    let _ = for_packets(operations).and_then(|program| translate(&program, Context::Packet));
+    for context in [Context::Packet, Context::Memory] {
+        let packets = for_packets(operations.clone());
+        let _ = packets.and_then(|program| translate(&program, context));
+    }
 }
 
 /// An instruction whose numbers are small as often as not: others hardly ever make sense.

@@ -71,7 +71,16 @@ impl Filter {
 
     /// The same for a tc program.
     pub(crate) fn for_tc(&self) -> Result<Vec<bpf_insn>, Error> {
-        let translate = |program: Vec<_>| ebpf::translate(&program, Context::Packet);
+        self.for_packets(Context::Packet)
+    }
+
+    /// The same for the programs of `bpf/layers.bpf.c`.
+    pub(crate) fn for_layers(&self) -> Result<Vec<bpf_insn>, Error> {
+        self.for_packets(Context::Memory)
+    }
+
+    fn for_packets(&self, context: Context) -> Result<Vec<bpf_insn>, Error> {
+        let translate = |program: Vec<_>| ebpf::translate(&program, context);
         self.operations().and_then(tagged::for_packets).and_then(translate).map_err(not_in_kernel)
     }
 

@@ -1,9 +1,9 @@
 //! Writes extended BPF, an instruction at a time
 //! (`Documentation/bpf/standardization/instruction-set.rst` in the kernel's source).
 
-use libbpf_rs::libbpf_sys::bpf_insn;
+use libbpf_rs::libbpf_sys::{BPF_FUNC_probe_read_kernel, bpf_insn};
 
-use super::context::{Context, Known};
+use super::context::{Context, Known, memory};
 use crate::filter::classic::{Condition, Operand, Register, Size};
 use crate::filter::{Reason, TOO_LONG};
 
@@ -28,6 +28,7 @@ const JMP: u32 = libc::BPF_JMP;
 const MOV: u32 = 0xb0;
 const TO_BIG_ENDIAN: u32 = 0xd0 | 0x08; // BPF_END | BPF_TO_BE
 const JNE: u32 = 0x50;
+const DOUBLE_WORD: u32 = 0x18; // BPF_DW
 const CALL: u32 = 0x80;
 const EXIT: u32 = 0x90;
 
@@ -86,10 +87,14 @@ impl Assembler {
 
     /// Reads from the frame at [`OFFSET`], or refuses it if it ends before.
     pub(super) fn read(&mut self, size: Size, to: u8) {
-        self.push(ALU64 | MOV | libc::BPF_X, [3, STACK], 0, 0);
-        self.push(ALU64 | libc::BPF_ADD, [3, 0], 0, i32::from(READ).cast_unsigned());
-        self.set(4, size.bytes());
-        self.call(self.context.load_bytes());
+        match self.context.load_bytes() {
+            Some(helper) => {
+                self.address_of_read(3);
+                self.set(4, size.bytes());
+                self.ask(helper);
+            }
+            None => self.read_memory(size),
+        }
         self.jumps.push((self.here(), Target::Refuse));
         self.push(JMP | JNE, [RESULT, 0], 0, 0);
         self.push(libc::BPF_LDX | libc::BPF_MEM | size.code(), [to, STACK], READ, 0);
@@ -98,25 +103,55 @@ impl Assembler {
         }
     }
 
+    /// Sees that the frame is long enough, and has the kernel read from memory. Answers as the helpers
+    /// that look themselves: 0 if all went well.
+    fn read_memory(&mut self, size: Size) {
+        self.field(3, memory::CAPTURED, libc::BPF_W);
+        self.copy(4, OFFSET);
+        self.calculate(libc::BPF_ADD, 4, Operand::K(size.bytes()));
+        self.jumps.push((self.here(), Target::Refuse));
+        self.push(JMP32 | libc::BPF_JGT | libc::BPF_X, [4, 3], 0, 0);
+        self.field(3, memory::START, DOUBLE_WORD);
+        self.push(ALU64 | libc::BPF_ADD | libc::BPF_X, [3, OFFSET], 0, 0);
+        self.address_of_read(1);
+        self.set(2, size.bytes());
+        self.call(BPF_FUNC_probe_read_kernel);
+    }
+
+    /// The register = where on the stack what is read goes.
+    fn address_of_read(&mut self, to: u8) {
+        self.push(ALU64 | MOV | libc::BPF_X, [to, STACK], 0, 0);
+        self.push(ALU64 | libc::BPF_ADD, [to, 0], 0, i32::from(READ).cast_unsigned());
+    }
+
     /// The register = what is known of the frame.
     pub(super) fn know(&mut self, what: &Known, to: u8) {
-        let field = libc::BPF_LDX | libc::BPF_MEM | libc::BPF_W;
         match *what {
             Known::Helper(helper) => {
-                self.call(helper);
+                self.ask(helper);
                 self.copy(to, RESULT);
             }
-            Known::Field(at) => self.push(field, [to, CONTEXT], at, 0),
+            Known::Field(at) => self.field(to, at, libc::BPF_W),
             Known::BigEndian(at) => {
-                self.push(field, [to, CONTEXT], at, 0);
+                self.field(to, at, libc::BPF_W);
                 self.push(ALU32 | TO_BIG_ENDIAN, [to, 0], 0, 16);
             }
         }
     }
 
+    /// The register = a field of the context.
+    fn field(&mut self, to: u8, at: i16, size: u32) {
+        self.push(libc::BPF_LDX | libc::BPF_MEM | size, [to, CONTEXT], at, 0);
+    }
+
     /// Calls a helper with the context as its first argument.
-    fn call(&mut self, helper: u32) {
+    fn ask(&mut self, helper: u32) {
         self.push(ALU64 | MOV | libc::BPF_X, [1, CONTEXT], 0, 0);
+        self.call(helper);
+    }
+
+    /// Calls a helper, whose arguments are set.
+    fn call(&mut self, helper: u32) {
         self.push(JMP | CALL, [0, 0], 0, helper);
     }
 

@@ -11,6 +11,19 @@ pub(in crate::filter) enum Context {
     Xdp,
     /// `struct __sk_buff`: the frame without its outer VLAN tag, and the tag beside it.
     Packet,
+    /// `struct frame` of bpf/layers.bpf.c: where in the kernel's memory such a frame is, as far as it
+    /// is in one piece.
+    Memory,
+}
+
+/// Where the fields of `struct frame` are.
+pub(super) mod memory {
+    pub(in crate::filter::ebpf) const START: i16 = 0;
+    pub(in crate::filter::ebpf) const CAPTURED: i16 = 8;
+    pub(super) const LENGTH: i16 = 12;
+    pub(super) const TAGGED: i16 = 16;
+    pub(super) const TAG: i16 = 20;
+    pub(super) const TAG_TYPE: i16 = 24;
 }
 
 /// A way to a number that is known of a frame.
@@ -24,11 +37,12 @@ pub(super) enum Known {
 }
 
 impl Context {
-    /// The helper that copies bytes of the frame.
-    pub(super) fn load_bytes(self) -> u32 {
+    /// The helper that copies bytes of the frame, if there is one that knows where it ends.
+    pub(super) fn load_bytes(self) -> Option<u32> {
         match self {
-            Self::Xdp => libbpf_sys::BPF_FUNC_xdp_load_bytes,
-            Self::Packet => libbpf_sys::BPF_FUNC_skb_load_bytes,
+            Self::Xdp => Some(libbpf_sys::BPF_FUNC_xdp_load_bytes),
+            Self::Packet => Some(libbpf_sys::BPF_FUNC_skb_load_bytes),
+            Self::Memory => None,
         }
     }
 
@@ -37,19 +51,25 @@ impl Context {
         match self {
             Self::Xdp => Known::Helper(libbpf_sys::BPF_FUNC_xdp_get_buff_len),
             Self::Packet => Known::Field(0), // len
+            Self::Memory => Known::Field(memory::LENGTH),
         }
     }
 
     /// What a classic program means by a load from `offset` that the kernel knows beside the frame
     /// (linux/filter.h: `SKF_AD_VLAN_*`).
     pub(super) fn beside(self, size: Size, offset: u32) -> Option<Known> {
-        if self == Self::Xdp || size != Size::Half {
+        let [tagged, tag, tag_type] = match self {
+            Self::Xdp => return None,
+            Self::Packet => [20, 24, 28], // vlan_present, vlan_tci, vlan_proto
+            Self::Memory => [memory::TAGGED, memory::TAG, memory::TAG_TYPE],
+        };
+        if size != Size::Half {
             return None;
         }
         match offset.wrapping_sub(libc::SKF_AD_OFF.cast_unsigned()).cast_signed() {
-            libc::SKF_AD_VLAN_TAG_PRESENT => Some(Known::Field(20)), // vlan_present
-            libc::SKF_AD_VLAN_TAG => Some(Known::Field(24)),         // vlan_tci
-            libc::SKF_AD_VLAN_TPID => Some(Known::BigEndian(28)),    // vlan_proto
+            libc::SKF_AD_VLAN_TAG_PRESENT => Some(Known::Field(tagged)),
+            libc::SKF_AD_VLAN_TAG => Some(Known::Field(tag)),
+            libc::SKF_AD_VLAN_TPID => Some(Known::BigEndian(tag_type)),
             _ => None,
         }
     }

@@ -1,5 +1,5 @@
-//! Translates classic BPF into the BPF function `passes` of an XDP or tc program (`bpf/filter.h`),
-//! for which the kernel has no translation of its own.
+//! Translates classic BPF into the BPF function `passes` of an XDP, tc or tracing program
+//! (`bpf/filter.h`), for which the kernel has no translation of its own.
 //!
 //! The frame is read through a helper, because it may be in fragments; that also checks each read
 //! against the frame's end. All arithmetic is that of 32 bits, as in classic BPF.

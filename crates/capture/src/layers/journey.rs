@@ -1,0 +1,167 @@
+//! What became of one packet inside of the host, as `bpf/layers.bpf.c` hands it over.
+
+use serde::Serialize;
+
+use super::Point;
+
+/// The layout of `struct journey` in the BPF program, native byte order.
+mod layout {
+    use std::ops::Range;
+
+    pub(super) const TIMES: usize = 0;
+    pub(super) const CARD: usize = 32;
+    pub(super) const LENGTH: usize = 40;
+    pub(super) const REASON: usize = 44;
+    pub(super) const CAPTURED: Range<usize> = 48..50;
+    pub(super) const END: usize = 50;
+    pub(super) const HEAD: usize = 64;
+    pub(super) const BYTES: usize = HEAD + 192;
+}
+
+/// How a packet's way through the host ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// It had not: it was on its way or in a queue when the measurement ended. Segments that TCP has
+    /// joined to others are among these, because it frees them without telling.
+    Open,
+    /// An application has it.
+    Read,
+    /// The kernel dropped it, for the reason that it gives.
+    Dropped,
+    /// The kernel itself was all it was for: an acknowledgement, an ARP or an ICMP packet.
+    Consumed,
+    /// GRO joined it to the packet before it, and its bytes went on in that one.
+    Joined,
+    /// It was sent on to another interface.
+    Forwarded,
+    /// Not seen: the kernel used its place in memory for another packet.
+    Unknown,
+}
+
+impl End {
+    /// In the order of their numbers in the BPF program.
+    const ALL: [Self; 7] = [
+        Self::Open,
+        Self::Read,
+        Self::Dropped,
+        Self::Consumed,
+        Self::Joined,
+        Self::Forwarded,
+        Self::Unknown,
+    ];
+
+    /// What it is called, here and in the JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Dropped => "dropped",
+            Self::Consumed => "consumed",
+            Self::Joined => "joined",
+            Self::Forwarded => "forwarded",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One packet's way through the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journey {
+    /// When it was at each point of [`Point::ALL`], if it was seen there: nanoseconds of
+    /// `CLOCK_MONOTONIC`, which is read at the beginning of our program there.
+    pub times: [Option<u64>; Point::ALL.len()],
+    /// The network card's own stamp in nanoseconds of the card's clock, if it made one.
+    pub card: Option<u64>,
+    /// The frame's length in bytes, at the first point.
+    pub length: u32,
+    /// How it ended.
+    pub end: End,
+    /// Why it was dropped: `enum skb_drop_reason` of the kernel (include/net/dropreason-core.h),
+    /// whose names [`super::Reasons`] knows.
+    pub reason: u32,
+    /// The frame's first bytes, from the Ethernet header on: at most 192, and not beyond the part
+    /// that the driver put into one piece.
+    pub head: Vec<u8>,
+}
+
+impl Journey {
+    /// Reads what the BPF program wrote; `None` if that is not what this is.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; layout::BYTES] = bytes.try_into().ok()?;
+        let captured = u16::from_ne_bytes(bytes[layout::CAPTURED].try_into().ok()?);
+        Some(Self {
+            times: std::array::from_fn(|point| present(long(bytes, layout::TIMES + 8 * point))),
+            card: present(long(bytes, layout::CARD)),
+            length: word(bytes, layout::LENGTH),
+            end: *End::ALL.get(usize::from(bytes[layout::END]))?,
+            reason: word(bytes, layout::REASON),
+            head: bytes[layout::HEAD..].get(..usize::from(captured))?.to_vec(),
+        })
+    }
+
+    /// When the packet was at `point`, as in [`Self::times`].
+    #[must_use]
+    pub fn time(&self, point: Point) -> Option<u64> {
+        self.times[point as usize]
+    }
+
+    /// The last point that it was seen at.
+    #[must_use]
+    pub fn last(&self) -> Option<Point> {
+        Point::ALL.into_iter().rev().find(|&point| self.time(point).is_some())
+    }
+}
+
+fn present(value: u64) -> Option<u64> {
+    (value != 0).then_some(value)
+}
+
+fn long(bytes: &[u8; layout::BYTES], at: usize) -> u64 {
+    u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
+
+fn word(bytes: &[u8; layout::BYTES], at: usize) -> u32 {
+    u32::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet that was dropped at the socket.
+    fn record() -> [u8; layout::BYTES] {
+        let mut record = [0; layout::BYTES];
+        for (at, time) in [100_u64, 250, 300].into_iter().enumerate() {
+            record[8 * at..][..8].copy_from_slice(&time.to_ne_bytes());
+        }
+        record[layout::LENGTH..][..4].copy_from_slice(&1514_u32.to_ne_bytes());
+        record[layout::REASON..][..4].copy_from_slice(&6_u32.to_ne_bytes());
+        record[layout::CAPTURED].copy_from_slice(&3_u16.to_ne_bytes());
+        record[layout::END] = 2;
+        record[layout::HEAD..][..4].copy_from_slice(&[1, 2, 3, 4]);
+        record
+    }
+
+    #[test]
+    fn a_record_tells_where_a_packet_was_and_how_it_ended() {
+        let journey = Journey::read(&record()).unwrap();
+        let times = Point::ALL.map(|point| journey.time(point));
+        assert_eq!(times, [Some(100), Some(250), Some(300), None]);
+        assert_eq!((journey.last(), journey.card), (Some(Point::Socket), None));
+        assert_eq!((journey.length, journey.end, journey.reason), (1514, End::Dropped, 6));
+        assert_eq!(journey.head, [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_no_record_is_not_read() {
+        let mut record = record();
+        assert_eq!(Journey::read(&record[1..]), None);
+        record[layout::END] = 7;
+        assert_eq!(Journey::read(&record), None);
+        record[layout::END] = 6;
+        record[layout::CAPTURED].copy_from_slice(&193_u16.to_ne_bytes());
+        assert_eq!(Journey::read(&record), None);
+    }
+}

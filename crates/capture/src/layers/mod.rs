@@ -1,0 +1,196 @@
+//! Follows the packets that an interface receives through their host: when each was with the driver,
+//! in the stack, at its socket and with its application, and how its way ended.
+//!
+//! Programs at tracepoints of the kernel (`bpf/layers.bpf.c`) read its monotonic clock, which is one
+//! clock for all points of a host, so that a time between two points has no clock error but the clock's
+//! granularity. What a program itself takes, some 100 ns, is part of the time after its point.
+//!
+//! # What it cannot do
+//!
+//! - Packets that an XDP program drops, sends back or redirects never are packets of the kernel's, and
+//!   are not seen.
+//! - Where GRO or the network card joins segments, those behind the first end there, and what goes on is
+//!   one large packet.
+//! - Where TCP joins a segment to one that waits in the socket's queue, it frees it without telling: its
+//!   way stays [`End::Open`], or [`End::Unknown`] if its place in memory is used again.
+//! - Of a multicast datagram for several sockets, one is followed, and the copies for others are not.
+//! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
+
+mod hooks;
+mod journey;
+mod ledger;
+mod point;
+mod programs;
+mod reasons;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use wirestamp_clock::{ClockService, Domain};
+
+use self::programs::Programs;
+use crate::filter::Filter;
+use crate::interface::Interface;
+use crate::waiter::Waiter;
+use crate::{Error, Limit, Stop};
+
+pub use hooks::Seen;
+pub use journey::{End, Journey};
+pub use ledger::LayersLedger;
+pub use point::Point;
+pub use reasons::Reasons;
+
+/// How often the reader looks for journeys that have ended. Longer, and more of the ring buffer would
+/// be in use; shorter, and it would disturb what it measures.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The interface, by its name in the calling thread's network namespace.
+    pub interface: String,
+    /// A filter in pcap syntax, for the packet as the driver hands it over, as far as it is in one
+    /// piece.
+    pub filter: Option<String>,
+    /// When it ends by itself.
+    pub limit: Limit,
+}
+
+/// What was granted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// The interface.
+    pub interface: String,
+    /// The filter in pcap syntax, if there is one.
+    pub filter: Option<String>,
+    /// The clock that is read at all points.
+    pub clock: &'static str,
+    /// The smallest usual step of that clock, in nanoseconds, rounded up.
+    pub granularity_ns: i64,
+    /// The points where packets are seen, in order.
+    pub points: Vec<Seen>,
+    /// What this kernel cannot show, in words.
+    pub notes: Vec<String>,
+}
+
+/// A measurement that is set up: packets are being followed already.
+pub struct Layers {
+    interface: Interface,
+    limit: Limit,
+    programs: Programs,
+    facts: Facts,
+}
+
+impl Layers {
+    /// Sets a measurement up in the calling thread's network namespace. It stays there, whichever
+    /// thread runs it.
+    ///
+    /// # Errors
+    /// An interface or filter that does not exist, or what the kernel refuses.
+    pub fn open(config: Config, clock: &ClockService) -> Result<Self, Error> {
+        let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
+        let interface = Interface::open(&config.interface)?;
+        let programs = Programs::open(&interface, filter.as_ref())?;
+        let granularity = clock.timeline(Domain::Monotonic).difference().granularity();
+        let facts = Facts {
+            interface: config.interface,
+            filter: config.filter,
+            clock: "CLOCK_MONOTONIC",
+            granularity_ns: granularity.as_nanos(),
+            points: programs.attached.seen.clone(),
+            notes: programs.attached.notes.clone(),
+        };
+        Ok(Self { interface, limit: config.limit, programs, facts })
+    }
+
+    /// What was granted.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The names of the kernel's reasons to drop packets.
+    #[must_use]
+    pub fn reasons(&self) -> &Reasons {
+        &self.programs.reasons
+    }
+
+    /// Hands every packet's journey to `consume` when it has ended, until the stop is requested, the
+    /// limit is reached or `consume` fails; then those that have not ended.
+    ///
+    /// The ledger is good also where there is an error.
+    pub fn run(
+        mut self,
+        stop: &Stop,
+        consume: &mut dyn FnMut(Journey) -> Result<(), Error>,
+    ) -> (LayersLedger, Result<(), Error>) {
+        let mut intake = Intake::new(self.limit.packets, consume);
+        let mut outcome = self.follow(stop, &mut intake);
+        // The kernel forgets it with the programs.
+        intake.ledger.skipped = self.programs.attached.skipped();
+        self.programs.attached.detach();
+        let rest = self
+            .programs
+            .take_ended(|journey| intake.take(journey))
+            .and_then(|()| self.programs.take_open(|journey| intake.take(journey)));
+        outcome = outcome.and(self.read(rest));
+        let counted = self.programs.count(&mut intake.ledger);
+        (intake.ledger, outcome.and(self.read(counted)).and(intake.outcome))
+    }
+
+    /// Takes what ends until it is time to stop.
+    fn follow(&self, stop: &Stop, intake: &mut Intake<'_>) -> Result<(), Error> {
+        let started = Instant::now();
+        let waiter = self.read(Waiter::new(self.programs.descriptor(), stop))?;
+        while !stop.is_requested() && !intake.is_full() {
+            let left = self.limit.duration.map(|limit| limit.saturating_sub(started.elapsed()));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
+            self.read(waiter.wait(left.unwrap_or(LOOK).min(LOOK)))?;
+            self.read(self.programs.take_ended(|journey| intake.take(journey)))?;
+            self.interface.check()?;
+        }
+        Ok(())
+    }
+
+    fn read<T>(&self, result: io::Result<T>) -> Result<T, Error> {
+        result.map_err(|cause| Error::System {
+            what: "read what became of packets",
+            interface: self.facts.interface.clone(),
+            cause,
+        })
+    }
+}
+
+/// Where journeys go to.
+struct Intake<'a> {
+    limit: Option<u64>,
+    consume: &'a mut dyn FnMut(Journey) -> Result<(), Error>,
+    ledger: LayersLedger,
+    /// What the consumer said.
+    outcome: Result<(), Error>,
+}
+
+impl<'a> Intake<'a> {
+    fn new(limit: Option<u64>, consume: &'a mut dyn FnMut(Journey) -> Result<(), Error>) -> Self {
+        Self { limit, consume, ledger: LayersLedger::default(), outcome: Ok(()) }
+    }
+
+    /// Whether no more journeys are taken.
+    fn is_full(&self) -> bool {
+        self.outcome.is_err() || self.limit.is_some_and(|limit| self.ledger.delivered >= limit)
+    }
+
+    fn take(&mut self, journey: Option<Journey>) {
+        match journey {
+            None => self.ledger.dropped += 1,
+            Some(_) if self.is_full() => self.ledger.surplus += 1,
+            Some(journey) => {
+                self.outcome = (self.consume)(journey);
+                self.ledger.delivered += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Loads the programs of `bpf/layers.bpf.c`, and reads what they hand over.
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, OpenObject, RingBufferBuilder};
+
+use self::skeleton::LayersSkelBuilder;
+use super::hooks::{self, Attached};
+use super::{Journey, LayersLedger, Reasons};
+use crate::Error;
+use crate::bpf_program::{Counts, with_filter};
+use crate::filter::Filter;
+use crate::interface::Interface;
+
+#[expect(
+    unsafe_code,
+    clippy::allow_attributes,
+    clippy::undocumented_unsafe_blocks,
+    unreachable_pub,
+    reason = "generated from the object file by libbpf-cargo"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/layers.skel.rs"));
+}
+
+const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_net_admin";
+
+/// Bytes of the ring buffer that wait before the program wakes its reader, who otherwise looks when it
+/// likes: a quarter of it.
+const WAKE_AT: u64 = 1 << 22;
+
+/// The attached programs and what they fill.
+pub(super) struct Programs {
+    pub(super) attached: Attached,
+    pub(super) reasons: Reasons,
+    counts: Counts,
+    /// Packets that are on their way.
+    journeys: MapHandle,
+    /// Packets that have ended theirs.
+    ended: MapHandle,
+}
+
+impl Programs {
+    /// Loads and attaches them, for the packets that `interface`, which is in the calling thread's
+    /// network namespace, receives and that pass the filter.
+    pub(super) fn open(interface: &Interface, filter: Option<&Filter>) -> Result<Self, Error> {
+        let refused = refused(interface);
+        // libbpf's own lines would stand between ours; its error codes say enough.
+        libbpf_rs::set_print(None);
+        let kernel = Btf::from_vmlinux().map_err(refused)?;
+        let mut object = MaybeUninit::uninit();
+        let mut open = LayersSkelBuilder::default().open(&mut object).map_err(refused)?;
+        if let Some(constants) = open.maps.rodata_data.as_mut() {
+            constants.interface = interface.index;
+            constants.namespace = namespace().map_err(|cause| Error::System {
+                what: "find the network namespace",
+                interface: interface.name.clone(),
+                cause,
+            })?;
+            constants.wake_at = WAKE_AT;
+        }
+        let notes = hooks::choose(open.open_object_mut(), &kernel);
+        if let Some(filter) = filter {
+            put_in(open.open_object_mut(), filter)?;
+        }
+        let skeleton = open.load().map_err(refused)?;
+        let maps = &skeleton.maps;
+        let handle = |map| MapHandle::try_from(map).map_err(refused);
+        Ok(Self {
+            counts: Counts::of(&maps.counts).map_err(refused)?,
+            journeys: handle(&maps.journeys)?,
+            ended: handle(&maps.ended)?,
+            reasons: Reasons::of(&kernel),
+            attached: hooks::attach(skeleton.object(), notes),
+        })
+    }
+
+    /// A descriptor that becomes readable when the ring buffer fills up.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+
+    /// Takes the journeys that have ended since the last time; `None` is one that cannot be read.
+    pub(super) fn take_ended(&self, mut take: impl FnMut(Option<Journey>)) -> io::Result<()> {
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&self.ended, |record| {
+                take(Journey::read(record));
+                0
+            })
+            .map_err(io::Error::other)?;
+        builder.build().and_then(|ring| ring.consume()).map_err(io::Error::other)
+    }
+
+    /// Takes the journeys that have not ended. The programs have to be detached.
+    pub(super) fn take_open(&self, mut take: impl FnMut(Option<Journey>)) -> io::Result<()> {
+        for key in self.journeys.keys() {
+            let journey = self.journeys.lookup(&key, MapFlags::ANY).map_err(io::Error::other)?;
+            take(journey.and_then(|bytes| Journey::read(&bytes)));
+        }
+        Ok(())
+    }
+
+    /// Adds what the programs have counted.
+    pub(super) fn count(&mut self, ledger: &mut LayersLedger) -> io::Result<()> {
+        ledger.seen = self.counts.seen()?;
+        ledger.untracked = self.counts.untracked()?;
+        ledger.dropped += self.counts.dropped()?;
+        Ok(())
+    }
+}
+
+/// Puts the filter into the programs where journeys begin, which are those that ask for it.
+fn put_in(object: &mut OpenObject, filter: &Filter) -> Result<(), Error> {
+    let refused = |error: &libbpf_rs::Error| Error::FilterNotInKernel {
+        reason: format!("as a tracing program, {error}"),
+    };
+    let passes = filter.for_layers()?;
+    with_filter::prepare(object).map_err(|error| refused(&error))?;
+    let asking = object.progs_mut().filter(|p| p.autoload() && with_filter::asks(p));
+    for mut program in asking {
+        with_filter::insert(&mut program, &passes).map_err(|error| refused(&error))?;
+    }
+    Ok(())
+}
+
+/// The number of the calling thread's network namespace, by which the kernel tells them apart.
+fn namespace() -> io::Result<u32> {
+    let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    u32::try_from(inode).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The error for what libbpf or the kernel refused.
+fn refused(interface: &Interface) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
+    move |error| {
+        // The verifier says "permission denied" too, and root is not helped by sudo.
+        let privileged = rustix::process::geteuid().is_root();
+        let interface = interface.name.clone();
+        if !privileged && error.kind() == ErrorKind::PermissionDenied {
+            let what = "to follow packets through the kernel";
+            Error::Permission { what, interface, capabilities: CAPABILITIES }
+        } else {
+            Error::Layers { interface, reason: format!("{error:#}") }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What the tests of layers share: a path of network namespaces, and packets followed at its end.
+
+use std::fs;
+use std::net::{IpAddr, UdpSocket};
+use std::thread;
+
+use rustix::time::{ClockId, clock_gettime};
+use wirestamp_capture::layers::{Config, Journey, Layers, LayersLedger, Reasons};
+use wirestamp_capture::{Limit, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, TAP_B};
+
+pub(crate) const PORT: u16 = 5000;
+
+pub(crate) fn lab() -> Option<PathLab> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return None;
+    }
+    Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
+}
+
+/// What was followed.
+pub(crate) struct Followed {
+    pub(crate) journeys: Vec<Journey>,
+    pub(crate) ledger: LayersLedger,
+    pub(crate) reasons: Reasons,
+}
+
+/// Follows what arrives at the sink while `traffic` runs, and `packets` have ended if that is some.
+pub(crate) fn follow(
+    lab: &PathLab,
+    filter: &str,
+    packets: Option<u64>,
+    traffic: impl FnOnce(),
+) -> Followed {
+    follow_at(lab.sink(), TAP_B, filter, packets, traffic)
+}
+
+pub(crate) fn follow_at(
+    netns: &Netns,
+    interface: &str,
+    filter: &str,
+    packets: Option<u64>,
+    traffic: impl FnOnce(),
+) -> Followed {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let stop = Stop::new().unwrap();
+    let config = Config {
+        interface: interface.to_owned(),
+        filter: (!filter.is_empty()).then(|| filter.to_owned()),
+        limit: Limit { packets, duration: None },
+    };
+    let layers = netns.run(|| Layers::open(config, &clock)).unwrap().unwrap();
+    assert_eq!(layers.facts().notes, [""; 0]);
+    let reasons = layers.reasons().clone();
+    let mut journeys = Vec::new();
+    let mut keep = |journey| {
+        journeys.push(journey);
+        Ok(())
+    };
+    let (ledger, outcome) = thread::scope(|scope| {
+        let running = {
+            let stop = &stop;
+            let keep = &mut keep;
+            scope.spawn(move || layers.run(stop, keep))
+        };
+        traffic();
+        if packets.is_none() {
+            stop.request();
+        }
+        running.join().unwrap()
+    });
+    outcome.unwrap();
+    assert!(ledger.balances(), "{ledger:?}");
+    assert_eq!(ledger.lost(), 0, "{ledger:?}");
+    Followed { journeys, ledger, reasons }
+}
+
+/// A socket of the sink's that nobody reads yet.
+pub(crate) fn receiver(lab: &PathLab, address: impl Into<IpAddr> + Send, port: u16) -> UdpSocket {
+    let address = address.into();
+    lab.sink().run(|| UdpSocket::bind((address, port))).unwrap().unwrap()
+}
+
+/// Sends datagrams whose payloads are their numbers, from the source to the sink.
+pub(crate) fn send(lab: &PathLab, port: u16, numbers: impl IntoIterator<Item = u32>) {
+    let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    for number in numbers {
+        socket.send_to(&number.to_be_bytes(), (SINK_V4, port)).unwrap();
+    }
+}
+
+/// Reads that many datagrams.
+pub(crate) fn read(socket: &UdpSocket, count: usize) {
+    let mut buffer = [0; 2048];
+    for _ in 0..count {
+        socket.recv(&mut buffer).unwrap();
+    }
+}
+
+/// The number in a datagram over IPv4.
+pub(crate) fn number(journey: &Journey) -> u32 {
+    let payload = 14 + 20 + 8;
+    u32::from_be_bytes(journey.head[payload..payload + 4].try_into().unwrap())
+}
+
+/// Nanoseconds of the clock that the points read.
+pub(crate) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap()
+}
+
+/// Bytes in the queue of the sink's socket at `port`, and datagrams it had no room for (proc_net_udp of
+/// the kernel's Documentation/networking/proc_net_tcp.rst: `rx_queue` and `drops`).
+pub(crate) fn queue(lab: &PathLab, port: u16) -> (u64, u64) {
+    let table =
+        lab.sink().run(|| fs::read_to_string("/proc/thread-self/net/udp")).unwrap().unwrap();
+    let line = table.lines().find(|line| line.contains(&format!(":{port:04X} "))).unwrap();
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let (_, queued) = fields[4].split_once(':').unwrap();
+    (u64::from_str_radix(queued, 16).unwrap(), fields[12].parse().unwrap())
+}

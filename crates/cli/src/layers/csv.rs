@@ -1,0 +1,115 @@
+//! A row for each packet, in a CSV file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use wirestamp_capture::Error;
+use wirestamp_capture::layers::{Journey, Point, Reasons};
+use wirestamp_packet::{IdentityKey, LinkType, Packet};
+
+use super::tally::Fate;
+
+/// The points that have a time after them, with the columns of these times.
+const SPANS: [(Point, Point); 4] = [
+    (Point::Driver, Point::Stack),
+    (Point::Stack, Point::Socket),
+    (Point::Socket, Point::Application),
+    (Point::Driver, Point::Application),
+];
+
+const HEADER: &str = "monotonic_ns,source,destination,protocol,length,identity,driver_stack_ns,\
+                      stack_socket_ns,socket_application_ns,driver_application_ns,end,point,reason";
+
+/// The file.
+pub(super) struct Csv<W = BufWriter<File>> {
+    path: PathBuf,
+    out: W,
+}
+
+impl Csv {
+    /// Creates the file.
+    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
+        let begun = File::create(&path).map(BufWriter::new).and_then(|mut out| {
+            writeln!(out, "{HEADER}")?;
+            Ok(out)
+        });
+        match begun {
+            Ok(out) => Ok(Self { path, out }),
+            Err(cause) => Err(Error::Write { path, cause }),
+        }
+    }
+}
+
+impl<W: Write> Csv<W> {
+    /// Adds a packet.
+    pub(super) fn record(&mut self, journey: &Journey, reasons: &Reasons) -> Result<(), Error> {
+        write(&mut self.out, journey, reasons)
+            .map_err(|cause| Error::Write { path: self.path.clone(), cause })
+    }
+
+    /// Writes what is still to be written.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        self.out.flush().map_err(|cause| Error::Write { path: self.path, cause })
+    }
+}
+
+/// A row. What is not known leaves its column empty.
+fn write(out: &mut impl Write, journey: &Journey, reasons: &Reasons) -> io::Result<()> {
+    let first = Point::ALL.into_iter().find_map(|point| journey.time(point));
+    write!(out, "{},", text(first))?;
+    match Packet::parse(LinkType::Ethernet, &journey.head) {
+        Ok(packet) => {
+            let flow = packet.flow();
+            let identity = packet.identity(IdentityKey::default());
+            let identity = identity.map_or(String::new(), |id| format!("{:016x}", id.0));
+            let (source, destination) = (flow.source, flow.destination);
+            let length = journey.length;
+            write!(out, "{source},{destination},{},{length},{identity}", flow.protocol)?;
+        }
+        Err(_) => write!(out, ",,,{},", journey.length)?,
+    }
+    for (from, to) in SPANS {
+        let span = journey.time(from).zip(journey.time(to));
+        write!(out, ",{}", text(span.and_then(|(from, to)| to.checked_sub(from))))?;
+    }
+    let Fate { end, point, reason } = Fate::of(journey, reasons);
+    let point = point.map_or("", Point::name);
+    writeln!(out, ",{},{point},{}", end.name(), reason.unwrap_or_default())
+}
+
+fn text(value: Option<u64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_capture::layers::End;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_leaves_its_column_empty() {
+        let row = |times, end, head: &[u8]| {
+            let mut row = Vec::new();
+            let head = head.to_vec();
+            let journey = Journey { times, card: None, length: 60, end, reason: 5, head };
+            write(&mut row, &journey, &Reasons::default()).unwrap();
+            String::from_utf8(row).unwrap()
+        };
+        assert_eq!(
+            row([None, Some(7), Some(10), None], End::Dropped, &[]),
+            "7,,,,60,,,3,,,dropped,socket,0x5\n"
+        );
+        // A UDP datagram without data (RFC 768) in IPv4.
+        let mut frame = [0; 42];
+        frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+        frame[17..24].copy_from_slice(&[28, 0, 0, 0, 0, 64, 17]);
+        frame[26..42].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 5, 0, 6, 0, 8, 0, 0]);
+        let known = row([Some(1), Some(3), Some(6), Some(10)], End::Read, &frame);
+        assert!(known.starts_with("1,10.0.0.1:5,10.0.0.2:6,17,60,"), "{known}");
+        assert!(known.ends_with(",2,3,4,9,read,application,\n"), "{known}");
+        assert_eq!(known.split(',').count(), HEADER.split(',').count());
+    }
+}

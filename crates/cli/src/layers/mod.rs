@@ -1,0 +1,106 @@
+//! `wirestamp layers`.
+
+mod csv;
+mod present;
+mod tally;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use wirestamp_capture::layers::{Config, Facts, Journey, Layers};
+use wirestamp_capture::{Error, Limit};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_study::layers::html;
+
+use self::csv::Csv;
+use self::present::Document;
+use self::tally::Tally;
+use crate::clock::seconds;
+use crate::interrupt::stop_on_signal;
+use crate::output::Output;
+use crate::target::Target;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    wirestamp layers -i eth0 -d 10 udp port 5004\n  \
+    wirestamp layers -i eth0 -c 1000 --csv packets.csv tcp dst port 443\n  \
+    wirestamp layers -i eth0 -d 10 --report layers.html\n  \
+    wirestamp layers -i eth0@namespace --json ip6\n\n\
+    Each packet that the interface receives is followed by programs at tracepoints of the kernel, all\n\
+    of which read one clock. What such a program takes, some 100 ns, is part of the time after its\n\
+    point. It takes root, and Linux 6.3 to see sockets.")]
+pub(crate) struct Arguments {
+    /// The interface, or interface@namespace
+    #[arg(short, long, value_name = "IF")]
+    interface: Target,
+    /// End after so many packets
+    #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after so many seconds
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Write a row for each packet to this file, with the time it spent in each layer
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with a figure to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// A filter in pcap-filter(7) syntax
+    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    filter: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let clock = ClockService::start(Counter::select())?;
+    let stop = stop_on_signal()?;
+    let config = arguments.config();
+    let mut csv = arguments.csv.as_deref().map(Csv::create).transpose()?;
+    let layers = arguments.interface.enter(|| Layers::open(config, &clock))??;
+    let (facts, reasons) = (layers.facts().clone(), layers.reasons().clone());
+    announce(&facts, output);
+    let mut tally = Tally::new(&facts);
+    let (ledger, mut outcome) = layers.run(&stop, &mut |journey: Journey| {
+        tally.record(&journey, &reasons);
+        csv.as_mut().map_or(Ok(()), |csv| csv.record(&journey, &reasons))
+    });
+    if let Some(csv) = csv {
+        outcome = outcome.and(csv.finish());
+    }
+    let document = Document::new(facts, &tally, ledger);
+    output.result(&document, Document::text)?;
+    outcome?;
+    if let Some(path) = &arguments.report {
+        write(path, &html(&document.findings()))?;
+    }
+    Ok(if ledger.balances() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write(path: &Path, page: &str) -> Result<(), Error> {
+    fs::write(path, page).map_err(|cause| Error::Write { path: path.to_owned(), cause })
+}
+
+fn announce(facts: &Facts, output: Output) {
+    facts.notes.iter().for_each(|note| output.remark(note));
+    output.remark(format_args!(
+        "following what {} receives through this host; Ctrl-C ends it",
+        facts.interface
+    ));
+    for seen in &facts.points {
+        output.detail(format_args!("{}: {}", seen.point.name(), seen.places.join(", ")));
+    }
+}
+
+impl Arguments {
+    fn config(&self) -> Config {
+        let filter = self.filter.join(" ");
+        let duration = self.duration.map(Duration::from_secs_f64);
+        Config {
+            interface: self.interface.interface.clone(),
+            filter: (!filter.trim().is_empty()).then_some(filter),
+            limit: Limit { packets: self.count, duration },
+        }
+    }
+}

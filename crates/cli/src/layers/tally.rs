@@ -1,0 +1,176 @@
+//! Journeys, added up.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use wirestamp_capture::layers::{End, Facts, Journey, Point, Reasons};
+use wirestamp_clock::Span;
+use wirestamp_metrics::Distribution;
+
+/// The time between two points.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Segment {
+    pub(super) from: Point,
+    pub(super) to: Point,
+    /// Packets that came to both.
+    pub(super) count: u64,
+    /// The part of all time that was spent here, by the packets that came to the last point; 0 to 1.
+    pub(super) share: Option<f64>,
+    #[serde(rename = "owd_ns")]
+    pub(super) delay: Distribution,
+    /// The sum of these times, of the packets that came to the last point.
+    #[serde(skip)]
+    spent: u64,
+}
+
+/// What became of packets.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Fate {
+    pub(super) end: End,
+    /// The last point where they were seen.
+    pub(super) point: Option<Point>,
+    /// Why they were dropped, by the kernel's name for it.
+    pub(super) reason: Option<String>,
+}
+
+/// All journeys.
+pub(super) struct Tally {
+    /// Between each point and the next.
+    segments: Vec<Segment>,
+    /// From the first point to the last.
+    whole: Option<Segment>,
+    fates: BTreeMap<Fate, u64>,
+    /// Packets that the network card had stamped.
+    pub(super) stamped_by_card: u64,
+}
+
+impl Tally {
+    /// Of nothing, at the points that are seen.
+    pub(super) fn new(facts: &Facts) -> Self {
+        let points: Vec<_> = facts.points.iter().map(|seen| seen.point).collect();
+        let segments = points.windows(2).map(|ends| Segment::between(ends[0], ends[1])).collect();
+        let whole = match points[..] {
+            [first, .., last] => Some(Segment::between(first, last)),
+            _ => None,
+        };
+        Self { segments, whole, fates: BTreeMap::new(), stamped_by_card: 0 }
+    }
+
+    pub(super) fn record(&mut self, journey: &Journey, reasons: &Reasons) {
+        let whole = self.whole.as_ref().and_then(|whole| whole.of(journey));
+        for segment in self.segments.iter_mut().chain(&mut self.whole) {
+            segment.record(journey, whole.is_some());
+        }
+        *self.fates.entry(Fate::of(journey, reasons)).or_default() += 1;
+        self.stamped_by_card += u64::from(journey.card.is_some());
+    }
+
+    /// Between each point and the next, and then from the first to the last.
+    pub(super) fn segments(&self) -> Vec<Segment> {
+        let spent = self.whole.as_ref().map_or(0, |whole| whole.spent);
+        let all = self.segments.iter().chain(&self.whole);
+        all.map(|segment| Segment { share: share(segment.spent, spent), ..segment.clone() })
+            .collect()
+    }
+
+    /// What became of how many packets, most first.
+    pub(super) fn fates(&self) -> Vec<(&Fate, u64)> {
+        let mut fates: Vec<_> = self.fates.iter().map(|(fate, &packets)| (fate, packets)).collect();
+        fates.sort_by_key(|&(_, packets)| std::cmp::Reverse(packets));
+        fates
+    }
+}
+
+impl Segment {
+    fn between(from: Point, to: Point) -> Self {
+        Self { from, to, count: 0, share: None, delay: Distribution::new(), spent: 0 }
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{} to {}", self.from.name(), self.to.name())
+    }
+
+    /// The nanoseconds that a packet was in it, if it was seen at both ends.
+    fn of(&self, journey: &Journey) -> Option<u64> {
+        journey.time(self.to)?.checked_sub(journey.time(self.from)?)
+    }
+
+    fn record(&mut self, journey: &Journey, is_whole: bool) {
+        let Some(nanos) = self.of(journey) else { return };
+        self.count += 1;
+        self.delay.record(Span::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)));
+        if is_whole {
+            self.spent += nanos;
+        }
+    }
+}
+
+impl Fate {
+    pub(super) fn of(journey: &Journey, reasons: &Reasons) -> Self {
+        let reason = (journey.end == End::Dropped).then(|| reasons.name(journey.reason));
+        Self { end: journey.end, point: journey.last(), reason }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns, which is 104 days")]
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_capture::layers::Seen;
+
+    use super::*;
+
+    fn facts(points: &[Point]) -> Facts {
+        Facts {
+            interface: "eth0".into(),
+            filter: None,
+            clock: "CLOCK_MONOTONIC",
+            granularity_ns: 1,
+            points: points.iter().map(|&point| Seen { point, places: Vec::new() }).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    pub(in crate::layers) fn journey(times: [Option<u64>; 4], end: End) -> Journey {
+        Journey { times, card: None, length: 60, end, reason: 2, head: Vec::new() }
+    }
+
+    fn counts(tally: &Tally) -> Vec<(String, u64, Option<f64>)> {
+        let segments = tally.segments().into_iter();
+        segments.map(|segment| (segment.name(), segment.count, segment.share)).collect()
+    }
+
+    #[test]
+    fn shares_are_those_of_packets_that_came_to_their_application() {
+        let mut tally = Tally::new(&facts(&Point::ALL));
+        let reasons = Reasons::default();
+        tally.record(&journey([Some(100), Some(110), Some(130), Some(200)], End::Read), &reasons);
+        tally.record(&journey([Some(100), Some(900), Some(950), None], End::Dropped), &reasons);
+        tally.record(&journey([None, Some(900), None, None], End::Consumed), &reasons);
+        let expected = [
+            ("driver to stack", 2, 0.1),
+            ("stack to socket", 2, 0.2),
+            ("socket to application", 1, 0.7),
+            ("driver to application", 1, 1.0),
+        ];
+        let expected = expected.map(|(name, count, share)| (name.to_owned(), count, Some(share)));
+        assert_eq!(counts(&tally), expected);
+        assert_eq!(tally.segments()[0].delay.summary().unwrap().max, 800);
+        let dropped =
+            Fate { end: End::Dropped, point: Some(Point::Socket), reason: Some("0x2".to_owned()) };
+        assert!(tally.fates().contains(&(&dropped, 1)), "{:?}", tally.fates());
+        assert_eq!(tally.fates().len(), 3);
+    }
+
+    #[test]
+    fn a_point_that_is_not_seen_here_is_left_out() {
+        let mut tally = Tally::new(&facts(&[Point::Driver, Point::Stack, Point::Application]));
+        tally.record(&journey([Some(1), Some(2), None, Some(4)], End::Read), &Reasons::default());
+        let names: Vec<_> = tally.segments().iter().map(Segment::name).collect();
+        assert_eq!(names, ["driver to stack", "stack to application", "driver to application"]);
+        assert!(Tally::new(&facts(&[Point::Stack])).segments().is_empty());
+    }
+}

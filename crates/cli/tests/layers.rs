@@ -1,0 +1,147 @@
+//! `wirestamp layers` as people and scripts run it.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use common::{Traces, is_root, json, run, stderr, tool};
+use serde_json::Value;
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
+
+const PORT: u16 = 5004;
+
+/// Held by a test that looks for processes left behind, and by whoever starts some.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn lab() -> PathLab {
+    PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap()
+}
+
+/// A run in the sink's namespace that is following packets.
+fn started(lab: &PathLab, arguments: &[&str]) -> Child {
+    let mut command = lab.sink().command(env!("CARGO_BIN_EXE_wirestamp"));
+    command.args(["layers", "-i", TAP_B]).args(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    let mut said = said.map_while(Result::ok);
+    assert!(said.any(|line| line.starts_with("following what tap-b receives")));
+    child
+}
+
+fn send(lab: &PathLab, count: usize) {
+    let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    for _ in 0..count {
+        socket.send_to(&[0; 200], (SINK_V4, PORT)).unwrap();
+    }
+}
+
+/// Sends that many datagrams, each when the one before it has been read.
+fn exchange(lab: &PathLab, count: usize) {
+    let socket = lab.sink().run(|| UdpSocket::bind(("0.0.0.0", PORT))).unwrap().unwrap();
+    for _ in 0..count {
+        send(lab, 1);
+        socket.recv(&mut [0; 300]).unwrap();
+    }
+}
+
+fn finished(child: Child) -> Output {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    output
+}
+
+#[test]
+fn the_figures_the_rows_and_the_page_are_of_the_same_packets() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (lab, folder) = (lab(), tempfile::tempdir().unwrap());
+    let [csv, page] = ["rows.csv", "page.html"].map(|name| folder.path().join(name));
+    let files = ["--csv", csv.to_str().unwrap(), "--report", page.to_str().unwrap()];
+    let child = started(&lab, &[&files[..], &["--json", "-c", "100", "udp port 5004"]].concat());
+    exchange(&lab, 100);
+    let document: Value = serde_json::from_slice(&finished(child).stdout).unwrap();
+
+    assert_eq!((&document["packets"], &document["balanced"]), (&100.into(), &true.into()));
+    let layers = document["layers"].as_array().unwrap();
+    let ends =
+        |layer: &Value| [&layer["from"], &layer["to"]].map(|end| end.as_str().unwrap().len());
+    assert_eq!(layers.iter().map(ends).collect::<Vec<_>>(), [[6, 5], [5, 6], [6, 11], [6, 11]]);
+    let sum = |key: &str, layers: &[Value]| -> f64 {
+        layers.iter().map(|layer| layer["owd_ns"][key].as_f64().unwrap()).sum()
+    };
+    let ([parts @ .., _], whole) = (&layers[..], &layers[3..]) else { unreachable!() };
+    assert!((sum("mean", parts) - sum("mean", whole)).abs() < 1.0, "{document:#}");
+    assert_eq!(document["ends"][0]["end"], "read");
+
+    let rows = fs::read_to_string(&csv).unwrap();
+    assert_eq!(rows.lines().count(), 101);
+    let totals = rows.lines().skip(1).map(|row| row.split(',').nth(9).unwrap().parse::<u64>());
+    assert_eq!(whole[0]["owd_ns"]["max"], totals.map(Result::unwrap).max().unwrap());
+    assert!(fs::read_to_string(&page).unwrap().contains("<svg"));
+}
+
+#[test]
+fn a_drop_is_named_an_interrupt_ends_it_and_nothing_stays_behind() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = Traces::now();
+    let lab = lab();
+    let child = started(&lab, &["udp"]);
+    // Nobody listens, of which an ICMP message tells; it comes when the packet has been dropped.
+    let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    socket.connect((SINK_V4, PORT)).unwrap();
+    socket.send(&[0; 200]).unwrap();
+    assert!(socket.recv(&mut [0; 300]).is_err());
+    tool("kill", &["-INT", &child.id().to_string()]);
+    let said = String::from_utf8(finished(child).stdout).unwrap();
+    assert!(said.contains("1 were dropped after stack: NO_SOCKET"), "{said}");
+    assert!(said.contains("CLOCK_MONOTONIC"), "{said}");
+    drop(lab);
+    assert_eq!(Traces::now(), before);
+}
+
+#[test]
+fn without_packets_there_is_a_result_and_without_an_interface_or_sense_an_error() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for wrong in [&["-c", "0"][..], &["-d", "-1"], &["udp port nowhere"]] {
+        let output = run(&[&["layers", "-i", "lo"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", stderr(&output));
+    }
+    let document = json(&["layers", "-i", "lo", "-d", "0.01", "--json", "ether[0] = 77"]);
+    assert_eq!((&document["packets"], &document["balanced"]), (&0.into(), &true.into()));
+    assert_eq!(document["layers"][3]["owd_ns"]["p50"], Value::Null);
+    let output = run(&["layers", "-i", "no-such-if"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("ip link"), "{}", stderr(&output));
+}
+
+#[test]
+fn without_privileges_it_says_which_it_needs() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::Builder::new().prefix("wirestamp").tempdir_in("/tmp").unwrap();
+    let binary = folder.path().join("wirestamp");
+    fs::copy(env!("CARGO_BIN_EXE_wirestamp"), &binary).unwrap();
+    tool("chmod", &["755", folder.path().to_str().unwrap(), binary.to_str().unwrap()]);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    let output =
+        command.arg(&binary).args(["layers", "-i", "lo"]).current_dir("/").output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("sudo") && said.contains("cap_perfmon"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
