@@ -78,15 +78,17 @@ impl Document {
 impl Document {
     /// What the page is made of.
     pub(super) fn findings(&self) -> Findings {
-        let layer = |segment: &Segment| Layer {
+        let whole = self.layers.len().saturating_sub(1);
+        let layer = |(number, segment): (usize, &Segment)| Layer {
             name: segment.name(),
+            short: if number == whole { "all" } else { segment.from.name() }.to_owned(),
             delay: segment.delay.summary(),
             share: segment.share,
         };
         Findings {
             interface: self.facts.interface.clone(),
             filter: self.facts.filter.clone(),
-            layers: self.layers.iter().map(layer).collect(),
+            layers: self.layers.iter().enumerate().map(layer).collect(),
             ends: self.ends.iter().map(|Ended { fate, packets }| (words(fate), *packets)).collect(),
             remarks: self.facts.notes.iter().cloned().chain(self.remarks()).collect(),
             circumstances: Circumstances::here(),

@@ -14,12 +14,11 @@ pub(super) fn spread(layers: &[Layer], size: (u32, u32), id: &str) -> Option<Fig
     let delays = || layers.iter().filter_map(|layer| layer.delay);
     let least = delays().map(|delay| delay.min).min()?;
     let most = delays().map(|delay| delay.max).max()?;
-    let x = Axis::of_names(layers.iter().map(|layer| layer.name.as_str()));
+    let x = Axis::of_names(layers.iter().map(|layer| layer.short.as_str()));
     let y = Axis::of_durations_by_decade("time", approximate(least)..approximate(most));
-    let caption =
-        "Thin lines: from the shortest time to the longest. Thick lines: what 90 % of the \
-                   packets stayed below. Dots: the median."
-            .to_owned();
+    let caption = "Each layer by the point where it begins. Thin lines: from the shortest time to \
+                   the longest. Thick lines: what 90 % of the packets stayed below. Dots: the median."
+        .to_owned();
     let title = "Times that packets spent in each layer of the host".to_owned();
     Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {
         for (layer, (at, _)) in layers.iter().zip(&x.ticks) {

@@ -32,6 +32,8 @@ pub struct Findings {
 pub struct Layer {
     /// From where to where.
     pub name: String,
+    /// The same in a word, for the figure.
+    pub short: String,
     /// In nanoseconds; none if no packet was seen at both ends.
     pub delay: Option<Summary>,
     /// The part of all the time, 0 to 1.
@@ -159,7 +161,8 @@ mod tests {
             p999: max,
             max,
         });
-        Layer { name: name.to_owned(), delay, share: Some(share) }
+        let short = name.split(' ').next().unwrap_or_default().to_owned();
+        Layer { name: name.to_owned(), short, delay, share: Some(share) }
     }
 
     #[test]
