@@ -35,6 +35,7 @@ enum end {
 
 struct journey {
 	__u64 times[POINTS]; /* CLOCK_MONOTONIC, nanoseconds; 0 where it was not seen */
+	__u32 own[POINTS];   /* nanoseconds that our program took there */
 	__u64 card;          /* the network card's stamp, 0 for none */
 	__u32 length;        /* of the frame */
 	__u32 reason;        /* enum skb_drop_reason of the kernel */
@@ -57,6 +58,13 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
 } ended SEC(".maps");
+
+/* A packet is at a point, where our program began at `now` and is about to end. */
+static __always_inline void note(struct journey *journey, enum point point, __u64 now)
+{
+	journey->times[point] = now;
+	journey->own[point] = bpf_ktime_get_ns() - now;
+}
 
 static __always_inline void hand_over(__u64 skb, struct journey *journey, enum end end, __u32 reason)
 {

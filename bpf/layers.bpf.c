@@ -103,11 +103,15 @@ static __always_inline void begin(struct sk_buff *skb, struct frame *frame, enum
 		.captured = frame->captured < HEAD_BYTES ? frame->captured : HEAD_BYTES,
 	};
 	__u64 key = (__u64)skb;
+	struct journey *kept;
 
-	journey.times[point] = now;
 	if (bpf_probe_read_kernel(journey.head, journey.captured, (void *)frame->start))
 		journey.captured = 0;
-	if (bpf_map_update_elem(&journeys, &key, &journey, BPF_NOEXIST))
+	bpf_map_update_elem(&journeys, &key, &journey, BPF_NOEXIST);
+	kept = bpf_map_lookup_elem(&journeys, &key);
+	if (kept)
+		note(kept, point, now);
+	else
 		count(UNTRACKED);
 }
 
@@ -122,7 +126,7 @@ static __always_inline void arrive(struct sk_buff *skb, enum point point)
 
 	if (known && inside && goes_on(known, device, point)) {
 		if (here)
-			known->times[point] = now;
+			note(known, point, now);
 		return;
 	}
 	if (known)
@@ -245,9 +249,9 @@ int socket(struct __sk_buff *context)
 		udp_coming(sk, key);
 	if (!journey || !is_before(journey, SOCKET))
 		return 1;
-	journey->times[SOCKET] = now;
 	journey->socket = (__u64)sk;
 	journey->udp = protocol == IPPROTO_UDP;
+	note(journey, SOCKET, now);
 	/* TCP itself is who reads it, and it frees it without telling. */
 	if (protocol == IPPROTO_TCP && !has_payload(skb))
 		hand_over(key, journey, END_CONSUMED, 0);

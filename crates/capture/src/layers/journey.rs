@@ -9,12 +9,13 @@ mod layout {
     use std::ops::Range;
 
     pub(super) const TIMES: usize = 0;
-    pub(super) const CARD: usize = 32;
-    pub(super) const LENGTH: usize = 40;
-    pub(super) const REASON: usize = 44;
-    pub(super) const CAPTURED: Range<usize> = 48..50;
-    pub(super) const END: usize = 50;
-    pub(super) const HEAD: usize = 64;
+    pub(super) const OWN: usize = 32;
+    pub(super) const CARD: usize = 48;
+    pub(super) const LENGTH: usize = 56;
+    pub(super) const REASON: usize = 60;
+    pub(super) const CAPTURED: Range<usize> = 64..66;
+    pub(super) const END: usize = 66;
+    pub(super) const HEAD: usize = 80;
     pub(super) const BYTES: usize = HEAD + 192;
 }
 
@@ -72,6 +73,9 @@ pub struct Journey {
     /// When it was at each point of [`Point::ALL`], if it was seen there: nanoseconds of
     /// `CLOCK_MONOTONIC`, which is read at the beginning of our program there.
     pub times: [Option<u64>; Point::ALL.len()],
+    /// Nanoseconds that our program took at each of these points, from that reading to its end; of the
+    /// last one that is not known.
+    pub own: [u32; Point::ALL.len()],
     /// The network card's own stamp in nanoseconds of the card's clock, if it made one.
     pub card: Option<u64>,
     /// The frame's length in bytes, at the first point.
@@ -93,6 +97,7 @@ impl Journey {
         let captured = u16::from_ne_bytes(bytes[layout::CAPTURED].try_into().ok()?);
         Some(Self {
             times: std::array::from_fn(|point| present(long(bytes, layout::TIMES + 8 * point))),
+            own: std::array::from_fn(|point| word(bytes, layout::OWN + 4 * point)),
             card: present(long(bytes, layout::CARD)),
             length: word(bytes, layout::LENGTH),
             end: *End::ALL.get(usize::from(bytes[layout::END]))?,
@@ -105,6 +110,17 @@ impl Journey {
     #[must_use]
     pub fn time(&self, point: Point) -> Option<u64> {
         self.times[point as usize]
+    }
+
+    /// The nanoseconds that the packet took from one point to another one behind it, less those that our
+    /// programs took at the first and between the two; `None` if it was not seen at both.
+    ///
+    /// What is left of ours is the way into a program and out of it.
+    #[must_use]
+    pub fn between(&self, from: Point, to: Point) -> Option<u64> {
+        let whole = self.time(to)?.checked_sub(self.time(from)?)?;
+        let own = self.own.get(from as usize..to as usize)?;
+        Some(whole.saturating_sub(own.iter().copied().map(u64::from).sum()))
     }
 
     /// The last point that it was seen at.
@@ -136,6 +152,8 @@ mod tests {
         for (at, time) in [100_u64, 250, 300].into_iter().enumerate() {
             record[8 * at..][..8].copy_from_slice(&time.to_ne_bytes());
         }
+        record[layout::OWN..][..4].copy_from_slice(&40_u32.to_ne_bytes());
+        record[layout::OWN + 4..][..4].copy_from_slice(&7_u32.to_ne_bytes());
         record[layout::LENGTH..][..4].copy_from_slice(&1514_u32.to_ne_bytes());
         record[layout::REASON..][..4].copy_from_slice(&6_u32.to_ne_bytes());
         record[layout::CAPTURED].copy_from_slice(&3_u16.to_ne_bytes());
@@ -152,6 +170,17 @@ mod tests {
         assert_eq!((journey.last(), journey.card), (Some(Point::Socket), None));
         assert_eq!((journey.length, journey.end, journey.reason), (1514, End::Dropped, 6));
         assert_eq!(journey.head, [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_our_programs_take_is_not_part_of_the_time_between_two_points() {
+        let journey = Journey::read(&record()).unwrap();
+        let between = |from, to| journey.between(from, to);
+        assert_eq!(between(Point::Driver, Point::Stack), Some(110));
+        assert_eq!(between(Point::Stack, Point::Socket), Some(43));
+        assert_eq!(between(Point::Driver, Point::Socket), Some(153));
+        assert_eq!(between(Point::Socket, Point::Application), None);
+        assert_eq!(between(Point::Socket, Point::Stack), None);
     }
 
     #[test]

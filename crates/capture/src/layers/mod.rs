@@ -3,7 +3,8 @@
 //!
 //! Programs at tracepoints of the kernel (`bpf/layers.bpf.c`) read its monotonic clock, which is one
 //! clock for all points of a host, so that a time between two points has no clock error but the clock's
-//! granularity. What a program itself takes, some 100 ns, is part of the time after its point.
+//! granularity. A program reads it when it begins and when it ends, so that what it takes is known and is
+//! not counted ([`Journey::between`]); the packet is late by it nevertheless.
 //!
 //! # What it cannot do
 //!

@@ -71,8 +71,7 @@ fn write(out: &mut impl Write, journey: &Journey, reasons: &Reasons) -> io::Resu
         Err(_) => write!(out, ",,,{},", journey.length)?,
     }
     for (from, to) in SPANS {
-        let span = journey.time(from).zip(journey.time(to));
-        write!(out, ",{}", text(span.and_then(|(from, to)| to.checked_sub(from))))?;
+        write!(out, ",{}", text(journey.between(from, to)))?;
     }
     let Fate { end, point, reason } = Fate::of(journey, reasons);
     let point = point.map_or("", Point::name);
@@ -94,7 +93,8 @@ mod tests {
         let row = |times, end, head: &[u8]| {
             let mut row = Vec::new();
             let head = head.to_vec();
-            let journey = Journey { times, card: None, length: 60, end, reason: 5, head };
+            let journey =
+                Journey { times, own: [0; 4], card: None, length: 60, end, reason: 5, head };
             write(&mut row, &journey, &Reasons::default()).unwrap();
             String::from_utf8(row).unwrap()
         };

@@ -30,8 +30,8 @@ use crate::target::Target;
     wirestamp layers -i eth0 -d 10 --report layers.html\n  \
     wirestamp layers -i eth0@namespace --json ip6\n\n\
     Each packet that the interface receives is followed by programs at tracepoints of the kernel, all\n\
-    of which read one clock. What such a program takes, some 100 ns, is part of the time after its\n\
-    point. It takes root, and Linux 6.3 to see sockets.")]
+    of which read one clock, when they begin and when they end: what they take is subtracted from the\n\
+    time after their point. It takes root, and Linux 6.3 to see sockets.")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF")]

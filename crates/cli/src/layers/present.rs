@@ -100,7 +100,10 @@ impl Document {
         let Facts { clock, granularity_ns, .. } = &self.facts;
         let step = time(*granularity_ns);
         let mut remarks = vec![
-            format!("All points read {clock}, in steps of {step}: no error between clocks."),
+            format!(
+                "All points read {clock}, in steps of {step}: no error between clocks. What reading \
+                 it there takes is subtracted."
+            ),
             format!("The network card is no point: {}.", self.card.reason),
         ];
         if self.ledger.lost() > 0 {

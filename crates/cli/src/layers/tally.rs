@@ -92,7 +92,7 @@ impl Segment {
 
     /// The nanoseconds that a packet was in it, if it was seen at both ends.
     fn of(&self, journey: &Journey) -> Option<u64> {
-        journey.time(self.to)?.checked_sub(journey.time(self.from)?)
+        journey.between(self.from, self.to)
     }
 
     fn record(&mut self, journey: &Journey, is_whole: bool) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     pub(in crate::layers) fn journey(times: [Option<u64>; 4], end: End) -> Journey {
-        Journey { times, card: None, length: 60, end, reason: 2, head: Vec::new() }
+        Journey { times, own: [0; 4], card: None, length: 60, end, reason: 2, head: Vec::new() }
     }
 
     fn counts(tally: &Tally) -> Vec<(String, u64, Option<f64>)> {
