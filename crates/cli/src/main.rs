@@ -16,6 +16,7 @@ mod flows;
 mod interrupt;
 mod lab;
 mod layers;
+mod metrics;
 mod output;
 mod progress;
 mod quality;

@@ -13,6 +13,7 @@ mod compare;
 pub mod demo;
 pub mod flows;
 pub mod layers;
+mod live;
 mod meeting;
 mod recording;
 pub mod report;
@@ -21,6 +22,7 @@ pub mod timers;
 
 pub use circumstances::Circumstances;
 pub use compare::{Comparison, compare};
+pub use live::{Glance, LiveFigures};
 pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};
 pub use sampling::Sampling;

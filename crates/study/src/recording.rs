@@ -1,12 +1,15 @@
 //! What every capture keeps of its packets: a file, if one is asked for, and figures.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 use wirestamp_capture::file::{AnchorLog, Writer};
 use wirestamp_capture::{Captured, Error, Ledger, Missed, Sink};
 use wirestamp_clock::{ClockService, DifferenceClock, Domain};
 use wirestamp_metrics::{Distribution, InterArrival};
+
+use crate::live::LiveFigures;
 
 /// After so many packets the clock's rate is fetched anew, on a link that never pauses too.
 const REFRESH: u64 = 4096;
@@ -21,6 +24,8 @@ pub struct Recording<'a> {
     /// Why the file of anchors ends early: the packets are worth more, and go on.
     anchors_failed: Option<Error>,
     figures: Figures,
+    /// Who looks on meanwhile.
+    live: Option<Arc<LiveFigures>>,
 }
 
 /// What was recorded.
@@ -61,13 +66,28 @@ impl<'a> Recording<'a> {
     pub fn new(clock: &'a ClockService, domain: Domain, writer: Option<Writer>) -> Self {
         let steps_before = clock.timeline(domain).steps();
         let figures = Figures::default();
-        Self { clock, domain, steps_before, writer, anchors: None, anchors_failed: None, figures }
+        Self {
+            clock,
+            domain,
+            steps_before,
+            writer,
+            anchors: None,
+            anchors_failed: None,
+            figures,
+            live: None,
+        }
     }
 
     /// Keeps the anchors of the recorded clock too, from now on and from the last minute.
     #[must_use]
     pub fn keep_anchors(self, log: AnchorLog) -> Self {
         Self { anchors: Some(log), ..self }
+    }
+
+    /// Shows what is recorded in `live` too, if there is one, packet by packet.
+    #[must_use]
+    pub fn show_in(self, live: Option<Arc<LiveFigures>>) -> Self {
+        Self { live, ..self }
     }
 
     /// Ends the file, if there is one, with the capture's ledger. The figures are complete even
@@ -122,6 +142,9 @@ impl Sink for Recording<'_> {
         figures.error_ns = figures.error_ns.max(Some(packet.stamp.error.as_nanos()));
         if let Some(kernel) = packet.kernel {
             figures.acquisition_lag_ns.record(packet.stamp.utc - kernel);
+        }
+        if let Some(live) = &self.live {
+            live.show(figures, &packet.stamp);
         }
         Ok(())
     }

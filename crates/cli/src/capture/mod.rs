@@ -7,6 +7,7 @@ mod present;
 mod tune;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -19,6 +20,7 @@ use wirestamp_clock::ClockService;
 use self::destination::Destination;
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
+use crate::metrics::{self, Endpoint};
 use crate::output::{Output, time};
 use crate::target::Target;
 use tune::Tune;
@@ -32,6 +34,7 @@ use tune::Tune;
     wirestamp capture -i eth0 -w ring.pcapng -C 100 -W 10 --zstd\n  \
     wirestamp capture -i eth0 -w - | tshark -r -\n  \
     wirestamp capture --list -i eth0\n  \
+    wirestamp capture -i eth0 --metrics 127.0.0.1:9464\n  \
     wirestamp capture -i eth0 --tune=apply -w calls.pcapng")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
@@ -88,6 +91,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     filter: Vec<String>,
     #[command(flatten)]
+    endpoint: Endpoint,
+    #[command(flatten)]
     destination: Destination,
 }
 
@@ -111,14 +116,15 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Some(Tune::Apply) | None => {}
     }
     let pair = pair(config.method, config.stamp)?;
-    let clock = clock::start(target.enter(|| card_clock(pair, &target.interface))??)?;
+    let clock = Arc::new(clock::start(target.enter(|| card_clock(pair, &target.interface))??)?);
     let stop = stop_on_signal()?;
     let domain = pair.domain;
     destination.check(domain, output.json)?;
     let capture = target.enter(|| Capture::open(config.clone(), &clock))??;
-    let tuned = tune::apply(arguments.tune, &target, &config, output)?;
     let facts = capture.facts().clone();
-    let mut recording = destination.recording(&facts, &clock, domain)?;
+    let figures = metrics::capture::serve(&arguments.endpoint, &facts, &clock, output)?;
+    let tuned = tune::apply(arguments.tune, &target, &config, output)?;
+    let mut recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
     destination.remark().iter().for_each(|remark| output.remark(remark));
     announce(&facts, &clock, output);
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);

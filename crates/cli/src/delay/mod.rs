@@ -4,6 +4,7 @@ mod findings;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use self::findings::{ClockError, Findings};
 use crate::capture::{Direction, detail};
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
+use crate::metrics::Endpoint;
+use crate::metrics::delay::Exported;
 use crate::output::Output;
 use crate::target::Target;
 use crate::usage::usage;
@@ -70,6 +73,8 @@ struct Live {
     /// [default: in]
     #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
     direction: Option<Direction>,
+    #[command(flatten)]
+    endpoint: Endpoint,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -100,6 +105,7 @@ fn files(arguments: &Arguments, correlation: metrics::Config) -> anyhow::Result<
         ("--method", live.method.is_some()),
         ("--stamp", live.stamp.is_some()),
         ("--direction", live.direction.is_some()),
+        ("--metrics", live.endpoint.is_open()),
     ];
     if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
         return Err(usage(format!("{option} is for interfaces, and these are files")));
@@ -137,6 +143,7 @@ fn interfaces(
         ));
     }
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+    let clock = Arc::new(clock);
     let stop = stop_on_signal()?;
     let mut cores = Cores::choose(2).into_iter();
     let a = open(arguments, &arguments.a, cores.next(), &clock)?;
@@ -144,11 +151,17 @@ fn interfaces(
     for capture in [&a, &b] {
         capture.facts().notes.iter().for_each(|note| output.remark(note));
     }
+    let facts = [a.facts(), b.facts()];
+    let exported = Exported::serve(&arguments.live.endpoint, facts, &clock, output)?;
     output.remark("measuring; Ctrl-C ends it");
     detail(output, &clock);
     let mut flows = FlowTable::new(FLOWS);
-    let meeting = Meeting::new(correlation, |outcome| flows.record(&outcome));
-    let taps = attend([a, b], domain, &clock, &meeting, &stop);
+    let meeting = Meeting::new(correlation, |outcome| {
+        flows.record(&outcome);
+        exported.record(&outcome, flows.total());
+    });
+    let recording = |point| Recording::new(&clock, domain, None).show_in(exported.figures(point));
+    let taps = attend([a, b], &recording, &meeting, &stop);
     meeting.finish();
     let [a, b] = taps;
     let taps = [a?, b?];
@@ -156,10 +169,9 @@ fn interfaces(
 }
 
 /// Runs both captures to their end.
-fn attend<R: FnMut(Outcome) + Send>(
+fn attend<'a, R: FnMut(Outcome) + Send>(
     captures: [Capture; 2],
-    domain: Domain,
-    clock: &ClockService,
+    recording: &(impl Fn(Point) -> Recording<'a> + Sync),
     meeting: &Meeting<R>,
     stop: &Stop,
 ) -> [Result<TapReport, Error>; 2] {
@@ -168,8 +180,7 @@ fn attend<R: FnMut(Outcome) + Send>(
         let taps = captures.map(|capture| {
             let point = points.next().unwrap_or(Point::B);
             scope.spawn(move || {
-                let recording = Recording::new(clock, domain, None);
-                let report = meeting.attend(point, capture, recording, stop);
+                let report = meeting.attend(point, capture, recording(point), stop);
                 // One that fails must not leave the other to wait for Ctrl-C.
                 stop.request();
                 report

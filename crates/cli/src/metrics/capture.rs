@@ -1,0 +1,33 @@
+//! `capture --metrics`.
+
+use std::sync::Arc;
+
+use wirestamp_capture::Facts;
+use wirestamp_clock::ClockService;
+use wirestamp_study::LiveFigures;
+
+use super::Endpoint;
+use super::calibration::calibration;
+use super::tap::Tap;
+use crate::output::Output;
+
+/// Serves a capture and its clock at `endpoint`, if that is open. Returns where the capture has to
+/// show its figures.
+pub(crate) fn serve(
+    endpoint: &Endpoint,
+    facts: &Facts,
+    clock: &Arc<ClockService>,
+    output: Output,
+) -> anyhow::Result<Option<Arc<LiveFigures>>> {
+    if !endpoint.is_open() {
+        return Ok(None);
+    }
+    let tap = Tap::new(facts, None);
+    let figures = tap.figures();
+    let clock = Arc::clone(clock);
+    endpoint.serve(output, move |families| {
+        tap.collect(families);
+        calibration(families, &clock.status());
+    })?;
+    Ok(Some(figures))
+}

@@ -1,0 +1,126 @@
+//! Commands that serve metrics, and what is scraped from them.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{stderr, tool, wirestamp};
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command that runs, and serves metrics.
+pub(crate) struct Exporter {
+    child: Option<Child>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Exporter {
+    /// Starts it at a free port of its own, and waits until it says that it listens.
+    pub(crate) fn start(command: &str, arguments: &[&str]) -> Self {
+        let mut child = wirestamp(&[&[command, "--metrics", "127.0.0.1:0"], arguments].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
+        let mut said: Vec<_> = Vec::new();
+        for line in lines {
+            said.push(line);
+            if said.last().is_some_and(|line| line.contains("Ctrl-C")) {
+                break;
+            }
+        }
+        let address = said.iter().find_map(|line| {
+            line.strip_prefix("metrics at http://")?.strip_suffix("/metrics")?.parse().ok()
+        });
+        let address = address.unwrap_or_else(|| panic!("it does not listen: {said:?}"));
+        Self { child: Some(child), address }
+    }
+
+    pub(crate) fn scrape(&self) -> String {
+        body(&ask(self.address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+    }
+
+    /// Scrapes until `sample` has this value.
+    pub(crate) fn scrape_until(&self, sample: &str, value: f64) -> String {
+        let begin = Instant::now();
+        loop {
+            let text = self.scrape();
+            if self::value(&text, sample) == Some(value) {
+                return text;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{sample} is not {value} in:\n{text}");
+        }
+    }
+
+    /// Most memory that it had so far, in KiB.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let id = self.child.as_ref().unwrap().id();
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub(crate) fn end(mut self) -> Output {
+        let child = self.child.take().unwrap();
+        tool("kill", &["-INT", &child.id().to_string()]);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        output
+    }
+}
+
+impl Drop for Exporter {
+    /// Where a test fails before the end.
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill().and_then(|()| child.wait());
+        }
+    }
+}
+
+/// All that is answered to a request.
+pub(crate) fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn body(answer: &str) -> String {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    body.to_owned()
+}
+
+/// The value of a sample, with its labels if it has any.
+pub(crate) fn value(text: &str, sample: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
+    line.parse().ok()
+}
+
+/// What Prometheus's own tool has to say of a scrape, or of a file of rules.
+pub(crate) fn promtool(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new("promtool")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool, which tools/setup installs");
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Holds a scrape to Prometheus's conventions.
+pub(crate) fn assert_conventional(text: &str) {
+    let verdict = promtool(&["check", "metrics"], text);
+    let said = [verdict.stdout.as_slice(), &verdict.stderr].concat();
+    assert!(verdict.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+}

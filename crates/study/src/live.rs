@@ -1,0 +1,51 @@
+//! The figures of a recording while it goes on.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use wirestamp_clock::{Span, Stamp, Time, Utc};
+
+use crate::recording::Figures;
+
+/// Figures that one thread writes with every packet and others look at meanwhile. Nobody waits for
+/// anybody; what is read together may be a packet apart.
+#[derive(Debug, Default)]
+pub struct LiveFigures {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    newest_ns: AtomicI64,
+    error_ns: AtomicI64,
+}
+
+/// What [`LiveFigures`] said at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Packets captured so far.
+    pub packets: u64,
+    /// Bytes on the wire, without check sequences, of these packets.
+    pub bytes: u64,
+    /// When the last of them was stamped, and how far that can be off from system time.
+    pub newest: Option<(Time<Utc>, Span)>,
+}
+
+impl LiveFigures {
+    /// What they say now.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        let packets = self.packets.load(Ordering::Relaxed);
+        let newest = || {
+            let time = Time::from_nanos(self.newest_ns.load(Ordering::Relaxed));
+            (time, Span::from_nanos(self.error_ns.load(Ordering::Relaxed)))
+        };
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        Glance { packets, bytes, newest: (packets > 0).then(newest) }
+    }
+
+    /// Shows the figures after a packet with this stamp. For one thread only.
+    #[inline]
+    pub(crate) fn show(&self, figures: &Figures, stamp: &Stamp) {
+        self.newest_ns.store(stamp.utc.as_nanos(), Ordering::Relaxed);
+        self.error_ns.store(stamp.error.as_nanos(), Ordering::Relaxed);
+        self.bytes.store(figures.bytes, Ordering::Relaxed);
+        self.packets.store(figures.packets, Ordering::Relaxed);
+    }
+}
