@@ -1,5 +1,7 @@
 //! A capture: what is asked for, what was granted, and the run.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use wirestamp_clock::{ClockService, Domain, Phc, Time, Utc};
 
@@ -10,6 +12,7 @@ use crate::card_stamps::CardStamping;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
+use crate::live_ledger::LiveLedger;
 use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, Pair, StampSource, pair};
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, LATENESS, Limit, Plan, Sink, Wait};
@@ -97,7 +100,8 @@ pub struct Capture {
     config: Config,
     pair: &'static Pair,
     facts: Facts,
-    interface: Interface,
+    interface: Arc<Interface>,
+    live: Arc<LiveLedger>,
     /// What the interface had dropped before.
     dropped: u64,
     /// What the consumer has to filter by, where the kernel does not.
@@ -120,11 +124,12 @@ impl Capture {
         config.lanes.iter().try_for_each(Cores::check)?;
         pair.check_lanes(config.lanes.len())?;
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
-        let interface = Interface::open(&config.interface)?;
+        let interface = Arc::new(Interface::open(&config.interface)?);
         capabilities::require(pair, &interface)?;
         let card_stamps = card_stamps(pair, &config.interface, clock)?;
         let failed = |e| Error::system("read the counters", &config.interface, "cap_net_raw", e);
         let dropped = interface.dropped().map_err(failed)?;
+        let live = Arc::new(LiveLedger::new(Arc::clone(&interface), dropped));
         let mut facts = Facts::of(pair, &config, clock);
         if config.wait == (Wait::Block { realtime: true })
             && let Err(reason) = priority::realtime_is_granted()
@@ -159,13 +164,30 @@ impl Capture {
                 LATENESS.as_millis()
             ));
         }
-        Ok(Self { config, pair, facts, interface, dropped, filter, source, opened, card_stamps })
+        Ok(Self {
+            config,
+            pair,
+            facts,
+            interface,
+            live,
+            dropped,
+            filter,
+            source,
+            opened,
+            card_stamps,
+        })
     }
 
     /// What was granted.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// The account of the capture, for others to look at while it runs.
+    #[must_use]
+    pub fn live_ledger(&self) -> Arc<LiveLedger> {
+        Arc::clone(&self.live)
     }
 
     /// Captures until `stop` is requested or the limit reached. The ledger is complete in either
@@ -190,6 +212,7 @@ impl Capture {
             interface: &self.interface,
             snaplen: self.facts.snaplen,
             opened: self.opened,
+            live: &self.live,
         };
         let filter = self.filter.as_ref();
         let (mut ledger, mut outcome) = self.source.run(&plan, filter, sink);

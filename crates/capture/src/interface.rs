@@ -3,9 +3,10 @@
 
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
 
 use crate::Error;
@@ -174,10 +175,15 @@ impl Interface {
     /// The packets that the driver has dropped since the interface came up; zero where the kernel
     /// no longer knows the interface.
     pub(crate) fn dropped(&self) -> io::Result<u64> {
-        let mut table = String::new();
-        (&self.counters).rewind()?;
-        (&self.counters).read_to_string(&mut table)?;
-        Ok(dropped(&table, &self.name).unwrap_or(0))
+        // By position, because another thread may read it at the same time.
+        let (mut table, mut part) = (Vec::new(), [0; 4096]);
+        loop {
+            match self.counters.read_at(&mut part, table.len() as u64)? {
+                0 => break,
+                count => table.extend_from_slice(&part[..count]),
+            }
+        }
+        Ok(dropped(&String::from_utf8_lossy(&table), &self.name).unwrap_or(0))
     }
 }
 

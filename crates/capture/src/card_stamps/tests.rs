@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wirestamp_clock::{ClockService, Counter, Domain};
@@ -11,6 +12,7 @@ use super::*;
 use crate::af_xdp::AfXdp;
 use crate::bpf_program::{Hook, Place, StampedBy};
 use crate::filter::Filter;
+use crate::live_ledger::LiveLedger;
 use crate::packet_socket::Setup;
 use crate::pass::Pass;
 use crate::pipeline::{self, Captured, Limit, Plan, Sink, Wait};
@@ -164,6 +166,7 @@ fn captured<R: Receiver>(
         interface: &interface,
         snaplen: 1514,
         opened: pipeline::now(),
+        live: &LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0),
     };
     let started = Instant::now();
     let (ledger, outcome) = pipeline::run(vec![receiver], &plan, None, &mut kept);

@@ -114,7 +114,7 @@ pub(super) fn acquire<R: Receiver>(
     downstream: &mut impl Downstream,
     plan: &Plan<'_>,
 ) -> Acquired {
-    let drops = Drops::since(plan.opened);
+    let drops = Drops::since(plan.opened, plan.live);
     let mut stage = Stage { receiver, downstream, drops, acquired: 0 };
     let outcome = stage.run(plan);
     // Where it cannot be read, what was read last is all that can be had.
@@ -133,7 +133,7 @@ fn prioritise(wait: Wait) -> io::Result<()> {
 struct Stage<'a, R, D> {
     receiver: R,
     downstream: &'a mut D,
-    drops: Drops,
+    drops: Drops<'a>,
     acquired: u64,
 }
 

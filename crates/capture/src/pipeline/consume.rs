@@ -139,9 +139,10 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Asks for the end when the plan's limit is reached or the sink has failed. Called after some
-    /// packets rather than after each, for the sake of the clock that it reads.
-    pub(super) fn ask_for_the_end(&self) {
+    /// Shows the account so far, and asks for the end when the plan's limit is reached or the sink has
+    /// failed. Called after some packets rather than after each, for the sake of the clock that it reads.
+    pub(super) fn take_stock(&self) {
+        self.plan.live.show(&self.done.ledger);
         let enough = self.plan.limit.packets == Some(self.done.ledger.delivered);
         if self.rest() == Some(Duration::ZERO) || enough || self.done.failure.is_some() {
             self.plan.stop.request();
@@ -155,7 +156,7 @@ impl<'a> Consumer<'a> {
             let paused = self.sink.pause();
             self.done.note(paused);
         }
-        self.ask_for_the_end();
+        self.take_stock();
         let rest = self.rest().filter(|rest| !rest.is_zero());
         rest.map_or(PAUSE_LIMIT, |rest| rest.min(PAUSE_LIMIT))
     }

@@ -9,6 +9,7 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::now;
 use crate::Missed;
+use crate::live_ledger::LiveLedger;
 use crate::receiver::{KernelCounts, Receiver};
 
 /// How often the counts are read while packets come: a hundred system calls a second are not felt,
@@ -21,7 +22,9 @@ const INTERVAL: Duration = Duration::from_millis(10);
 const STAMPED_BEFORE: Span = Span::from_millis(10);
 
 /// Reads a receiver's counts.
-pub(super) struct Drops {
+pub(super) struct Drops<'a> {
+    /// Where others look at the counts.
+    live: &'a LiveLedger,
     counts: KernelCounts,
     /// When the last reading began: what was dropped before is in it.
     begun: Time<Utc>,
@@ -30,11 +33,11 @@ pub(super) struct Drops {
     untold: Option<Missed>,
 }
 
-impl Drops {
+impl<'a> Drops<'a> {
     /// Those of a receiver that was opened after `opened`.
-    pub(super) fn since(opened: Time<Utc>) -> Self {
+    pub(super) fn since(opened: Time<Utc>, live: &'a LiveLedger) -> Self {
         let counts = KernelCounts::default();
-        Self { counts, begun: opened, last: Instant::now(), untold: None }
+        Self { live, counts, begun: opened, last: Instant::now(), untold: None }
     }
 
     /// Whether the counts are to be read again.
@@ -60,6 +63,7 @@ impl Drops {
     /// begun and before this one ended, whichever way the system clock was set meanwhile.
     fn note(&mut self, begun: Time<Utc>, counts: KernelCounts, ended: Time<Utc>) {
         let before = mem::replace(&mut self.counts, counts);
+        self.live.add(before, counts);
         let earlier = mem::replace(&mut self.begun, begun);
         let packets = counts.dropped.saturating_sub(before.dropped);
         if packets > 0 {
@@ -82,12 +86,19 @@ impl Drops {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::interface::Interface;
 
     fn at(millis: i64) -> Time<Utc> {
         Time::from_nanos(millis * 1_000_000)
+    }
+
+    fn live() -> LiveLedger {
+        LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0)
     }
 
     fn dropped(dropped: u64) -> KernelCounts {
@@ -96,7 +107,8 @@ mod tests {
 
     #[test]
     fn drops_lie_between_the_beginning_of_one_reading_and_the_end_of_the_next() {
-        let mut drops = Drops::since(at(100));
+        let live = live();
+        let mut drops = Drops::since(at(100), &live);
         drops.note(at(110), dropped(0), at(111));
         assert_eq!(drops.untold, None);
         drops.note(at(120), dropped(7), at(121));
@@ -108,7 +120,8 @@ mod tests {
 
     #[test]
     fn what_there_was_no_room_to_tell_is_told_with_the_next() {
-        let mut drops = Drops::since(at(100));
+        let live = live();
+        let mut drops = Drops::since(at(100), &live);
         drops.note(at(110), dropped(2), at(111));
         drops.note(at(120), dropped(2), at(121));
         drops.note(at(130), dropped(5), at(131));
@@ -118,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_leaves_a_stretch_that_ends_after_it_begins() {
-        let mut drops = Drops::since(at(5000));
+        let live = live();
+        let mut drops = Drops::since(at(5000), &live);
         drops.note(at(1000), dropped(1), at(1001));
         let missed = Missed { from: at(1001) - STAMPED_BEFORE, until: at(5000), packets: 1 };
         assert_eq!(drops.untold(), Some(missed));
@@ -129,7 +143,8 @@ mod tests {
         fn every_drop_is_in_one_stretch_that_covers_it(
             drops in prop::collection::vec((1..20_i64, any::<bool>()), 1..100),
         ) {
-            let mut watch = Drops::since(at(0));
+            let live = live();
+            let mut watch = Drops::since(at(0), &live);
             let (mut now, mut count, mut waiting, mut told) = (0, 0, Vec::new(), 0);
             for (gap, read) in drops {
                 now += gap;

@@ -59,7 +59,7 @@ pub(super) fn gather(mut links: Vec<Link<'_>>, consumer: &mut Consumer<'_>) {
         let next = take_some(&mut links, &mut merge, consumer);
         links.iter().for_each(Link::wake_if_stalled);
         if matches!(next, Next::Take(_)) {
-            consumer.ask_for_the_end();
+            consumer.take_stock();
             continue;
         }
         let pause = consumer.pause();
@@ -101,6 +101,7 @@ mod tests {
     use super::*;
     use crate::affinity::Cores;
     use crate::interface::Interface;
+    use crate::live_ledger::LiveLedger;
     use crate::pipeline::consume::{Captured, Sink};
     use crate::pipeline::{Limit, Plan, Wait};
     use crate::receiver::{Frame, Ticket};
@@ -140,6 +141,7 @@ mod tests {
             interface: &Interface::open("lo").unwrap(),
             snaplen: 1,
             opened: Time::from_nanos(0),
+            live: &LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0),
         };
         let (mut stamped_in, stamped) = RingBuffer::new(1);
         let frame = Frame {

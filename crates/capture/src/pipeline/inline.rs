@@ -50,7 +50,7 @@ impl Downstream for Rest<'_> {
             unsafe { self.consumer.take(&frame, stamp) };
             self.lender.give_back(frame.ticket);
         }
-        self.consumer.ask_for_the_end();
+        self.consumer.take_stock();
         if self.paused.elapsed() > PAUSE_INTERVAL {
             self.idle();
         }

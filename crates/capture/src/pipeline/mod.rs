@@ -41,6 +41,7 @@ pub use merge::LATENESS;
 use crate::affinity::{self, Cores};
 use crate::filter::Filter;
 use crate::interface::Interface;
+use crate::live_ledger::LiveLedger;
 use crate::receiver::Receiver;
 use crate::{Error, Ledger, Missed, Stop};
 
@@ -88,6 +89,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) snaplen: u32,
     /// When the receivers were not open yet.
     pub(crate) opened: Time<Utc>,
+    /// Where others look at the account meanwhile.
+    pub(crate) live: &'a LiveLedger,
 }
 
 impl Plan<'_> {

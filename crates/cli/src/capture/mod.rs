@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     destination.check(domain, output.json)?;
     let capture = target.enter(|| Capture::open(config.clone(), &clock))??;
     let facts = capture.facts().clone();
-    let figures = metrics::capture::serve(&arguments.endpoint, &facts, &clock, output)?;
+    let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
     let mut recording = destination.recording(&facts, &clock, domain)?.show_in(figures);
     destination.remark().iter().for_each(|remark| output.remark(remark));

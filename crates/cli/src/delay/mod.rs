@@ -151,8 +151,7 @@ fn interfaces(
     for capture in [&a, &b] {
         capture.facts().notes.iter().for_each(|note| output.remark(note));
     }
-    let facts = [a.facts(), b.facts()];
-    let exported = Exported::serve(&arguments.live.endpoint, facts, &clock, output)?;
+    let exported = Exported::serve(&arguments.live.endpoint, [&a, &b], &clock, output)?;
     output.remark("measuring; Ctrl-C ends it");
     detail(output, &clock);
     let mut flows = FlowTable::new(FLOWS);

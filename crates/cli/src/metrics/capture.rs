@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wirestamp_capture::Facts;
+use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_study::LiveFigures;
 
@@ -15,14 +15,14 @@ use crate::output::Output;
 /// show its figures.
 pub(crate) fn serve(
     endpoint: &Endpoint,
-    facts: &Facts,
+    capture: &Capture,
     clock: &Arc<ClockService>,
     output: Output,
 ) -> anyhow::Result<Option<Arc<LiveFigures>>> {
     if !endpoint.is_open() {
         return Ok(None);
     }
-    let tap = Tap::new(facts, None);
+    let tap = Tap::of(capture, None);
     let figures = tap.figures();
     let clock = Arc::clone(clock);
     endpoint.serve(output, move |families| {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use anyhow::Context;
 use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramOpts};
-use wirestamp_capture::Facts;
+use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::{Counts, Outcome, Point, Quality};
 use wirestamp_study::LiveFigures;
@@ -28,17 +28,17 @@ const POWERS: std::ops::Range<i32> = -6..1;
 pub(crate) struct Exported(Option<(Arc<Live>, [Arc<LiveFigures>; 2])>);
 
 impl Exported {
-    /// Serves the measurement between the captures that `facts` are of at `endpoint`, if that is open.
+    /// Serves the measurement between these captures at `endpoint`, if that is open.
     pub(crate) fn serve(
         endpoint: &Endpoint,
-        facts: [&Facts; 2],
+        [a, b]: [&Capture; 2],
         clock: &Arc<ClockService>,
         output: Output,
     ) -> anyhow::Result<Self> {
         if !endpoint.is_open() {
             return Ok(Self(None));
         }
-        let taps = [Tap::new(facts[0], Some("a")), Tap::new(facts[1], Some("b"))];
+        let taps = [Tap::of(a, Some("a")), Tap::of(b, Some("b"))];
         let figures = taps.each_ref().map(Tap::figures);
         let live = Arc::new(Live::new()?);
         let (shown, clock) = (Arc::clone(&live), Arc::clone(clock));
@@ -180,37 +180,36 @@ fn buckets() -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-    use wirestamp_metrics::Observation;
+    use wirestamp_metrics::{Config, Correlator, Observation};
     use wirestamp_packet::{FlowKey, PacketId};
 
     use super::*;
 
-    fn seen(nanos: i64) -> Observation {
-        let raw = RawStamp { domain: Domain::Realtime, value: nanos.unsigned_abs() };
-        let stamp = Stamp { raw, utc: Time::from_nanos(nanos), error: Span::from_nanos(70) };
+    /// Packet `id`, seen so many microseconds after an hour.
+    fn seen(id: u64, micros: i64) -> Observation {
+        let utc = Time::from_nanos(3_600_000_000_000 + micros * 1000);
+        let raw = RawStamp { domain: Domain::Realtime, value: utc.as_nanos().unsigned_abs() };
         let address = ([10, 77, 1, 1], 5000).into();
-        let flow = FlowKey { source: address, destination: address, protocol: 17 };
-        Observation { id: PacketId(1), flow, length: 100, stamp }
-    }
-
-    fn matched(delay: i64) -> Outcome {
-        Outcome::Matched {
-            sent: seen(1_000),
-            received: seen(1_000 + delay),
-            delay: Span::from_nanos(delay),
-            error: Span::from_nanos(140),
-            reordered: false,
-            since_previous: None,
-            until_next: None,
+        Observation {
+            id: PacketId(id),
+            flow: FlowKey { source: address, destination: address, protocol: 17 },
+            length: 100,
+            stamp: Stamp { raw, utc, error: Span::from_nanos(70) },
         }
     }
 
-    fn text(outcomes: &[Outcome]) -> String {
+    /// What is shown of these observations.
+    fn text(observations: &[(Point, Observation)]) -> String {
         let (live, mut total) = (Live::new().unwrap(), Quality::new());
-        for outcome in outcomes {
-            total.record(outcome);
-            live.record(outcome, &total);
+        let mut record = |outcome: Outcome| {
+            total.record(&outcome);
+            live.record(&outcome, &total);
+        };
+        let mut correlator = Correlator::new(Config::default());
+        for &(point, observation) in observations {
+            correlator.observe(point, observation, &mut record);
         }
+        correlator.finish(&mut record);
         let mut families = Families::default();
         live.collect(&mut families);
         families.text().unwrap()
@@ -226,43 +225,59 @@ mod tests {
     }
 
     #[test]
+    fn every_count_has_a_metric_of_its_own() {
+        let counts = Counts {
+            sent: 1,
+            received: 2,
+            matched: 3,
+            lost: 4,
+            duplicated: 5,
+            reordered: 6,
+            unexpected: 7,
+            identical: 8,
+            given_up_sent: 9,
+            given_up_received: 10,
+            ..Counts::default()
+        };
+        let shown = COUNTS.map(|count| (count.of)(&counts));
+        assert_eq!(shown, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert!(COUNTS.iter().map(|count| (count.name, count.point)).is_sorted_by(|a, b| a != b));
+    }
+
+    #[test]
     fn every_outcome_is_in_its_metric() {
         let text = text(&[
-            matched(2_500_000),
-            matched(-300),
-            Outcome::Lost { sent: seen(5) },
-            Outcome::Duplicated { sent: seen(5), received: seen(6) },
-            Outcome::Unexpected { received: seen(7) },
-            Outcome::GivenUp { point: Point::A, observation: seen(8) },
-            Outcome::GivenUp { point: Point::B, observation: seen(9) },
-            Outcome::Identical { sent: seen(9) },
+            (Point::A, seen(1, 0)),
+            (Point::B, seen(2, 900)),
+            (Point::A, seen(2, 1000)),
+            (Point::B, seen(1, 2500)),
+            (Point::B, seen(1, 2600)),
+            (Point::A, seen(3, 3000)),
+            (Point::B, seen(4, 4000)),
         ]);
         for line in [
-            "sent_packets_total 4",
-            "received_packets_total 5",
+            "sent_packets_total 3",
+            "received_packets_total 4",
             "matched_packets_total 2",
             "lost_packets_total 1",
             "duplicated_packets_total 1",
-            "reordered_packets_total 0",
+            "reordered_packets_total 1",
             "unexpected_packets_total 1",
-            "identical_packets_total 1",
-            "given_up_packets_total{point=\"a\"} 1",
-            "given_up_packets_total{point=\"b\"} 1",
+            "identical_packets_total 0",
+            "given_up_packets_total{point=\"a\"} 0",
             "clock_error_seconds 0.00000014",
             "one_way_seconds_bucket{le=\"0\"} 1",
             "one_way_seconds_bucket{le=\"0.002\"} 1",
             "one_way_seconds_bucket{le=\"0.003\"} 2",
             "one_way_seconds_count 2",
         ] {
-            assert!(
-                text.lines().any(|it| it == format!("wirestamp_delay_{line}")),
-                "{line}: {text}"
-            );
+            let line = format!("wirestamp_delay_{line}");
+            assert!(text.lines().any(|it| it == line), "{line}: {text}");
         }
     }
 
     #[test]
     fn without_a_delay_there_is_no_error_of_one() {
-        assert!(!text(&[Outcome::Lost { sent: seen(5) }]).contains("clock_error"));
+        assert!(!text(&[(Point::A, seen(1, 5))]).contains("clock_error"));
     }
 }
