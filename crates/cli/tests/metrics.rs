@@ -5,6 +5,7 @@ mod capturing;
 #[expect(dead_code, reason = "of what the commands' tests share, these need a part")]
 mod common;
 mod scraping;
+mod talking;
 
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -12,8 +13,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use capturing::Traffic;
 use common::{is_root, run, stderr};
-use scraping::{Exporter, ask, assert_conventional, promtool, value};
+use scraping::{Exporter, ask, assert_conventional, names, promtool, value};
 use serde_json::Value;
+use talking::Talk;
 
 const PACKETS: &str = r#"wirestamp_capture_packets_total{interface="lo"}"#;
 
@@ -42,6 +44,24 @@ fn a_scrape_of_a_capture_says_what_the_summary_says() {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     assert!((now - of("capture_last_packet_timestamp_seconds")).abs() < 60.0);
     assert!(value(&text, "wirestamp_clock_error_seconds").unwrap() > 0.0);
+}
+
+#[test]
+fn what_the_kernel_drops_is_seen_while_the_capture_runs() {
+    if !is_root() {
+        return;
+    }
+    let mut traffic = Traffic::new();
+    let arguments = ["-i", "lo", "-Q", "in", "-B", "64", "--json", &traffic.filter];
+    let exporter = Exporter::start("capture", &arguments);
+    exporter.hold_up(|| traffic.send(2000));
+    let dropped = |text: &str| {
+        value(text, r#"wirestamp_capture_kernel_dropped_packets_total{interface="lo"}"#).unwrap()
+    };
+    let text = exporter.scrape_for(|text| value(text, PACKETS).unwrap() + dropped(text) == 2000.0);
+    let summary: Value = serde_json::from_slice(&exporter.end().stdout).unwrap();
+    assert!(dropped(&text) > 0.0, "{text}");
+    assert_eq!(summary["dropped"]["kernel"].as_f64(), Some(dropped(&text)));
 }
 
 /// A measurement of `traffic` between a point and itself that can be looked at.
@@ -81,27 +101,58 @@ fn a_scrape_of_a_measurement_says_what_the_result_says() {
     assert!((of("delay_clock_error_seconds") - error).abs() < 1e-12, "{error}");
 }
 
+/// A watch of flows on the loopback interface that can be looked at.
+fn flows(filter: &str) -> Exporter {
+    Exporter::start("flows", &["-i", "lo", "-Q", "in", "--json", filter])
+}
+
+#[test]
+fn a_scrape_of_flows_has_those_that_hurt_most() {
+    if !is_root() {
+        return;
+    }
+    let talk = Talk::new();
+    let exporter = flows(&talk.filter);
+    talk.call(50, 5);
+    talk.fetch();
+    let text = exporter.scrape_for(|text| {
+        text.contains("wirestamp_flow_mos{") && text.contains("wirestamp_flow_round_trip_seconds{")
+    });
+    assert_conventional(&text);
+    let call = text.lines().find(|line| line.starts_with("wirestamp_flow_lost_packets_total{"));
+    let call = call.unwrap();
+    assert!(call.contains("codec=\"PCMU\"") && call.contains("ssrc=\"0x1234abcd\""), "{call}");
+    assert!(call.ends_with("} 5"), "the call hurts more than the rest: {call}");
+    let result: Value = serde_json::from_slice(&exporter.end().stdout).unwrap();
+    assert_eq!(value(&text, "wirestamp_flows").map(|flows| flows >= 3.0), Some(true));
+    assert_eq!(result["flows"][0]["lost"], 5);
+}
+
 #[test]
 fn the_dashboard_asks_for_what_there_is() {
     if !is_root() {
         return;
     }
-    let mut traffic = Traffic::new();
-    let exporters = [capture(&traffic), delay(&traffic)];
+    let (mut traffic, talk) = (Traffic::new(), Talk::new());
+    let exporters = [capture(&traffic), delay(&traffic), flows(&talk.filter)];
     traffic.send(3);
-    let samples = [PACKETS, "wirestamp_delay_matched_packets_total"];
+    talk.call(50, 5);
+    talk.fetch();
+    let known = [PACKETS, "wirestamp_delay_matched_packets_total", "wirestamp_flow_mos"];
     let scrapes: String = exporters
         .iter()
-        .zip(samples)
-        .map(|(exporter, sample)| exporter.scrape_until(sample, 3.0))
+        .zip(known)
+        .map(|(exporter, known)| {
+            let some = |text: &str| text.lines().any(|line| line.starts_with(known));
+            exporter.scrape_for(|text| some(text) && value(text, known) != Some(0.0))
+        })
         .collect();
+    let exported = names(&scrapes);
     let asked = asked();
-    assert!(asked.len() > 10, "{asked:?}");
+    assert!(asked.len() > 20, "{asked:?}");
     for query in &asked {
-        for name in names(query) {
-            let exported = scrapes.lines().any(|line| line.split(['{', ' ']).next() == Some(name));
-            assert!(exported, "{name} of {query} is not exported");
-        }
+        let missing = metrics(query).find(|name| !exported.contains(name));
+        assert_eq!(missing, None, "of {query}");
     }
     let rule = |query: &String| {
         let query = query.replace("$__rate_interval", "1m").replace("$__range", "1h");
@@ -125,7 +176,7 @@ fn asked() -> Vec<String> {
 }
 
 /// The metrics in a query.
-fn names(query: &str) -> impl Iterator<Item = &str> {
+fn metrics(query: &str) -> impl Iterator<Item = &str> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("wirestamp_"))
 }

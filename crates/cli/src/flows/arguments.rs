@@ -1,5 +1,6 @@
 //! What `flows` is asked for.
 
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +10,8 @@ use wirestamp_metrics::flow::FlowConfig;
 
 use crate::capture::Direction;
 use crate::clock::seconds;
+use crate::metrics::Endpoint;
+use crate::output::Output;
 use crate::target::Target;
 use crate::usage::usage;
 
@@ -43,6 +46,9 @@ pub(crate) struct Arguments {
     /// Flows in the table, those that hurt most; --json has all of them
     #[arg(long, value_name = "ROWS", default_value_t = 40)]
     pub(super) top: usize,
+    /// Browse the flows on the terminal, as is done with those of an interface
+    #[arg(long, conflicts_with = "json")]
+    pub(super) screen: bool,
     /// The network's one-way delay that voice is rated with, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0,
           value_parser = clap::value_parser!(u16).range(..=5000))]
@@ -88,6 +94,11 @@ pub(super) struct Live {
     /// in: only what arrives; inout: what this machine sends as well [default: inout]
     #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
     pub(super) direction: Option<Direction>,
+    /// Print the flows at the end only, on a terminal too
+    #[arg(long, conflicts_with_all = ["screen", "json"])]
+    pub(super) no_screen: bool,
+    #[command(flatten)]
+    pub(super) endpoint: Endpoint,
 }
 
 /// Where the packets come from.
@@ -102,12 +113,14 @@ impl Arguments {
     /// # Errors
     /// Options that are for the other kind.
     pub(super) fn source(&self) -> anyhow::Result<Source<'_>> {
-        let Live { duration, method, stamp, direction } = &self.live;
+        let Live { duration, method, stamp, direction, no_screen, endpoint } = &self.live;
         let given = [
             ("--duration", duration.is_some()),
             ("--method", method.is_some()),
             ("--stamp", stamp.is_some()),
             ("--direction", direction.is_some()),
+            ("--no-screen", *no_screen),
+            ("--metrics", endpoint.is_open()),
         ];
         match (&self.interface, &self.file) {
             (Some(_), _) if self.partial => {
@@ -122,6 +135,22 @@ impl Arguments {
             },
             (None, None) => Err(usage("give a capture file, or an interface with -i")),
         }
+    }
+
+    /// Whether the flows of an interface are shown while they are watched.
+    pub(super) fn shows_screen(&self, output: Output) -> bool {
+        somebody_looks() && !output.json && !self.live.no_screen
+    }
+
+    /// Whether the flows of a file are shown on the terminal before they are printed.
+    ///
+    /// # Errors
+    /// When there is no terminal to do so.
+    pub(super) fn browses(&self) -> anyhow::Result<bool> {
+        if self.screen && !somebody_looks() {
+            return Err(usage("--screen needs a terminal; without it the flows are printed"));
+        }
+        Ok(self.screen)
     }
 
     /// The filter, if there is one.
@@ -151,4 +180,9 @@ impl Live {
         let stamp = self.stamp.unwrap_or_else(|| method.default_stamp());
         pair(method, stamp).map(|_| (method, stamp))
     }
+}
+
+/// Whether there is a terminal to draw on and to read keys from.
+fn somebody_looks() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
 }

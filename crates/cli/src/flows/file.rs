@@ -8,6 +8,8 @@ use wirestamp_study::flows::{FileOptions, of_file};
 
 use super::arguments::Arguments;
 use super::document::Document;
+use super::screen::{self, Data};
+use crate::interrupt::stop_on_signal;
 
 pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document> {
     let options = FileOptions {
@@ -15,12 +17,26 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
         count: arguments.count,
         partial: arguments.partial,
     };
+    let stop = arguments.browses()?.then(stop_on_signal).transpose()?;
     let found = of_file(Reader::open(path)?, arguments.config(), &options)?;
-    Ok(Document {
+    let document = Document {
         file: Some(path.display().to_string()),
         capture_dropped: found.capture_lost,
         clock_error_ns: found.error.map(|error| error.as_nanos()),
         remarks: found.damage.into_iter().collect(),
         ..Document::of(&found.flows)
-    })
+    };
+    if let Some(stop) = stop {
+        let data = Data {
+            from: path.display().to_string(),
+            filter: arguments.filter(),
+            packets: document.packets,
+            bytes: document.bytes,
+            capture_lost: document.capture_dropped,
+            reports: document.flows.clone(),
+            ..Data::default()
+        };
+        screen::show(data, |_| (), &stop)?;
+    }
+    Ok(document)
 }

@@ -1,17 +1,22 @@
 //! The flows of an interface.
 
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
 use wirestamp_capture::capabilities::card_clock;
-use wirestamp_capture::{Capture, Config, Cores, Error, Limit, pair};
-use wirestamp_study::Recording;
+use wirestamp_capture::{Capture, Config, Cores, Error, Limit, Stop, pair};
+use wirestamp_clock::ClockService;
 use wirestamp_study::flows::{FlowTap, SharedFlows};
+use wirestamp_study::{Recording, TapReport};
 
 use super::arguments::Arguments;
 use super::document::{Document, Tap};
+use super::screen::{self, Data};
 use crate::capture::{Direction, clock, detail};
 use crate::interrupt::stop_on_signal;
+use crate::metrics;
 use crate::output::Output;
 use crate::target::Target;
 
@@ -22,8 +27,35 @@ pub(super) fn run(
 ) -> anyhow::Result<Document> {
     let (method, stamp) = arguments.live.pair()?;
     let pair = pair(method, stamp)?;
-    let clock = clock::start(target.enter(|| card_clock(pair, &target.interface))??)?;
+    let clock = Arc::new(clock::start(target.enter(|| card_clock(pair, &target.interface))??)?);
     let stop = stop_on_signal()?;
+    let capture = open(target, arguments, &clock)?;
+    capture.facts().notes.iter().for_each(|note| output.remark(note));
+    let flows = Arc::new(SharedFlows::new(arguments.config()));
+    let endpoint = &arguments.live.endpoint;
+    let figures = metrics::flows::serve(endpoint, &flows, &capture, &clock, output)?;
+    output.remark(format_args!("watching {}; Ctrl-C ends it", target.interface));
+    detail(output, &clock);
+    let tap = || {
+        let recording = Recording::new(&clock, pair.domain, None).show_in(figures);
+        FlowTap::new(&flows, recording)
+    };
+    let tap = if arguments.shows_screen(output) {
+        attend_on_screen(capture, tap, &flows, &stop)?
+    } else {
+        tap().attend(capture, &stop)?
+    };
+    let document = Document::of(&flows.lock());
+    Ok(Document {
+        capture_dropped: tap.ledger.lost(),
+        clock_error_ns: tap.figures.error_ns,
+        tap: Some(Tap { tap }),
+        ..document
+    })
+}
+
+fn open(target: &Target, arguments: &Arguments, clock: &ClockService) -> anyhow::Result<Capture> {
+    let (method, stamp) = arguments.live.pair()?;
     let config = Config {
         filter: arguments.filter(),
         outgoing: arguments.live.direction != Some(Direction::In),
@@ -34,23 +66,39 @@ pub(super) fn run(
         },
         ..Config::new(&target.interface, method, stamp)
     };
-    let capture = match target.enter(|| Capture::open(config, &clock))? {
+    match target.enter(|| Capture::open(config, clock))? {
         Err(Error::NoSuchInterface(_)) => {
             bail!("there is no interface {}; `ip link` lists them", target.interface)
         }
-        opened => opened?,
+        opened => Ok(opened?),
+    }
+}
+
+/// Runs the capture to its end, and shows its flows meanwhile. Whichever ends first ends the other.
+fn attend_on_screen<'a>(
+    capture: Capture,
+    tap: impl FnOnce() -> FlowTap<'a> + Send,
+    flows: &SharedFlows,
+    stop: &Stop,
+) -> anyhow::Result<TapReport> {
+    let (facts, ledger) = (capture.facts(), capture.live_ledger());
+    let (from, filter) = (facts.interface.clone(), facts.filter.clone());
+    let data = Data { from, filter, live: true, ..Data::default() };
+    let look = |data: &mut Data| {
+        data.reports = flows.reports();
+        let monitor = &flows.lock().monitor;
+        (data.packets, data.bytes) = (monitor.packets(), monitor.bytes());
+        data.capture_lost = ledger.glance().lost();
     };
-    capture.facts().notes.iter().for_each(|note| output.remark(note));
-    output.remark(format_args!("watching {}; Ctrl-C ends it", target.interface));
-    detail(output, &clock);
-    let flows = SharedFlows::new(arguments.config());
-    let tap = FlowTap::new(&flows, Recording::new(&clock, pair.domain, None));
-    let tap = tap.attend(capture, &stop)?;
-    let document = Document::of(&flows.lock());
-    Ok(Document {
-        capture_dropped: tap.ledger.lost(),
-        clock_error_ns: tap.figures.error_ns,
-        tap: Some(Tap { tap }),
-        ..document
+    thread::scope(|scope| {
+        let capturing = scope.spawn(move || {
+            let report = tap().attend(capture, stop);
+            stop.request();
+            report
+        });
+        let shown = screen::show(data, look, stop);
+        stop.request();
+        let report = capturing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        shown.map(|()| report)
     })
 }

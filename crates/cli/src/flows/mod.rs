@@ -5,6 +5,7 @@ mod columns;
 mod document;
 mod file;
 mod live;
+mod screen;
 mod text;
 
 use std::process::ExitCode;

@@ -237,7 +237,6 @@ mod tests {
             identical: 8,
             given_up_sent: 9,
             given_up_received: 10,
-            ..Counts::default()
         };
         let shown = COUNTS.map(|count| (count.of)(&counts));
         assert_eq!(shown, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);

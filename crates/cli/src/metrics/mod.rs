@@ -1,14 +1,14 @@
 //! `--metrics ADDRESS`: figures for Prometheus while a command runs.
 //!
 //! Whoever measures writes figures where others can look at them without a lock; a scrape gathers
-//! them into [`Families`], and a thread of its own ([`server`]) hands them out. No label names a
-//! packet's addresses, so that there are as many series as there are interfaces, however much traffic
-//! there is.
+//! them into [`Families`], and a thread of its own ([`server`]) hands them out. There are as many
+//! series as there are interfaces, however much traffic there is; of flows, the few that hurt most.
 
 mod calibration;
 pub(crate) mod capture;
 pub(crate) mod delay;
 mod families;
+pub(crate) mod flows;
 mod request;
 mod server;
 mod tap;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{stderr, tool, wirestamp};
@@ -46,22 +47,45 @@ impl Exporter {
 
     /// Scrapes until `sample` has this value.
     pub(crate) fn scrape_until(&self, sample: &str, value: f64) -> String {
+        self.scrape_for(|text| self::value(text, sample) == Some(value))
+    }
+
+    /// Scrapes until this is what was wanted.
+    pub(crate) fn scrape_for(&self, wanted: impl Fn(&str) -> bool) -> String {
         let begin = Instant::now();
         loop {
             let text = self.scrape();
-            if self::value(&text, sample) == Some(value) {
+            if wanted(&text) {
                 return text;
             }
-            assert!(begin.elapsed() < PATIENCE, "{sample} is not {value} in:\n{text}");
+            assert!(begin.elapsed() < PATIENCE, "not what was wanted:\n{text}");
         }
     }
 
     /// Most memory that it had so far, in KiB.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let id = self.child.as_ref().unwrap().id();
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        self.status("VmHWM:").trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Holds it up while `work` is done.
+    pub(crate) fn hold_up(&self, work: impl FnOnce()) {
+        tool("kill", &["-STOP", &self.id().to_string()]);
+        while !self.status("State:").starts_with('T') {
+            thread::yield_now();
+        }
+        work();
+        tool("kill", &["-CONT", &self.id().to_string()]);
+    }
+
+    fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// A line of its status (proc_pid_status(5)).
+    fn status(&self, name: &str) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().to_owned()
     }
 
     /// Ends it as Ctrl-C does.
@@ -103,6 +127,11 @@ fn body(answer: &str) -> String {
 pub(crate) fn value(text: &str, sample: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
     line.parse().ok()
+}
+
+/// The names of the samples, without their labels.
+pub(crate) fn names(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect()
 }
 
 /// What Prometheus's own tool has to say of a scrape, or of a file of rules.

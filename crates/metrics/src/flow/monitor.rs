@@ -180,8 +180,27 @@ impl FlowMonitor {
     /// What is known of each flow, in no particular order: one report for each RTP stream, and one for
     /// the packets of a flow that belong to none.
     pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
+        self.some_flows(0, usize::MAX)
+    }
+
+    /// The same of `count` flows only, those after the first `skipped`: flows keep their places, so
+    /// that one who has little time can ask for some and come again for the others.
+    pub fn some_flows(&self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
         let config = self.config;
-        self.table.flows().iter().flat_map(move |flow| report::of(flow, &config))
+        let flows = self.table.flows().iter().skip(skipped).take(count);
+        flows.flat_map(move |flow| report::of(flow, &config))
+    }
+
+    /// How many flows have a state of their own.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.flows().len()
+    }
+
+    /// Whether no packet has come yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// What was given up for want of room.

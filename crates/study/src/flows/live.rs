@@ -3,12 +3,15 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wirestamp_capture::{Capture, Captured, Error, Missed, Sink, Stop};
-use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::flow::{FlowConfig, FlowReport};
 use wirestamp_packet::LinkType;
 
 use super::Flows;
 use crate::meeting::TapReport;
 use crate::recording::Recording;
+
+/// Flows that are reported before the capture gets a turn: a millisecond or two.
+const AT_ONCE: usize = 128;
 
 /// Flows that are filled by one thread and looked at by another.
 #[derive(Debug)]
@@ -28,6 +31,20 @@ impl SharedFlows {
     /// A poisoned lock means that the capture's thread has panicked, which ends the run anyway.
     pub fn lock(&self) -> MutexGuard<'_, Flows> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of each flow by now, in no particular order. The capture waits for some of them
+    /// at a time only; those told last are therefore some packets newer.
+    pub fn reports(&self) -> Vec<FlowReport> {
+        let (mut reports, mut told) = (Vec::new(), 0);
+        loop {
+            let flows = self.lock();
+            reports.extend(flows.monitor.some_flows(told, AT_ONCE));
+            told += AT_ONCE;
+            if told >= flows.monitor.len() {
+                return reports;
+            }
+        }
     }
 }
 

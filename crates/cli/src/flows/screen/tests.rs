@@ -1,0 +1,350 @@
+//! What is on the screen, as text, and what keys do to it.
+
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
+use wirestamp_metrics::Summary;
+use wirestamp_metrics::flow::{FlowReport, RtpReport, TcpReport};
+use wirestamp_packet::FlowKey;
+
+use super::data::Data;
+use super::graph::Graph;
+use super::history::History;
+use super::state::{FlowId, Key, Page, Shown, State, update};
+use super::view::{Theme, view};
+
+const PLAIN: Theme = Theme { coloured: false };
+
+fn times(typical: i64) -> Summary {
+    Summary {
+        count: 900,
+        min: typical / 2,
+        mean: 1e6,
+        stddev: 1e5,
+        p50: typical,
+        p90: typical * 2,
+        p99: typical * 3,
+        p999: typical * 4,
+        max: typical * 5,
+    }
+}
+
+fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
+    let key = FlowKey {
+        source: source.parse().unwrap(),
+        destination: destination.parse().unwrap(),
+        protocol,
+    };
+    FlowReport {
+        flow: key,
+        src: key.source.ip(),
+        dst: key.destination.ip(),
+        sport: key.source.port(),
+        dport: key.destination.port(),
+        protocol,
+        packets: 1234,
+        bytes: 246_800,
+        first_ns: 0,
+        last_ns: 20_000_000_000,
+        throughput_bps: Some(98_720.0),
+        lost: None,
+        duplicated: None,
+        reordered: None,
+        interarrival_ns: Some(times(20_000_000)),
+        trains: 2,
+        max_gap_ns: Some(145_000_000),
+        rtp: None,
+        tcp: None,
+    }
+}
+
+fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
+    let rtp = RtpReport {
+        ssrc: 0x1234_abcd,
+        payload_type: 0,
+        codec: Some("PCMU".into()),
+        clock_rate_hz: Some(8000),
+        expected: 1000,
+        cumulative_lost: 0,
+        capture_lost: 0,
+        late: 3,
+        stray: 0,
+        restarts: 0,
+        loss_periods: 4,
+        burst_ratio: 1.5,
+        jitter_ms: Some(1.25),
+        mean_jitter_ms: Some(2.5),
+        max_jitter_ms: Some(9.0),
+        max_delta_ms: 61.5,
+        skew_ms: Some(-3.0),
+        max_skew_ms: Some(-8.0),
+        mos: Some(mos),
+        r_factor: Some(70.0),
+        interval_ms: 1000.0,
+        mos_over_time: vec![Some(4.4), None, Some(1.0), Some(3.0)],
+        loss_over_time: vec![Some(0.0), None, Some(0.5), Some(0.25)],
+        jitter_ms_over_time: vec![1.0, 0.0, 9.0, 2.0],
+        media_delivery: None,
+    };
+    let udp = flow(source, "10.77.2.2:6000", 17);
+    FlowReport { lost: Some(lost), duplicated: Some(0), reordered: Some(7), rtp: Some(rtp), ..udp }
+}
+
+fn download() -> FlowReport {
+    let tcp = TcpReport {
+        retransmitted: 5,
+        rtt_ns: Some(times(40_000_000)),
+        handshake_ns: Some(41_000_000),
+    };
+    let source = "[2001:db8:1234:5678:9abc:def0:1234:5678]:443";
+    let flow = flow(source, "[fd77:2::2]:50000", 6);
+    FlowReport { lost: Some(5), bytes: 9_000_000, tcp: Some(tcp), ..flow }
+}
+
+fn data() -> Data {
+    let reports = vec![
+        download(),
+        call("10.77.1.1:5004", 4.41, 0),
+        call("10.77.1.7:5008", 2.73, 120),
+        flow("10.77.1.1:53", "10.77.2.2:40000", 17),
+    ];
+    let mut history = History::default();
+    for second in 0..5 {
+        history.look(&reports, Duration::from_secs(second));
+    }
+    let (from, packets) = ("eth0".to_owned(), 12_345);
+    Data { from, live: true, packets, reports, history, ..Data::default() }
+}
+
+/// The screen as text, and what it says is there.
+fn drawn(state: &State, data: &Data, width: u16, height: u16) -> (String, Shown) {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let mut shown = Shown::default();
+    terminal.draw(|frame| shown = view(frame, state, data, PLAIN)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let row = |row: u16| (0..width).map(|x| buffer[(x, row)].symbol()).collect::<String>();
+    let text = (0..height).map(|y| row(y).trim_end().to_owned() + "\n").collect();
+    (text, shown)
+}
+
+/// The state after these keys, each struck with what the one before left on the screen.
+fn after(keys: &[Key], data: &Data) -> State {
+    keys.iter().fold(State::default(), |state, key| {
+        let (_, shown) = drawn(&state, data, 100, 12);
+        update(state, *key, &shown)
+    })
+}
+
+fn typed(text: &str) -> Vec<Key> {
+    std::iter::once('/').chain(text.chars()).map(Key::Letter).collect()
+}
+
+fn listed(state: &State, data: &Data) -> Vec<String> {
+    let (text, _) = drawn(state, data, 160, 12);
+    let flows = text.lines().skip(2).take_while(|line| !line.is_empty());
+    flows.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn the_flow_that_hurts_most_comes_first() {
+    let (text, shown) = drawn(&State::default(), &data(), 100, 8);
+    assert_eq!(text, LIST, "\n{text}");
+    assert_eq!((shown.flows.len(), shown.rows), (4, 5));
+}
+
+const LIST: &str = "\
+\x20eth0  4 flows  12 345 packets  by what hurts
+flow                               payload             rate     lost    jitter  MOS rate over time
+10.77.…7:5008 > 10.77.2.2:6000 udp PCMU             0 bit/s   12.0 %   2.50 ms 2.73 ▁▁▁▁
+10.77.…1:5004 > 10.77.2.2:6000 udp PCMU             0 bit/s      0 %   2.50 ms 4.41 ▁▁▁▁
+[2001:…8]:443 > [fd77:…]:50000 tcp -                0 bit/s  0.405 %         -    - ▁▁▁▁
+10.77.1.1:53 > 10.77.2.2:40000 udp -                0 bit/s        -         -    - ▁▁▁▁
+
+? help  q quit  Enter figures  s sort  / filter  g graph  space pause
+";
+
+#[test]
+fn a_flow_has_a_page_of_its_own() {
+    let data = data();
+    let (text, _) = drawn(&after(&[Key::Enter], &data), &data, 80, 24);
+    assert_eq!(text, CALL, "\n{text}");
+    let download = after(&[Key::Down, Key::Down, Key::Enter], &data);
+    let (text, shown) = drawn(&download, &data, 80, 12);
+    assert!(text.contains("handshake       41.0 ms"), "{text}");
+    // What does not fit is reached by scrolling, and not passed.
+    assert!(!text.contains("most    200 ms") && shown.hidden > 0, "{text}");
+    let keys = [&[Key::Down, Key::Down, Key::Enter][..], &[Key::PageDown; 9], &[Key::Up]].concat();
+    assert_eq!(after(&keys, &data).scrolled, shown.hidden - 1);
+    let (text, _) = drawn(&State { scrolled: shown.hidden, ..download }, &data, 80, 12);
+    assert!(text.contains("most    200 ms"), "{text}");
+    assert_eq!(after(&[Key::Enter, Key::Escape], &data).page, Page::List);
+}
+
+const CALL: &str = "\
+\x20eth0  4 flows  12 345 packets  by what hurts
+10.77.1.7:5008 > 10.77.2.2:6000 udp
+volume          1 234 packets, 246 800 bytes
+rate            98.72 kbit/s
+payload         PCMU at 8000 Hz, type 0, source 0x1234abcd
+opinion         MOS 2.73, R-factor 70.0 (ITU-T G.107)
+lost            120 of 1 000 (12.0 %), in 4 runs, burst ratio 1.50
+others          3 too late, 7 reordered, 0 doubled, 0 stray, 0 restarts
+jitter          now 1.25 ms, mean 2.50 ms, greatest 9.00 ms (RFC 3550)
+longest delta   61.5 ms
+skew            now -3.00 ms, greatest -8.00 ms
+trains          2, longest gap 145 ms
+rate            ▁▁▁▁  0 bit/s to 0 bit/s, a bar is 1.00 s
+MOS             █ ▁▅  1.00 to 4.40, a bar is 1.00 s
+jitter          ▂▁█▃  0 ns to 9.00 ms, a bar is 1.00 s
+loss            ▁ █▅  0.00 % to 50.00 %, a bar is 1.00 s
+between packets mean 1.00 ms, 900 times
+                 least   10.0 ms ███
+                  50 %   20.0 ms ██████
+                  90 %   40.0 ms █████████████
+                  99 %   60.0 ms ███████████████████
+                99.9 %   80.0 ms ██████████████████████████
+                  most    100 ms ████████████████████████████████
+? help  q quit  Esc back  space pause
+";
+
+#[test]
+fn the_bar_stays_on_its_flow_and_in_the_list() {
+    let data = data();
+    let chosen = |keys: &[Key]| {
+        let state = after(keys, &data);
+        let (_, shown) = drawn(&state, &data, 100, 12);
+        state.place(&shown.flows)
+    };
+    assert_eq!(chosen(&[Key::Up]), 0);
+    assert_eq!(chosen(&[Key::Down]), 1);
+    assert_eq!(chosen(&[Key::End, Key::Down]), 3);
+    assert_eq!(chosen(&[Key::End, Key::Home]), 0);
+    assert_eq!(chosen(&[Key::PageDown, Key::Letter('k')]), 2);
+    // The download is the third of those that hurt, and the first by bytes.
+    let by_bytes = [Key::Letter('s'); 4];
+    assert_eq!(chosen(&[&[Key::Down, Key::Down][..], &by_bytes].concat()), 0);
+}
+
+#[test]
+fn the_list_is_sorted_as_was_chosen() {
+    let data = data();
+    let first = |times| listed(&after(&vec![Key::Letter('s'); times], &data), &data).remove(0);
+    assert_eq!(first(0), "10.77.1.7:5008");
+    assert_eq!(first(1), "10.77.1.7:5008");
+    assert!(first(3).starts_with("[2001"), "by round trip");
+    assert!(first(4).starts_with("[2001"), "by bytes");
+    assert_eq!(after(&[Key::Letter('s'); 6], &data), State::default());
+}
+
+#[test]
+fn a_filter_leaves_the_flows_that_all_its_words_are_true_of() {
+    let data = data();
+    let left = |text: &str| listed(&after(&typed(text), &data), &data).len();
+    for (text, flows) in [
+        ("", 4),
+        ("tcp", 1),
+        ("rtp", 2),
+        ("udp not rtp", 1),
+        ("host 10.77.2.2 and port 5008", 1),
+        ("src 10.77.1.1", 2),
+        ("dst fd77:2::2", 1),
+        ("src 2001:db8:1234", 1),
+        ("pcmu", 2),
+        ("0x1234ABCD", 2),
+        ("port", 4),
+    ] {
+        assert_eq!(left(text), flows, "{text}");
+    }
+    let keys = [typed("tcpx"), vec![Key::Backspace, Key::Enter]].concat();
+    let state = after(&keys, &data);
+    assert!(!state.typing && state.pick.text() == "tcp");
+    assert_eq!(listed(&state, &data).len(), 1);
+    assert_eq!(after(&[&keys[..], &[Key::Escape]].concat(), &data), State::default());
+    let (text, shown) = drawn(&after(&typed("nobody"), &data), &data, 60, 5);
+    assert!(text.contains("No flow is like 'nobody'. Esc shows all."), "{text}");
+    // Nothing to choose is no reason to fall.
+    for key in [Key::Enter, Key::Down, Key::End, Key::PageUp] {
+        let state = update(State { typing: false, ..after(&typed("nobody"), &data) }, key, &shown);
+        assert_eq!((state.page, state.chosen), (Page::List, None));
+    }
+}
+
+#[test]
+fn keys_pause_explain_and_end() {
+    let data = data();
+    assert!(after(&[Key::Letter(' ')], &data).paused);
+    let (text, _) = drawn(&after(&[Key::Letter(' ')], &data), &data, 80, 4);
+    assert!(text.contains("paused"), "{text}");
+    let (text, _) = drawn(&after(&[Key::Letter('?')], &data), &data, 80, 24);
+    assert!(text.contains("Keys; any closes this") && text.contains("the measurement goes on"));
+    assert_eq!(after(&[Key::Letter('?'), Key::Letter('q')], &data), State::default());
+    assert!(after(&[Key::Letter('q')], &data).done);
+    for keys in [typed("x"), vec![Key::Letter('?')], vec![Key::Enter], vec![]] {
+        assert!(after(&[&keys[..], &[Key::Interrupt]].concat(), &data).done, "{keys:?}");
+    }
+    assert_eq!(after(&[Key::Letter('g')], &data).graph, Graph::Opinion);
+}
+
+#[test]
+fn an_empty_screen_says_what_it_waits_for() {
+    let filter = Some("udp port 7".to_owned());
+    let waiting = Data { from: "eth0".into(), live: true, filter, ..Data::default() };
+    let (text, _) = drawn(&State::default(), &waiting, 70, 5);
+    assert!(text.contains("Waiting for packets on eth0 that pass 'udp port 7'."), "{text}");
+    let file = Data { from: "a.pcapng".into(), ..Data::default() };
+    let (text, _) = drawn(&State::default(), &file, 70, 5);
+    assert!(text.contains("There are no packets of IP in a.pcapng."), "{text}");
+}
+
+#[test]
+fn what_the_capture_lost_itself_is_told_where_losses_are() {
+    let (text, _) = drawn(&State::default(), &Data { capture_lost: 1500, ..data() }, 100, 5);
+    assert!(text.contains("the capture itself lost 1 500"), "{text}");
+}
+
+#[test]
+fn a_terminal_of_any_size_is_drawn_on() {
+    let data = data();
+    let pages = [&[][..], &[Key::Enter], &[Key::Letter('?')], &typed("pcmu")]
+        .map(|keys| after(keys, &data));
+    for (width, height) in [(1, 1), (3, 2), (20, 3), (40, 9), (400, 3), (9, 90)] {
+        for state in &pages {
+            drawn(state, &data, width, height);
+        }
+    }
+}
+
+#[test]
+fn what_hurts_is_red_where_colours_are_wanted_and_bold_everywhere() {
+    for (coloured, colour) in [(true, Color::Red), (false, Color::Reset)] {
+        let mut terminal = Terminal::new(TestBackend::new(100, 8)).unwrap();
+        let (state, data) = (State::default(), data());
+        terminal
+            .draw(|frame| {
+                view(frame, &state, &data, Theme { coloured });
+            })
+            .unwrap();
+        let cells = terminal.backend().buffer().content();
+        let bold = cells.iter().filter(|cell| cell.modifier.contains(Modifier::BOLD));
+        let hurt: String =
+            bold.filter(|cell| cell.fg == colour).map(ratatui::buffer::Cell::symbol).collect();
+        assert!(hurt.contains("2.73") && hurt.contains("12.0 %"), "{hurt}");
+        assert!(!hurt.contains("4.41"), "{hurt}");
+    }
+}
+
+#[test]
+fn rates_are_those_between_two_looks_and_of_flows_that_are_still_there() {
+    let mut history = History::default();
+    let mut report = download();
+    history.look(std::slice::from_ref(&report), Duration::from_secs(1));
+    let id = FlowId::of(&report);
+    assert!(history.rates(id).is_empty());
+    report.bytes += 1000;
+    history.look(std::slice::from_ref(&report), Duration::from_secs(3));
+    assert_eq!(history.rates(id), [Some(4000.0)]);
+    history.look(&[], Duration::from_secs(4));
+    assert!(history.rates(id).is_empty());
+}

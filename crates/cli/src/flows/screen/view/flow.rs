@@ -1,0 +1,212 @@
+//! All figures of one flow.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use wirestamp_metrics::Summary;
+use wirestamp_metrics::flow::{FlowReport, RtpReport, TcpReport};
+
+use super::super::LOOK;
+use super::super::data::Data;
+use super::super::graph::Graph;
+use super::theme::Theme;
+use super::words::{NONE, payload, rate};
+use crate::output::{count, mean, percent, time};
+
+/// Where the figures begin in a line.
+const INDENT: usize = 16;
+
+/// Bars of the longest percentile.
+const BARS: f64 = 32.0;
+
+/// Draws the page from line `scrolled` on; returns how many lines do not fit.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    scrolled: usize,
+    lines: &[Line<'static>],
+) -> usize {
+    let hidden = lines.len().saturating_sub(usize::from(area.height));
+    let shown = lines[scrolled.min(hidden)..].to_vec();
+    frame.render_widget(Paragraph::new(shown), area);
+    hidden
+}
+
+/// The lines of a flow's page.
+pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<'static>> {
+    let mut page = Page { lines: Vec::new(), theme };
+    page.lines.push(Line::styled(report.flow.to_string(), theme.strong()));
+    page.figure(
+        "volume",
+        format!("{} packets, {} bytes", count(report.packets), count(report.bytes)),
+    );
+    page.figure("rate", report.throughput_bps.map_or(NONE.into(), rate));
+    if let Some(rtp) = &report.rtp {
+        page.voice(report, rtp);
+    }
+    if let Some(tcp) = &report.tcp {
+        page.round_trips(tcp);
+    }
+    let longest = report.max_gap_ns.map_or(NONE.into(), time);
+    page.figure("trains", format!("{}, longest gap {longest}", count(report.trains)));
+    page.graphs(report, data);
+    if let Some(times) = &report.interarrival_ns {
+        page.distribution("between packets", times);
+    }
+    if let Some(times) = report.tcp.as_ref().and_then(|tcp| tcp.rtt_ns.as_ref()) {
+        page.distribution("round trip", times);
+    }
+    page.lines
+}
+
+struct Page {
+    lines: Vec<Line<'static>>,
+    theme: Theme,
+}
+
+impl Page {
+    fn figure(&mut self, name: &str, text: impl Into<String>) {
+        self.styled(name, text, Style::new());
+    }
+
+    fn styled(&mut self, name: &str, text: impl Into<String>, style: Style) {
+        let name = Span::styled(format!("{name:<INDENT$}"), self.theme.strong());
+        self.lines.push(Line::from(vec![name, Span::styled(text.into(), style)]));
+    }
+
+    /// What only RTP has.
+    fn voice(&mut self, report: &FlowReport, rtp: &RtpReport) {
+        let rated = rtp.clock_rate_hz.map_or(String::new(), |hertz| format!(" at {hertz} Hz"));
+        let codec = payload(report);
+        let text = format!("{codec}{rated}, type {}, source 0x{:08x}", rtp.payload_type, rtp.ssrc);
+        self.figure("payload", text);
+        if let (Some(mos), Some(r)) = (rtp.mos, rtp.r_factor) {
+            let text = format!("MOS {mos:.2}, R-factor {r:.1} (ITU-T G.107)");
+            self.styled("opinion", text, self.theme.opinion(mos));
+        }
+        self.losses(report, rtp);
+        let [now, mean, most] = [rtp.jitter_ms, rtp.mean_jitter_ms, rtp.max_jitter_ms].map(millis);
+        self.figure("jitter", format!("now {now}, mean {mean}, greatest {most} (RFC 3550)"));
+        self.figure("longest delta", millis(Some(rtp.max_delta_ms)));
+        let [now, most] = [rtp.skew_ms, rtp.max_skew_ms].map(millis);
+        self.figure("skew", format!("now {now}, greatest {most}"));
+        if let Some(video) = &rtp.media_delivery {
+            let factor = millis(video.max_delay_factor_ms);
+            let rate = rate(video.media_rate_bps);
+            let text = format!(
+                "delay factor up to {factor}, up to {:.0} packets lost a second, at {rate} (RFC 4445)",
+                video.max_loss_rate
+            );
+            self.figure("delivery index", text);
+        }
+    }
+
+    fn losses(&mut self, report: &FlowReport, rtp: &RtpReport) {
+        let lost = report.lost.unwrap_or_default();
+        let text = format!(
+            "{} of {} ({}), in {} runs, burst ratio {:.2}",
+            count(lost),
+            count(rtp.expected),
+            percent(lost, rtp.expected),
+            count(rtp.loss_periods),
+            rtp.burst_ratio
+        );
+        self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
+        let counted = |value: Option<u64>| value.map_or(NONE.into(), count);
+        let text = format!(
+            "{} too late, {} reordered, {} doubled, {} stray, {} restarts",
+            count(rtp.late),
+            counted(report.reordered),
+            counted(report.duplicated),
+            count(rtp.stray),
+            count(rtp.restarts)
+        );
+        self.figure("others", text);
+        if rtp.capture_lost > 0 {
+            let text = format!("{}, which no other figure counts", count(rtp.capture_lost));
+            self.styled("capture lost", text, self.theme.bad());
+        }
+    }
+
+    /// What only TCP has.
+    fn round_trips(&mut self, tcp: &TcpReport) {
+        self.figure("sent again", format!("{} segments", count(tcp.retransmitted)));
+        self.figure("handshake", tcp.handshake_ns.map_or(NONE.into(), time));
+    }
+
+    /// Each figure over time that there is.
+    fn graphs(&mut self, report: &FlowReport, data: &Data) {
+        for graph in Graph::ALL {
+            let values = data.over_time(report, graph);
+            if values.iter().any(Option::is_some) {
+                let line = graph.line(&values, values.len());
+                let (range, bar) = (range(graph, &values), bar(report, graph));
+                self.figure(graph.name(), format!("{line}  {range}, a bar is {bar}"));
+            }
+        }
+    }
+
+    /// The percentiles, as bars.
+    fn distribution(&mut self, name: &str, times: &Summary) {
+        self.figure(name, format!("mean {}, {} times", mean(times.mean), count(times.count)));
+        let Summary { min, p50, p90, p99, p999, max, .. } = *times;
+        let percentiles = [
+            ("least", min),
+            ("50 %", p50),
+            ("90 %", p90),
+            ("99 %", p99),
+            ("99.9 %", p999),
+            ("most", max),
+        ];
+        for (name, value) in percentiles {
+            let bar = "█".repeat(length(value, max));
+            self.lines.push(Line::from(format!(
+                "{:INDENT$}{name:>6} {:>9} {bar}",
+                "",
+                time(value)
+            )));
+        }
+    }
+}
+
+/// Bars for a share of the whole.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "0 to 32"
+)]
+fn length(value: i64, whole: i64) -> usize {
+    if whole <= 0 {
+        0
+    } else {
+        (value as f64 / whole as f64 * BARS).clamp(0.0, BARS).round() as usize
+    }
+}
+
+fn millis(value: Option<f64>) -> String {
+    value.map_or(NONE.into(), |ms| mean(ms * 1e6))
+}
+
+/// The time that a bar stands for.
+fn bar(report: &FlowReport, graph: Graph) -> String {
+    let rtp = report.rtp.as_ref().filter(|_| graph != Graph::Rate);
+    rtp.map_or_else(|| mean(LOOK.as_secs_f64() * 1e9), |rtp| millis(Some(rtp.interval_ms)))
+}
+
+/// The least and the greatest of the values.
+fn range(graph: Graph, values: &[Option<f64>]) -> String {
+    let (least, most) = values
+        .iter()
+        .flatten()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(*it), most.max(*it)));
+    let text = |value: f64| match graph {
+        Graph::Rate => rate(value),
+        Graph::Opinion => format!("{value:.2}"),
+        Graph::Jitter => millis(Some(value)),
+        Graph::Loss => format!("{:.2} %", value * 100.0),
+    };
+    format!("{} to {}", text(least), text(most))
+}

@@ -1,0 +1,90 @@
+//! The screen, drawn: nothing here knows of a terminal.
+
+mod columns;
+mod flow;
+mod help;
+mod list;
+mod theme;
+mod words;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::text::{Line, Span};
+
+pub(super) use self::theme::Theme;
+use super::data::Data;
+use super::state::{FlowId, Page, Shown, State};
+use crate::output::count;
+
+/// Draws the screen, and says what is on it.
+pub(super) fn view(frame: &mut Frame<'_>, state: &State, data: &Data, theme: Theme) -> Shown {
+    let rows = [Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
+    let [top, body, bottom] = Layout::vertical(rows).areas(frame.area());
+    let listed = data.listed(state);
+    let flows: Vec<_> = listed.iter().map(|report| FlowId::of(report)).collect();
+    frame.render_widget(title(state, data, listed.len(), theme), top);
+    let place = state.place(&flows);
+    let hidden = match listed.get(place).filter(|_| state.page == Page::Flow) {
+        Some(report) => flow::draw(frame, body, state.scrolled, &flow::lines(report, data, theme)),
+        None => {
+            list::draw(frame, body, (state, data), (&listed, place), theme);
+            0
+        }
+    };
+    frame.render_widget(keys(state, theme), bottom);
+    if state.help {
+        help::draw(frame, body, theme);
+    }
+    Shown { flows, rows: usize::from(body.height.saturating_sub(1)), hidden }
+}
+
+/// What is watched, how much of it there is, and in which order it is shown.
+fn title(state: &State, data: &Data, listed: usize, theme: Theme) -> Line<'static> {
+    let flows = match data.reports.len() {
+        all if all == listed => format!("{} flows", count(all as u64)),
+        all => format!("{} of {} flows", count(listed as u64), count(all as u64)),
+    };
+    let mut title = Line::from(vec![
+        Span::styled(format!(" {} ", data.from), theme.bar()),
+        format!(" {flows}  {} packets  by {}", count(data.packets), state.order.name()).into(),
+    ]);
+    if data.capture_lost > 0 {
+        let lost = format!("  the capture itself lost {}", count(data.capture_lost));
+        title.push_span(Span::styled(lost, theme.bad()));
+    }
+    if state.paused {
+        title.push_span("  ");
+        title.push_span(Span::styled(" paused ", theme.bar()));
+    }
+    title
+}
+
+/// The filter that is typed, or what the keys do.
+fn keys(state: &State, theme: Theme) -> Line<'static> {
+    if state.typing {
+        let cursor = Span::styled(" ", theme.bar());
+        return Line::from(vec![format!("/{}", state.pick.text()).into(), cursor]);
+    }
+    let keys: &[(&str, &str)] = match state.page {
+        Page::List => &[
+            ("?", "help"),
+            ("q", "quit"),
+            ("Enter", "figures"),
+            ("s", "sort"),
+            ("/", "filter"),
+            ("g", "graph"),
+            ("space", "pause"),
+        ],
+        Page::Flow => &[("?", "help"), ("q", "quit"), ("Esc", "back"), ("space", "pause")],
+    };
+    let mut line = Line::default();
+    if !state.pick.text().is_empty() {
+        line.push_span(Span::styled(format!("/{}", state.pick.text()), theme.bar()));
+        line.push_span("  ");
+    }
+    for (key, does) in keys {
+        line.push_span(Span::styled(*key, theme.strong()));
+        line.push_span(format!(" {does}  "));
+    }
+    line
+}

@@ -1,0 +1,55 @@
+//! Colours that can be read on a light terminal and on a dark one.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// The styles of the screen. Without colours, what they say is said by bold letters.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Theme {
+    /// Whether there are colours (<https://no-color.org>).
+    pub(in super::super) coloured: bool,
+}
+
+impl Theme {
+    /// The chosen line, and headings.
+    pub(super) fn bar(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    pub(super) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// What users complain about.
+    pub(super) fn bad(self) -> Style {
+        self.colour(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// What some of them notice.
+    pub(super) fn poor(self) -> Style {
+        self.colour(Color::Magenta)
+    }
+
+    fn colour(self, colour: Color) -> Style {
+        if self.coloured { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    /// That of an opinion score. Below 3.1 nearly all users are dissatisfied, below 3.6 many are
+    /// (ITU-T G.107 Annex B, table B.1).
+    pub(super) fn opinion(self, mos: f64) -> Style {
+        match mos {
+            mos if mos < 3.1 => self.bad(),
+            mos if mos < 3.6 => self.poor(),
+            _ => Style::new(),
+        }
+    }
+
+    /// That of a share of losses, 0 to 1. Networks for interactive use lose less than one packet in
+    /// 1000 (ITU-T Y.1541, table 1).
+    pub(super) fn loss(self, share: f64) -> Style {
+        match share {
+            share if share >= 1e-2 => self.bad(),
+            share if share >= 1e-3 => self.poor(),
+            _ => Style::new(),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a watch of flows shows while it runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use wirestamp_capture::Capture;
+use wirestamp_clock::ClockService;
+use wirestamp_metrics::flow::FlowReport;
+use wirestamp_study::LiveFigures;
+use wirestamp_study::flows::SharedFlows;
+
+use super::Endpoint;
+use super::calibration::calibration;
+use super::families::{Families, Labels};
+use super::tap::Tap;
+use crate::output::Output;
+
+/// Flows that are shown, those that hurt most: each has series of its own for as long as Prometheus
+/// keeps them, and there may be any number of flows.
+const SHOWN: usize = 20;
+
+/// Scrapes within this time get the same flows, so that nobody can keep the capture busy.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Serves the flows of a capture at `endpoint`, if that is open. Returns where the capture has to show
+/// its figures.
+pub(crate) fn serve(
+    endpoint: &Endpoint,
+    flows: &Arc<SharedFlows>,
+    capture: &Capture,
+    clock: &Arc<ClockService>,
+    output: Output,
+) -> anyhow::Result<Option<Arc<LiveFigures>>> {
+    if !endpoint.is_open() {
+        return Ok(None);
+    }
+    let tap = Tap::of(capture, None);
+    let figures = tap.figures();
+    let (flows, clock) = (Arc::clone(flows), Arc::clone(clock));
+    let newest = Mutex::new(None::<(Instant, Seen)>);
+    endpoint.serve(output, move |families| {
+        tap.collect(families);
+        calibration(families, &clock.status());
+        let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.as_ref().is_none_or(|(then, _)| then.elapsed() >= FRESH) {
+            *newest = Some((Instant::now(), Seen::now(&flows)));
+        }
+        if let Some((_, seen)) = &*newest {
+            seen.collect(families);
+        }
+    })?;
+    Ok(Some(figures))
+}
+
+/// The flows at a moment.
+struct Seen {
+    kept: usize,
+    given_up: u64,
+    worst: Vec<FlowReport>,
+}
+
+impl Seen {
+    fn now(flows: &SharedFlows) -> Self {
+        let mut worst = flows.reports();
+        let kept = worst.len();
+        worst.sort_unstable_by(FlowReport::by_what_hurts);
+        worst.truncate(SHOWN);
+        Self { kept, given_up: flows.lock().monitor.given_up().flows, worst }
+    }
+
+    fn collect(&self, families: &mut Families) {
+        let kept = u32::try_from(self.kept).map_or(f64::INFINITY, f64::from);
+        families.gauge("wirestamp_flows", "Flows and RTP streams that are told apart.", &[], kept);
+        families.counter(
+            "wirestamp_flows_given_up_total",
+            "Flows that made room for new ones.",
+            &[],
+            self.given_up,
+        );
+        self.worst.iter().for_each(|report| flow(families, report, &labels(report)));
+    }
+}
+
+fn labels(report: &FlowReport) -> Vec<(&'static str, String)> {
+    let rtp = report.rtp.as_ref();
+    let ssrc = rtp.map_or_else(String::new, |rtp| format!("0x{:08x}", rtp.ssrc));
+    let codec = rtp.and_then(|rtp| rtp.codec.clone()).unwrap_or_default();
+    vec![
+        ("src", report.src.to_string()),
+        ("dst", report.dst.to_string()),
+        ("sport", report.sport.to_string()),
+        ("dport", report.dport.to_string()),
+        ("protocol", report.protocol.to_string()),
+        ("ssrc", ssrc),
+        ("codec", codec),
+    ]
+}
+
+/// One of the flows that hurt most.
+fn flow(families: &mut Families, report: &FlowReport, labels: &Labels) {
+    let FlowReport { packets, bytes, rtp, tcp, .. } = report;
+    let worst = |what: &str| format!("{what} Only of the {SHOWN} flows that hurt most.");
+    let help = worst("Packets of a flow.");
+    families.counter("wirestamp_flow_packets_total", &help, labels, *packets);
+    let help = worst("Bytes of a flow on the wire, with link headers.");
+    families.counter("wirestamp_flow_bytes_total", &help, labels, *bytes);
+    if let Some(lost) = report.lost {
+        let help = worst("Packets of RTP that did not come, segments of TCP that were sent again.");
+        families.counter("wirestamp_flow_lost_packets_total", &help, labels, lost);
+    }
+    if let Some(round_trip) = tcp.and_then(|tcp| tcp.rtt_ns) {
+        let help = worst("The median round trip from here to the receiver and back.");
+        families.seconds("wirestamp_flow_round_trip_seconds", &help, labels, round_trip.p50);
+    }
+    let Some(rtp) = rtp else { return };
+    if let Some(jitter) = rtp.jitter_ms {
+        let help = worst("The interarrival jitter of RTP (RFC 3550).");
+        families.gauge("wirestamp_flow_jitter_seconds", &help, labels, jitter / 1e3);
+    }
+    if let (Some(mos), Some(r_factor)) = (rtp.mos, rtp.r_factor) {
+        let help = worst("The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).");
+        families.gauge("wirestamp_flow_mos", &help, labels, mos);
+        let help = worst("The rating that the opinion score comes from, 0 to 100 (ITU-T G.107).");
+        families.gauge("wirestamp_flow_r_factor", &help, labels, r_factor);
+    }
+}
