@@ -24,10 +24,11 @@ test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machin
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-bench: setup ## Measure what stamps, conversions and wake-ups cost (root; on an idle machine)
+bench: setup ## Measure what stamps, conversions, wake-ups and matching cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
 	$(CARGO) bench --quiet -p wirestamp-capture --bench softirq
+	$(CARGO) bench --quiet -p wirestamp-metrics --bench correlator
 
 bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
 	tools/setup-bench

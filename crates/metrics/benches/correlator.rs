@@ -19,7 +19,7 @@ use traffic::Traffic;
 use wirestamp_clock::Span;
 use wirestamp_metrics::{Config, Correlator, Outcome};
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// Packets that pass A in a round, after those that fill the tables.
 const PACKETS: u64 = 10_000_000;
 const WARM_UP: u64 = 2_500_000;

@@ -112,6 +112,11 @@ impl Departures {
         self.queue.len()
     }
 
+    /// How many have left the queue.
+    pub(super) fn left(&self) -> u64 {
+        self.queue.front_number()
+    }
+
     pub(super) fn flows(&self) -> usize {
         self.flows.len()
     }

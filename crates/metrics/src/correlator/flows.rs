@@ -13,13 +13,6 @@ use super::table::{Table, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlowNumber(u32);
 
-impl FlowNumber {
-    #[inline]
-    pub(super) const fn bits(self) -> u32 {
-        self.0
-    }
-}
-
 impl Value for FlowNumber {
     const FREE: Self = Self(u32::MAX);
 
@@ -48,8 +41,10 @@ pub(super) struct Flow {
 impl Flow {
     /// Reads from both of the cache lines that it mostly lies in.
     #[inline]
-    pub(super) fn read(&self) -> u32 {
-        u32::from(self.next_expected == 0) ^ u32::from(self.key.protocol) ^ self.last.bits()
+    pub(super) fn touch(&self) -> u32 {
+        u32::from(self.next_expected == 0)
+            ^ u32::from(self.key.protocol)
+            ^ u32::from(self.last == Link::NONE)
     }
 }
 
@@ -98,7 +93,12 @@ impl Flows {
         self.list.get_mut(number.0.into())
     }
 
-    /// The flow that a search for this key meets first. Reads one slot of the table.
+    /// Reads where a search for this key begins ([`Table::touch`]).
+    pub(super) fn touch(&self, key: &FlowKey) -> u32 {
+        self.numbers.touch(hash(key, self.seed))
+    }
+
+    /// The flow with this key, most likely ([`Table::likely`]).
     pub(super) fn likely(&self, key: &FlowKey) -> Option<FlowNumber> {
         self.numbers.likely(hash(key, self.seed))
     }

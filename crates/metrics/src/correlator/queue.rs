@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Members a page.
-const PAGE: u64 = 256;
+const PAGE: usize = 256;
+const PAGE_NUMBERS: u64 = PAGE as u64;
 
 /// A queue in pages, whose members are found by their number: how many were pushed before them.
 ///
@@ -63,14 +64,14 @@ impl<T: Copy> Queue<T> {
         if number < self.front || number >= self.back {
             return None;
         }
-        let page = usize::try_from(number / PAGE - self.front / PAGE).ok()?;
-        Some((page, usize::try_from(number % PAGE).ok()?))
+        let page = usize::try_from(number / PAGE_NUMBERS - self.front / PAGE_NUMBERS).ok()?;
+        Some((page, usize::try_from(number % PAGE_NUMBERS).ok()?))
     }
 
     pub(super) fn push(&mut self, member: T) {
-        if self.back.is_multiple_of(PAGE) {
+        if self.back.is_multiple_of(PAGE_NUMBERS) {
             let page = self.spare.take();
-            self.pages.push_back(page.unwrap_or_else(|| Vec::with_capacity(PAGE as usize)));
+            self.pages.push_back(page.unwrap_or_else(|| Vec::with_capacity(PAGE)));
         }
         if let Some(page) = self.pages.back_mut() {
             page.push(member);
@@ -81,7 +82,7 @@ impl<T: Copy> Queue<T> {
     pub(super) fn pop(&mut self) -> Option<T> {
         let member = *self.front()?;
         self.front += 1;
-        if self.front.is_multiple_of(PAGE) {
+        if self.front.is_multiple_of(PAGE_NUMBERS) {
             self.spare = self.pages.pop_front();
             self.spare.iter_mut().for_each(Vec::clear);
         }
@@ -100,14 +101,8 @@ impl Link {
     pub(super) const NONE: Self = Self(u32::MAX);
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "a remainder of 2^32 - 1")]
     pub(super) const fn to(number: u64) -> Self {
         Self((number % MODULUS) as u32)
-    }
-
-    #[inline]
-    pub(super) const fn bits(self) -> u32 {
-        self.0
     }
 
     /// The number that is meant, no earlier than `front`.
@@ -128,7 +123,7 @@ mod tests {
     #[test]
     fn members_are_found_by_their_number_while_they_are_in_the_queue() {
         let mut queue = Queue::new();
-        for number in 0..10 * PAGE {
+        for number in 0..10 * PAGE_NUMBERS {
             queue.push(number);
             if number >= 300 {
                 assert_eq!(queue.pop(), Some(number - 300));

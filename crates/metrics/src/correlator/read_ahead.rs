@@ -1,54 +1,59 @@
 //! Reading memory before it is needed.
+//!
+//! With a million packets under way nearly every look-up meets memory that is in none of the
+//! processor's caches, and waits for it as long as for everything else it does. Reads that do not
+//! depend on one another are under way at once; so the look-ups of several packets take their first
+//! step together, then all their second, then all their third. What is read is not used, it stays in
+//! the cache; in particular nothing is decided by it before the next step.
 
 use std::hint::black_box;
 
+use wirestamp_packet::PacketId;
+
 use super::departures::{Departure, Departures};
-use crate::{Observation, Point};
+use crate::Observation;
+
+/// The states of so many flows stay in the cache of themselves.
+const FEW_FLOWS: usize = 2000;
 
 impl Departures {
-    /// Reads what these observations, and as many calls of [`Departures::pop`], are going to read.
-    ///
-    /// With a million packets under way nearly every look-up meets memory that is in none of the
-    /// processor's caches, and waits for it as long as for everything else it does. Reads that do not
-    /// depend on one another are under way at once; so all look-ups take their first step together,
-    /// then all their second, then all their third. What is read is not used: it stays in the cache.
-    pub(super) fn read_ahead(&self, seen: &[(Point, Observation)]) {
-        let at = |point| move |seen: &&(Point, Observation)| seen.0 == point;
-        let sent = || seen.iter().filter(at(Point::A)).map(|(_, observation)| observation);
-        let received = || seen.iter().filter(at(Point::B)).map(|(_, observation)| observation);
-        let leaving = || self.queue.numbers().take(seen.len()).filter_map(|it| self.queue.get(it));
-        let mut read = 0;
+    /// Reads what [`Departures::flow`] and [`Departures::push`] are going to read for these.
+    pub(super) fn read_ahead_to_push<'a>(
+        &self,
+        sent: impl Iterator<Item = &'a Observation> + Clone,
+    ) {
+        let mut read = sent.clone().fold(0, |read, seen| read ^ self.copies.touch(seen.id.0));
+        if self.flows.len() > FEW_FLOWS {
+            read ^= sent.clone().fold(0, |read, seen| read ^ self.flows.touch(&seen.flow));
+            let known = |seen: &Observation| self.flows.get(self.flows.likely(&seen.flow)?);
+            let flows = || sent.clone().filter_map(known);
+            read ^= flows().fold(0, |read, flow| read ^ flow.touch());
+            let last = flows().filter_map(|flow| self.linked(flow.last));
+            read ^= last.fold(0, |read, departure| read ^ departure.touch());
+        }
+        black_box(read);
+    }
 
-        let ids = leaving().map(|it| it.id).chain(seen.iter().map(|(_, seen)| seen.id));
-        for id in ids {
-            read ^= self.copies.likely(id.0).map_or(0, |copies| copies.last.bits());
-        }
-        for observation in sent() {
-            read ^= self.flows.likely(&observation.flow).map_or(0, |number| number.bits());
-        }
+    /// Reads what matching departures with these identities is going to read.
+    pub(super) fn read_ahead_to_match(&self, ids: impl Iterator<Item = PacketId> + Clone) {
+        let mut read = ids.clone().fold(0, |read, id| read ^ self.copies.touch(id.0));
+        let last = |id: PacketId| self.linked(self.copies.likely(id.0)?.last);
+        let known = || ids.clone().filter_map(last);
+        read ^= known().fold(0, |read, departure| read ^ departure.touch());
+        let links = known().flat_map(|it| [it.previous, it.next]);
+        read ^= links.filter_map(|it| self.linked(it)).fold(0, |read, it| read ^ it.touch());
+        let flows = known().filter_map(|departure| self.flows.get(departure.flow));
+        read ^= flows.fold(0, |read, flow| read ^ flow.touch());
+        black_box(read);
+    }
 
-        let matching = || {
-            let last = |seen: &Observation| Some(self.copies.likely(seen.id.0)?.last);
-            received().filter_map(last).filter_map(|link| self.linked(link))
-        };
-        for departure in matching() {
-            read ^= departure.read();
-        }
-        let flows = || sent().filter_map(|seen| self.flows.get(self.flows.likely(&seen.flow)?));
-        for flow in flows() {
-            read ^= flow.read();
-        }
-        for flow in leaving().filter_map(|departure| self.flows.get(departure.flow)) {
-            read ^= flow.read();
-        }
-
-        for departure in matching() {
-            let neighbours = [departure.previous, departure.next].map(|link| self.linked(link));
-            read ^= neighbours.into_iter().flatten().fold(0, |read, it| read ^ it.read());
-            read ^= self.flows.get(departure.flow).map_or(0, |flow| flow.read());
-        }
-        for previous in flows().filter_map(|flow| self.linked(flow.last)) {
-            read ^= previous.read();
+    /// Reads what so many calls of [`Departures::pop`] are going to read.
+    pub(super) fn read_ahead_to_pop(&self, calls: usize) {
+        let leaving = || self.queue.numbers().take(calls).filter_map(|it| self.queue.get(it));
+        let mut read = leaving().fold(0, |read, it| read ^ self.copies.touch(it.id.0));
+        if self.flows.len() > FEW_FLOWS {
+            let flows = leaving().filter_map(|it| self.flows.get(it.flow));
+            read ^= flows.fold(0, |read, flow| read ^ flow.touch());
         }
         black_box(read);
     }
@@ -57,7 +62,7 @@ impl Departures {
 impl Departure {
     /// Reads from both of the cache lines that it lies in: its fields are laid out by their size.
     #[inline]
-    fn read(&self) -> u32 {
+    fn touch(&self) -> u32 {
         u32::from(self.id.0 == 0) ^ u32::from(self.matched)
     }
 }

@@ -46,14 +46,12 @@ impl<V: Value> Table<V> {
     pub(super) const BYTES_EACH: usize = size_of::<Slot<V>>() * 3 / 2;
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
     fn tag(&self, key: u64) -> u32 {
         (key.wrapping_mul(self.seed) >> 32) as u32
     }
 
     /// The slot where a search for this tag begins: tags are spread over the slots in their order.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "below the number of slots")]
     fn home(&self, tag: u32) -> usize {
         ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize
     }
@@ -86,12 +84,19 @@ impl<V: Value> Table<V> {
         }
     }
 
-    /// The value that a search for this key meets first, if it may be the one. Reads one slot.
+    /// Reads where a search for this key begins, and one cache line further, and decides on nothing:
+    /// a decision would have to wait for the memory.
+    #[inline]
+    pub(super) fn touch(&self, key: u64) -> u32 {
+        let home = self.home(self.tag(key));
+        let further = (home + 4).min(self.slots.len() - 1);
+        self.slots[home].tag ^ self.slots[further].tag
+    }
+
+    /// The value that has this key, most likely: nobody is asked.
     #[inline]
     pub(super) fn likely(&self, key: u64) -> Option<V> {
-        let tag = self.tag(key);
-        let slot = &self.slots[self.home(tag)];
-        (slot.tag == tag && !slot.value.is_free()).then_some(slot.value)
+        self.find(key, |_| true).map(|slot| self.slots[slot].value)
     }
 
     /// The value in a slot that [`Self::find`] has found.
