@@ -14,15 +14,15 @@ pub struct Config {
     pub timeout: Span,
     /// How many bytes may be taken. Where they do not do, the oldest packets are given up.
     ///
-    /// A packet that has left A takes 104 bytes until it is decided on for good, one at B that has
-    /// to wait for A 144, a flow 124, and one that a capture may have missed 272. Flows take at
+    /// A packet that has left A takes 112 bytes until it is decided on for good, one at B that has
+    /// to wait for A 152, a flow 128, and one that a capture may have missed 272. Flows take at
     /// most half of the memory, and those unused for the longest time are forgotten first; packets
     /// at B take at most a quarter, and packets missed an eighth. Packets that have left A take all
     /// that is left. Hash tables are made larger in steps and have at most a quarter more slots than
-    /// these figures allow for, so that up to 5 % more may be taken; and up to half a megabyte more,
+    /// these figures allow for, so that up to 8 % more may be taken; and up to half a megabyte more,
     /// because memory is taken in pages.
     ///
-    /// The default is 128 MiB: a second of 1.2 million packets a second in some thousand flows.
+    /// The default is 128 MiB: a second of 1.1 million packets a second in some thousand flows.
     pub memory: usize,
     /// How far B's clock may be behind A's, beyond what the packet takes. A packet that seems to
     /// arrive longer than this before it was sent is not matched.

@@ -401,3 +401,14 @@ const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
 const FLOWS_SHARE: usize = 2;
 const WAITING_SHARE: usize = 4;
 const MISSED_SHARE: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_and_flows_take_the_bytes_that_the_configuration_is_documented_with() {
+        let taken = [DEPARTURE, ARRIVAL, Flows::BYTES_EACH, Unseen::BYTES_EACH];
+        assert_eq!(taken, [112, 152, 128, 272]);
+    }
+}
