@@ -30,7 +30,6 @@ impl Sampling {
 
     /// Whether the packet is one of those chosen.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
     pub fn chooses(&self, observation: &Observation) -> bool {
         self.0.contains((observation.id.0 >> 32) as u32)
     }
