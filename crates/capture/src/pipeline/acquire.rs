@@ -160,7 +160,7 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             let full = self.downstream.room() == 0 || self.receiver.is_lent_out();
             // Whoever spins in vain looks at the ring only, for the sake of the next stamp.
             if found || !spins {
-                self.watch_drops(full && !spins).map_err(failed)?;
+                self.watch_drops().map_err(failed)?;
             }
             found = self.hand_over().map_err(failed)? > 0;
             if found {
@@ -177,7 +177,7 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             } else {
                 let patience = self.downstream.idle().min(WAIT_LIMIT);
                 if self.receiver.may_sleep() {
-                    waiter.wait(patience).and_then(|()| self.watch_drops(false)).map_err(failed)?;
+                    waiter.wait(patience).and_then(|()| self.watch_drops()).map_err(failed)?;
                     gathering = self.hand_over().map_err(failed)? > 0;
                     if !gathering {
                         plan.interface.check()?;
@@ -203,11 +203,10 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         Ok(count)
     }
 
-    /// Reads the kernel's counts if it is time, and where there was no room: then something was
-    /// dropped. Called before frames are taken, so that nobody is handed one that is stamped much
-    /// later than drops that nobody knows of.
-    fn watch_drops(&mut self, full: bool) -> io::Result<()> {
-        if full || self.drops.is_due() { self.read_drops() } else { Ok(()) }
+    /// Reads the kernel's counts if it is time. Called before frames are taken, so that nobody is
+    /// handed one that is stamped much later than drops that nobody knows of.
+    fn watch_drops(&mut self) -> io::Result<()> {
+        if self.drops.is_due() { self.read_drops() } else { Ok(()) }
     }
 
     fn read_drops(&mut self) -> io::Result<()> {

@@ -36,7 +36,10 @@ pub trait Sink {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error>;
 
     /// Is told that the capture has lost packets, and when: before it is handed any that is stamped
-    /// after that time, as long as none is later than [`LATENESS`](crate::LATENESS). Told of all
+    /// after that time, as long as none is later than [`LATENESS`](crate::LATENESS). Packets that are
+    /// stamped within it may have been handed over already, those of the last 10 ms; where one thread
+    /// does it all, which it does unless stamps are raw or lanes several, none that came after a loss
+    /// is handed over before it is told. Told of all
     /// stretches, it has been told of all that [`Ledger::kernel_dropped`] and
     /// [`Ledger::left_behind`] count. Stretches may overlap.
     ///

@@ -24,6 +24,8 @@ pub(crate) struct Bed {
     ends: [pcap::Capture<Active>; 2],
     /// Which of the numbered packets the network lost.
     pub(crate) lost: Vec<bool>,
+    /// Packets that followed bursts.
+    followers: u32,
 }
 
 impl Bed {
@@ -46,7 +48,7 @@ impl Bed {
         }
         let end = |name| pcap::Capture::from_device(name).unwrap().open().unwrap();
         let ends = namespace.run(|| ["near-a", "near-b"].map(end)).unwrap();
-        Some(Self { namespace, ends, lost: Vec::new() })
+        Some(Self { namespace, ends, lost: Vec::new(), followers: 0 })
     }
 
     /// A capture at a point, with so much memory.
@@ -82,20 +84,29 @@ impl Bed {
     /// Sends bursts of packets while nobody takes any, after each what it takes for all captures to
     /// have taken the burst in, and at last a packet of each stream.
     pub(crate) fn overload(&mut self, gate: &Gate, (bursts, packets): (usize, usize), loss: usize) {
-        let mut followers = 0_u32;
         for _ in 0..bursts {
             gate.shut();
             (0..packets).for_each(|_| self.send(loss));
             gate.open();
-            loop {
-                followers += 1;
-                self.pass(&datagram(FOLLOWING, &followers.to_be_bytes()), false);
-                if gate.has_passed_follower() {
-                    break;
-                }
+            self.follow(gate);
+        }
+        // Few at a time, for which any queue has room.
+        for _ in 0..STREAMS / 4 {
+            (0..4).for_each(|_| self.send(0));
+            self.follow(gate);
+        }
+    }
+
+    /// Sends packets until one has come through behind all others.
+    fn follow(&mut self, gate: &Gate) {
+        gate.expect_follower();
+        loop {
+            self.followers += 1;
+            self.pass(&datagram(FOLLOWING, &self.followers.to_be_bytes()), false);
+            if gate.has_passed_follower() {
+                break;
             }
         }
-        (0..STREAMS).for_each(|_| self.send(0));
     }
 }
 
@@ -115,7 +126,11 @@ struct State {
 
 impl Gate {
     fn shut(&self) {
-        *self.state.lock().unwrap() = State { shut: true, followed: false };
+        self.state.lock().unwrap().shut = true;
+    }
+
+    fn expect_follower(&self) {
+        self.state.lock().unwrap().followed = false;
     }
 
     pub(crate) fn open(&self) {
@@ -152,7 +167,8 @@ fn rtp(number: u32) -> Vec<u8> {
     let (stream, place) = (number % STREAMS, number / STREAMS);
     let mut payload = vec![0x80, 0];
     payload.extend(u16::try_from(place).unwrap().to_be_bytes());
-    payload.extend((place * 160).to_be_bytes());
+    // As if it were sent far more slowly, so that no packet comes late to whoever would play it.
+    payload.extend((place * 16_000).to_be_bytes());
     payload.extend((0x5eed_0000 + stream).to_be_bytes());
     payload.resize(12 + 160, 0x55);
     datagram(FIRST_PORT + 2 * u16::try_from(stream).unwrap(), &payload)
