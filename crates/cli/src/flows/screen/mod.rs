@@ -1,6 +1,6 @@
 //! The terminal screen of `wirestamp flows`.
 //!
-//! [`view`] draws a [`State`] and [`Data`], [`update`] makes the state that follows a key; neither knows
+//! [`view()`] draws a [`State`] and [`Data`], [`update`] makes the state that follows a key; neither knows
 //! of a terminal, which is in [`terminal`] alone.
 
 mod data;
