@@ -199,6 +199,7 @@ impl Correlator {
         Some(Outcome::Matched {
             sent: matched.sent,
             received,
+            sequence: matched.sequence,
             delay,
             error,
             reordered: matched.reordered,
@@ -216,7 +217,7 @@ impl Correlator {
         while let Some(oldest) = self.departures.oldest()
             && (self.finished || oldest.time + self.config.timeout < passed)
         {
-            self.take_leave(|sent| Outcome::Lost { sent }, sink);
+            self.take_leave(|sent, sequence| Outcome::Lost { sent, sequence }, sink);
         }
     }
 
@@ -224,14 +225,17 @@ impl Correlator {
         if let Some(oldest) = self.departures.oldest() {
             // Matched or not: a copy that arrives later can no longer be recognised.
             self.forgotten_sent.extend(oldest.time);
-            self.take_leave(|sent| Outcome::GivenUp { point: Point::A, observation: sent }, sink);
+            self.take_leave(
+                |sent, _| Outcome::GivenUp { point: Point::A, observation: sent },
+                sink,
+            );
         }
     }
 
     /// Takes out the oldest departure and, if it was not matched, reports it.
     fn take_leave(
         &mut self,
-        report: impl FnOnce(Observation) -> Outcome,
+        report: impl FnOnce(Observation, u64) -> Outcome,
         sink: &mut impl FnMut(Outcome),
     ) {
         let Some(departure) = self.departures.pop() else { return };
@@ -243,7 +247,7 @@ impl Correlator {
         sink(if uncertain {
             Outcome::GivenUp { point: Point::A, observation: departure.sent }
         } else {
-            report(departure.sent)
+            report(departure.sent, departure.sequence)
         });
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct Departure {
     pub(crate) time: Time<Utc>,
     /// Its one-way delay, once it has been matched.
     pub(crate) delay: Option<Span>,
+    /// Its place in its flow.
+    pub(crate) sequence: u64,
     /// The next departure with the same identity.
     twin: Option<u64>,
     /// The departure of the same flow just before this one.
@@ -49,12 +51,15 @@ struct Flow {
     last: Neighbour,
     /// NextExp of RFC 4737 section 3.3, in numbers of departures.
     next_expected: u64,
+    /// The place in the flow that the next departure takes.
+    next_sequence: u64,
     live: usize,
 }
 
 /// What a match says beyond its delay. The fields are those of [`crate::Outcome::Matched`].
 pub(crate) struct Match {
     pub(crate) sent: Observation,
+    pub(crate) sequence: u64,
     pub(crate) reordered: bool,
     pub(crate) since_previous: Option<Span>,
     pub(crate) until_next: Option<Span>,
@@ -72,6 +77,8 @@ pub(crate) struct Departures {
     front: u64,
     copies: HashMap<PacketId, Copies>,
     flows: HashMap<FlowKey, Flow>,
+    /// Whether states of flows had to go.
+    swept: bool,
     capacity: usize,
 }
 
@@ -83,6 +90,7 @@ impl Departures {
             front: 0,
             copies: HashMap::new(),
             flows: HashMap::new(),
+            swept: false,
             capacity: capacity.max(1),
         }
     }
@@ -123,34 +131,41 @@ impl Departures {
                 None
             }
         };
-        let previous = self.enter_flow(sent.flow, number);
+        let (previous, sequence) = self.enter_flow(sent.flow, number);
         if let Neighbour::Live(previous) = previous
             && let Some(previous) = self.get_mut(previous)
         {
             previous.next = Some(number);
         }
-        let departure = Departure { sent, time, delay: None, twin: None, previous, next: None };
+        let (delay, twin, next) = (None, None, None);
+        let departure = Departure { sent, time, delay, sequence, twin, previous, next };
         self.queue.push_back(departure);
         let twin_before = self.get_mut(twin_before?)?;
         twin_before.twin = Some(number);
         Some(twin_before.time)
     }
 
-    /// Makes `number` the last departure of its flow and returns the one before it.
-    fn enter_flow(&mut self, key: FlowKey, number: u64) -> Neighbour {
+    /// Makes `number` the last departure of its flow and returns the one before it, and the place
+    /// in the flow.
+    fn enter_flow(&mut self, key: FlowKey, number: u64) -> (Neighbour, u64) {
         let most = self.capacity.saturating_mul(2);
         if self.flows.len() >= most && !self.flows.contains_key(&key) {
             // At most half of the flows have a departure in the queue, so this sweep is paid for
             // by the departures that came since the last one.
             self.flows.retain(|_, flow| flow.live > 0);
+            self.swept = true;
         }
         let flow = self.flows.entry(key).or_insert(Flow {
             last: Neighbour::Gone(None),
             next_expected: 0,
+            // Above all that a flow can have had whose state was swept.
+            next_sequence: if self.swept { number } else { 0 },
             live: 0,
         });
         flow.live += 1;
-        std::mem::replace(&mut flow.last, Neighbour::Live(number))
+        let sequence = flow.next_sequence;
+        flow.next_sequence += 1;
+        (std::mem::replace(&mut flow.last, Neighbour::Live(number)), sequence)
     }
 
     /// The first departure with this identity that has not been matched and left between
@@ -180,7 +195,7 @@ impl Departures {
     pub(crate) fn set_matched(&mut self, number: u64, delay: Span) -> Option<Match> {
         let departure = self.get_mut(number)?;
         departure.delay = Some(delay);
-        let Departure { sent, twin, previous, next, .. } = *departure;
+        let Departure { sent, sequence, twin, previous, next, .. } = *departure;
 
         let copies = self.copies.get_mut(&sent.id)?;
         copies.open = twin;
@@ -199,6 +214,7 @@ impl Departures {
         let after = next.and_then(|next| self.get(next)).and_then(|next| next.delay);
         Some(Match {
             sent,
+            sequence,
             reordered,
             since_previous: before.map(|before| delay - before),
             until_next: after.map(|after| after - delay),
@@ -263,6 +279,21 @@ mod tests {
             protocol: 17,
         };
         Observation { id: PacketId(number), flow, length: 60, stamp }
+    }
+
+    #[test]
+    fn places_in_a_flow_grow_even_if_its_state_was_swept() {
+        let mut departures = Departures::new(1);
+        let mut places = Vec::new();
+        for port in [1, 1, 2, 3, 4, 5, 1] {
+            departures.pop().inspect(|left| {
+                places.extend((left.sent.flow.source.port() == 1).then_some(left.sequence));
+            });
+            departures.push(departure(port.into(), port), Time::from_nanos(0));
+        }
+        places.push(departures.pop().expect("the last").sequence);
+        assert_eq!(places[..2], [0, 1]);
+        assert!(places[2] > 1, "{places:?}");
     }
 
     #[test]

@@ -61,6 +61,8 @@ fn model(streams: &Streams) -> Vec<Outcome> {
         arrival_of(departure).map(|arrival| received[arrival].stamp.utc - sent[departure].stamp.utc)
     };
     let in_flow = |departure: usize, other: &usize| sent[*other].flow == sent[departure].flow;
+    let sequence =
+        |departure: usize| (0..departure).filter(|other| in_flow(departure, other)).count() as u64;
     let mut outcomes = Vec::new();
     for (arrival, pair) in pairs.iter().enumerate() {
         outcomes.push(match *pair {
@@ -73,6 +75,7 @@ fn model(streams: &Streams) -> Vec<Outcome> {
                 Outcome::Matched {
                     sent: sent[departure],
                     received: received[arrival],
+                    sequence: sequence(departure),
                     delay: own,
                     error: Span::from_nanos(2 * ERROR_NS),
                     reordered: (departure + 1..sent.len())
@@ -89,7 +92,7 @@ fn model(streams: &Streams) -> Vec<Outcome> {
     }
     for departure in 0..sent.len() {
         if arrival_of(departure).is_none() {
-            outcomes.push(Outcome::Lost { sent: sent[departure] });
+            outcomes.push(Outcome::Lost { sent: sent[departure], sequence: sequence(departure) });
         }
         let since = departures[departure] - Span::from_millis(TIMEOUT_MS);
         let twin = |other: &usize| sent[*other].id == sent[departure].id;

@@ -23,7 +23,7 @@ fn brief(outcome: &Outcome) -> String {
             sent.id.0,
             delay.as_nanos() / 1_000_000
         ),
-        Outcome::Lost { sent } => name("lost", sent.id.0),
+        Outcome::Lost { sent, .. } => name("lost", sent.id.0),
         Outcome::Duplicated { sent, .. } => name("duplicated", sent.id.0),
         Outcome::Unexpected { received } => name("unexpected", received.id.0),
         Outcome::Identical { sent } => name("identical", sent.id.0),
