@@ -112,6 +112,24 @@ impl Distribution {
         histogram.record(nanos.unsigned_abs());
     }
 
+    /// Adds the values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.moments.merge(&other.moments);
+        self.negatives += other.negatives;
+        self.below_zero.merge(&other.below_zero);
+        self.from_zero.merge(&other.from_zero);
+    }
+
+    /// The values in ascending order, equal ones together: each with how often it occurred. Values
+    /// that share a bucket are given as its middle.
+    pub fn buckets(&self) -> impl Iterator<Item = (i64, u64)> {
+        let below = self.below_zero.buckets().rev().map(|(value, n)| (-magnitude(value), n));
+        below.chain(self.from_zero.buckets().map(|(value, n)| (magnitude(value), n)))
+    }
+
     /// How many values there are.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -222,6 +240,16 @@ mod tests {
         let summary = distribution(&[-7]).summary().expect("a value");
         assert_eq!((summary.min, summary.p50, summary.p999, summary.max), (-7, -7, -7, -7));
         assert_eq!((summary.count, summary.mean, summary.stddev), (1, -7.0, 0.0));
+    }
+
+    #[test]
+    fn merged_distributions_have_the_values_of_both() {
+        let mut merged = distribution(&[-7, 3]);
+        merged.merge(&distribution(&[-900, 3]));
+        assert_eq!(merged.summary(), distribution(&[-7, 3, -900, 3]).summary());
+        assert_eq!(merged.buckets().collect::<Vec<_>>(), [(-900, 1), (-7, 1), (3, 2)]);
+        merged.merge(&distribution(&[]));
+        assert_eq!((merged.count(), merged.summary().expect("values").min), (4, -900));
     }
 
     #[test]

@@ -31,6 +31,21 @@ impl Histogram {
         self.counts[bucket] += 1;
     }
 
+    /// Counts what `other` counted too.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+    }
+
+    /// The buckets that are not empty, the least first: the value in the middle of each, and how
+    /// many values it has.
+    pub(crate) fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        let buckets = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        buckets.map(|(bucket, count)| (middle_of(bucket), *count))
+    }
+
     /// The value of this rank, counted from 1 for the least: the middle of its bucket. 0 where there
     /// are not so many values.
     pub(crate) fn at_rank(&self, rank: u64) -> u64 {
@@ -78,6 +93,17 @@ mod tests {
     fn the_largest_value_has_the_last_bucket_of_its_power() {
         assert_eq!((bucket_of(u64::MAX) + 1) % (1 << BITS), 0);
         assert!(middle_of(bucket_of(u64::MAX)) > u64::MAX - (1 << 53));
+    }
+
+    #[test]
+    fn merged_histograms_have_the_values_of_both() {
+        let mut merged = Histogram::default();
+        let mut other = Histogram::default();
+        [7, 9].into_iter().for_each(|value| merged.record(value));
+        [9, 1 << 20].into_iter().for_each(|value| other.record(value));
+        merged.merge(&other);
+        let buckets: Vec<_> = merged.buckets().collect();
+        assert_eq!(buckets, [(7, 1), (9, 2), (middle_of(bucket_of(1 << 20)), 1)]);
     }
 
     #[test]

@@ -16,6 +16,6 @@ pub mod report;
 pub mod timers;
 
 pub use circumstances::Circumstances;
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
 pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};

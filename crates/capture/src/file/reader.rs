@@ -11,9 +11,10 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
 use super::interface::Interface;
+use super::pipe::Pipe;
 use super::source::{self, Kind};
 use super::times::from_epoch;
-use crate::Error;
+use crate::{Error, Stop};
 
 /// A packet of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +64,28 @@ impl Reader {
     /// # Errors
     /// When it cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::begin(path, source::file(path)?)
+    }
+
+    /// Opens the pipe at `path`, to read a capture as it is written. It ends when the writer is done,
+    /// and where the stop is requested, possibly in the middle of a packet.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn follow(path: &Path, stop: &Stop) -> Result<Self, Error> {
+        Self::begin(path, Pipe { file: source::file(path)?, stop: stop.clone() })
+    }
+
+    fn begin(path: &Path, bytes: impl Read + Send + 'static) -> Result<Self, Error> {
         let strange = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
-        let (file, kind) = source::open(path)?;
+        let begun = source::peek(bytes);
+        let begun = begun.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
+        let (bytes, kind) = begun.ok_or_else(|| source::empty(path))?;
         let (bytes, kind): (Bytes, _) = if kind == Kind::Zstd {
-            let (bytes, kind) = source::decompress(file).map_err(|e| strange(cut_short(&e)))?;
+            let (bytes, kind) = source::decompress(bytes).map_err(|e| strange(cut_short(&e)))?;
             (Box::new(bytes), kind)
         } else {
-            (Box::new(file), kind)
+            (Box::new(bytes), kind)
         };
         let mut interfaces = Interfaces::default();
         let format = if kind == Kind::Pcapng {

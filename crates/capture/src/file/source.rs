@@ -1,7 +1,7 @@
 //! Opens a capture file, and finds out what is in it.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Chain, Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::Error;
@@ -27,21 +27,43 @@ pub(super) enum Kind {
 /// Opens the file at `path`, and looks at its first bytes.
 pub(super) fn open(path: &Path) -> Result<(File, Kind), Error> {
     let failed = |cause| Error::Read { path: path.to_owned(), cause };
-    let mut file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
+    let mut file = file(path)?;
     let magic = first_bytes(&mut file).map_err(failed)?;
     if magic.is_empty() {
-        return Err(Error::NotACapture { path: path.to_owned(), reason: "it is empty".into() });
+        return Err(empty(path));
     }
     file.rewind().map_err(failed)?;
     Ok((file, kind(&magic)))
 }
 
-/// The bytes of a compressed file, and what they are.
-pub(super) fn decompress(file: File) -> io::Result<(impl Read + Send, Kind)> {
-    let mut bytes = zstd::Decoder::new(file)?;
+/// Opens the file at `path`.
+pub(super) fn file(path: &Path) -> Result<File, Error> {
+    let failed = |cause| Error::Read { path: path.to_owned(), cause };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(file)
+}
+
+/// The error for a file with nothing in it.
+pub(super) fn empty(path: &Path) -> Error {
+    Error::NotACapture { path: path.to_owned(), reason: "it is empty".into() }
+}
+
+/// Looks at the first bytes of what may be a pipe, and gives all of it back. None if it is empty.
+pub(super) fn peek<R: Read>(mut bytes: R) -> io::Result<Option<(Whole<R>, Kind)>> {
+    let magic = first_bytes(&mut bytes)?;
+    let kind = kind(&magic);
+    Ok((!magic.is_empty()).then(|| (Cursor::new(magic).chain(bytes), kind)))
+}
+
+/// First bytes that were read already, and the rest.
+pub(super) type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The bytes of what is compressed, and what they are.
+pub(super) fn decompress(bytes: impl Read + Send) -> io::Result<(impl Read + Send, Kind)> {
+    let mut bytes = zstd::Decoder::new(bytes)?;
     bytes.window_log_max(WINDOW_LOG)?;
     let magic = first_bytes(&mut bytes)?;
     let kind = kind(&magic);

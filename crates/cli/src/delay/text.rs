@@ -1,0 +1,142 @@
+//! What `delay` found, as text.
+
+use std::fmt::Write as _;
+
+use wirestamp_metrics::{Course, Quality};
+
+use super::findings::Findings;
+use crate::output::{percent, time};
+use crate::quality;
+use crate::table::table;
+use crate::tap;
+
+/// The columns of [`Findings::course_row`].
+const COURSE: [&str; 10] = [
+    "",
+    "PDV 99 %",
+    "late by most",
+    "extent",
+    "3-reordered",
+    "loss runs",
+    "longest",
+    "burst ratio",
+    "gap at A",
+    "gap at B",
+];
+
+impl Findings {
+    /// A table with a row for each flow, a second one if everything is wanted, and what has to be known
+    /// before the figures are believed.
+    pub(super) fn text(&self, everything: bool) -> String {
+        let total = self.flows.total();
+        let mut rows: Vec<(String, &Quality)> = Vec::new();
+        rows.extend(self.flows.flows().iter().map(|(flow, quality)| (flow.to_string(), *quality)));
+        let others = self.flows.others();
+        if others.counts().sent > 0 {
+            rows.push(("other flows".into(), others));
+        }
+        if rows.len() != 1 {
+            rows.push(("all".into(), &total));
+        }
+        let mut text = self.qualities(&rows);
+        if everything {
+            let rows =
+                rows.iter().filter_map(|(name, of)| Some(course_row(name, of, of.course()?)));
+            let _ = write!(text, "\n{}\n", table(&COURSE, &rows.collect::<Vec<_>>()));
+        }
+        for tap in &self.taps {
+            let _ = writeln!(text, "{}", tap::line(tap));
+            text.push_str(&tap::complaints(&tap.ledger));
+        }
+        self.reservations(&total).into_iter().for_each(|line| text.push_str(&(line + "\n")));
+        text
+    }
+
+    fn qualities(&self, rows: &[(String, &Quality)]) -> String {
+        let mut header = quality::HEADER.to_vec();
+        if self.clocks.aligned {
+            header[5] = "mean PDV";
+        }
+        if self.codec.is_some() {
+            header.extend(["R", "MOS"]);
+        }
+        let rows: Vec<_> = rows.iter().map(|(name, of)| self.quality_row(name, of)).collect();
+        table(&header, &rows)
+    }
+
+    fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
+        let mut row = quality::row(name.to_owned(), quality, self.clocks.greatest(quality));
+        if self.clocks.aligned
+            && let Some(delay) = quality.delay().summary()
+        {
+            let pdv = delay.above_minimum();
+            row[5] = crate::output::mean(pdv.mean);
+            row[6] = time(pdv.p99);
+        }
+        if self.codec.is_some() {
+            let rating = self.call(quality).map(|call| call.rating());
+            let number = |value: Option<f64>, decimals: usize| {
+                value.map_or_else(|| "-".into(), |value| format!("{value:.decimals$}"))
+            };
+            row.push(number(rating.map(|rating| rating.r_factor()), 1));
+            row.push(number(rating.map(|rating| rating.mos()), 2));
+        }
+        row
+    }
+
+    /// What has to be known before the figures are believed, a line each.
+    pub(super) fn reservations(&self, total: &Quality) -> Vec<String> {
+        let mut lines = self.clocks.statements();
+        let [a, b] = self.capture_dropped;
+        if a + b > 0 {
+            lines.push(format!(
+                "The captures lost {a} packets at A and {b} at B: so many of the packets counted \
+                 as lost, or as seen at B only, may be theirs."
+            ));
+        }
+        if let Some(early) = self.negative(total) {
+            lines.push(format!(
+                "The shortest delay is {}, below zero by more than the clocks' error: stamps at A \
+                 were taken later after the packet than stamps at B.",
+                time(early)
+            ));
+        }
+        let unexpected = total.counts().unexpected;
+        if unexpected > 0 {
+            lines.push(format!("{unexpected} packets were seen at B only."));
+        }
+        if self.unidentified > 0 {
+            lines.push(format!(
+                "{} packets took no part: not IP, or cut too short to be recognised.",
+                self.unidentified
+            ));
+        }
+        lines
+    }
+}
+
+/// What the order of a flow's packets tells.
+fn course_row(name: &str, quality: &Quality, course: &Course) -> Vec<String> {
+    let none = || "-".to_owned();
+    let losses = course.loss_pattern();
+    let reordering = course.reordering();
+    let train = course.train();
+    let longest = losses.period_lengths().max();
+    let late = reordering.late_times().summary();
+    let counted = |value: u64| if value == 0 { none() } else { value.to_string() };
+    vec![
+        name.to_owned(),
+        quality.delay().summary().map_or_else(none, |delay| time(delay.above_minimum().p99)),
+        late.map_or_else(none, |late| time(late.max)),
+        counted(reordering.extents().max()),
+        match reordering.n_reordered(3) {
+            0 => none(),
+            n => format!("{n} ({})", percent(n, quality.counts().matched)),
+        },
+        counted(losses.periods()),
+        counted(longest),
+        losses.burst_ratio().map_or_else(none, |ratio| format!("{ratio:.2}")),
+        train.at_a().summary().map_or_else(none, |gap| time(gap.p50)),
+        train.at_b().summary().map_or_else(none, |gap| time(gap.p50)),
+    ]
+}

@@ -1,0 +1,102 @@
+//! Two capture files of the same packets, at two points.
+
+mod clocks;
+mod correction;
+mod file;
+mod pipe;
+mod survey;
+
+use wirestamp_capture::file::Reader;
+use wirestamp_capture::{Error, Filter};
+use wirestamp_clock::Span;
+use wirestamp_metrics::{ClockSkew, Config, Correlator, Observation, Outcome, Point, SkewEstimate};
+
+pub use correction::Correction;
+pub use pipe::PipeReport;
+pub use survey::{Survey, survey};
+
+use clocks::clock_error;
+use file::File;
+
+/// How two files are compared.
+#[derive(Clone, Copy, Default)]
+pub struct Terms<'a> {
+    /// What the correlator goes by.
+    pub correlation: Config,
+    /// Whether a damaged file counts up to the damage.
+    pub partial: bool,
+    /// If there is one, only the packets that pass it count.
+    pub filter: Option<&'a Filter>,
+    /// What is taken off the stamps of file B.
+    pub correction: Correction,
+}
+
+/// What comparing two files found, beside the outcomes.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// How wrong a delay can be because of the clocks, or why that cannot be known.
+    pub clock_error: Result<Span, String>,
+    /// The skew between the clocks that is left in the delays; none where both are one clock, or
+    /// too few packets were matched.
+    pub skew: Option<SkewEstimate>,
+    /// Packets of both files that could not be recognised: not IP, or cut too short.
+    pub unidentified: u64,
+    /// Packets that the systems that captured say they dropped, at A and at B.
+    pub capture_lost: [u64; 2],
+    /// Where a file was damaged and the part before that was used (`partial`).
+    pub damage: Vec<String>,
+}
+
+/// Correlates the packets of file `a` with those of file `b`.
+///
+/// # Errors
+/// When a file is damaged and `partial` is not set.
+pub fn compare(
+    a: Reader,
+    b: Reader,
+    terms: &Terms<'_>,
+    record: &mut impl FnMut(Outcome),
+) -> Result<Comparison, Error> {
+    let Terms { correlation, partial, filter, correction } = *terms;
+    let mut correlator = Correlator::new(correlation);
+    let mut files = [File::new(a, partial, filter), File::new(b, partial, filter)];
+    let mut ahead = [files[0].next()?, files[1].next()?];
+    let mut skew = ClockSkew::default();
+    let mut record = |outcome: Outcome| {
+        if let Outcome::Matched { sent, delay, .. } = &outcome {
+            skew.record(sent.stamp.utc, *delay);
+        }
+        record(outcome);
+    };
+    while let Some(point) = first(&ahead, &correction) {
+        let of = usize::from(point == Point::B);
+        let next = files[of].next()?;
+        if let Some(mut observation) = std::mem::replace(&mut ahead[of], next) {
+            if point == Point::B {
+                observation.stamp = file::stamp(correction.of_b(observation.stamp.utc));
+            }
+            correlator.observe(point, observation, &mut record);
+        }
+    }
+    correlator.finish(&mut record);
+    let [a, b] = files;
+    let clock_error = clock_error(&a.used(), &b.used());
+    Ok(Comparison {
+        skew: skew.estimate().filter(|_| clock_error.is_err()),
+        clock_error,
+        unidentified: a.unidentified + b.unidentified,
+        capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
+        damage: a.damage.into_iter().chain(b.damage).collect(),
+    })
+}
+
+/// The point whose next packet is the earlier: in the order of time, neither file runs ahead of the
+/// other by more than it must. None at the end of both.
+fn first([a, b]: &[Option<Observation>; 2], correction: &Correction) -> Option<Point> {
+    match (a, b) {
+        (None, None) => None,
+        (Some(a), Some(b)) if correction.of_b(b.stamp.utc) < a.stamp.utc => Some(Point::B),
+        (Some(_), _) => Some(Point::A),
+        (None, Some(_)) => Some(Point::B),
+    }
+}
