@@ -5,9 +5,11 @@ mod codec;
 mod files;
 mod findings;
 mod live;
+mod page;
 mod point;
 mod text;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -45,6 +47,9 @@ pub(crate) struct Arguments {
     /// gsm-efr
     #[arg(long, value_name = "CODEC", value_parser = codec::parse)]
     codec: Option<Codec>,
+    /// Write a page about the measurement, with figures
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Take so many seconds off the stamps of the second point, whose clock is so far ahead
     #[arg(long, value_name = "SECONDS", value_parser = clocks::offset, allow_hyphen_values = true,
           conflicts_with = "align", help_heading = "For two clocks")]
@@ -84,6 +89,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         }
     };
     findings.remarks.iter().for_each(|remark| output.remark(remark));
+    if let Some(path) = &arguments.report {
+        page::write(path, &findings, arguments)?;
+        output.remark(format!("report: {}", path.display()));
+    }
     output.result(&findings.document()?, |_| findings.text(output.verbose))?;
     Ok(ExitCode::SUCCESS)
 }
