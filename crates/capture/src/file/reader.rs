@@ -59,12 +59,12 @@ struct Interfaces {
 }
 
 impl Reader {
-    /// Opens the file at `path`. One that is compressed with zstd is read as if it were not.
+    /// Opens the file at `path`, or standard input for `-`. One that is compressed with zstd is read as if it were not.
     ///
     /// # Errors
     /// When it cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::begin(path, source::file(path)?)
+        Self::begin(path, source::file_or_input(path)?)
     }
 
     /// Opens the pipe at `path`, to read a capture as it is written. It ends when the writer is done,
@@ -73,7 +73,7 @@ impl Reader {
     /// # Errors
     /// As [`Self::open`].
     pub fn follow(path: &Path, stop: &Stop) -> Result<Self, Error> {
-        Self::begin(path, Pipe { file: source::file(path)?, stop: stop.clone() })
+        Self::begin(path, Pipe { file: source::file_or_input(path)?, stop: stop.clone() })
     }
 
     fn begin(path: &Path, bytes: impl Read + Send + 'static) -> Result<Self, Error> {
@@ -96,6 +96,12 @@ impl Reader {
             Format::Classic(PcapReader::new(bytes).map_err(|e| strange(reason(&e)))?)
         };
         Ok(Self { path: path.to_owned(), format, packets: 0, interfaces })
+    }
+
+    /// The path that it was opened with.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The next packet, or `None` at the end of the file.

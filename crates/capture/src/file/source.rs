@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read, Seek};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::Error;
@@ -44,6 +45,15 @@ pub(super) fn file(path: &Path) -> Result<File, Error> {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     Ok(file)
+}
+
+/// The file at `path`, or standard input where that is `-`.
+pub(super) fn file_or_input(path: &Path) -> Result<File, Error> {
+    if path != Path::new("-") {
+        return file(path);
+    }
+    let input = io::stdin().as_fd().try_clone_to_owned();
+    Ok(input.map_err(|cause| Error::Read { path: path.to_owned(), cause })?.into())
 }
 
 /// The error for a file with nothing in it.

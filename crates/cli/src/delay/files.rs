@@ -119,7 +119,7 @@ fn findings(
         // What was removed says more than what is left of it.
         (Err(_), left) => correction.skew.or(left).ok_or(TOO_FEW),
     };
-    remarks.extend(found.damage);
+    remarks.extend(found.remarks);
     Findings {
         flows,
         clocks: Clocks {

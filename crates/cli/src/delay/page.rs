@@ -7,9 +7,8 @@ use wirestamp_metrics::Quality;
 use wirestamp_study::Circumstances;
 use wirestamp_study::report::{DelayReport, Ledger, Subject, verdict};
 
-use super::Arguments;
-use super::codec;
 use super::findings::Findings;
+use super::{Arguments, clocks, codec};
 use crate::output::time;
 
 /// Flows in the table; those beyond are in the totals.
@@ -90,9 +89,14 @@ impl Findings {
             let text = format!("A delay is wrong by {} at the most.", time(error));
             trust.push(pair("Clocks", text));
         }
-        if let Err(reason) = self.clocks.skew {
-            trust.push(pair("Skew between the clocks", format!("Not estimated: {reason}.")));
-        }
+        let skew = match &self.clocks.skew {
+            Err(reason) => Some(format!("Not estimated: {reason}.")),
+            Ok(skew) if !skew.is_certain() => {
+                Some(format!("{}, which cannot be told from none.", clocks::ppm(skew)))
+            }
+            Ok(_) => None,
+        };
+        trust.extend(skew.map(|text| pair("Skew between the clocks", text)));
         let [a, b] = self.capture_dropped;
         if a + b == 0 {
             let text =

@@ -17,13 +17,12 @@ pub(super) enum Point {
 
 impl Point {
     pub(super) fn named(name: &str) -> Self {
-        let path = PathBuf::from(if name == "-" { "/dev/stdin" } else { name });
-        match fs::metadata(&path).map(|found| found.file_type()) {
-            Ok(kind) if kind.is_fifo() || kind.is_char_device() || kind.is_socket() => {
-                Self::Pipe(path)
-            }
-            Ok(_) => Self::File(path),
-            Err(_) if name == "-" => Self::Pipe(path),
+        if name == "-" {
+            return Self::Pipe(name.into());
+        }
+        match fs::metadata(name).map(|found| found.file_type()) {
+            Ok(kind) if kind.is_fifo() || kind.is_char_device() => Self::Pipe(name.into()),
+            Ok(_) => Self::File(name.into()),
             Err(_) => Self::Interface,
         }
     }

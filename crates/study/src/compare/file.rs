@@ -10,6 +10,9 @@ use wirestamp_packet::LinkType;
 
 use crate::meeting::observe;
 
+/// Stamps may go back by so much: the correlator's tolerance, unless it is told otherwise.
+const BEARABLE: Span = Span::from_millis(100);
+
 /// A file, as far as it has been read.
 pub(super) struct File<'a> {
     pub(super) reader: Reader,
@@ -19,13 +22,36 @@ pub(super) struct File<'a> {
     interfaces: BTreeSet<usize>,
     pub(super) unidentified: u64,
     pub(super) damage: Option<String>,
+    disorder: Disorder,
+}
+
+/// Packets that stand after ones with much later stamps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Disorder {
+    /// The latest stamp so far.
+    latest: Option<Time<Utc>>,
+    packets: u64,
+    /// By how much a stamp was behind the latest at the most.
+    most: Span,
+}
+
+impl Disorder {
+    /// Takes the next stamp; one that is behind by no more than `bearable` is in order.
+    fn record(&mut self, time: Time<Utc>, bearable: Span) {
+        let latest = self.latest.map_or(time, |latest| latest.max(time));
+        self.latest = Some(latest);
+        if latest - time > bearable {
+            self.packets += 1;
+            self.most = self.most.max(latest - time);
+        }
+    }
 }
 
 impl<'a> File<'a> {
     /// A file of which nothing has been read yet.
     pub(super) fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Self {
-        let interfaces = BTreeSet::new();
-        Self { reader, filter, partial, interfaces, unidentified: 0, damage: None }
+        let (interfaces, disorder) = (BTreeSet::new(), Disorder::default());
+        Self { reader, filter, partial, interfaces, unidentified: 0, damage: None, disorder }
     }
 
     /// The next packet that passes the filter and can be recognised.
@@ -47,12 +73,26 @@ impl<'a> File<'a> {
             match observe(packet.link, &packet.bytes, packet.length, stamp) {
                 Some(observation) => {
                     self.interfaces.insert(packet.interface);
+                    self.disorder.record(packet.time, BEARABLE);
                     return Ok(Some(observation));
                 }
                 None => self.unidentified += 1,
             }
         }
         Ok(None)
+    }
+
+    /// What is to be known of the file before figures are believed.
+    pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
+        let Disorder { packets, most, .. } = self.disorder;
+        let disorder = (packets > 0).then(|| {
+            format!(
+                "{packets} packets of {} stand after others that were stamped up to {most} later, and may \
+                 be missed where they belong: `reordercap` puts a file in order",
+                self.reader.path().display()
+            )
+        });
+        self.damage.clone().into_iter().chain(disorder)
     }
 
     /// What is said of the interfaces that took part; of all, if no packet did.

@@ -43,8 +43,9 @@ pub struct Comparison {
     pub unidentified: u64,
     /// Packets that the systems that captured say they dropped, at A and at B.
     pub capture_lost: [u64; 2],
-    /// Where a file was damaged and the part before that was used (`partial`).
-    pub damage: Vec<String>,
+    /// What to know before the figures are believed: where a file was damaged and the part before that
+    /// was used (`partial`), and how far its packets are out of order.
+    pub remarks: Vec<String>,
 }
 
 /// Correlates the packets of file `a` with those of file `b`.
@@ -86,7 +87,7 @@ pub fn compare(
         clock_error,
         unidentified: a.unidentified + b.unidentified,
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
-        damage: a.damage.into_iter().chain(b.damage).collect(),
+        remarks: a.remarks().chain(b.remarks()).collect(),
     })
 }
 
