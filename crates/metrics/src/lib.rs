@@ -25,16 +25,16 @@
 //! The RFCs on IP performance (all but 3550 and 4445) define these for test traffic; here they are
 //! taken of whatever packets pass both points.
 //!
-//! What the *capture* lost is not known here and not part of any count: a packet that the capture
-//! at point B dropped is indistinguishable from one that the network dropped. Before a loss is
-//! believed, the capture's own ledger of drops must read zero.
+//! What the *capture* lost is kept apart from what the network lost where the capture says when it
+//! lost how many packets ([`Correlator::missed`]): such packets are given up, not lost. Otherwise a
+//! packet that the capture at point B dropped is indistinguishable from one that the network
+//! dropped, and the capture's own ledger of drops must read zero before a loss is believed.
 
 #![forbid(unsafe_code)]
 
 mod clock_skew;
 mod correlator;
 mod delivery;
-mod departures;
 mod distribution;
 mod duplication;
 pub mod emodel;
@@ -53,7 +53,7 @@ mod tally;
 mod train;
 
 pub use clock_skew::{ClockSkew, SkewEstimate};
-pub use correlator::{Config, Correlator};
+pub use correlator::{Config, Correlator, Missed};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
 pub use duplication::Duplication;
@@ -61,7 +61,7 @@ pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
 pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Reason};
 pub use quality::{ClockError, Counts, Course, Quality};
 pub use series::{Series, Slot};
 pub use tally::{Tally, TallySummary};

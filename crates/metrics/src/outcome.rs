@@ -49,7 +49,8 @@ pub enum Outcome {
     /// still under way when the observation ended: let B observe for the time-out longer than A.
     ///
     /// Of one flow, losses are reported in the order in which the packets left A, given up ones
-    /// ([`GivenUp`](Self::GivenUp)) among them.
+    /// ([`GivenUp`](Self::GivenUp)) among them; but those that a capture might have missed come
+    /// later.
     Lost {
         /// The packet at A.
         sent: Observation,
@@ -64,19 +65,22 @@ pub enum Outcome {
         received: Observation,
     },
     /// Seen at B only: it did not pass A, or it was changed on the way, or it took longer than
-    /// the time-out, or A's capture dropped it.
+    /// the time-out.
     Unexpected {
         /// The packet at B.
         received: Observation,
     },
-    /// What became of this one could not be found out, because the correlator's capacity was
-    /// reached. Neither it nor what might have been its counterpart is counted as lost or
+    /// What became of this one could not be found out. It is counted neither as lost nor as
     /// unexpected.
     GivenUp {
         /// Where it was seen.
         point: Point,
         /// The packet.
         observation: Observation,
+        /// If it was seen at A, its place among the packets of its flow that left A.
+        sequence: Option<u64>,
+        /// Why.
+        reason: Reason,
     },
     /// This packet at A cannot be told from one that left A less than the time-out before it. The
     /// copies at B are matched in the order of departure, so that the counts are right, but if
@@ -87,7 +91,38 @@ pub enum Outcome {
     },
 }
 
+/// Why it could not be found out what became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The correlator had no room left for it, or for what might have been its counterpart.
+    Memory,
+    /// The capture at the other point lost packets where this one may have passed
+    /// ([`Correlator::missed`](crate::Correlator::missed)).
+    Missed,
+}
+
 impl Outcome {
+    /// The outcome of a packet that only A saw: nothing accounts for it, or `reason` does.
+    pub(crate) fn not_at_b(sent: Observation, sequence: u64, reason: Option<Reason>) -> Self {
+        match reason {
+            None => Self::Lost { sent, sequence },
+            Some(reason) => {
+                let sequence = Some(sequence);
+                Self::GivenUp { point: Point::A, observation: sent, sequence, reason }
+            }
+        }
+    }
+
+    /// The outcome of a packet that only B saw: nothing accounts for it, or `reason` does.
+    pub(crate) fn not_at_a(received: Observation, reason: Option<Reason>) -> Self {
+        match reason {
+            None => Self::Unexpected { received },
+            Some(reason) => {
+                Self::GivenUp { point: Point::B, observation: received, sequence: None, reason }
+            }
+        }
+    }
+
     /// The flow of the packet.
     #[must_use]
     pub fn flow(&self) -> FlowKey {

@@ -7,7 +7,7 @@ use common::{ERROR_NS, flow, outcomes, seen_in};
 use wirestamp_clock::{Domain, Span, Timeline};
 use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::{
-    ClockError, Counts, FlowTable, InterArrival, Observation, Outcome, Point, Quality,
+    ClockError, Counts, FlowTable, InterArrival, Observation, Outcome, Point, Quality, Reason,
 };
 
 const MANY: usize = 100;
@@ -174,14 +174,19 @@ fn losses_are_placed_among_the_packets_that_arrived_however_late_they_become_kno
 fn packets_that_were_given_up_leave_no_gap_between_losses() {
     let observation = |id: u64| seen_in(0, id, 0);
     let lost = |id| Outcome::Lost { sent: observation(id), sequence: id };
+    let given_up = |id| Outcome::GivenUp {
+        point: A,
+        observation: observation(id),
+        sequence: Some(id),
+        reason: Reason::Missed,
+    };
     let mut quality = Quality::of_flow();
-    for outcome in
-        [lost(0), Outcome::GivenUp { point: A, observation: observation(1) }, lost(2), lost(3)]
-    {
+    // What the capture missed is found out late.
+    for outcome in [lost(0), lost(3), lost(4), given_up(1), lost(2)] {
         quality.record(&outcome);
     }
     let losses = quality.course().expect("one flow").loss_pattern();
-    assert_eq!((losses.lost(), losses.periods()), (3, 1));
+    assert_eq!((losses.lost(), losses.periods(), losses.period_lengths().max()), (4, 1, 4));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use Point::{A, B};
 use common::{ERROR_NS, config, outcomes, seen_in};
 use wirestamp_clock::{Domain, Span, Timeline};
-use wirestamp_metrics::{Correlator, Observation, Outcome, Point};
+use wirestamp_metrics::{Correlator, Observation, Outcome, Point, Reason};
 
 const MANY: usize = 100;
 
@@ -27,7 +27,7 @@ fn brief(outcome: &Outcome) -> String {
         Outcome::Duplicated { sent, .. } => name("duplicated", sent.id.0),
         Outcome::Unexpected { received } => name("unexpected", received.id.0),
         Outcome::Identical { sent } => name("identical", sent.id.0),
-        Outcome::GivenUp { point, observation } => {
+        Outcome::GivenUp { point, observation, .. } => {
             format!("given up at {point:?} {}", observation.id.0)
         }
     }
@@ -176,26 +176,40 @@ fn a_duplicate_after_the_time_out_is_unexpected() {
     assert_eq!(fates, ["matched 1 after 5", "unexpected 1"]);
 }
 
-#[test]
-fn beyond_the_capacity_the_oldest_departure_is_given_up_and_not_lost() {
-    let observations = [at(A, &[(1, 0), (2, 10), (3, 20)]), at(B, &[(1, 25), (2, 26), (3, 27)])];
-    let outcomes = outcomes(2, observations.concat());
-    let expected =
-        ["given up at A 1", "given up at B 1", "matched 2 after 16", "matched 3 after 7"];
-    assert_eq!(briefs(&outcomes), expected);
+/// What becomes of packets 1 to 1000, a millisecond apart, where the memory does not do if all are
+/// seen at `first` before any is seen at the other point.
+fn in_little_memory(first: Point) -> Vec<Outcome> {
+    let sent: Vec<_> = (1..=1000).zip(0..).collect();
+    let received: Vec<_> = (1..=1000).zip(5..).collect();
+    let (sent, received) = (at(A, &sent), at(B, &received));
+    let (one, other) = if first == A { (sent, received) } else { (received, sent) };
+    outcomes(40, one.into_iter().chain(other))
+}
+
+/// The packets given up at a point.
+fn given_up(outcomes: &[Outcome], at: Point) -> Vec<u64> {
+    let id = |outcome: &Outcome| match outcome {
+        Outcome::GivenUp { point, observation, reason: Reason::Memory, .. } if *point == at => {
+            Some(observation.id.0)
+        }
+        _ => None,
+    };
+    outcomes.iter().filter_map(id).collect()
 }
 
 #[test]
-fn beyond_the_capacity_the_oldest_arrival_is_given_up_and_its_packet_not_lost() {
-    let observations = [at(B, &[(1, 25), (2, 26), (3, 27)]), at(A, &[(1, 0), (2, 10), (3, 20)])];
-    let outcomes = outcomes(2, observations.concat());
-    let expected =
-        ["given up at B 1", "matched 2 after 16", "matched 3 after 7", "given up at A 1"];
-    let mut expected = expected.map(String::from);
-    let mut briefs = briefs(&outcomes);
-    expected.sort();
-    briefs.sort();
-    assert_eq!(briefs, expected);
+fn where_memory_runs_out_the_oldest_packets_are_given_up_and_not_lost() {
+    for first in [A, B] {
+        let outcomes = in_little_memory(first);
+        let forgotten = given_up(&outcomes, first);
+        let count = u64::try_from(forgotten.len()).expect("at most a thousand");
+        assert!((500..1000).contains(&count), "{count}");
+        assert_eq!(forgotten, (1..=count).collect::<Vec<_>>(), "the oldest first");
+        let other = if first == A { B } else { A };
+        assert_eq!(given_up(&outcomes, other), forgotten, "nor is their counterpart known");
+        let matched = outcomes.iter().filter(|it| matches!(it, Outcome::Matched { .. })).count();
+        assert_eq!(matched + forgotten.len(), 1000);
+    }
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //! next.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::frames::Frames;
+use super::growing::Growing;
 
 /// Records are collected up to this size before they are written. File systems with large folios
 /// (ext4 since Linux 6.16) take memory in the larger pieces the more is written at once.
@@ -22,13 +23,6 @@ pub(super) trait Target: Write + Send {
     fn cut_back(&mut self, length: u64) -> io::Result<()>;
 }
 
-impl Target for File {
-    fn cut_back(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)?;
-        self.seek(SeekFrom::Start(length)).map(drop)
-    }
-}
-
 /// The first record of a run of them.
 pub(super) struct Record {
     pub(super) length: usize,
@@ -39,7 +33,7 @@ pub(super) struct Record {
 pub(super) type FirstOf = fn(&[u8]) -> Option<Record>;
 
 /// Collects records, writes them in one piece, and takes back one that a full disk cut short.
-pub(super) struct Buffer<T = File> {
+pub(super) struct Buffer<T = Growing> {
     target: T,
     /// Whether the target can be cut back: a pipe cannot, nor may a file that others have begun.
     cuttable: bool,
@@ -67,7 +61,7 @@ impl Buffer {
         let file = if path == Path::new("-") { standard_output()? } else { File::create(path)? };
         let metadata = file.metadata()?;
         let cuttable = metadata.is_file() && metadata.len() == 0;
-        Ok(Self::over(file, cuttable, first_of, frames))
+        Ok(Self::over(Growing::new(file, cuttable), cuttable, first_of, frames))
     }
 }
 

@@ -13,6 +13,7 @@ mod comment;
 mod destination;
 mod format;
 mod frames;
+mod growing;
 mod interface;
 mod local_time;
 mod pcap;

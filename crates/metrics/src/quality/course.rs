@@ -1,5 +1,7 @@
 //! What one flow tells by the order of its packets.
 
+use std::collections::BTreeMap;
+
 use wirestamp_clock::Span;
 
 use crate::reordering::{Arrival, Reordering};
@@ -51,21 +53,21 @@ impl Course {
         self.series.record(sent_at, delay);
     }
 
-    /// Takes a lost packet, in the order of sending.
+    /// Takes a lost packet.
     pub(super) fn record_loss(&mut self, sequence: u64, sent: &Observation) {
         self.decided += 1;
-        self.losses.record(sequence);
+        self.losses.record(sequence, Fate::Lost, self.decided);
         self.series.record_loss(sent.stamp.utc);
     }
 
-    /// Takes note that it is not known what became of a packet, in the order of sending.
-    pub(super) const fn record_unknown(&mut self) {
-        self.losses.unknown += 1;
+    /// Takes note that it is not known what became of a packet.
+    pub(super) fn record_unknown(&mut self, sequence: u64) {
+        self.losses.record(sequence, Fate::Unknown, self.decided);
     }
 
     /// Adds the figures of another flow, when all of both is recorded.
     pub(super) fn merge(&mut self, other: &Self) {
-        self.losses.close(self.decided);
+        self.losses.settle(self.decided);
         self.losses.pattern.merge(&other.loss_pattern());
         self.decided += other.decided;
         self.losses.next = self.decided;
@@ -85,7 +87,7 @@ impl Course {
     #[must_use]
     pub fn loss_pattern(&self) -> LossPattern {
         let mut losses = self.losses.clone();
-        losses.close(self.decided);
+        losses.settle(self.decided);
         losses.pattern
     }
 
@@ -102,30 +104,68 @@ impl Course {
     }
 }
 
-/// Losses and their places. They become known late, but in the order of sending, so that those
+/// Losses and their places. They become known late, but nearly in the order of sending, so that those
 /// that arrived between them need not be kept.
 #[derive(Clone, Debug)]
 struct Losses {
     pattern: LossPattern,
+    /// The last packets that did not arrive: whether they were lost, or it is not known what became
+    /// of them.
+    pending: BTreeMap<u64, Fate>,
     /// The place of the packet behind the last one in the pattern.
     next: u64,
     /// Packets of which it is not known what became. They have no place.
     unknown: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Lost,
+    Unknown,
+}
+
+/// So many packets that did not arrive are kept until their order is settled.
+const PENDING: usize = 64;
+
 impl Default for Losses {
     fn default() -> Self {
         // What distance is noticeable depends on the decoder; no one is known here.
-        Self { pattern: LossPattern::new(0), next: 0, unknown: 0 }
+        let pattern = LossPattern::new(0);
+        Self { pattern, pending: BTreeMap::new(), next: 0, unknown: 0 }
     }
 }
 
 impl Losses {
-    fn record(&mut self, sequence: u64) {
-        let place = sequence.saturating_sub(self.unknown);
-        self.close(place);
-        self.pattern.record(true);
-        self.next = place.saturating_add(1);
+    /// Takes a packet that did not arrive; `decided` packets are known to have arrived or not.
+    fn record(&mut self, sequence: u64, fate: Fate, decided: u64) {
+        self.pending.insert(sequence, fate);
+        if self.pending.len() > PENDING {
+            self.settle_first(decided);
+        }
+    }
+
+    /// Enters the first of the pending packets into the pattern.
+    fn settle_first(&mut self, decided: u64) {
+        match self.pending.pop_first() {
+            Some((sequence, Fate::Lost)) => {
+                // No more than that have arrived, wherever numbers were left out.
+                let arrived = decided.saturating_sub(self.pattern.lost() + 1);
+                let place = sequence.saturating_sub(self.unknown);
+                self.close(place.min(arrived + self.pattern.lost()));
+                self.pattern.record(true);
+                self.next += 1;
+            }
+            Some((_, Fate::Unknown)) => self.unknown += 1,
+            None => {}
+        }
+    }
+
+    /// Enters all that is known into the pattern: `decided` packets.
+    fn settle(&mut self, decided: u64) {
+        while !self.pending.is_empty() {
+            self.settle_first(decided);
+        }
+        self.close(decided);
     }
 
     /// Adds the packets up to `place`, which have arrived.

@@ -172,15 +172,15 @@ impl Quality {
                 counts.unexpected += 1;
                 self.receive(received);
             }
-            Outcome::GivenUp { point: Point::A, observation } => {
+            Outcome::GivenUp { point: Point::A, observation, sequence, .. } => {
                 counts.sent += 1;
                 counts.given_up_sent += 1;
-                if let Some(course) = &mut self.course {
-                    course.record_unknown();
+                if let Some((course, sequence)) = self.course.as_mut().zip(*sequence) {
+                    course.record_unknown(sequence);
                 }
                 self.sent.record(observation);
             }
-            Outcome::GivenUp { point: Point::B, observation } => {
+            Outcome::GivenUp { point: Point::B, observation, .. } => {
                 counts.given_up_received += 1;
                 self.receive(observation);
             }

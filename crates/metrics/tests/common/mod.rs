@@ -9,8 +9,13 @@ pub(crate) const SKEW_MS: i64 = 100;
 /// The error of every stamp.
 pub(crate) const ERROR_NS: i64 = 70;
 
-pub(crate) fn config(capacity: usize) -> Config {
-    Config { timeout: Span::from_millis(TIMEOUT_MS), capacity, skew: Span::from_millis(SKEW_MS) }
+/// Memory for so many packets under way, and as many waiting at B.
+pub(crate) fn config(packets: usize) -> Config {
+    Config {
+        timeout: Span::from_millis(TIMEOUT_MS),
+        memory: packets * 1000,
+        skew: Span::from_millis(SKEW_MS),
+    }
 }
 
 pub(crate) fn flow(number: u16) -> FlowKey {
@@ -37,16 +42,24 @@ pub(crate) fn seen_in(flow_number: u16, id: u64, millis: i64) -> Observation {
     }
 }
 
-/// What a correlator makes of these observations in this order.
-pub(crate) fn outcomes(
-    capacity: usize,
-    observations: impl IntoIterator<Item = (Point, Observation)>,
-) -> Vec<Outcome> {
+/// Something that a correlator is told.
+pub(crate) trait Tell {
+    fn tell(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome));
+}
+
+impl Tell for (Point, Observation) {
+    fn tell(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome)) {
+        correlator.observe(self.0, self.1, sink);
+    }
+}
+
+/// What a correlator makes of what it is told in this order.
+pub(crate) fn outcomes<T: Tell>(packets: usize, told: impl IntoIterator<Item = T>) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let mut sink = |outcome| outcomes.push(outcome);
-    let mut correlator = Correlator::new(config(capacity));
-    for (point, observation) in observations {
-        correlator.observe(point, observation, &mut sink);
+    let mut correlator = Correlator::new(config(packets));
+    for told in told {
+        told.tell(&mut correlator, &mut sink);
     }
     correlator.finish(&mut sink);
     outcomes

@@ -93,7 +93,7 @@ fn what_hurts_is_what_exceeds_the_limits() {
     for (quality, hurts) in [
         (call(2000, 0, 3_000_000), "good enough"),
         (call(2000, 2000, 3_000_000), "good enough"),
-        (call(2000, 1500, 3_000_000), "loss, 0.100"),
+        (call(2000, 900, 3_000_000), "loss, 0.150"),
         (call(2000, 0, 80_000_000), "delay variation"),
         (call(2000, 0, 300_000_000), "delay variation; delay."),
     ] {

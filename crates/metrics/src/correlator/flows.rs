@@ -1,0 +1,208 @@
+//! What is remembered of each flow.
+
+use std::net::IpAddr;
+
+use wirestamp_clock::Span;
+use wirestamp_packet::FlowKey;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::queue::{Link, Queue};
+use super::table::{Table, Value};
+
+/// A flow's number in the list of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowNumber(u32);
+
+impl Value for FlowNumber {
+    const FREE: Self = Self(u32::MAX);
+
+    fn is_free(&self) -> bool {
+        *self == Self::FREE
+    }
+}
+
+/// A flow with departures in the queue, or without any for the time being.
+#[derive(Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) key: FlowKey,
+    /// Its last departure, if that is in the queue.
+    pub(super) last: Link,
+    /// How many of its departures are in the queue.
+    live: u32,
+    /// NextExp of RFC 4737 section 3.3, in numbers of departures.
+    pub(super) next_expected: u64,
+    /// The place among its packets that its next departure takes.
+    pub(super) next_sequence: u64,
+    /// The delay of the last departure that has left the queue, if that had been matched.
+    pub(super) gone: Option<Span>,
+    /// Its neighbours in the order in which flows became idle, while it is.
+    before: FlowNumber,
+    behind: FlowNumber,
+}
+
+/// The flows, found by their keys.
+///
+/// A flow's state outlives its departures, so that the delay variation of a slow flow is known too.
+/// Where there is no room for another, the one that has been without departures for the longest
+/// time is forgotten.
+pub(super) struct Flows {
+    list: Queue<Flow>,
+    numbers: Table<FlowNumber>,
+    seed: u64,
+    /// The flows without departures: the first and the last to become so.
+    idle: (FlowNumber, FlowNumber),
+    /// How many flows there may be at most.
+    most: usize,
+    /// A place among its packets that no flow has reached which was forgotten.
+    forgotten_until: u64,
+}
+
+impl Flows {
+    /// The bytes that each flow takes.
+    pub(super) const BYTES_EACH: usize = size_of::<Flow>() + Table::<FlowNumber>::BYTES_EACH;
+
+    /// No flows yet, and room for `most`, at least one.
+    pub(super) fn new(most: usize, seed: u64) -> Self {
+        let most = most.clamp(1, 1 << 31);
+        Self {
+            list: Queue::new(),
+            numbers: Table::new(most, seed),
+            seed,
+            idle: (FlowNumber::FREE, FlowNumber::FREE),
+            most,
+            forgotten_until: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: FlowNumber) -> Option<&Flow> {
+        self.list.get(number.0.into())
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: FlowNumber) -> Option<&mut Flow> {
+        self.list.get_mut(number.0.into())
+    }
+
+    /// The flow with this key, new if it is not known; `None` if no more may be added, by `may_grow`
+    /// or because there are enough, and all have departures.
+    pub(super) fn enter(&mut self, key: &FlowKey, may_grow: bool) -> Option<FlowNumber> {
+        let hash = hash(key, self.seed);
+        let list = &self.list;
+        let is_it = |number: FlowNumber| list.get(number.0.into()).is_some_and(|it| it.key == *key);
+        if let Some(slot) = self.numbers.find(hash, is_it) {
+            return Some(*self.numbers.value(slot));
+        }
+        let mut flow = Flow {
+            key: *key,
+            last: Link::NONE,
+            live: 0,
+            next_expected: 0,
+            next_sequence: self.forgotten_until,
+            gone: None,
+            before: FlowNumber::FREE,
+            behind: FlowNumber::FREE,
+        };
+        let number = if may_grow && self.list.len() < self.most || self.list.len() == 0 {
+            let number = FlowNumber(u32::try_from(self.list.len()).ok()?);
+            self.list.push(flow);
+            number
+        } else {
+            let number = self.idle.0;
+            self.forget(number)?;
+            // It may be the one that comes back.
+            flow.next_sequence = self.forgotten_until;
+            *self.get_mut(number)? = flow;
+            number
+        };
+        self.append_idle(number);
+        if self.numbers.is_crowded() {
+            self.index_again();
+        } else {
+            self.numbers.insert(hash, number);
+        }
+        Some(number)
+    }
+
+    /// Makes the table larger; the list has the new flow already.
+    fn index_again(&mut self) {
+        self.numbers.clear_larger();
+        for place in self.list.numbers() {
+            if let (Some(flow), Ok(number)) = (self.list.get(place), u32::try_from(place)) {
+                self.numbers.insert(hash(&flow.key, self.seed), FlowNumber(number));
+            }
+        }
+    }
+
+    /// Takes a flow without departures out of the table.
+    fn forget(&mut self, number: FlowNumber) -> Option<()> {
+        let &Flow { key, next_sequence, .. } = self.get(number)?;
+        self.forgotten_until = self.forgotten_until.max(next_sequence);
+        self.leave_idle(number);
+        let slot = self.numbers.find(hash(&key, self.seed), |found| found == number)?;
+        self.numbers.remove(slot);
+        Some(())
+    }
+
+    /// One more of the flow's departures is in the queue.
+    pub(super) fn depart(&mut self, number: FlowNumber) {
+        let Some(flow) = self.get_mut(number) else { return };
+        flow.live += 1;
+        if flow.live == 1 {
+            self.leave_idle(number);
+        }
+    }
+
+    /// The first of the flow's departures has left the queue, with this delay if it was matched.
+    pub(super) fn leave(&mut self, number: FlowNumber, delay: Option<Span>) {
+        let Some(flow) = self.get_mut(number) else { return };
+        flow.live -= 1;
+        flow.gone = delay;
+        if flow.live == 0 {
+            flow.last = Link::NONE;
+            self.append_idle(number);
+        }
+    }
+
+    fn append_idle(&mut self, number: FlowNumber) {
+        let last = std::mem::replace(&mut self.idle.1, number);
+        if let Some(last) = self.get_mut(last) {
+            last.behind = number;
+        } else {
+            self.idle.0 = number;
+        }
+        if let Some(flow) = self.get_mut(number) {
+            (flow.before, flow.behind) = (last, FlowNumber::FREE);
+        }
+    }
+
+    fn leave_idle(&mut self, number: FlowNumber) {
+        let Some(&Flow { before, behind, .. }) = self.get(number) else { return };
+        match self.get_mut(before) {
+            Some(flow) => flow.behind = behind,
+            None => self.idle.0 = behind,
+        }
+        match self.get_mut(behind) {
+            Some(flow) => flow.before = before,
+            None => self.idle.1 = before,
+        }
+    }
+}
+
+/// A hash of what distinguishes flows of packets.
+fn hash(key: &FlowKey, seed: u64) -> u64 {
+    let mut input = [0; 37];
+    for (field, end) in input.chunks_exact_mut(18).zip([key.source, key.destination]) {
+        match end.ip() {
+            IpAddr::V4(address) => field[..4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => field[..16].copy_from_slice(&address.octets()),
+        }
+        field[16..].copy_from_slice(&end.port().to_be_bytes());
+    }
+    input[36] = key.protocol;
+    xxh3_64_with_seed(&input, seed)
+}

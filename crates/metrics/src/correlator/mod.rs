@@ -1,0 +1,333 @@
+//! The correlator: what became of each packet between two points.
+
+mod config;
+mod departures;
+mod flows;
+mod missed;
+mod queue;
+mod table;
+mod unseen;
+
+use wirestamp_clock::{DifferenceClock, Span, Time, Utc};
+
+pub use config::Config;
+pub use missed::Missed;
+
+use self::departures::{Departed, Departures, Open, Sent};
+use self::flows::Flows;
+use self::queue::Queue;
+use self::unseen::Unseen;
+use crate::observation::elapsed;
+use crate::{Observation, Outcome, Point, Reason};
+
+/// Matches the observations of two points and says of each what became of it.
+///
+/// # The rule
+///
+/// Each point's observations have an order, that in which the point captured them. A point's time
+/// is the latest stamp it has delivered; the *place* of an observation is its point's time just
+/// after it, so places never go back even where neighbouring stamps do.
+///
+/// B's observations are taken in B's order. Each is matched to the first packet at A, in A's order,
+/// that has its identity, was not matched before, and whose place lies between `timeout` before
+/// and `skew` after its own. If there is none, but one that was matched already, it is a
+/// duplicate of the last such; otherwise it is unexpected. Packets at A that nothing at B was
+/// matched to are lost.
+///
+/// So the outcomes depend on the two streams only, and not on how the calls for A and B interleave
+/// (unless memory runs out). What changes with the interleaving is when an outcome is
+/// reported: an observation at B for which no packet is at hand waits, and all behind it wait,
+/// until A has delivered the packet or A's time has passed it by `skew`. A loss is reported when
+/// the times of both points have passed the packet by `timeout`.
+///
+/// A stamp that is wrong and far ahead holds its point's time there, and with it the rule's
+/// window. Stamps must come from one clock for each point, without steps backwards larger than
+/// `skew`.
+///
+/// # Cost
+///
+/// Time is constant for each observation on average; memory is bounded by [`Config::memory`].
+/// Where one stream can run far ahead of the other, as with two files, the caller delivers the
+/// observations of both in the order of their stamps, or the memory does not do.
+pub struct Correlator {
+    config: Config,
+    difference_clock: Option<DifferenceClock>,
+    departures: Departures,
+    /// Observations at B that are not decided yet, in B's order.
+    waiting: Queue<Arrival>,
+    /// A's time.
+    sent_until: Time<Utc>,
+    /// B's time.
+    delivered_until: Time<Utc>,
+    /// B's time, as far as B's observations are decided.
+    received_until: Time<Utc>,
+    /// What passed A without being seen there.
+    unseen_at_a: Unseen<Observation>,
+    /// What passed B without being seen there.
+    unseen_at_b: Unseen<Sent>,
+    finished: bool,
+}
+
+impl Correlator {
+    /// A correlator that has seen nothing. Negative spans are taken as 0.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let beginning = Time::from_nanos(i64::MIN);
+        let Config { memory, timeout, skew } = config;
+        let config =
+            Config { timeout: timeout.max(Span::ZERO), skew: skew.max(Span::ZERO), memory };
+        let Config { timeout, skew, .. } = config;
+        let suspects = memory / MISSED_SHARE / 2 / SUSPECT;
+        let (most, flows) = (memory / DEPARTURE, memory / FLOWS_SHARE / Flows::BYTES_EACH);
+        Self {
+            config,
+            difference_clock: None,
+            departures: Departures::new(most, flows),
+            waiting: Queue::new(),
+            sent_until: beginning,
+            delivered_until: beginning,
+            received_until: beginning,
+            unseen_at_a: Unseen::new(timeout, skew, suspects),
+            unseen_at_b: Unseen::new(skew, timeout, suspects),
+            finished: false,
+        }
+    }
+
+    /// From now on, takes the delay between two stamps of this clock's domain from their raw
+    /// values, not through UTC.
+    ///
+    /// Only for two points whose stamps come from the same clock, that is on the same host: the
+    /// counters of two hosts have nothing to do with each other, and nothing in the stamps shows
+    /// it.
+    pub fn set_difference_clock(&mut self, clock: DifferenceClock) {
+        self.difference_clock = Some(clock);
+    }
+
+    /// Takes the next observation of a point, in the order in which that point captured them, and
+    /// reports what is decided by it.
+    ///
+    /// A point's time is known from its packets only: while it sees none, what the other point
+    /// sees may stay undecided, at the latest until [`Self::finish`].
+    pub fn observe(
+        &mut self,
+        point: Point,
+        observation: Observation,
+        sink: &mut impl FnMut(Outcome),
+    ) {
+        match point {
+            Point::A => self.depart(observation, sink),
+            Point::B => self.arrive(observation, sink),
+        }
+        self.settle(sink);
+    }
+
+    /// The capture at `point` lost packets there. Called in order with the observations of the
+    /// point: after those delivered before the stretch, and before those delivered after it.
+    ///
+    /// A packet that only the other point saw, and that may have passed `point` in the stretch, is
+    /// then not [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but
+    /// [given up](Outcome::GivenUp), up to as many as the capture lost. So what is counted as
+    /// lost is what the network lost, exactly, if all that the capture lost is what the other
+    /// point saw; and no more than that in any case.
+    ///
+    /// # Which packets
+    ///
+    /// Which ones the capture lost cannot be known if the network lost others at the same time.
+    /// It is taken to be those that would have come nearest to the stretch, and of two equally near
+    /// the one that passed first. The place of a packet at the point that did not see it is taken
+    /// to be just behind the packets that passed the other point before it: the latest place of
+    /// those that both points saw, or without any, its own place at the other point. A stretch
+    /// begins with the place `from` and ends before `until`. On a path that keeps packets in order
+    /// these are the packets between the two neighbours of the stretch, and none else.
+    ///
+    /// Only packets that the other point saw from `timeout` before to `skew` after the stretch (at
+    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it; they
+    /// are told of once the last of these is decided.
+    pub fn missed(&mut self, point: Point, missed: Missed) {
+        match point {
+            Point::A => self.unseen_at_a.miss(missed, self.sent_until),
+            Point::B => self.unseen_at_b.miss(missed, self.delivered_until),
+        }
+    }
+
+    /// Decides everything that is still open: no more observations will come.
+    pub fn finish(mut self, sink: &mut impl FnMut(Outcome)) {
+        self.finished = true;
+        self.settle(sink);
+    }
+
+    fn depart(&mut self, sent: Observation, sink: &mut impl FnMut(Outcome)) {
+        self.sent_until = self.sent_until.max(sent.stamp.utc);
+        if self.is_full() {
+            self.retire(sink);
+        }
+        while self.is_full() {
+            self.forget_departure(sink);
+        }
+        let flow = loop {
+            let may_grow = self.free() >= DEPARTURE + Flows::BYTES_EACH;
+            match self.departures.flow(&sent.flow, may_grow) {
+                Some(flow) => break flow,
+                None => self.forget_departure(sink),
+            }
+        };
+        let twin_left = self.departures.push(&sent, flow, self.sent_until);
+        if twin_left.is_some_and(|left| left + self.config.timeout >= self.sent_until) {
+            sink(Outcome::Identical { sent });
+        }
+    }
+
+    fn arrive(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) {
+        self.delivered_until = self.delivered_until.max(received.stamp.utc);
+        let arrival = Arrival { received, place: self.delivered_until };
+        if self.waiting.len() == 0 && self.decide(&arrival, sink) {
+            return;
+        }
+        if (self.waiting.len() + 1) * ARRIVAL > self.config.memory / WAITING_SHARE {
+            self.forget_arrival(sink);
+        }
+        while self.is_full() {
+            self.forget_departure(sink);
+        }
+        self.waiting.push(arrival);
+    }
+
+    /// The bytes that are left.
+    fn free(&self) -> usize {
+        let suspects = self.unseen_at_a.suspects() + self.unseen_at_b.suspects();
+        let taken = self.departures.len() * DEPARTURE
+            + self.departures.flows() * Flows::BYTES_EACH
+            + self.waiting.len() * ARRIVAL
+            + suspects * SUSPECT;
+        self.config.memory.saturating_sub(taken)
+    }
+
+    /// Whether a departure has to be forgotten before there is room for one more packet.
+    fn is_full(&self) -> bool {
+        self.departures.len() > 0 && self.free() < ARRIVAL
+    }
+
+    /// Decides whatever can be decided by now.
+    fn settle(&mut self, sink: &mut impl FnMut(Outcome)) {
+        while let Some(&arrival) = self.waiting.front()
+            && self.decide(&arrival, sink)
+        {
+            self.waiting.pop();
+        }
+        self.retire(sink);
+        let judged = (!self.finished).then_some(self.received_until);
+        self.unseen_at_a.settle(judged, &mut |received, reason| {
+            sink(Outcome::not_at_a(received, reason));
+        });
+        let judged = (!self.finished).then(|| self.passed() - self.config.timeout);
+        self.unseen_at_b.settle(judged, &mut |Sent { observation, sequence }, reason| {
+            sink(Outcome::not_at_b(observation, sequence, reason));
+        });
+    }
+
+    /// Decides on the first of the undecided observations at B, or returns false if it has to wait.
+    fn decide(&mut self, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) -> bool {
+        let &Arrival { received, place } = arrival;
+        let earliest = place - self.config.timeout;
+        let latest = place + self.config.skew;
+        let known = self.departures.of(received.id);
+        if let Some(open) = known.and_then(|it| self.departures.open(it, earliest, latest)) {
+            self.set_matched(&open, arrival, sink);
+        } else if self.sent_until <= latest && !self.finished {
+            return false;
+        } else if let Some(sent) = known.and_then(|it| self.departures.matched(it, earliest)) {
+            sink(Outcome::Duplicated { sent, received });
+        } else {
+            self.unseen_at_a.judge(received, place, &mut |received, reason| {
+                sink(Outcome::not_at_a(received, reason));
+            });
+        }
+        self.received_until = place;
+        true
+    }
+
+    fn set_matched(&mut self, open: &Open, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) {
+        let (sent, received) = (open.sent, arrival.received);
+        let clock = self.difference_clock.as_ref();
+        let (delay, error) = elapsed(clock, &sent.stamp, &received.stamp);
+        let Some(matched) = self.departures.set_matched(open, arrival.place, delay) else { return };
+        self.unseen_at_a.seen(matched.place);
+        sink(Outcome::Matched {
+            sent,
+            received,
+            sequence: matched.sequence,
+            delay,
+            error,
+            reordered: matched.reordered,
+            since_previous: matched.since_previous,
+            until_next: matched.until_next,
+        });
+    }
+
+    /// What both points' times have passed.
+    fn passed(&self) -> Time<Utc> {
+        self.sent_until.min(self.received_until)
+    }
+
+    /// Takes leave of the departures whose fate cannot change any more.
+    ///
+    /// A's time has to have passed them too, because until then a packet with the same identity
+    /// may leave A.
+    fn retire(&mut self, sink: &mut impl FnMut(Outcome)) {
+        let passed = self.passed();
+        while let Some(oldest) = self.departures.oldest()
+            && (self.finished || oldest + self.config.timeout < passed)
+            && let Some(departure) = self.departures.pop()
+        {
+            match departure.arrived {
+                Some(place) => self.unseen_at_b.seen(place),
+                None => {
+                    let Departed { sent, time, .. } = departure;
+                    self.unseen_at_b.judge(sent, time, &mut |sent, reason| {
+                        sink(Outcome::not_at_b(sent.observation, sent.sequence, reason));
+                    });
+                }
+            }
+        }
+    }
+
+    fn forget_departure(&mut self, sink: &mut impl FnMut(Outcome)) {
+        let Some(departure) = self.departures.pop() else { return };
+        // Matched or not: a copy that arrives later can no longer be recognised.
+        self.unseen_at_a.forget(departure.time);
+        match departure.arrived {
+            Some(place) => self.unseen_at_b.seen(place),
+            None => {
+                let Sent { observation, sequence } = departure.sent;
+                sink(Outcome::not_at_b(observation, sequence, Some(Reason::Memory)));
+            }
+        }
+    }
+
+    fn forget_arrival(&mut self, sink: &mut impl FnMut(Outcome)) {
+        if let Some(Arrival { received, place }) = self.waiting.pop() {
+            self.received_until = place;
+            self.unseen_at_b.forget(place);
+            sink(Outcome::not_at_a(received, Some(Reason::Memory)));
+        }
+    }
+}
+
+/// An observation at B that may have to wait.
+#[derive(Clone, Copy)]
+struct Arrival {
+    received: Observation,
+    place: Time<Utc>,
+}
+
+/// The bytes that a packet takes which has left A.
+const DEPARTURE: usize = Departures::BYTES_EACH;
+/// The bytes that a packet takes which a capture may have missed: those seen at A take more.
+const SUSPECT: usize = Unseen::<Sent>::BYTES_EACH;
+/// The bytes that a packet takes which waits at B. Those of the index are counted, because they
+/// stay with it when such packets take the place of others that have left A.
+const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
+/// Which part of the memory flows, packets waiting, and packets missed may take at most.
+const FLOWS_SHARE: usize = 2;
+const WAITING_SHARE: usize = 4;
+const MISSED_SHARE: usize = 8;

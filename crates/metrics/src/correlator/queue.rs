@@ -1,0 +1,154 @@
+//! A queue that grows without copying and gives memory back.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Members a page.
+const PAGE: u64 = 256;
+
+/// A queue in pages, whose members are found by their number: how many were pushed before them.
+///
+/// A page is given back when all of its members have been popped, so that the memory follows the
+/// length up and down, and a short queue stays in the processor's cache.
+pub(super) struct Queue<T> {
+    pages: VecDeque<Vec<T>>,
+    /// A page that was given back, for the next that is needed.
+    spare: Option<Vec<T>>,
+    front: u64,
+    back: u64,
+}
+
+impl<T: Copy> Queue<T> {
+    pub(super) fn new() -> Self {
+        Self { pages: VecDeque::new(), spare: None, front: 0, back: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.back - self.front).unwrap_or(usize::MAX)
+    }
+
+    /// The number of the next member to be popped, or to be pushed if there is none.
+    pub(super) fn front_number(&self) -> u64 {
+        self.front
+    }
+
+    /// The number of the next member to be pushed.
+    pub(super) fn next_number(&self) -> u64 {
+        self.back
+    }
+
+    /// The numbers of the members.
+    pub(super) fn numbers(&self) -> Range<u64> {
+        self.front..self.back
+    }
+
+    pub(super) fn front(&self) -> Option<&T> {
+        self.get(self.front)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: u64) -> Option<&T> {
+        let (page, place) = self.place(number)?;
+        self.pages.get(page)?.get(place)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let (page, place) = self.place(number)?;
+        self.pages.get_mut(page)?.get_mut(place)
+    }
+
+    #[inline]
+    fn place(&self, number: u64) -> Option<(usize, usize)> {
+        if number < self.front || number >= self.back {
+            return None;
+        }
+        let page = usize::try_from(number / PAGE - self.front / PAGE).ok()?;
+        Some((page, usize::try_from(number % PAGE).ok()?))
+    }
+
+    pub(super) fn push(&mut self, member: T) {
+        if self.back.is_multiple_of(PAGE) {
+            let page = self.spare.take();
+            self.pages.push_back(page.unwrap_or_else(|| Vec::with_capacity(PAGE as usize)));
+        }
+        if let Some(page) = self.pages.back_mut() {
+            page.push(member);
+            self.back += 1;
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let member = *self.front()?;
+        self.front += 1;
+        if self.front.is_multiple_of(PAGE) {
+            self.spare = self.pages.pop_front();
+            self.spare.iter_mut().for_each(Vec::clear);
+        }
+        Some(member)
+    }
+}
+
+/// The number of a queue's member in half the space: modulo 2^32 - 1, so that one value is left for
+/// none. It tells members of one queue apart that are less than that many numbers from each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Link(u32);
+
+const MODULUS: u64 = u32::MAX as u64;
+
+impl Link {
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a remainder of 2^32 - 1")]
+    pub(super) const fn to(number: u64) -> Self {
+        Self((number % MODULUS) as u32)
+    }
+
+    /// The number that is meant, no earlier than `front`.
+    #[inline]
+    pub(super) fn number(self, front: u64) -> Option<u64> {
+        let ahead = u64::from(self.0) + MODULUS - front % MODULUS;
+        let ahead = if ahead >= MODULUS { ahead - MODULUS } else { ahead };
+        (self != Self::NONE).then_some(front + ahead)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn members_are_found_by_their_number_while_they_are_in_the_queue() {
+        let mut queue = Queue::new();
+        for number in 0..10 * PAGE {
+            queue.push(number);
+            if number >= 300 {
+                assert_eq!(queue.pop(), Some(number - 300));
+            }
+            assert_eq!(queue.get(number), Some(&number));
+            assert_eq!(queue.get(number + 1), None);
+            assert_eq!(queue.get(queue.front_number()), queue.front());
+            assert_eq!(queue.front_number().checked_sub(1).and_then(|gone| queue.get(gone)), None);
+            assert!(queue.pages.len() <= 3, "{}", queue.pages.len());
+        }
+        assert_eq!(queue.len(), 300);
+        while queue.pop().is_some() {}
+        assert_eq!((queue.len(), queue.front(), queue.pages.len()), (0, None, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_link_leads_back_to_its_number(
+            front in prop_oneof![0..10u64, MODULUS - 5..MODULUS + 5, 0..1u64 << 60],
+            ahead in prop_oneof![0..10u64, MODULUS - 10..MODULUS, 0..MODULUS],
+        ) {
+            let link = Link::to(front + ahead);
+            prop_assert!(link != Link::NONE);
+            prop_assert_eq!(link.number(front), Some(front + ahead));
+            prop_assert_eq!(Link::NONE.number(front), None);
+        }
+    }
+}

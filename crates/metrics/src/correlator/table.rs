@@ -1,0 +1,210 @@
+//! A hash table that holds small values, and leaves their keys to its user.
+
+/// A value that a [`Table`] holds. One is set aside to mark a free slot.
+pub(super) trait Value: Copy {
+    /// The value of a free slot.
+    const FREE: Self;
+
+    fn is_free(&self) -> bool;
+}
+
+/// An open-addressing table with linear probing (D. Knuth, The Art of Computer Programming, vol. 3,
+/// section 6.4, algorithms L and R).
+///
+/// Of the key's hash it keeps half, beside the value, so that a slot of 16 bytes or less says where
+/// it belongs and a look-up touches one or two cache lines. Whether the key is the right one its
+/// user tells from the value.
+pub(super) struct Table<V> {
+    slots: Vec<Slot<V>>,
+    len: usize,
+    /// The slots of a table with as many values as it may have.
+    most: usize,
+    /// Makes sure that whoever makes up the keys does not choose the slots.
+    seed: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Slot<V> {
+    tag: u32,
+    value: V,
+}
+
+/// Slots of a table without values.
+const FEWEST: usize = 64;
+
+impl<V: Value> Table<V> {
+    /// An empty table for so many values at most. The seed should be a random number.
+    pub(super) fn new(values: usize, seed: u64) -> Self {
+        // An odd factor makes multiplication a bijection; a random one makes the upper half of the
+        // product a universal hash (M. Dietzfelbinger and others, A Reliable Randomized Algorithm
+        // for the Closest-Pair Problem, 1997).
+        let most = values.saturating_add(values.div_ceil(2)).max(FEWEST);
+        Self { slots: vec![Slot::free(); FEWEST], len: 0, most, seed: seed | 1 }
+    }
+
+    /// The bytes that each value takes in a full table, of which one slot in three is free.
+    pub(super) const BYTES_EACH: usize = size_of::<Slot<V>>() * 3 / 2;
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
+    fn tag(&self, key: u64) -> u32 {
+        (key.wrapping_mul(self.seed) >> 32) as u32
+    }
+
+    /// The slot where a search for this tag begins: tags are spread over the slots in their order.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "below the number of slots")]
+    fn home(&self, tag: u32) -> usize {
+        ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
+    }
+
+    /// How many slots `to` is behind `from`, around the end.
+    #[inline]
+    fn distance(&self, from: usize, to: usize) -> usize {
+        if to >= from { to - from } else { to + self.slots.len() - from }
+    }
+
+    /// The slot of the value with this key, of which `is_it` knows.
+    #[inline]
+    pub(super) fn find(&self, key: u64, is_it: impl Fn(V) -> bool) -> Option<usize> {
+        let tag = self.tag(key);
+        let mut slot = self.home(tag);
+        loop {
+            let found = &self.slots[slot];
+            if found.value.is_free() {
+                return None;
+            }
+            if found.tag == tag && is_it(found.value) {
+                return Some(slot);
+            }
+            slot = self.after(slot);
+        }
+    }
+
+    /// The value in a slot that [`Self::find`] has found.
+    #[inline]
+    pub(super) fn value(&mut self, slot: usize) -> &mut V {
+        &mut self.slots[slot].value
+    }
+
+    /// Adds a value whose key is not in the table. There must not be more of them than it was made
+    /// for.
+    pub(super) fn insert(&mut self, key: u64, value: V) {
+        self.place(Slot { tag: self.tag(key), value });
+        self.len += 1;
+    }
+
+    /// Whether the table should become larger before a value is added.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.len * 3 >= self.slots.len() * 2 && self.slots.len() < self.most
+    }
+
+    /// Makes the table larger, and empty: its user adds the values again. So the old slots are gone
+    /// before the new ones are there, and no memory is needed for both.
+    pub(super) fn clear_larger(&mut self) {
+        let more = self.most.min(self.slots.len() * 5 / 4);
+        self.slots = Vec::new();
+        self.slots = vec![Slot::free(); more];
+        self.len = 0;
+    }
+
+    #[inline]
+    fn place(&mut self, new: Slot<V>) {
+        let mut slot = self.home(new.tag);
+        while !self.slots[slot].value.is_free() {
+            slot = self.after(slot);
+        }
+        self.slots[slot] = new;
+    }
+
+    /// Takes out the value in this slot, and closes the gap with those that had to go further
+    /// because of it.
+    pub(super) fn remove(&mut self, slot: usize) {
+        let mut gap = slot;
+        let mut next = self.after(slot);
+        while !self.slots[next].value.is_free() {
+            let home = self.home(self.slots[next].tag);
+            if self.distance(home, next) >= self.distance(gap, next) {
+                self.slots[gap] = self.slots[next];
+                gap = next;
+            }
+            next = self.after(next);
+        }
+        self.slots[gap] = Slot::free();
+        self.len -= 1;
+    }
+}
+
+impl<V: Value> Slot<V> {
+    const fn free() -> Self {
+        Self { tag: 0, value: V::FREE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A key that is its own value.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Key(u64);
+
+    impl Value for Key {
+        const FREE: Self = Self(u64::MAX);
+
+        fn is_free(&self) -> bool {
+            *self == Self::FREE
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_holds_what_was_put_in_and_not_taken_out(
+            keys in prop::collection::vec(0u64..300, 0..2000),
+            crowded in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            // Crowded, all tags are one of a few and the search goes past many others.
+            let hash_of = |key| if crowded { key % 3 } else { key };
+            let mut table = Table::new(300, seed);
+            let mut expected = BTreeSet::new();
+            for key in keys {
+                let hash = hash_of(key);
+                let found = table.find(hash, |value| value == Key(key));
+                prop_assert_eq!(found.is_some(), expected.contains(&key));
+                match found {
+                    Some(slot) => {
+                        prop_assert_eq!(*table.value(slot), Key(key));
+                        table.remove(slot);
+                        expected.remove(&key);
+                    }
+                    None => {
+                        if table.is_crowded() {
+                            table.clear_larger();
+                            let again = expected.iter().copied();
+                            again.for_each(|key| table.insert(hash_of(key), Key(key)));
+                        }
+                        table.insert(hash, Key(key));
+                        expected.insert(key);
+                    }
+                }
+                prop_assert!(table.slots.len() <= 450);
+                let held = table.slots.iter().filter(|slot| !slot.value.is_free()).count();
+                prop_assert_eq!(held, expected.len());
+            }
+            for key in 0..300 {
+                let found = table.find(hash_of(key), |value| value == Key(key));
+                prop_assert_eq!(found.is_some(), expected.contains(&key));
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What passed a point without being seen there, and the packets of the other point that this
+//! may account for.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wirestamp_clock::{Span, Time, Utc};
+
+use crate::{Missed, Reason};
+
+/// How many stretches of [`Missed`] packets are kept apart at most. Beyond it, neighbours are taken
+/// as one.
+const STRETCHES: usize = 4096;
+
+/// What one point, here, is known not to have seen: the stretches in which its capture lost
+/// packets, and that in which the correlator forgot what it had seen.
+///
+/// Packets that only the other point saw are judged in the order in which they passed there. One
+/// that may have passed here unseen is a suspect until all that may have are known, because which
+/// of them the stretch accounts for depends on all of them
+/// ([`Correlator::missed`](crate::Correlator::missed) has the rule). `T` is what is kept of it.
+pub(super) struct Unseen<T> {
+    /// How much earlier than at the other point a packet may be here.
+    before: Span,
+    /// How much later.
+    after: Span,
+    forgotten: Gap,
+    /// Those whose packets have not all been judged, in the order of time.
+    stretches: VecDeque<Missed>,
+    /// By their place here and, where that is the same, by the order in which they were judged.
+    suspects: BTreeMap<(Time<Utc>, u64), Suspect<T>>,
+    judged: u64,
+    /// How many suspects are kept.
+    room: usize,
+    /// The latest place here of a packet that both points saw.
+    latest: Option<Time<Utc>>,
+}
+
+/// A packet that may have passed here unseen.
+struct Suspect<T> {
+    packet: T,
+    /// Its place at the other point.
+    time: Time<Utc>,
+}
+
+impl<T> Unseen<T> {
+    /// The bytes that each suspect takes: a B-tree's nodes may be half empty.
+    pub(super) const BYTES_EACH: usize = 2 * size_of::<((Time<Utc>, u64), Suspect<T>)>();
+
+    /// Nothing missed so far, at a point where packets are up to `before` earlier and up to `after`
+    /// later than at the other one.
+    pub(super) fn new(before: Span, after: Span, room: usize) -> Self {
+        Self {
+            before,
+            after,
+            forgotten: Gap::default(),
+            stretches: VecDeque::new(),
+            suspects: BTreeMap::new(),
+            judged: 0,
+            room,
+            latest: None,
+        }
+    }
+
+    /// The packets that may have passed here unseen.
+    pub(super) fn suspects(&self) -> usize {
+        self.suspects.len()
+    }
+
+    /// An observation that was made here at `time` had to be forgotten. Times never go back.
+    pub(super) fn forget(&mut self, time: Time<Utc>) {
+        self.forgotten.extend(time);
+    }
+
+    /// The capture here lost packets, after it had delivered all up to the place `delivered`.
+    pub(super) fn miss(&mut self, missed: Missed, delivered: Time<Utc>) {
+        if missed.packets == 0 {
+            return;
+        }
+        let full = self.stretches.len() >= STRETCHES;
+        let last = self.stretches.back_mut();
+        let free = last.as_ref().map_or(delivered, |last| delivered.max(last.until));
+        let from = missed.from.max(free);
+        let missed = Missed { from, until: missed.until.max(from), ..missed };
+        match last {
+            Some(last) if full => {
+                last.until = missed.until;
+                last.packets = last.packets.saturating_add(missed.packets);
+            }
+            _ => self.stretches.push_back(missed),
+        }
+    }
+
+    /// A packet that the other point saw was seen here too, at the place `here`. In the order of
+    /// the other point, as for [`Self::judge`].
+    pub(super) fn seen(&mut self, here: Time<Utc>) {
+        self.latest = self.latest.max(Some(here));
+    }
+
+    /// Judges a packet that only the other point saw, at the place `time`: whether this point
+    /// accounts for it, or nothing does.
+    pub(super) fn judge(
+        &mut self,
+        packet: T,
+        time: Time<Utc>,
+        tell: &mut impl FnMut(T, Option<Reason>),
+    ) {
+        if self.forgotten.covers(time, self.before, self.after) {
+            return tell(packet, Some(Reason::Memory));
+        }
+        let open = self.stretches.front().zip(self.stretches.back());
+        if !open.is_some_and(|(first, last)| {
+            self.may_have_been(time, &Missed { until: last.until, ..*first })
+        }) {
+            return tell(packet, None);
+        }
+        let place = (self.latest.unwrap_or(time), self.judged);
+        self.judged += 1;
+        self.suspects.insert(place, Suspect { packet, time });
+        if self.suspects.len() > self.room
+            && let Some((_, oldest)) = self.suspects.pop_first()
+        {
+            tell(oldest.packet, Some(Reason::Memory));
+        }
+    }
+
+    /// Decides on the suspects that can be decided on once every packet of the other point before
+    /// `judged` has been judged; on all, if it is `None`.
+    pub(super) fn settle(
+        &mut self,
+        judged: Option<Time<Utc>>,
+        tell: &mut impl FnMut(T, Option<Reason>),
+    ) {
+        if self.stretches.is_empty() {
+            return;
+        }
+        while let Some(stretch) = self.stretches.front().copied()
+            && judged.is_none_or(|judged| stretch.until + self.before < judged)
+        {
+            for place in self.accounted_for(&stretch) {
+                if let Some(suspect) = self.suspects.remove(&place) {
+                    tell(suspect.packet, Some(Reason::Missed));
+                }
+            }
+            self.stretches.pop_front();
+        }
+        while let Some(first) = self.suspects.first_entry() {
+            let passed = first.get().time + self.after;
+            if self.stretches.front().is_some_and(|next| next.from <= passed) {
+                break;
+            }
+            tell(first.remove().packet, None);
+        }
+    }
+
+    fn may_have_been(&self, time: Time<Utc>, stretch: &Missed) -> bool {
+        time - self.before <= stretch.until && time + self.after >= stretch.from
+    }
+
+    /// The suspects nearest to the stretch, as many as it has packets.
+    fn accounted_for(&self, stretch: &Missed) -> Vec<(Time<Utc>, u64)> {
+        let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect<T>)| {
+            self.may_have_been(suspect.time, stretch).then_some(*place)
+        };
+        let begin = (stretch.from, 0);
+        let mut ahead = self.suspects.range(..begin).rev().filter_map(possible).peekable();
+        let mut behind = self.suspects.range(begin..).filter_map(possible).peekable();
+        let next = || match (ahead.peek(), behind.peek()) {
+            (Some(one), Some(other)) if nearer(*one, *other, stretch) => ahead.next(),
+            (Some(_), None) => ahead.next(),
+            _ => behind.next(),
+        };
+        let packets = usize::try_from(stretch.packets).unwrap_or(usize::MAX);
+        std::iter::from_fn(next).take(packets).collect()
+    }
+}
+
+/// Whether `ahead` is no further from the stretch's begin than `behind` from its end, which is no
+/// part of it.
+fn nearer(ahead: (Time<Utc>, u64), behind: (Time<Utc>, u64), stretch: &Missed) -> bool {
+    behind.0 >= stretch.until && stretch.from - ahead.0 <= behind.0 - stretch.until
+}
+
+/// A stretch of time in which observations of one point were forgotten, so that nothing can be
+/// said about what the other point saw around it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gap(Option<(Time<Utc>, Time<Utc>)>);
+
+impl Gap {
+    /// Adds an observation that was made at `time`. Calls must have times that never go back.
+    fn extend(&mut self, time: Time<Utc>) {
+        let first = self.0.map_or(time, |(first, _)| first);
+        self.0 = Some((first, time));
+    }
+
+    /// Whether a packet may have passed in the stretch that the other point saw at `time`. Calls
+    /// must have times that never go back, because a stretch left behind is dropped.
+    fn covers(&mut self, time: Time<Utc>, before: Span, after: Span) -> bool {
+        let Some((first, last)) = self.0 else { return false };
+        if time > last + before {
+            self.0 = None;
+            return false;
+        }
+        time + after >= first
+    }
+}
