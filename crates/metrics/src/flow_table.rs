@@ -9,8 +9,8 @@ use crate::{Outcome, Quality};
 /// A [`Quality`] for each flow.
 ///
 /// Memory is bounded by a limit on the number of flows: the first so many have a quality of their
-/// own, and later ones share [`others`](Self::others). A flow takes some tens to a few hundred
-/// kilobytes, depending on how widely its delays spread.
+/// own, and later ones share [`others`](Self::others). A flow of few packets takes some kilobytes, and
+/// one of many up to a few hundred, depending on how widely its delays spread.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     limit: usize,

@@ -51,6 +51,7 @@ pub mod rtp;
 mod series;
 mod tally;
 mod train;
+mod values;
 
 pub use clock_skew::{ClockSkew, SkewEstimate};
 pub use correlator::{Config, Correlator, Missed};

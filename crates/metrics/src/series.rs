@@ -93,6 +93,16 @@ impl Series {
         }
     }
 
+    /// The same in at most so many slots, at least two.
+    #[must_use]
+    pub fn thinned(&self, most: usize) -> Self {
+        let mut series = self.clone();
+        while series.slots.len() > most.max(2) {
+            series.widen();
+        }
+        series
+    }
+
     /// The slots that have packets, each with the time at which it begins.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = (Time<Utc>, &Slot)> {
         self.slots
@@ -187,12 +197,15 @@ mod tests {
             twice.merge(&series);
             prop_assert_eq!(&once.slots, &series.slots);
             prop_assert!(once.slots().eq(series.slots()));
+            let thinned = series.thinned(7);
+            prop_assert!(thinned.slots.len() <= 7);
             let all = |series: &Series| -> u64 {
                 series.slots.iter().map(|slot| slot.matched + slot.lost).sum()
             };
             prop_assert_eq!(all(&twice), 2 * packets.len() as u64);
             prop_assert!(series.slots.is_sorted_by(|a, b| a.place < b.place));
             prop_assert_eq!(all(&series), packets.len() as u64);
+            prop_assert_eq!(all(&thinned), packets.len() as u64);
             for (begins, _) in series.slots() {
                 let end = begins + series.width();
                 let is_in = |(millis, _): &(i32, bool)| {

@@ -8,8 +8,8 @@ use crate::histogram::Histogram;
 /// Records whole numbers, such as lengths in packets or bytes, and tells how they are distributed.
 ///
 /// Count, mean and extremes are exact (the sum saturates at 2^64 - 1); percentiles are nearest
-/// ranks, exact below 2048 and within 0.1 % above. Memory grows with the powers of two up to the
-/// largest number only, at 8 KiB each from 2048 on.
+/// ranks, exact below 2048 and within 0.1 % above. Memory grows with the powers of two from the
+/// smallest number to the largest only, at 8 KiB each from 2048 on, and below.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     count: u64,

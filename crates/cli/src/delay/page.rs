@@ -75,10 +75,16 @@ impl Findings {
 
     fn summary(&self, total: &Quality) -> Vec<String> {
         let counts = total.counts();
-        if counts.sent == 0 {
-            return vec!["No packet was seen at the first point.".into()];
-        }
-        vec![verdict(total, self.clocks.aligned)]
+        let flows = self.flows.flows().len();
+        let mut summary = vec![format!(
+            "Packets of {} were observed at A and at B.",
+            if flows == 1 { "one flow".into() } else { format!("{flows} flows") }
+        )];
+        summary.push(match counts.sent {
+            0 => "None of them was seen at A.".into(),
+            _ => verdict(total, self.clocks.aligned),
+        });
+        summary
     }
 
     /// How far to believe the figures.

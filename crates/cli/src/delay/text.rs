@@ -5,12 +5,16 @@ use std::fmt::Write as _;
 use wirestamp_metrics::{Course, Quality};
 
 use super::findings::Findings;
-use crate::output::{percent, time};
+use crate::output::{mean, percent, time};
 use crate::quality;
 use crate::table::table;
 use crate::tap;
 
-/// The columns of [`Findings::course_row`].
+/// Where mean and 99th percentile of the delay are among [`quality::HEADER`].
+const MEAN: usize = 5;
+const P99: usize = 6;
+
+/// The columns of [`course_row`].
 const COURSE: [&str; 10] = [
     "",
     "PDV 99 %",
@@ -29,8 +33,9 @@ impl Findings {
     /// before the figures are believed.
     pub(super) fn text(&self, everything: bool) -> String {
         let total = self.flows.total();
-        let mut rows: Vec<(String, &Quality)> = Vec::new();
-        rows.extend(self.flows.flows().iter().map(|(flow, quality)| (flow.to_string(), *quality)));
+        let flows = self.flows.flows();
+        let mut rows: Vec<(String, &Quality)> =
+            flows.iter().map(|(flow, quality)| (flow.to_string(), *quality)).collect();
         let others = self.flows.others();
         if others.counts().sent > 0 {
             rows.push(("other flows".into(), others));
@@ -38,7 +43,7 @@ impl Findings {
         if rows.len() != 1 {
             rows.push(("all".into(), &total));
         }
-        let mut text = self.qualities(&rows);
+        let mut text = self.qualities(&rows, flows.len());
         if everything {
             let rows =
                 rows.iter().filter_map(|(name, of)| Some(course_row(name, of, of.course()?)));
@@ -52,36 +57,40 @@ impl Findings {
         text
     }
 
-    fn qualities(&self, rows: &[(String, &Quality)]) -> String {
+    /// The table of all rows, of which the first so many are flows.
+    fn qualities(&self, rows: &[(String, &Quality)], flows: usize) -> String {
         let mut header = quality::HEADER.to_vec();
         if self.clocks.aligned {
-            header[5] = "mean PDV";
+            (header[MEAN], header[P99]) = ("mean PDV", "PDV 99 %");
         }
         if self.codec.is_some() {
             header.extend(["R", "MOS"]);
         }
-        let rows: Vec<_> = rows.iter().map(|(name, of)| self.quality_row(name, of)).collect();
-        table(&header, &rows)
+        let cells = |(index, (name, quality)): (usize, &(String, &Quality))| {
+            let mut row = self.quality_row(name, quality);
+            if self.codec.is_some() {
+                row.extend(self.rating_cells(quality, index < flows));
+            }
+            row
+        };
+        table(&header, &rows.iter().enumerate().map(cells).collect::<Vec<_>>())
     }
 
     fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
         let mut row = quality::row(name.to_owned(), quality, self.clocks.greatest(quality));
-        if self.clocks.aligned
-            && let Some(delay) = quality.delay().summary()
-        {
-            let pdv = delay.above_minimum();
-            row[5] = crate::output::mean(pdv.mean);
-            row[6] = time(pdv.p99);
-        }
-        if self.codec.is_some() {
-            let rating = self.call(quality).map(|call| call.rating());
-            let number = |value: Option<f64>, decimals: usize| {
-                value.map_or_else(|| "-".into(), |value| format!("{value:.decimals$}"))
-            };
-            row.push(number(rating.map(|rating| rating.r_factor()), 1));
-            row.push(number(rating.map(|rating| rating.mos()), 2));
+        if let Some(delay) = quality.delay().summary().filter(|_| self.clocks.aligned) {
+            let variation = delay.above_minimum();
+            (row[MEAN], row[P99]) = (mean(variation.mean), time(variation.p99));
         }
         row
+    }
+
+    /// R-factor and mean opinion score, which only a flow can have.
+    fn rating_cells(&self, quality: &Quality, is_flow: bool) -> [String; 2] {
+        match self.call(quality).filter(|_| is_flow).map(|call| call.rating()) {
+            Some(rating) => [format!("{:.1}", rating.r_factor()), format!("{:.2}", rating.mos())],
+            None => ["-".into(), "-".into()],
+        }
     }
 
     /// What has to be known before the figures are believed, a line each.

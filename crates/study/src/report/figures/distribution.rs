@@ -37,7 +37,7 @@ pub(in crate::report) fn of_distribution(
 ) -> Option<Figure> {
     /// What shares a bucket of a distribution is within 0.1 %.
     const RESOLUTION: f64 = 1e-3;
-    let histogram = Histogram::of_counted(&[values.buckets().collect()], RESOLUTION)?;
+    let histogram = Histogram::of_counted(&[values.buckets()], RESOLUTION)?;
     let Summary { p50, p99, .. } = values.summary()?;
     let marks = [("median", approximate(p50)), ("99 %", approximate(p99))];
     Some(distribution(&histogram, what, "packets", &marks, id, size))

@@ -18,6 +18,8 @@ pub(in crate::report) fn delay_series(
     id: &str,
     size: (u32, u32),
 ) -> Option<Figure> {
+    // Strokes are two pixels wide.
+    let series = series.thinned(usize::try_from(size.0 / 2).unwrap_or(1));
     let (begins, _) = series.slots().next()?;
     let width = approximate(series.width().as_nanos());
     let since = |time: Time<Utc>| approximate((time - begins).as_nanos());
