@@ -1,5 +1,6 @@
 //! `wirestamp delay` between captures of all kinds.
 
+#[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
 
 use std::fs;

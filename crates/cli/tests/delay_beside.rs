@@ -1,10 +1,11 @@
 //! `wirestamp delay` between an interface and a capture that was, or is being, made elsewhere.
 
+#[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
 
 use std::fs;
 
-use common::{Traces, is_root, json, run, stderr};
+use common::{Traces, is_root, run, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 
