@@ -203,3 +203,15 @@ fn the_report_has_figures_and_says_what_is_not_known() {
     let refused = run(&["delay", &files[0], &files[1], "--report", "/proc/nowhere/x"]);
     assert!(stderr(&refused).contains("folder has to exist"), "{}", stderr(&refused));
 }
+
+#[test]
+fn clocks_half_a_second_apart_make_percentiles_coarse_and_that_is_said() {
+    let a = Classic::packets((0..500).map(|n| (sent(n), n)));
+    let b = Classic::packets((0..500).map(|n| (sent(n) + delay(n) + SECOND / 2, n)));
+    let (_folder, files) = files(a, b);
+    let text = String::from_utf8(run(&["delay", &files[0], &files[1]]).stdout).unwrap();
+    assert!(text.contains("Percentiles are within 246 µs"), "{text}");
+    let output = run(&["delay", &files[0], &files[1], "--align"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("Percentiles") && text.contains("mean PDV"), "{text}");
+}

@@ -43,10 +43,10 @@ pub struct SkewEstimate {
     /// four and each quarter is taken alone, and what whole nanoseconds do. It covers what
     /// queues do by chance, and not a path that changes.
     pub error_ppm: f64,
-    /// Where the line is at the time of sending `since`: the least delay there.
+    /// Where the line is at the time `since`: the least delay there.
     #[serde(skip)]
     pub floor: Span,
-    /// A time of sending on the line.
+    /// When the first packet was sent.
     #[serde(skip)]
     pub since: Time<Utc>,
 }
@@ -64,8 +64,7 @@ impl ClockSkew {
     pub fn record(&mut self, sent: Time<Utc>, delay: Span) {
         let first = *self.first.get_or_insert(sent);
         self.packets += 1;
-        let since = nanos_to_f64((sent - first).as_nanos());
-        self.mean += (since - self.mean) / count_to_f64(self.packets);
+        self.mean += (since(first, sent) - self.mean) / count_to_f64(self.packets);
         let part = usize::try_from(self.packets % PARTS as u64).unwrap_or(0);
         self.parts[part].insert((sent.as_nanos(), delay.as_nanos()));
     }
@@ -87,10 +86,15 @@ impl ClockSkew {
         Some(SkewEstimate {
             ppm: slope * 1e6,
             error_ppm: error * 1e6,
-            floor: Span::from_nanos(left.1),
-            since: Time::from_nanos(left.0),
+            floor: Span::from_nanos(left.1) + whole(slope * since(Time::from_nanos(left.0), first)),
+            since: first,
         })
     }
+}
+
+/// Nanoseconds from one time to another.
+fn since(from: Time<Utc>, to: Time<Utc>) -> f64 {
+    nanos_to_f64((to - from).as_nanos())
 }
 
 /// Two corners of a hull are never at one time.
@@ -98,7 +102,7 @@ fn slope(left: Corner, right: Corner) -> f64 {
     nanos_to_f64(right.1.saturating_sub(left.1)) / nanos_to_f64(right.0.saturating_sub(left.0))
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a mean of spans that fit; saturates")]
+#[expect(clippy::cast_possible_truncation, reason = "what does not fit saturates")]
 fn whole(nanos: f64) -> Span {
     Span::from_nanos(nanos as i64)
 }

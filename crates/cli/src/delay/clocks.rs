@@ -1,7 +1,5 @@
 //! What is known of the clocks of the two points, and what was done about them.
 
-use std::fmt::Write as _;
-
 use wirestamp_clock::Span;
 use wirestamp_metrics::{Quality, SkewEstimate};
 use wirestamp_study::Correction;
@@ -79,10 +77,9 @@ impl Clocks {
         }
         match (removed, self.skew) {
             (Some(removed), _) => lines.push(format!(
-                "B's clock gained {} on A's: this was taken out, so that delays are as at the time \
-                 {} of A.",
-                ppm(&removed),
-                seconds(removed.since.as_nanos())
+                "B's clock gained {} on A's: this was taken out, so that delays are as they were when \
+                 the first packet was sent.",
+                ppm(&removed)
             )),
             (None, Ok(found)) if found.is_certain() => lines.push(format!(
                 "B's clock gains {} on A's; between files --remove-skew takes that out.",
@@ -91,9 +88,7 @@ impl Clocks {
             _ => {}
         }
         if let Some(reason) = self.reason() {
-            let mut line = format!("The clocks' error is not known: {reason}");
-            let _ = write!(line, ".");
-            lines.push(line);
+            lines.push(format!("The clocks' error is not known: {reason}."));
         }
         lines
     }
@@ -104,11 +99,6 @@ pub(super) fn ppm(skew: &SkewEstimate) -> String {
     // Two digits of the error, and the skew to the same place.
     let decimals = if skew.error_ppm < 0.1 { 3 } else { 1 };
     format!("{:.decimals$} ± {:.decimals$} ppm", skew.ppm, skew.error_ppm)
-}
-
-/// A time in seconds since 1970.
-fn seconds(nanos: i64) -> String {
-    format!("{}.{:09}", nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000))
 }
 
 /// Seconds on the command line, of either sign.

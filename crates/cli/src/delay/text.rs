@@ -110,6 +110,7 @@ impl Findings {
                 time(early)
             ));
         }
+        lines.extend(coarse(total));
         let unexpected = total.counts().unexpected;
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were seen at B only."));
@@ -122,6 +123,21 @@ impl Findings {
         }
         lines
     }
+}
+
+/// Says so, where clocks are so far apart that percentiles of the delay tell little of its variation.
+fn coarse(total: &Quality) -> Option<String> {
+    let delay = total.delay().summary()?;
+    let largest = delay.min.unsigned_abs().max(delay.max.unsigned_abs());
+    // Percentiles are within a 2048th of themselves.
+    let within = i64::try_from(largest / 2048).unwrap_or(i64::MAX);
+    (delay.above_minimum().p99 < within.saturating_mul(20)).then(|| {
+        format!(
+            "Percentiles are within {}, which is much beside so little variation: mean, least and most \
+             are exact, and between files --align makes all of them so.",
+            time(within)
+        )
+    })
 }
 
 /// What the order of a flow's packets tells.

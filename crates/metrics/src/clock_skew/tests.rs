@@ -105,6 +105,7 @@ fn an_empty_network_shows_the_skew_to_the_nanosecond() {
     let found = estimate(&packets, -12.0).expect("a skew");
     assert!((found.ppm + 12.0).abs() < 1e-4 && found.error_ppm < 1e-3, "{found:?}");
     assert!(found.is_certain());
+    assert_eq!((found.since.as_nanos(), found.floor.as_nanos()), (0, delay(0, 0, 0.0)));
     let none = estimate(&packets, 0.0).expect("a skew");
     assert!(!none.is_certain(), "{none:?}");
 }

@@ -21,7 +21,7 @@ fn call(packets: u64, losing: u64, most: i64) -> Quality {
     let mut quality = Quality::of_flow();
     for id in 0..packets {
         let at = id.cast_signed() * 20_000_000;
-        let delay = 1_000_000 + (at / 20_000_000 * 7919) % (most - 1_000_000);
+        let delay = 1_000_000 + id.cast_signed() * 7_919_003 % (most - 1_000_000);
         let sent = seen(id, at);
         quality.record(&if losing > 0 && id % losing == 0 {
             Outcome::Lost { sent, sequence: id }
