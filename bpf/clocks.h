@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The clocks that stamp frames, and how each is read. The numbers are shared with
- * crates/capture/src/xdp_program/stamped_by.rs.
+ * crates/capture/src/bpf_program/stamped_by.rs.
  *
  * An object file has a program for each way to read a clock, and only the one that is wanted is
  * loaded. A choice inside of one program would not do: the kernel looks at every function of its own

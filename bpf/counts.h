@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the XDP programs count. The keys are shared with crates/capture/src/xdp_program/mod.rs.
+ * What the XDP programs count. The keys are shared with crates/capture/src/bpf_program/mod.rs.
  */
 #ifndef WIRESTAMP_COUNTS_H
 #define WIRESTAMP_COUNTS_H

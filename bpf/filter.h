@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The place of the filter in an XDP program. crates/capture/src/xdp_program/with_filter.rs puts a translated
- * filter there before the program is loaded; without one, every frame passes.
+ * The place of the filter in an XDP or tc program. crates/capture/src/bpf_program/with_filter.rs
+ * puts a filter there, translated for programs of that kind, before the program is loaded; without
+ * one, every frame passes.
  */
 #ifndef WIRESTAMP_FILTER_H
 #define WIRESTAMP_FILTER_H
@@ -10,11 +11,12 @@
 #include <bpf/bpf_helpers.h>
 
 /*
- * Whether the frame passes. It is found as the only function that the program calls, so everything
- * else has to be inlined. The compiler must see neither that the verdict is constant nor that the
- * frame is not looked at, or it would leave out the call or its argument.
+ * Whether the frame passes, which is the context that the kernel gave the program. It is found as
+ * the only function that the program calls, so everything else has to be inlined. The compiler must
+ * see neither that the verdict is constant nor that the frame is not looked at, or it would leave
+ * out the call or its argument.
  */
-static __noinline int passes(struct xdp_md *frame)
+static __noinline int passes(void *frame)
 {
 	int verdict = 1;
 

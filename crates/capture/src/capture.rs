@@ -4,6 +4,7 @@ use serde::Serialize;
 use wirestamp_clock::{ClockService, Domain, Phc};
 
 use crate::affinity::Cores;
+use crate::bpf_program::{Place, StampedBy};
 use crate::capabilities;
 use crate::card_stamps::CardStamping;
 use crate::fanout::Fanout;
@@ -14,7 +15,6 @@ use crate::packet_socket::Setup;
 use crate::pipeline::{LATENESS, Limit, Plan, Sink, Wait};
 use crate::priority;
 use crate::source::{Opening, Source};
-use crate::xdp_program::{Place, StampedBy};
 use crate::{Error, Ledger, Stop};
 
 /// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.

@@ -130,9 +130,11 @@ pub enum Error {
         /// Its type, `ARPHRD_*` of linux/if_arp.h.
         kind: u16,
     },
-    /// The XDP program was not loaded or attached.
-    #[error("cannot run the XDP program on {interface}: {reason}; --method ring needs none")]
-    Xdp {
+    /// An XDP or tc program was not loaded or attached.
+    #[error("cannot run {what} on {interface}: {reason}; --method ring needs none")]
+    Program {
+        /// Which of the two it is.
+        what: &'static str,
         /// The interface it was meant for.
         interface: String,
         /// What libbpf or the kernel said.

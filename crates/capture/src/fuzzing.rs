@@ -11,7 +11,7 @@ pub fn generic_netlink(bytes: &[u8], attribute: u16) {
     crate::capabilities::read_any(bytes, attribute);
 }
 
-/// A program of classic BPF, translated for sockets and XDP.
+/// A program of classic BPF, translated for sockets, XDP and tc.
 pub fn filter_program(bytes: &[u8]) {
     crate::filter::made_up::try_program(bytes);
 }

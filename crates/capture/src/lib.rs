@@ -8,7 +8,7 @@
 //! sockets for whoever wants to send through them too.
 //!
 //! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
-//! `libpcap`, `vlan`, `xsk`, `af_xdp`, `xdp_pass`, `xdp_program` and `pipeline`, and to what the
+//! `libpcap`, `vlan`, `xsk`, `af_xdp`, `pass`, `bpf_program` and `pipeline`, and to what the
 //! libraries lack: the system calls of `packet_socket`, `interface`, `card_stamps`,
 //! `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions, and
 //! the C library's `file::local_time`.
@@ -16,6 +16,7 @@
 
 mod af_xdp;
 mod affinity;
+mod bpf_program;
 pub mod capabilities;
 mod capture;
 mod card_stamps;
@@ -32,6 +33,7 @@ mod libpcap;
 mod mapping;
 mod method;
 mod packet_socket;
+mod pass;
 mod pipeline;
 mod pool;
 mod priority;
@@ -44,8 +46,6 @@ mod stop;
 pub mod tune;
 mod vlan;
 mod waiter;
-mod xdp_pass;
-mod xdp_program;
 pub mod xsk;
 
 pub use affinity::Cores;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use wirestamp_clock::Domain;
 
 use crate::Error;
+use crate::bpf_program::Hook;
 
 /// How packets get from the interface to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub enum Method {
     Xdp,
     /// An XDP program that copies each frame's head to a BPF ring buffer and passes the frame on.
     XdpPass,
+    /// The same by a tc program, which comes later and to which the kernel gives packets as they
+    /// are: for the interfaces where it copies them for XDP.
+    TcPass,
 }
 
 /// Which clock is read for a packet, and by whom.
@@ -34,17 +38,22 @@ pub enum Method {
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
-    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP program
-    /// by that, in the driver's softIRQ, where the kernel has a function for it
+    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP or
+    /// tc program by that, in the softIRQ, where the kernel has a function for it
     /// ([`crate::capabilities::CounterFunction`]).
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
+    /// The kernel's monotonic clock, read in the softIRQ by a tc program, where the packet enters
+    /// the network stack.
+    Tc,
     /// The network card's clock, read by the card itself. What it did not stamp has the stamp of
     /// [`StampSource::Kernel`], with an XDP program that of [`StampSource::Xdp`], and is counted
     /// ([`crate::Ledger::stamped_late`]).
     ///
-    /// Not with `libpcap`, which does not tell the one stamp from the other.
+    /// Not with `libpcap`, which does not tell the one stamp from the other, nor with `tc-pass`:
+    /// some drivers leave a pointer of their own in the stamp's place until a socket asks
+    /// (`SKBTX_HW_TSTAMP_NETDEV` of linux/skbuff.h), which a program does not know from a time.
     Hardware,
 }
 
@@ -80,8 +89,8 @@ pub(crate) enum ReceiverKind {
     LibPcap,
     /// [`crate::af_xdp::AfXdp`]
     AfXdp,
-    /// [`crate::xdp_pass::XdpPass`]
-    XdpPass,
+    /// [`crate::pass::Pass`] with a program at that hook
+    Pass(Hook),
 }
 
 const IN_THE_STACK: &str = "by the kernel, where the packet enters the network stack";
@@ -100,6 +109,9 @@ const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on
                                     no more than 1774; packets of several queues may change places";
 const HEADS: &str = "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
                      that the network card took out";
+const HEADS_OF_PACKETS: &str = "incoming packets only; the first 2048 bytes of each at most; \
+                                packets that are joined (GRO) or not yet cut apart (GSO) are one, \
+                                as the network stack sees them";
 
 /// Every pair that can be asked for; the first of a method is its default.
 pub const PAIRS: &[Pair] = &[
@@ -224,7 +236,7 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Monotonic,
         taken: IN_THE_SOFTIRQ,
         limits: HEADS,
-        receiver: ReceiverKind::XdpPass,
+        receiver: ReceiverKind::Pass(Hook::Xdp),
     },
     Pair {
         method: Method::XdpPass,
@@ -232,7 +244,7 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Counter,
         taken: IN_THE_SOFTIRQ_BY_FUNCTION,
         limits: HEADS,
-        receiver: ReceiverKind::XdpPass,
+        receiver: ReceiverKind::Pass(Hook::Xdp),
     },
     Pair {
         method: Method::XdpPass,
@@ -240,7 +252,24 @@ pub const PAIRS: &[Pair] = &[
         domain: Domain::Nic,
         taken: BY_THE_CARD_OR_IN_THE_SOFTIRQ,
         limits: HEADS,
-        receiver: ReceiverKind::XdpPass,
+        receiver: ReceiverKind::Pass(Hook::Xdp),
+    },
+    Pair {
+        method: Method::TcPass,
+        stamp: StampSource::Tc,
+        domain: Domain::Monotonic,
+        taken: "in the softIRQ, where the packet enters the network stack",
+        limits: HEADS_OF_PACKETS,
+        receiver: ReceiverKind::Pass(Hook::Tc),
+    },
+    Pair {
+        method: Method::TcPass,
+        stamp: StampSource::Raw,
+        domain: Domain::Counter,
+        taken: "in the softIRQ, where the packet enters the network stack, by a function of the \
+                kernel's",
+        limits: HEADS_OF_PACKETS,
+        receiver: ReceiverKind::Pass(Hook::Tc),
     },
 ];
 
@@ -275,12 +304,18 @@ impl Method {
             Self::LibPcap => "libpcap",
             Self::Xdp => "xdp",
             Self::XdpPass => "xdp-pass",
+            Self::TcPass => "tc-pass",
         }
     }
 
     /// Whether an XDP program handles the packets.
     pub(crate) fn runs_xdp(self) -> bool {
         matches!(self, Self::Xdp | Self::XdpPass)
+    }
+
+    /// Whether a program in the kernel handles them, XDP or not.
+    pub(crate) fn runs_program(self) -> bool {
+        self.runs_xdp() || self == Self::TcPass
     }
 
     /// The source used when none is asked for.
@@ -299,6 +334,7 @@ impl StampSource {
             Self::Kernel => "kernel",
             Self::Raw => "raw",
             Self::Xdp => "xdp",
+            Self::Tc => "tc",
             Self::Hardware => "hardware",
         }
     }
@@ -380,6 +416,7 @@ mod tests {
         assert_eq!(Method::LibPcap.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::Xdp.default_stamp(), StampSource::Xdp);
         assert_eq!(Method::XdpPass.default_stamp(), StampSource::Xdp);
+        assert_eq!(Method::TcPass.default_stamp(), StampSource::Tc);
     }
 
     #[test]
@@ -398,12 +435,13 @@ mod tests {
         let error = "rong".parse::<Method>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no method rong; choose among libpcap, recvmmsg, recvmsg, ring, xdp, xdp-pass"
+            "there is no method rong; choose among libpcap, recvmmsg, recvmsg, ring, tc-pass, xdp, \
+             xdp-pass"
         );
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no timestamp source Raw; choose among hardware, kernel, raw, xdp"
+            "there is no timestamp source Raw; choose among hardware, kernel, raw, tc, xdp"
         );
     }
 

@@ -3,18 +3,18 @@
 use wirestamp_clock::{ClockService, Counter, Domain};
 
 use crate::af_xdp::AfXdp;
-use crate::capabilities::counter_function;
+use crate::bpf_program::{Hook, StampedBy};
+use crate::capabilities::{counter_function, xdp_slows_transfers};
 use crate::capture::LARGEST_PACKET;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::libpcap::LibPcap;
 use crate::method::{Method, Pair, ReceiverKind, StampSource};
 use crate::packet_socket::Setup;
+use crate::pass::{LARGEST_HEAD, Pass};
 use crate::pipeline::{self, Plan, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
 use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
-use crate::xdp_pass::{LARGEST_HEAD, XdpPass};
-use crate::xdp_program::StampedBy;
 use crate::{Error, Facts, Ledger};
 
 /// What receivers are opened with.
@@ -34,7 +34,7 @@ pub(crate) enum Source {
     Recvmmsg(Vec<Socket<Recvmmsg>>),
     LibPcap(Vec<LibPcap>),
     AfXdp(AfXdp),
-    XdpPass(XdpPass),
+    Pass(Pass),
 }
 
 impl Source {
@@ -93,7 +93,7 @@ impl Source {
                 Self::LibPcap(handles)
             }
             ReceiverKind::AfXdp => Self::AfXdp(opening.af_xdp(pair, filter, facts)?),
-            ReceiverKind::XdpPass => Self::XdpPass(opening.xdp_pass(pair, filter, facts)?),
+            ReceiverKind::Pass(hook) => Self::Pass(opening.pass(hook, pair, filter, facts)?),
         })
     }
 
@@ -101,7 +101,7 @@ impl Source {
     pub(crate) fn is_stamped(&self, pair: &Pair) -> bool {
         match self {
             Self::AfXdp(xdp) => xdp.is_stamped(),
-            Self::XdpPass(_) => true,
+            Self::Pass(_) => true,
             _ => pair.domain != Domain::Counter,
         }
     }
@@ -120,7 +120,7 @@ impl Source {
             Self::Recvmmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
             Self::LibPcap(handles) => pipeline::run(handles, plan, filter, sink),
             Self::AfXdp(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
-            Self::XdpPass(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
+            Self::Pass(pass) => pipeline::run(vec![pass], plan, filter, sink),
         }
     }
 }
@@ -137,7 +137,7 @@ impl Opening<'_> {
         filter: Option<&Filter>,
         facts: &mut Facts,
     ) -> Result<AfXdp, Error> {
-        let stamped_by = self.stamped_by(pair)?;
+        let stamped_by = self.stamped_by(pair, Hook::Xdp)?;
         let (xdp, granted) = AfXdp::open(self.interface, filter, &self.setup, stamped_by)?;
         facts.snaplen = granted.snaplen;
         facts.notes.extend(granted.notes);
@@ -145,25 +145,29 @@ impl Opening<'_> {
         Ok(xdp)
     }
 
-    fn xdp_pass(
+    fn pass(
         &self,
+        hook: Hook,
         pair: &Pair,
         filter: Option<&Filter>,
         facts: &mut Facts,
-    ) -> Result<XdpPass, Error> {
+    ) -> Result<Pass, Error> {
         let Setup { snaplen, bytes, .. } = self.setup;
-        let stamped_by = self.stamped_by(pair)?;
-        let (xdp, place) = XdpPass::open(self.interface, filter, stamped_by, snaplen, bytes)?;
+        let stamped_by = self.stamped_by(pair, hook)?;
+        let (pass, place) = Pass::open(hook, self.interface, filter, stamped_by, snaplen, bytes)?;
         facts.snaplen = snaplen.min(LARGEST_HEAD);
-        facts.xdp_program(place, stamped_by);
-        Ok(xdp)
+        if hook == Hook::Xdp {
+            facts.xdp_program(place, stamped_by);
+            facts.notes.extend(xdp_slows_transfers(self.interface));
+        }
+        Ok(pass)
     }
 
-    /// Who stamps frames that an XDP program handles. With `xdp-pass` nobody but the program can.
-    fn stamped_by(&self, pair: &Pair) -> Result<StampedBy, Error> {
+    /// Who stamps frames that a program at `hook` handles. If it lets them go on, nobody else can.
+    fn stamped_by(&self, pair: &Pair, hook: Hook) -> Result<StampedBy, Error> {
         let counter = self.clock.counter();
         match pair.stamp {
-            StampSource::Kernel | StampSource::Xdp => Ok(StampedBy::Kernel),
+            StampSource::Kernel | StampSource::Xdp | StampSource::Tc => Ok(StampedBy::Kernel),
             StampSource::Hardware => Ok(StampedBy::Card),
             StampSource::Raw => match counter_function(counter) {
                 Ok(function) => Ok(StampedBy::Counter { counter, function }),
@@ -171,8 +175,8 @@ impl Opening<'_> {
                     Ok(StampedBy::Reader { counter, because })
                 }
                 Err(because) => {
-                    let interface = self.interface.name.clone();
-                    Err(Error::Xdp { interface, reason: because.to_string() })
+                    let (what, interface) = (hook.program(), self.interface.name.clone());
+                    Err(Error::Program { what, interface, reason: because.to_string() })
                 }
             },
         }

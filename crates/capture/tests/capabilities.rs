@@ -100,6 +100,23 @@ fn where_another_program_runs_the_refusal_names_what_is_left() {
 }
 
 #[test]
+fn where_xdp_slows_tcp_down_the_capture_names_what_does_not() {
+    let Some(namespace) = interfaces() else { return };
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let notes = |interface, method: Method| {
+        let pair = wirestamp_capture::pair(method, method.default_stamp()).unwrap();
+        open(&namespace, interface, pair, &clock).unwrap().facts().notes.join("; ")
+    };
+    for interface in ["veth", "lo"] {
+        let words = notes(interface, Method::XdpPass);
+        assert!(words.contains("TCP") && words.contains("--method tc-pass it does not"), "{words}");
+    }
+    // The driver of a tap has XDP, and what comes in there is nobody's to keep.
+    assert_eq!(notes("tap", Method::XdpPass), "");
+    assert_eq!(notes("veth", Method::TcPass), "");
+}
+
+#[test]
 fn an_interface_without_a_network_card_names_what_stamps_instead() {
     let Some(namespace) = interfaces() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();

@@ -1,9 +1,9 @@
-//! Raw stamps of packets that an XDP program handles: in the softIRQ where the kernel has a function
-//! that reads the counter, and otherwise not without a word.
+//! Raw stamps of packets that a program in the kernel handles: in the softIRQ where the kernel has
+//! a function that reads the counter, and otherwise not without a word.
 
-use wirestamp_capture::capabilities::CounterFunction;
+use wirestamp_capture::capabilities::{CounterFunction, works_without_card};
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Facts, Ledger, Limit, Method, Sink, StampSource, Stop,
+    Capture, Captured, Config, Error, Facts, Ledger, Limit, Method, Sink, StampSource, Stop, pair,
 };
 use wirestamp_clock::{ClockService, Counter, Domain, RawStamp};
 use wirestamp_lab::Netns;
@@ -94,10 +94,13 @@ fn raw_stamps_of_xdp_say_who_took_them() {
 }
 
 #[test]
-fn raw_stamps_of_xdp_pass_are_the_softirqs_or_refused() {
+fn raw_stamps_of_what_goes_on_are_the_softirqs_or_refused() {
     let Some(link) = link() else { return };
-    for filter in [None, Some("ether proto 0x88b5")] {
-        match (CounterFunction::find(), capture(&link, Method::XdpPass, filter)) {
+    let filters = [None, Some("ether proto 0x88b5")];
+    let can = |method: &Method| works_without_card(pair(*method, method.default_stamp()).unwrap());
+    let methods = [Method::XdpPass, Method::TcPass].into_iter().filter(can);
+    for (method, filter) in methods.flat_map(|method| filters.map(|filter| (method, filter))) {
+        match (CounterFunction::find(), capture(&link, method, filter)) {
             (Some(_), Ok((facts, ledger))) => {
                 assert!(facts.taken.contains("softIRQ"), "{facts:?}");
                 assert_eq!(ledger.stamped_late, 0, "{ledger:?}");
@@ -105,9 +108,11 @@ fn raw_stamps_of_xdp_pass_are_the_softirqs_or_refused() {
             (None, Err(error)) => {
                 let words = error.to_string();
                 assert!(error.is_usage() && words.lines().count() == 1, "{words}");
-                let why = "xdp-pass with raw stamps cannot be had on far: this kernel has no \
-                           function that reads the counter for XDP programs: load the module";
-                assert!(words.starts_with(why) && words.contains("there are ring ("), "{words}");
+                let why = format!(
+                    "{method} with raw stamps cannot be had on far: this kernel has no function \
+                     that reads the counter for BPF programs: load the module"
+                );
+                assert!(words.starts_with(&why) && words.contains("there are ring ("), "{words}");
             }
             (function, captured) => panic!("{function:?}, but {captured:?}"),
         }

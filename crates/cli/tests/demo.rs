@@ -147,3 +147,25 @@ fn an_xdp_program_goes_with_the_capture_that_was_killed() {
     let output = run(&["lab", "run", "sh", "-c", script, binary]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "gone\ngone\n", "{}", stderr(&output));
 }
+
+#[test]
+fn a_tc_program_goes_with_the_capture_that_was_killed() {
+    if !is_root() {
+        return;
+    }
+    // A link's descriptor tells what it attaches, and where: 46 is BPF_TCX_INGRESS of linux/bpf.h.
+    let script = r#"
+        "$0" -q capture -i tap-b@wirestamp-sink --method tc-pass -w - > /dev/null &
+        until link=$(grep -ls '^attach_type:.46' /proc/$!/fdinfo/*); do :; done
+        program=$(sed -n 's/^prog_id:.//p' $link)
+        bpftool prog show id $program
+        kill -KILL $!
+        wait $!
+        while bpftool prog show id $program > /dev/null 2>&1; do :; done
+        echo gone
+    "#;
+    let output = run(&["lab", "run", "sh", "-c", script, env!("CARGO_BIN_EXE_wirestamp")]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("sched_cls  name tc_stamped_by_k"), "{said}{}", stderr(&output));
+    assert!(said.ends_with("gone\n"), "{said}{}", stderr(&output));
+}

@@ -71,7 +71,7 @@ fn every_packet_gets_a_time_within_the_bounds_and_a_bound_that_is_as_good() {
         return;
     }
     let before = Traces::now();
-    for source in ["--stamp=raw", "--method=xdp-pass"] {
+    for source in ["--stamp=raw", "--method=xdp-pass", "--method=tc-pass"] {
         let folder = tempfile::tempdir().unwrap();
         let summary = capture(folder.path(), source);
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -60,6 +60,15 @@ fn every_method_captures_all_packets() {
     for method in ["recvmsg", "recvmmsg", "ring", "libpcap", "xdp", "xdp-pass"] {
         assert_whole(&bed.pass(method, "udp"), method);
     }
+    if kernel() >= (6, 6) {
+        assert_whole(&bed.pass("tc-pass", "udp"), "tc-pass");
+        return;
+    }
+    let tap = format!("{TAP_A}@{PREFIX}-router");
+    let output = attempt("wirestamp", &["capture", "-i", &tap, "--method", "tc-pass"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("too old; 6.6 can do it; there are ring ("), "{said}");
 }
 
 #[test]
@@ -73,7 +82,8 @@ fn every_method_sends_all_packets() {
 #[test]
 fn live_frames_are_sent_where_the_kernel_tells_that_they_are_taken() {
     let bed = Bed::up();
-    if tells_xdp_features() {
+    // The kernel tells since then what a driver can do for XDP.
+    if kernel() >= (6, 3) {
         // A veth takes them if its other end has an XDP program.
         assert_whole(&bed.pass("xdp-pass", "live"), "live");
         return;
@@ -84,9 +94,9 @@ fn live_frames_are_sent_where_the_kernel_tells_that_they_are_taken() {
     assert!(said.contains("Linux 6.3 or newer tells") && said.lines().count() == 1, "{said}");
 }
 
-/// Whether this is Linux 6.3 or newer.
-fn tells_xdp_features() -> bool {
+/// Major and minor version of the kernel.
+fn kernel() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
-    (numbers.next(), numbers.next()) >= (Some(6), Some(3))
+    let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }

@@ -21,11 +21,11 @@ use self::program::Program;
 use self::queue::{Plan, Queue};
 use self::stamp::Stamping;
 use crate::Error;
+use crate::bpf_program::{Place, StampedBy};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{Promiscuous, Setup, longest_frame};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver};
-use crate::xdp_program::{Place, StampedBy};
 use crate::xsk::Bound;
 
 /// What the sockets, the program and its link take.

@@ -10,9 +10,9 @@ use self::skeleton::RedirectSkelBuilder;
 use super::CAPABILITIES;
 use super::queue::Queue;
 use crate::Error;
+use crate::bpf_program::{Attached, Counts, Hook, Place, StampedBy, refused, with_filter};
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::xdp_program::{Attached, Counts, Place, StampedBy, refused, with_filter};
 
 #[expect(
     unsafe_code,
@@ -41,14 +41,14 @@ impl Program {
         queues: &[Queue],
         stamped_by: StampedBy,
     ) -> Result<(Self, Place), Error> {
-        let refused = refused(interface, CAPABILITIES);
+        let refused = refused(Hook::Xdp, interface, CAPABILITIES);
         // libbpf's own lines would stand between ours; its error codes say enough.
         libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
         let mut open = RedirectSkelBuilder::default().open(&mut object).map_err(refused)?;
         let count = u32::try_from(queues.len()).unwrap_or(u32::MAX);
         open.maps.sockets.set_max_entries(count).map_err(refused)?;
-        stamped_by.choose(open.open_object_mut(), interface, filter, refused)?;
+        stamped_by.choose(Hook::Xdp, open.open_object_mut(), interface, filter, refused)?;
         let skeleton = open.load().map_err(|error| match filter {
             Some(_) => with_filter::refused(&error),
             None => refused(error),
@@ -59,7 +59,8 @@ impl Program {
             skeleton.maps.sockets.update(&key, &value, MapFlags::ANY).map_err(refused)?;
         }
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
-        let (link, place) = stamped_by.attach(skeleton.object(), interface).map_err(refused)?;
+        let (link, place) =
+            stamped_by.attach(Hook::Xdp, skeleton.object(), interface).map_err(refused)?;
         Ok((Self { link: Some(link), counts }, place))
     }
 

@@ -8,9 +8,9 @@ use super::CAPABILITIES;
 use super::loans::Loans;
 use super::stamp::Stamping;
 use crate::Error;
+use crate::bpf_program::{Hook, Stamped};
 use crate::interface::Interface;
 use crate::receiver::{Frame, Ticket};
-use crate::xdp_program::Stamped;
 use crate::xsk::{Bound, Consumer, Descriptor, HEADROOM, Producer, Rings, Sizes, Socket, Umem};
 
 /// Chunks of a queue at the least: room for a frame of 9 KiB and some more.
@@ -155,7 +155,11 @@ fn refused(interface: &Interface, what: &'static str, cause: io::Error) -> Error
         }
         _ => return Error::system(what, &interface.name, CAPABILITIES, cause),
     };
-    Error::Xdp { interface: interface.name.clone(), reason: reason.to_owned() }
+    Error::Program {
+        what: Hook::Xdp.program(),
+        interface: interface.name.clone(),
+        reason: reason.to_owned(),
+    }
 }
 
 #[cfg(test)]

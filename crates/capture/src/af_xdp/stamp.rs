@@ -4,7 +4,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::xdp_program::{Stamped, StampedBy, clock};
+use crate::bpf_program::{Stamped, StampedBy, clock};
 use crate::xsk::Umem;
 
 /// The size of the stamp, which ends where the frame begins.

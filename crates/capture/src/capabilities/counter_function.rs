@@ -1,5 +1,5 @@
-//! A function of the kernel's that reads the CPU's counter for XDP programs, of which Linux has none
-//! by itself: `bpf/clocks.h` says where it comes from.
+//! A function of the kernel's that reads the CPU's counter for XDP and tc programs, of which Linux
+//! has none by itself: `bpf/clocks.h` says where it comes from.
 
 use std::fs;
 use std::sync::LazyLock;

@@ -41,7 +41,7 @@ pub struct Capabilities {
     pub xdp: Option<Xdp>,
     /// The id of the XDP program that runs on it.
     pub xdp_program: Option<u32>,
-    /// What reads the CPU's counter for an XDP program.
+    /// What reads the CPU's counter for an XDP or tc program.
     pub counter_function: Option<CounterFunction>,
     /// What this process may do.
     pub privileges: Privileges,
@@ -69,7 +69,7 @@ impl Capabilities {
             xdp_program: xdp::program(interface),
             counter_function: CounterFunction::find(),
             privileges: Privileges::of_this_thread(),
-            kernel: version(&uname().release().to_string_lossy()),
+            kernel: running_kernel(),
         }
     }
 }
@@ -92,14 +92,28 @@ pub fn card_clock(pair: &Pair, interface: &str) -> Result<Option<u32>, Error> {
 /// Whether this kernel can do `pair` on a link without a network card, such as a veth.
 #[must_use]
 pub fn works_without_card(pair: &Pair) -> bool {
-    match (pair.method, pair.stamp) {
-        (_, StampSource::Hardware) => false,
-        (Method::XdpPass, StampSource::Raw) => CounterFunction::find().is_some(),
-        _ => true,
+    let by_program = matches!(pair.method, Method::XdpPass | Method::TcPass);
+    match pair.stamp {
+        StampSource::Hardware => false,
+        StampSource::Raw if by_program && CounterFunction::find().is_none() => false,
+        _ => pair.method != Method::TcPass || running_kernel() >= verdict::TCX_LINKS,
     }
 }
 
-/// What reads the CPU's counter in an XDP program of this process, whose raw stamps are of
+/// What is to be said of `xdp-pass` on an interface where XDP slows fast TCP transfers down, if
+/// this process can have `tc-pass`, with which nothing does.
+pub(crate) fn xdp_slows_transfers(interface: &Interface) -> Option<String> {
+    let of = Capabilities::ask(interface);
+    (verdict::copies_for_xdp(&of) && verdict::tc_program(&of).is_ok()).then(|| {
+        format!(
+            "for XDP on {} the kernel copies what TCP sends, which slows fast transfers down; with \
+             --method tc-pass it does not, but packets that it joins (GRO) are one there",
+            interface.name
+        )
+    })
+}
+
+/// What reads the CPU's counter in a program of this process, whose raw stamps are of
 /// `counter`.
 ///
 /// # Errors
@@ -132,6 +146,11 @@ pub(crate) fn require(pair: &Pair, interface: &Interface) -> Result<(), Error> {
     })
 }
 
+/// Major and minor version of the kernel.
+fn running_kernel() -> (u32, u32) {
+    version(&uname().release().to_string_lossy())
+}
+
 /// The first two numbers of a kernel's release, such as `6.1.0-13-amd64`.
 fn version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
@@ -143,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_xdp_program_reads_a_counter_that_is_not_the_cpus_own() {
+    fn no_program_reads_a_counter_that_is_not_the_cpus_own() {
         let refused = counter_function(Counter::Os).unwrap_err();
         assert_eq!(refused, Obstacle::OtherCounter("os"));
         let words = refused.to_string();

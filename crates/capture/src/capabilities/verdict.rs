@@ -16,6 +16,9 @@ pub(crate) const THREAD_WITHOUT_FUNCTION: &str = "by the acquisition thread, whe
 /// The first kernel that attaches an XDP program for as long as a descriptor is open, as a BPF link
 /// (`BPF_XDP` of bpf_attach_type, linux/bpf.h).
 const XDP_LINKS: (u32, u32) = (5, 9);
+/// The first kernel that attaches a tc program as a BPF link (`BPF_TCX_INGRESS` of bpf_attach_type,
+/// linux/bpf.h).
+pub(super) const TCX_LINKS: (u32, u32) = (6, 6);
 /// The first kernel whose programs can ask for the network card's stamp
 /// (`Documentation/networking/xdp-rx-metadata.rst`, Linux 6.3) and take packets in several pieces
 /// (`bpf_prog_dev_bound_init` of kernel/bpf/offload.c, Linux 6.7). Ours do both.
@@ -53,15 +56,15 @@ pub enum Obstacle {
     /// Nothing can relate the network card's stamps to system time.
     #[error("its network card has no clock that could be compared with system time")]
     NoCardClock,
-    /// XDP programs cannot read the CPU's counter.
+    /// XDP and tc programs cannot read the CPU's counter.
     #[error(
-        "this kernel has no function that reads the counter for XDP programs: load the module \
+        "this kernel has no function that reads the counter for BPF programs: load the module \
          wirestamp, as kmod/README.md says"
     )]
     NoCounterFunction,
-    /// Raw stamps are of the counter of this name, which XDP programs cannot read.
+    /// Raw stamps are of the counter of this name, which XDP and tc programs cannot read.
     #[error(
-        "raw stamps are of the counter {0} here, which XDP programs cannot read; `wirestamp clock` \
+        "raw stamps are of the counter {0} here, which BPF programs cannot read; `wirestamp clock` \
          says why it was chosen"
     )]
     OtherCounter(&'static str),
@@ -92,9 +95,16 @@ pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle>
                 _ => pair.taken,
             }
         }
+        Method::TcPass => {
+            tc_program(of)?;
+            if pair.stamp == StampSource::Raw {
+                counter_function(of.counter_function, of.privileges)?;
+            }
+            pair.taken
+        }
     };
     match pair.stamp {
-        StampSource::Kernel | StampSource::Raw | StampSource::Xdp => Ok(taken),
+        StampSource::Kernel | StampSource::Raw | StampSource::Xdp | StampSource::Tc => Ok(taken),
         StampSource::Hardware => card_stamps(pair.method, of).map(|()| taken),
     }
 }
@@ -123,7 +133,7 @@ pub fn card_stamps(method: Method, of: &Capabilities) -> Result<(), Obstacle> {
     require(of.privileges.net_admin, || Obstacle::Privileges("cap_net_admin"))
 }
 
-/// Whether an XDP program can read the CPU's counter, of which this `function` was found.
+/// Whether a program can read the CPU's counter, of which this `function` was found.
 ///
 /// # Errors
 /// Why not.
@@ -145,13 +155,33 @@ fn thread_stamps(method: Method, obstacle: Obstacle) -> Result<&'static str, Obs
     if method == Method::Xdp { Ok(THREAD_WITHOUT_FUNCTION) } else { Err(obstacle) }
 }
 
-/// Whether a program of ours can be attached.
+/// Whether an XDP program of ours can be attached.
 fn xdp_program(of: &Capabilities) -> Result<(), Obstacle> {
+    program(of, XDP_LINKS)?;
+    of.xdp_program.map_or(Ok(()), |id| Err(Obstacle::XdpProgram(id)))
+}
+
+/// Whether a tc program of ours can be attached: beside any others.
+///
+/// # Errors
+/// Why not.
+pub(super) fn tc_program(of: &Capabilities) -> Result<(), Obstacle> {
+    program(of, TCX_LINKS)
+}
+
+/// Whether a program can be loaded, and attached as a link that came with the kernel `needs`.
+fn program(of: &Capabilities, needs: (u32, u32)) -> Result<(), Obstacle> {
     let allowed = of.privileges.bpf && of.privileges.perfmon && of.privileges.net_admin;
     require(allowed, || Obstacle::Privileges("cap_bpf,cap_net_admin,cap_perfmon"))?;
-    let needs = XDP_LINKS;
-    require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })?;
-    of.xdp_program.map_or(Ok(()), |id| Err(Obstacle::XdpProgram(id)))
+    require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })
+}
+
+/// Whether the kernel copies packets that TCP sends over such an interface before an XDP program
+/// sees them, because TCP keeps them for itself until they are acknowledged: on a veth
+/// (`veth_convert_skb_to_xdp_buff` of drivers/net/veth.c), and where the network stack runs the
+/// program (`netif_skb_check_for_xdp` of net/core/dev.c).
+pub(super) fn copies_for_xdp(of: &Capabilities) -> bool {
+    of.driver.as_deref() == Some("veth") || of.xdp.is_some_and(|xdp| !xdp.in_driver)
 }
 
 fn require(met: bool, obstacle: impl FnOnce() -> Obstacle) -> Result<(), Obstacle> {

@@ -9,14 +9,14 @@ use wirestamp_lab::Netns;
 
 use super::*;
 use crate::af_xdp::AfXdp;
+use crate::bpf_program::{Hook, Place, StampedBy};
 use crate::filter::Filter;
 use crate::packet_socket::Setup;
+use crate::pass::Pass;
 use crate::pipeline::{self, Captured, Limit, Plan, Sink, Wait};
 use crate::receiver::Receiver;
 use crate::ring::BlockRing;
 use crate::socket::{Recvmmsg, Recvmsg, Socket};
-use crate::xdp_pass::XdpPass;
-use crate::xdp_program::{Place, StampedBy};
 use crate::{Cores, Stop};
 
 const OFF: Setting = Setting { flags: 0, sent: 0, arriving: 0 };
@@ -212,7 +212,8 @@ fn packets_that_no_card_stamped_have_an_xdp_programs_stamps_and_are_counted() {
         for filter in [None, Some(&filter)] {
             captured("far", monotonic, send, |far, setup| {
                 let Setup { snaplen, bytes, .. } = *setup;
-                let (xdp, place) = XdpPass::open(far, filter, StampedBy::Card, snaplen, bytes)?;
+                let by = StampedBy::Card;
+                let (xdp, place) = Pass::open(Hook::Xdp, far, filter, by, snaplen, bytes)?;
                 assert_eq!(place, Place::Driver);
                 Ok(xdp)
             });
@@ -228,7 +229,7 @@ fn packets_that_no_card_stamped_have_an_xdp_programs_stamps_and_are_counted() {
 fn a_program_that_asks_for_the_cards_stamps_is_not_run_in_the_network_stack() {
     let open = || {
         let loopback = Interface::open("lo").unwrap();
-        XdpPass::open(&loopback, None, StampedBy::Card, 1514, 1 << 16).err()
+        Pass::open(Hook::Xdp, &loopback, None, StampedBy::Card, 1514, 1 << 16).err()
     };
     let error = namespace().run(open).unwrap().expect("loopback has no XDP").to_string();
     assert!(error.starts_with("cannot run the XDP program on lo: "), "{error}");

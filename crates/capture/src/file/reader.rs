@@ -59,7 +59,8 @@ struct Interfaces {
 }
 
 impl Reader {
-    /// Opens the file at `path`, or standard input for `-`. One that is compressed with zstd is read as if it were not.
+    /// Opens the file at `path`, or standard input for `-`. One that is compressed with zstd is read
+    /// as if it were not.
     ///
     /// # Errors
     /// When it cannot be read, or is not a capture file.
@@ -73,7 +74,7 @@ impl Reader {
     /// # Errors
     /// As [`Self::open`].
     pub fn follow(path: &Path, stop: &Stop) -> Result<Self, Error> {
-        Self::begin(path, Pipe { file: source::file_or_input(path)?, stop: stop.clone() })
+        Self::begin(path, Pipe::open(path, stop)?)
     }
 
     fn begin(path: &Path, bytes: impl Read + Send + 'static) -> Result<Self, Error> {

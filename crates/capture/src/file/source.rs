@@ -49,9 +49,11 @@ pub(super) fn file(path: &Path) -> Result<File, Error> {
 
 /// The file at `path`, or standard input where that is `-`.
 pub(super) fn file_or_input(path: &Path) -> Result<File, Error> {
-    if path != Path::new("-") {
-        return file(path);
-    }
+    if path == Path::new("-") { input(path) } else { file(path) }
+}
+
+/// Standard input, which is called `path`.
+pub(super) fn input(path: &Path) -> Result<File, Error> {
     let input = io::stdin().as_fd().try_clone_to_owned();
     Ok(input.map_err(|cause| Error::Read { path: path.to_owned(), cause })?.into())
 }

@@ -3,8 +3,8 @@
 use libc::sock_filter;
 
 use super::classic::{decode, encode};
-use super::ebpf::translate;
-use super::tagged::for_socket;
+use super::ebpf::{Context, translate};
+use super::tagged::{for_packets, for_socket};
 
 /// The codes that libpcap uses, and two that it does not (linux/bpf_common.h, linux/filter.h).
 const CODES: [u16; 43] = [
@@ -29,7 +29,8 @@ pub(crate) fn try_program(bytes: &[u8]) {
         assert_eq!(decode(&encoded).as_ref(), Ok(&operations));
     }
     let _ = for_socket(&operations, 96).and_then(|program| encode(&program));
-    let _ = translate(&operations);
+    let _ = translate(&operations, Context::Xdp);
+    let _ = for_packets(operations).and_then(|program| translate(&program, Context::Packet));
 }
 
 /// An instruction whose numbers are small as often as not: others hardly ever make sense.

@@ -2,8 +2,8 @@
 //!
 //! What a filter means is what libpcap says about the whole frame as it was on the wire, with its
 //! VLAN tags. [`tagged`] and [`ebpf`] make programs that say the same where the kernel runs them:
-//! on a packet socket, and in an XDP program. The latter has to take the driver's word for the
-//! frame: a tag that the network card has taken out is not there for it.
+//! on a packet socket, and in an XDP or tc program. Of these XDP has to take the driver's word for
+//! the frame: a tag that the network card has taken out is not there for it.
 #![expect(unsafe_code, reason = "the program's instructions are those of libpcap's own type")]
 
 mod classic;
@@ -20,6 +20,7 @@ use libbpf_rs::libbpf_sys::bpf_insn;
 use pcap::{BpfProgram, Capture, Linktype};
 
 use self::classic::Operation;
+use self::ebpf::Context;
 use crate::Error;
 
 /// Why the kernel cannot apply a filter: the end of a sentence.
@@ -62,9 +63,16 @@ impl Filter {
         rewritten.and_then(|program| classic::encode(&program)).map_err(not_in_kernel)
     }
 
-    /// The function `passes` for an XDP program, where `xdp/program.rs` puts it.
+    /// The function `passes` for an XDP program, where `bpf_program/with_filter.rs` puts it.
     pub(crate) fn for_xdp(&self) -> Result<Vec<bpf_insn>, Error> {
-        self.operations().and_then(|program| ebpf::translate(&program)).map_err(not_in_kernel)
+        let translate = |program: Vec<_>| ebpf::translate(&program, Context::Xdp);
+        self.operations().and_then(translate).map_err(not_in_kernel)
+    }
+
+    /// The same for a tc program.
+    pub(crate) fn for_tc(&self) -> Result<Vec<bpf_insn>, Error> {
+        let translate = |program: Vec<_>| ebpf::translate(&program, Context::Packet);
+        self.operations().and_then(tagged::for_packets).and_then(translate).map_err(not_in_kernel)
     }
 
     fn operations(&self) -> Result<Vec<Operation>, Reason> {

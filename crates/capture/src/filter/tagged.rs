@@ -1,10 +1,10 @@
-//! Rewrites a program for the kernel's packet sockets, so that it says of a frame what it would say
-//! of the bytes on the wire.
+//! Rewrites a program for the kernel's packets, so that it says of a frame what it would say of the
+//! bytes on the wire.
 //!
 //! The kernel takes the outer VLAN tag out of a frame before it shows the frame to a socket's
-//! filter, and gives the tag on request (linux/filter.h: `SKF_AD_VLAN_*`). So the program becomes
-//! two: one for frames without a tag, as it is, and one for frames whose tag was taken, which finds
-//! each byte where it is now.
+//! filter or to a tc program, and gives the tag on request (linux/filter.h: `SKF_AD_VLAN_*`). So
+//! the program becomes two: one for frames without a tag, as it is, and one for frames whose tag
+//! was taken, which finds each byte where it is now.
 //!
 //! The kernel also means something of its own where libpcap reads behind the frame: an offset that
 //! is negative with a sign asks for other things than the frame's bytes, and the sum of `X` and an
@@ -30,7 +30,11 @@ pub(super) fn for_socket(program: &[Operation], snaplen: u32) -> Result<Vec<Oper
         Operation::Return(bytes) if bytes > 0 => Operation::Return(snaplen),
         other => other,
     };
-    let program: Vec<_> = program.iter().map(cut).collect();
+    for_packets(program.iter().map(cut).collect())
+}
+
+/// The program for packets of the kernel's.
+pub(super) fn for_packets(program: Vec<Operation>) -> Result<Vec<Operation>, Reason> {
     let mut tagged = program.clone();
     drop_what_tags_rule_out(&mut tagged);
     let tagged = rewrite(tagged, find_behind_tag)?;
@@ -47,8 +51,8 @@ pub(super) fn for_socket(program: &[Operation], snaplen: u32) -> Result<Vec<Oper
     Ok(both)
 }
 
-/// Refuses what the kernel's machine does in another way: shifts by 32 and more bits depend on the
-/// processor there.
+/// Refuses what the kernel's machine for sockets does in another way: shifts by 32 and more bits
+/// depend on the processor there.
 fn check(program: &[Operation]) -> Result<(), Reason> {
     let shifts = |operation: &Operation| {
         matches!(

@@ -30,7 +30,7 @@ impl Goal {
         Self {
             lanes: config.lanes.clone(),
             stamped_in_softirq: pair.stamp != StampSource::Raw
-                || pair.method.runs_xdp() && counter_function(Counter::select()).is_ok(),
+                || pair.method.runs_program() && counter_function(Counter::select()).is_ok(),
             taken_before_gro: pair.method.runs_xdp(),
             spins: config.wait == Wait::Spin,
             busy_polls: config.wait == Wait::Spin && busy_polls(pair.receiver),
@@ -54,7 +54,7 @@ fn busy_polls(receiver: ReceiverKind) -> bool {
         | ReceiverKind::Recvmsg
         | ReceiverKind::Recvmmsg
         | ReceiverKind::LibPcap
-        | ReceiverKind::XdpPass => false,
+        | ReceiverKind::Pass(_) => false,
         ReceiverKind::AfXdp => true,
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use pcap::Active;
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Facts, Ledger, Limit, PAIRS, Pair, Sink, Stop,
+    Capture, Captured, Config, Error, Facts, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
@@ -169,4 +169,10 @@ impl Drop for Ending<'_> {
 /// The pairs that need no network card, nor a function that this kernel lacks.
 pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| works_without_card(pair))
+}
+
+/// Those of them whose packets several threads can share.
+pub(crate) fn shareable_pairs() -> impl Iterator<Item = &'static Pair> {
+    let alone = [Method::Xdp, Method::XdpPass, Method::TcPass];
+    pairs().filter(move |pair| !alone.contains(&pair.method))
 }

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::thread;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Config, Cores, Error, Limit, Method, Sink};
+use wirestamp_capture::{Captured, Config, Cores, Error, Limit, Sink};
 
-use crate::bed::{Wire, assert_accounted, config, limited, pairs};
+use crate::bed::{Wire, assert_accounted, config, limited, pairs, shareable_pairs};
 
 const COUNT: u32 = 1000;
 
@@ -64,7 +64,7 @@ fn what_comes_after_the_count_is_counted() {
 #[test]
 fn several_lanes_have_one_account() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in shareable_pairs() {
         for (at, packets) in [(300, None), (COUNT.into(), Some(300))] {
             let lanes = vec![Cores::default(); 3];
             let limit = Limit { packets, duration: None };

@@ -2,7 +2,7 @@
 
 use wirestamp_capture::{Config, Cores, Ledger, Method, Pair};
 
-use crate::bed::{Wire, assert_accounted, config, pairs};
+use crate::bed::{Wire, assert_accounted, config, pairs, shareable_pairs};
 
 /// More than the smallest ring or queue of any method takes.
 const COUNT: u32 = 6000;
@@ -40,7 +40,7 @@ fn what_does_not_fit_into_the_ring_or_queue_is_counted() {
 #[test]
 fn several_full_rings_are_counted_as_one() {
     let Some(mut wire) = Wire::new() else { return };
-    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in shareable_pairs() {
         let lanes = vec![Cores::default(); 3];
         let config = Config { lanes, ring_bytes: 3 * (64 << 10), ..config(pair) };
         // libpcap's rings have half a megabyte each at least.

@@ -26,6 +26,12 @@ pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| works_without_card(pair))
 }
 
+/// Those of them whose packets several threads can share.
+pub(crate) fn shareable_pairs() -> impl Iterator<Item = &'static Pair> {
+    let alone = [Method::Xdp, Method::XdpPass, Method::TcPass];
+    pairs().filter(move |pair| !alone.contains(&pair.method))
+}
+
 /// Sends `count` packets whose payload is their number, from the lab's source to its sink.
 pub(crate) fn send(lab: &PathLab, count: u32) {
     let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 
-use wirestamp_capture::{Capture, Config, Cores, Method, StampSource};
+use wirestamp_capture::{Capture, Config, Cores, Method};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{PathLab, SINK_V4};
 
-use crate::bed::{Kept, PORT, capture, config, lab, pairs};
+use crate::bed::{Kept, PORT, capture, config, lab, shareable_pairs};
 
 const FLOWS: u32 = 64;
 const ROUNDS: u32 = 20;
@@ -28,7 +28,7 @@ fn send_flows(lab: &PathLab) {
 #[test]
 fn packets_of_all_lanes_come_once_and_in_the_order_of_their_stamps() {
     let Some(lab) = lab() else { return };
-    for pair in pairs().filter(|pair| !matches!(pair.method, Method::Xdp | Method::XdpPass)) {
+    for pair in shareable_pairs() {
         let mut kept = Kept::default();
         let count = FLOWS * ROUNDS;
         let lanes = vec![Cores::default(); LANES];
@@ -49,8 +49,11 @@ fn packets_of_all_lanes_come_once_and_in_the_order_of_their_stamps() {
 fn a_method_that_cannot_share_its_packets_says_which_can() {
     let clock = ClockService::start(Counter::select()).unwrap();
     let lanes = vec![Cores::default(); 2];
-    let config = Config { lanes, ..Config::new("lo", Method::XdpPass, StampSource::Xdp) };
-    let error = Capture::open(config, &clock).err().unwrap();
-    assert!(error.is_usage());
-    assert!(error.to_string().contains("ring, recvmsg, recvmmsg and libpcap"), "{error}");
+    for method in [Method::Xdp, Method::XdpPass, Method::TcPass] {
+        let lanes = lanes.clone();
+        let config = Config { lanes, ..Config::new("lo", method, method.default_stamp()) };
+        let error = Capture::open(config, &clock).err().unwrap();
+        assert!(error.is_usage());
+        assert!(error.to_string().contains("ring, recvmsg, recvmmsg and libpcap"), "{error}");
+    }
 }

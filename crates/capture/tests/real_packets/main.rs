@@ -1,6 +1,7 @@
 //! Every pair of method and stamp on real packets, across a path of network namespaces.
 
 mod bed;
+mod joined;
 mod lanes;
 
 use std::net::{Ipv4Addr, UdpSocket};
@@ -321,11 +322,14 @@ fn every_pair_gives_the_same_packets_and_every_method_the_kernels_stamp() {
         }
     };
     // The packets that `xdp` gets, nobody else does, and an interface takes one XDP program.
-    let (shared, mut alone): (Vec<Pair>, Vec<Pair>) = pairs().partition(|pair| match pair.method {
-        Method::Xdp => false,
-        Method::XdpPass => pair.stamp == StampSource::Xdp,
-        _ => true,
-    });
+    let (mut shared, mut alone): (Vec<Pair>, Vec<Pair>) =
+        pairs().partition(|pair| match pair.method {
+            Method::Xdp => false,
+            Method::XdpPass => pair.stamp == StampSource::Xdp,
+            _ => true,
+        });
+    // Of tc programs it takes any number.
+    shared.extend(pairs().filter(|pair| pair.method == Method::TcPass));
     let mut all = with_each_of(&lab, &shared, 60, &mut traffic);
     for pair in &alone {
         all.extend(with_each_of(&lab, &[*pair], 60, &mut traffic));

@@ -121,7 +121,7 @@ impl Destination {
         if domain == Domain::Realtime {
             return Err(usage(
                 "--anchors: stamps of the kernel are system time already, so that there is nothing \
-                 to convert again: take --stamp raw or --method xdp-pass, or no anchors",
+                 to convert again: take --stamp raw, --method xdp-pass or tc-pass, or no anchors",
             ));
         }
         if path == Path::new("-") { Err(shared()) } else { self.check_apart() }

@@ -37,11 +37,12 @@ pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF", required_unless_present = "list")]
     interface: Option<Target>,
-    /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp or xdp-pass; see --list
+    /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp, xdp-pass or tc-pass; see
+    /// --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
-    /// Which clock stamps them: kernel, raw, xdp or hardware, which is the network card's [default:
-    /// kernel, but xdp for xdp and xdp-pass]
+    /// Which clock stamps them: kernel, raw, xdp, tc or hardware, which is the network card's
+    /// [default: kernel, but xdp for xdp and xdp-pass, and tc for tc-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// List the pairs of method and stamp; with -i, which of them the interface can do and why not

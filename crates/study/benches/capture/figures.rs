@@ -20,8 +20,8 @@ const IDLE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 const BUSY: RGBColor = RGBColor(0xd5, 0x3e, 0x00);
 
 /// Each tool's and each method's colour: the peers in grey and earth, ours after Okabe and Ito
-/// ("Color universal design", 2008), darkened to stand out as lines on white.
-const COLOURS: [(&str, RGBColor); 10] = [
+/// ("Color universal design", 2008), darkened to stand out as lines on white, and a violet.
+const COLOURS: [(&str, RGBColor); 11] = [
     ("tcpdump", RGBColor(0x77, 0x77, 0x77)),
     ("dumpcap", RGBColor(0x00, 0x00, 0x00)),
     ("netsniff-ng", RGBColor(0x8c, 0x56, 0x4b)),
@@ -32,9 +32,10 @@ const COLOURS: [(&str, RGBColor); 10] = [
     ("libpcap", RGBColor(0xa8, 0x4f, 0x86)),
     ("xdp", RGBColor(0x00, 0x8a, 0x66)),
     ("xdp-pass", RGBColor(0x56, 0xb4, 0xe9)),
+    ("tc-pass", RGBColor(0x6a, 0x3d, 0x9a)),
 ];
-/// Methods whose first choice is not the kernel's stamp.
-const XDP_FIRST: [&str; 2] = ["xdp", "xdp-pass"];
+/// The first choices of methods that have no stamp of the kernel's.
+const BY_PROGRAM: [&str; 3] = ["xdp/xdp", "xdp-pass/xdp", "tc-pass/tc"];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
@@ -202,6 +203,6 @@ fn colour(name: &str) -> RGBColor {
 fn is_first_choice(name: &str) -> bool {
     match name.split_once('/') {
         None | Some((_, "kernel")) => true,
-        Some((method, stamp)) => stamp == "xdp" && XDP_FIRST.contains(&method),
+        Some(_) => BY_PROGRAM.contains(&name),
     }
 }

@@ -35,7 +35,8 @@ const SOFTWARE: Stamping =
 
 fn veth() -> Capabilities {
     let xdp = Xdp { in_driver: true, card_stamps: true, ..Xdp::default() };
-    Capabilities { stamping: SOFTWARE, xdp: Some(xdp), ..card() }
+    let driver = Some("veth".to_owned());
+    Capabilities { driver, stamping: SOFTWARE, xdp: Some(xdp), ..card() }
 }
 
 fn loopback() -> Capabilities {
@@ -43,7 +44,7 @@ fn loopback() -> Capabilities {
 }
 
 fn wifi() -> Capabilities {
-    Capabilities { xdp: Some(Xdp::default()), ..veth() }
+    Capabilities { driver: Some("iwlwifi".to_owned()), xdp: Some(Xdp::default()), ..veth() }
 }
 
 fn tun() -> Capabilities {
@@ -60,6 +61,10 @@ fn taken(pair: &Pair) -> &'static str {
 
 fn xdp_pass() -> &'static Pair {
     pair(Method::XdpPass, StampSource::Xdp).unwrap()
+}
+
+fn tc_pass() -> &'static Pair {
+    pair(Method::TcPass, StampSource::Tc).unwrap()
 }
 
 /// The pairs that stamp without a network card.
@@ -113,17 +118,22 @@ fn without_xdp_in_the_driver_the_program_stamps_in_the_stack() {
 fn the_counter_is_read_in_the_softirq_where_a_function_is_there_and_may_be_called() {
     let raw = |method| pair(method, StampSource::Raw).unwrap();
     let judge = |of: &Capabilities| [Method::Xdp, Method::XdpPass].map(|m| verdict(raw(m), of));
+    let judge_tc = |of: &Capabilities| verdict(raw(Method::TcPass), of);
     let by_thread = Ok(THREAD_WITHOUT_FUNCTION);
 
     let stock = Capabilities { counter_function: None, ..card() };
     assert_eq!(judge(&stock), [by_thread, Err(Obstacle::NoCounterFunction)]);
-    assert!(alternatives(&stock).contains("xdp (xdp, raw, hardware), xdp-pass (xdp, hardware)"));
+    assert_eq!(judge_tc(&stock), Err(Obstacle::NoCounterFunction));
+    let words = "xdp (xdp, raw, hardware), xdp-pass (xdp, hardware), tc-pass (tc)";
+    assert!(alternatives(&stock).ends_with(words));
 
     let privileges = Privileges { sys_admin: false, ..ALL };
     let may_not_ask = Capabilities { privileges, ..card() };
     assert_eq!(judge(&may_not_ask), [by_thread, Err(Obstacle::Privileges("cap_sys_admin"))]);
+    assert_eq!(judge_tc(&may_not_ask), Err(Obstacle::Privileges("cap_sys_admin")));
     let own = Capabilities { counter_function: Some(CounterFunction::Kernel), ..may_not_ask };
     assert_eq!(judge(&own), [Ok(IN_THE_SOFTIRQ_BY_FUNCTION); 2]);
+    assert_eq!(judge_tc(&own), Ok(raw(Method::TcPass).taken));
 
     assert_eq!(judge(&wifi()), [Ok(STACK_WITHOUT_XDP); 2]);
     let stock_wifi = Capabilities { counter_function: None, ..wifi() };
@@ -150,8 +160,10 @@ fn each_method_needs_privileges_of_its_own() {
         assert_eq!(verdict(pair, &programs), Err(Obstacle::Privileges("cap_net_raw")));
     }
     let needed = Err(Obstacle::Privileges("cap_bpf,cap_net_admin,cap_perfmon"));
-    assert_eq!(verdict(xdp_pass(), &sockets), needed);
-    assert_eq!(verdict(xdp_pass(), &programs), Ok(xdp_pass().taken));
+    for pair in [xdp_pass(), tc_pass()] {
+        assert_eq!(verdict(pair, &sockets), needed);
+        assert_eq!(verdict(pair, &programs), Ok(pair.taken));
+    }
     for pair in by_card() {
         let (without_admin, without_raw) = if pair.method.runs_xdp() {
             (needed, Ok(pair.taken))
@@ -179,6 +191,27 @@ fn an_old_kernel_and_another_program_are_in_the_way_of_xdp_alone() {
     }
     assert!(alternatives(&card()).starts_with("ring (kernel, raw, hardware), recvmsg (kernel, "));
     assert!(alternatives(&veth()).starts_with("ring (kernel, raw), recvmsg (kernel, raw), "));
+}
+
+#[test]
+fn a_tc_program_takes_a_kernel_that_links_it_and_minds_no_other_program() {
+    let has = |kernel| verdict(tc_pass(), &Capabilities { kernel, ..veth() });
+    let too_old = Obstacle::Kernel { has: (6, 5), needs: (6, 6) };
+    assert_eq!((has((6, 5)), has((6, 6))), (Err(too_old), Ok(tc_pass().taken)));
+    let beside = Capabilities { xdp_program: Some(12), ..veth() };
+    assert_eq!(verdict(tc_pass(), &beside), Ok(tc_pass().taken));
+    for interface in [loopback(), wifi()] {
+        assert_eq!(verdict(tc_pass(), &interface), Ok(tc_pass().taken));
+    }
+}
+
+#[test]
+fn the_kernel_copies_for_xdp_on_a_veth_and_where_the_driver_has_none() {
+    for interface in [veth(), loopback(), wifi()] {
+        assert!(copies_for_xdp(&interface), "{interface:?}");
+    }
+    assert!(!copies_for_xdp(&card()));
+    assert!(!copies_for_xdp(&Capabilities { xdp: None, ..card() }), "it may have XDP");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 
+use super::context::{Context, Known};
 use crate::filter::classic::{Condition, Operand, Register, Size};
 use crate::filter::{Reason, TOO_LONG};
 
@@ -29,8 +30,6 @@ const TO_BIG_ENDIAN: u32 = 0xd0 | 0x08; // BPF_END | BPF_TO_BE
 const JNE: u32 = 0x50;
 const CALL: u32 = 0x80;
 const EXIT: u32 = 0x90;
-const XDP_LOAD_BYTES: u32 = 189;
-const XDP_GET_BUFF_LEN: u32 = 188;
 
 /// Where a jump goes.
 #[derive(Clone, Copy)]
@@ -44,8 +43,8 @@ pub(super) enum Target {
 }
 
 /// A function that grows.
-#[derive(Default)]
 pub(super) struct Assembler {
+    context: Context,
     code: Vec<bpf_insn>,
     /// The jumps in it whose distances are not known yet, by their index.
     jumps: Vec<(usize, Target)>,
@@ -53,8 +52,8 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// Keeps the context, and empties `A` and `X`.
-    pub(super) fn begin() -> Self {
-        let mut new = Self::default();
+    pub(super) fn begin(context: Context) -> Self {
+        let mut new = Self { context, code: Vec::new(), jumps: Vec::new() };
         new.push(ALU64 | MOV | libc::BPF_X, [CONTEXT, 1], 0, 0);
         new.set(A, 0);
         new.set(X, 0);
@@ -90,7 +89,7 @@ impl Assembler {
         self.push(ALU64 | MOV | libc::BPF_X, [3, STACK], 0, 0);
         self.push(ALU64 | libc::BPF_ADD, [3, 0], 0, i32::from(READ).cast_unsigned());
         self.set(4, size.bytes());
-        self.call(XDP_LOAD_BYTES);
+        self.call(self.context.load_bytes());
         self.jumps.push((self.here(), Target::Refuse));
         self.push(JMP | JNE, [RESULT, 0], 0, 0);
         self.push(libc::BPF_LDX | libc::BPF_MEM | size.code(), [to, STACK], READ, 0);
@@ -99,10 +98,20 @@ impl Assembler {
         }
     }
 
-    /// The register = the frame's length.
-    pub(super) fn frame_length(&mut self, to: u8) {
-        self.call(XDP_GET_BUFF_LEN);
-        self.copy(to, RESULT);
+    /// The register = what is known of the frame.
+    pub(super) fn know(&mut self, what: &Known, to: u8) {
+        let field = libc::BPF_LDX | libc::BPF_MEM | libc::BPF_W;
+        match *what {
+            Known::Helper(helper) => {
+                self.call(helper);
+                self.copy(to, RESULT);
+            }
+            Known::Field(at) => self.push(field, [to, CONTEXT], at, 0),
+            Known::BigEndian(at) => {
+                self.push(field, [to, CONTEXT], at, 0);
+                self.push(ALU32 | TO_BIG_ENDIAN, [to, 0], 0, 16);
+            }
+        }
     }
 
     /// Calls a helper with the context as its first argument.

@@ -1,25 +1,27 @@
-//! Translates classic BPF into the BPF function `passes` of an XDP program (`bpf/filter.h`), for
-//! which the kernel has no translation of its own.
+//! Translates classic BPF into the BPF function `passes` of an XDP or tc program (`bpf/filter.h`),
+//! for which the kernel has no translation of its own.
 //!
-//! The frame is read through `bpf_xdp_load_bytes`, because it may be in fragments; that also checks
-//! each read against the frame's end. All arithmetic is that of 32 bits, as in classic BPF.
+//! The frame is read through a helper, because it may be in fragments; that also checks each read
+//! against the frame's end. All arithmetic is that of 32 bits, as in classic BPF.
 
 mod assembler;
+mod context;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 
 use self::assembler::{A, Assembler, OFFSET, Target, X, register};
 use super::Reason;
 use super::classic::{Condition, Operand, Operation, Size};
+pub(super) use context::Context;
 
-/// No frame has a byte there (`bpf_xdp_pointer` in net/core/filter.c), and the sum of two does
-/// not wrap around.
-const OUTSIDE: u32 = 0x1_0000;
+/// No frame has a byte there, also of those that the kernel joined (`GSO_MAX_SIZE` of
+/// linux/netdevice.h), and the sum of two does not wrap around.
+const OUTSIDE: u32 = 0x10_0000;
 
-/// The function: it takes the XDP context and returns 1 for a frame that passes, 0 for another.
+/// The function: it takes the `context` and returns 1 for a frame that passes, 0 for another.
 /// Refuses a program that gets too long for a jump across it, which has 16 bits.
-pub(super) fn translate(program: &[Operation]) -> Result<Vec<bpf_insn>, Reason> {
-    let mut out = Assembler::begin();
+pub(super) fn translate(program: &[Operation], context: Context) -> Result<Vec<bpf_insn>, Reason> {
+    let mut out = Assembler::begin(context);
     let mut starts = vec![0; program.len()];
     // The kernel takes no instructions that are never reached.
     let mut reached = vec![false; program.len()];
@@ -28,18 +30,21 @@ pub(super) fn translate(program: &[Operation]) -> Result<Vec<bpf_insn>, Reason> 
         if reached[at] {
             operation.next(at).for_each(|to| reached[to] = true);
             starts[at] = out.here();
-            translate_one(&mut out, at, *operation);
+            translate_one(&mut out, context, at, *operation);
         }
     }
     out.finish(&starts)
 }
 
-fn translate_one(out: &mut Assembler, at: usize, operation: Operation) {
+fn translate_one(out: &mut Assembler, context: Context, at: usize, operation: Operation) {
     match operation {
-        Operation::Load { size, offset } => {
-            out.set(OFFSET, offset.min(OUTSIDE));
-            out.read(size, A);
-        }
+        Operation::Load { size, offset } => match context.beside(size, offset) {
+            Some(what) => out.know(&what, A),
+            None => {
+                out.set(OFFSET, offset.min(OUTSIDE));
+                out.read(size, A);
+            }
+        },
         Operation::LoadIndexed { size, offset } => {
             out.branch(Condition::GreaterOrEqual, X, Operand::K(OUTSIDE), Target::Refuse);
             out.copy(OFFSET, X);
@@ -52,7 +57,7 @@ fn translate_one(out: &mut Assembler, at: usize, operation: Operation) {
             out.calculate(libc::BPF_AND, X, Operand::K(0x0f));
             out.calculate(libc::BPF_LSH, X, Operand::K(2));
         }
-        Operation::LoadLength(to) => out.frame_length(register(to)),
+        Operation::LoadLength(to) => out.know(&context.length(), register(to)),
         Operation::Set(to, value) => out.set(register(to), value),
         Operation::Fetch(to, word) => out.fetch(register(to), word),
         Operation::Store(from, word) => out.store(register(from), word),

@@ -4,8 +4,9 @@ use crate::filter::classic::{Operand, Operation, Register};
 
 /// A frame as the kernel shows it to a socket's filter.
 pub(super) struct Shown {
-    bytes: Vec<u8>,
-    tag: Option<[u16; 2]>,
+    pub(super) bytes: Vec<u8>,
+    /// Type and control information of the tag that was taken out.
+    pub(super) tag: Option<[u16; 2]>,
 }
 
 impl Shown {

@@ -5,6 +5,8 @@ mod loaded;
 mod machine;
 mod samples;
 
+use std::io;
+
 use proptest::prelude::*;
 
 use self::arithmetic::expression;
@@ -12,7 +14,7 @@ use self::loaded::Loaded;
 use self::machine::Shown;
 use self::samples::{FILTERS, FOR_THE_CONSUMER, frames};
 use super::classic::{Condition, Operand, Register, Size, decode, encode};
-use super::ebpf::translate;
+use super::ebpf::{Context, translate};
 use super::reach::drop_what_tags_rule_out;
 use super::tagged::for_socket;
 use super::*;
@@ -31,17 +33,25 @@ struct Forms {
     filter: Filter,
     socket: Option<Vec<Operation>>,
     xdp: Option<Loaded>,
+    tc: Option<Loaded>,
 }
 
 const SNAPLEN: u32 = 77;
+
+/// What fits into a page with what the kernel needs beside a packet: it makes no longer ones for a
+/// tc program to be run on.
+const LONGEST_PACKET: usize = 3000;
 
 impl Forms {
     fn of(expression: &str) -> Self {
         let filter = Filter::compile(expression).unwrap();
         let socket = filter.for_socket(SNAPLEN).ok().map(|program| decode(&program).unwrap());
-        let load = || Loaded::load(&filter.for_xdp().unwrap());
-        let xdp = is_root().then(|| load().unwrap_or_else(|e| panic!("{expression}: {e}")));
-        Self { expression: expression.to_owned(), filter, socket, xdp }
+        let loaded = |code: Vec<bpf_insn>, load: fn(&[bpf_insn]) -> io::Result<Loaded>| {
+            is_root().then(|| load(&code).unwrap_or_else(|e| panic!("{expression}: {e}")))
+        };
+        let xdp = loaded(filter.for_xdp().unwrap(), Loaded::xdp);
+        let tc = filter.for_tc().ok().and_then(|code| loaded(code, Loaded::tc));
+        Self { expression: expression.to_owned(), filter, socket, xdp, tc }
     }
 
     /// Holds every form against libpcap's answer.
@@ -53,6 +63,11 @@ impl Forms {
         }
         if let Some(xdp) = &self.xdp {
             assert_eq!(xdp.passes(frame), passes, "{}: {frame:02x?}", self.expression);
+        }
+        let packet = Shown::of(frame);
+        if let Some(tc) = self.tc.as_ref().filter(|_| packet.bytes.len() <= LONGEST_PACKET) {
+            let verdict = tc.passes_packet(&packet);
+            assert_eq!(verdict, passes, "{} in tc: {frame:02x?}", self.expression);
         }
         passes
     }
@@ -72,7 +87,7 @@ fn a_filter_says_the_same_of_every_frame_in_every_form() {
     for expression in FILTERS {
         let forms = Forms::of(expression);
         let passed = frames.iter().filter(|frame| forms.check(frame)).count();
-        assert!(forms.socket.is_some(), "{expression}");
+        assert!(forms.socket.is_some() && forms.filter.for_tc().is_ok(), "{expression}");
         assert!(passed > 0 && passed < frames.len(), "{expression}: {passed}");
     }
 }
@@ -90,13 +105,16 @@ fn a_long_frame_is_read_to_its_end() {
 #[test]
 fn a_shift_by_any_number_is_libpcaps() {
     let filter = Filter::compile("ip[6] << ip[8] = 0 and ip[6] >> ip[8] = 0").unwrap();
-    let Some(xdp) = is_root().then(|| Loaded::load(&filter.for_xdp().unwrap()).unwrap()) else {
+    if !is_root() {
         return;
-    };
+    }
+    let xdp = Loaded::xdp(&filter.for_xdp().unwrap()).unwrap();
+    let tc = Loaded::tc(&filter.for_tc().unwrap()).unwrap();
     for shift in 0..=255 {
         let mut frame = vec![0; 60];
         (frame[12], frame[20], frame[22]) = (8, 0x81, shift);
         assert_eq!(xdp.passes(&frame), filter.passes(&frame), "{shift}");
+        assert_eq!(tc.passes_packet(&Shown::of(&frame)), filter.passes(&frame), "{shift}");
         assert_eq!(filter.passes(&frame), shift > 31, "{shift}");
     }
 }
@@ -124,9 +142,9 @@ fn a_program_that_does_not_fit_is_not_put_together() {
     };
     assert!(encode(&across(255)).is_ok());
     assert!(encode(&across(256)).is_err());
-    let code = translate(&across(4000)).unwrap();
+    let code = translate(&across(4000), Context::Xdp).unwrap();
     assert!(code.len() < 1 << 15);
-    assert_eq!(translate(&across(5000)).unwrap_err(), TOO_LONG);
+    assert_eq!(translate(&across(5000), Context::Xdp).unwrap_err(), TOO_LONG);
     // Each read becomes two instructions where there is a tag.
     assert!(encode(&for_socket(&across(127), SNAPLEN).unwrap()).is_ok());
     assert!(encode(&for_socket(&across(128), SNAPLEN).unwrap()).is_err());

@@ -1,4 +1,4 @@
-//! Puts a translated filter into an XDP program, where `bpf/filter.h` has kept a place for it.
+//! Puts a translated filter into a program, where `bpf/filter.h` has kept a place for it.
 //!
 //! libbpf prepares the program first: it makes the maps, puts their descriptors into the
 //! instructions and the called function behind the caller. Then the function is exchanged, and
@@ -49,7 +49,7 @@ pub(crate) fn insert(
 
 /// The error for a program that the kernel does not load with a filter in it.
 pub(crate) fn refused(error: &libbpf_rs::Error) -> Error {
-    Error::FilterNotInKernel { reason: format!("as an XDP program, {error}") }
+    Error::FilterNotInKernel { reason: format!("as a BPF program, {error}") }
 }
 
 /// Where the only function begins that `code` calls. It is the last one.

@@ -1,5 +1,5 @@
-//! `xdp-pass`: an XDP program stamps each frame in the driver's softIRQ, copies its head to a BPF
-//! ring buffer and lets the frame go on, so that an endpoint keeps its traffic
+//! `xdp-pass` and `tc-pass`: an XDP or a tc program stamps each frame in the softIRQ, copies its head
+//! to a BPF ring buffer and lets the frame go on, so that an endpoint keeps its traffic
 //! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
 #![expect(unsafe_code, reason = "libbpf's skeleton, and records that the kernel writes")]
 
@@ -16,10 +16,10 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use self::ring_buffer::RingBuffer;
 use self::skeleton::StampSkelBuilder;
 use crate::Error;
+use crate::bpf_program::{Attached, Counts, Hook, Place, Stamped, StampedBy, refused, with_filter};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
-use crate::xdp_program::{Attached, Counts, Place, Stamped, StampedBy, refused, with_filter};
 
 #[expect(
     clippy::allow_attributes,
@@ -34,6 +34,9 @@ mod skeleton {
 /// The largest head that is copied of a frame. Every record takes room for a whole one.
 pub(crate) const LARGEST_HEAD: u32 = 2048;
 
+/// The smallest: two addresses and a VLAN tag, which the tc program puts back. The consumer cuts it.
+const SMALLEST_HEAD: u32 = 16;
+
 mod record {
     //! The layout of `struct record` in the BPF program, native byte order.
     pub(super) const LENGTH: usize = 8;
@@ -46,7 +49,7 @@ const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_perfmon";
 
 /// The attached program and the buffer it fills. The program is detached when this is dropped, and
 /// by the kernel when the process ends in any way, because the link is a file descriptor.
-pub(crate) struct XdpPass {
+pub(crate) struct Pass {
     link: Option<Attached>,
     counts: Counts,
     buffer: Arc<RingBuffer>,
@@ -55,27 +58,28 @@ pub(crate) struct XdpPass {
     stamped_late: u64,
 }
 
-impl XdpPass {
-    /// Loads the program that has frames `stamped_by` whom it says, with `filter` in it, and attaches
-    /// it to `interface`. The ring buffer takes the power of two below or at `bytes`.
+impl Pass {
+    /// Loads the program for `hook` that has frames `stamped_by` whom it says, with `filter` in it, and
+    /// attaches it to `interface`. The ring buffer takes the power of two below or at `bytes`.
     pub(crate) fn open(
+        hook: Hook,
         interface: &Interface,
         filter: Option<&Filter>,
         stamped_by: StampedBy,
         snaplen: u32,
         bytes: usize,
     ) -> Result<(Self, Place), Error> {
-        let refused = refused(interface, CAPABILITIES);
+        let refused = refused(hook, interface, CAPABILITIES);
         // libbpf's own lines would stand between ours; its error codes say enough.
         libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
         let mut open = StampSkelBuilder::default().open(&mut object).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
-            constants.head_bytes = snaplen.min(LARGEST_HEAD);
+            constants.head_bytes = snaplen.clamp(SMALLEST_HEAD, LARGEST_HEAD);
         }
         let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
         open.maps.frames.set_max_entries(size).map_err(refused)?;
-        stamped_by.choose(open.open_object_mut(), interface, filter, refused)?;
+        stamped_by.choose(hook, open.open_object_mut(), interface, filter, refused)?;
         let skeleton = open.load().map_err(|error| match filter {
             Some(_) => with_filter::refused(&error),
             None => refused(error),
@@ -85,7 +89,8 @@ impl XdpPass {
         let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize, variables)
             .map_err(|e| Error::system("map the ring buffer", &interface.name, "cap_bpf", e))?;
         let counts = Counts::of(&skeleton.maps.counts).map_err(refused)?;
-        let (link, place) = stamped_by.attach(skeleton.object(), interface).map_err(refused)?;
+        let (link, place) =
+            stamped_by.attach(hook, skeleton.object(), interface).map_err(refused)?;
         let (link, buffer) = (Some(link), Arc::new(buffer));
         Ok((Self { link, counts, buffer, stamped_by, stamped_late: 0 }, place))
     }
@@ -108,7 +113,7 @@ fn frame(position: NonNull<u8>, ticket: Ticket, stamped_by: StampedBy) -> Frame 
     Frame { raw, kernel, data, captured: captured.into(), length, ticket }
 }
 
-impl Receiver for XdpPass {
+impl Receiver for Pass {
     fn lender(&self) -> Arc<dyn Lender> {
         Arc::clone(&self.buffer) as _
     }

@@ -1,5 +1,5 @@
-//! Who stamps the frames that an XDP program handles (`bpf/clocks.h`): an object file has a program
-//! for each, and one of them is loaded.
+//! Who stamps the frames that a program handles (`bpf/clocks.h`): an object file has a program for
+//! each, and one of them is loaded.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use libbpf_rs::libbpf_sys::BPF_F_XDP_DEV_BOUND_ONLY;
 use libbpf_rs::{Object, OpenObject};
 use wirestamp_clock::Counter;
 
-use super::{Attached, Place, place, with_filter};
+use super::{Attached, Hook, Place, with_filter};
 use crate::Error;
 use crate::capabilities::{CounterFunction, Obstacle};
 use crate::card_stamps;
@@ -59,27 +59,34 @@ impl StampedBy {
         !matches!(self, Self::Reader { .. })
     }
 
-    /// The program's name.
-    fn program(self) -> &'static str {
-        match self {
+    /// The name of the program for `hook`.
+    fn program(self, hook: Hook) -> String {
+        let prefix = match hook {
+            Hook::Xdp => "",
+            Hook::Tc => "tc_",
+        };
+        let name = match self {
             Self::Reader { .. } => "unstamped",
             Self::Counter { function, .. } => function.program(),
             Self::Kernel => "stamped_by_kernel",
             Self::Card => "stamped_by_card",
-        }
+        };
+        prefix.to_owned() + name
     }
 
-    /// Has `object` load this program alone, for `interface` and with `filter` in it. Constants and
-    /// sizes of maps have been set.
+    /// Has `object` load this program for `hook` alone, for `interface` and with `filter` in it.
+    /// Constants and sizes of maps have been set.
     pub(crate) fn choose(
         self,
+        hook: Hook,
         object: &mut OpenObject,
         interface: &Interface,
         filter: Option<&Filter>,
         refused: impl Fn(libbpf_rs::Error) -> Error + Copy,
     ) -> Result<(), Error> {
+        let name = self.program(hook);
         for mut program in object.progs_mut() {
-            let chosen = program.name() == self.program();
+            let chosen = program.name() == name.as_str();
             program.set_autoload(chosen);
             if chosen && self == Self::Card {
                 // It can be attached nowhere else then, so the others are not bound.
@@ -88,7 +95,7 @@ impl StampedBy {
             }
         }
         let Some(filter) = filter else { return Ok(()) };
-        let passes = filter.for_xdp()?;
+        let passes = hook.passes(filter)?;
         with_filter::prepare(object).map_err(refused)?;
         let mut chosen = object.progs_mut().filter(|program| program.autoload());
         chosen
@@ -96,19 +103,18 @@ impl StampedBy {
             .map_err(refused)
     }
 
-    /// Attaches this program of a loaded `object`; says where the kernel runs it.
+    /// Attaches this program of a loaded `object` to `hook`; says where the kernel runs it.
     pub(crate) fn attach(
         self,
+        hook: Hook,
         object: &Object,
         interface: &Interface,
     ) -> libbpf_rs::Result<(Attached, Place)> {
-        let name = self.program();
-        let program = object.progs_mut().find(|program| program.name() == name);
+        let name = self.program(hook);
+        let program = object.progs_mut().find(|program| program.name() == name.as_str());
         let program =
             program.ok_or_else(|| io::Error::other(format!("there is no program {name}")))?;
-        let link = Attached::new(program.attach_xdp(interface.index)?);
-        let place = place(interface, &program)?;
-        Ok((link, place))
+        hook.attach(&program, interface)
     }
 }
 

@@ -1,0 +1,102 @@
+//! Where the kernel runs a program for each frame that arrives, and how it is attached there.
+#![expect(unsafe_code, reason = "a call of libbpf that libbpf-rs lacks")]
+
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+use libbpf_rs::libbpf_sys::{self, BPF_F_BEFORE, XDP_ATTACHED_SKB, bpf_insn, bpf_tcx_opts};
+use libbpf_rs::{AsRawLibbpf, ErrorExt, Link, ProgramMut, XdpFlags};
+
+use crate::Error;
+use crate::filter::Filter;
+use crate::interface::Interface;
+
+/// A hook of the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hook {
+    /// XDP, in the driver where that has it.
+    Xdp,
+    /// tc ingress, where a packet enters the network stack.
+    Tc,
+}
+
+/// Where in the receive path a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the driver, before the kernel has made a packet of the frame.
+    Driver,
+    /// In the network stack, later: at tc ingress, or with XDP, because the driver has none.
+    Stack,
+}
+
+/// A program that runs on an interface, until this is dropped or the process ends in any way.
+pub(crate) struct Attached(Link);
+
+impl Drop for Attached {
+    /// Closing the descriptor detaches too, but not while a child that is just being made has a
+    /// copy of it.
+    fn drop(&mut self) {
+        // Where it fails, closing is what is left.
+        let _ = self.0.detach();
+    }
+}
+
+impl Hook {
+    /// What runs there, in words.
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Self::Xdp => "the XDP program",
+            Self::Tc => "the tc program",
+        }
+    }
+
+    /// The function `passes` for a program that runs there.
+    pub(super) fn passes(self, filter: &Filter) -> Result<Vec<bpf_insn>, Error> {
+        match self {
+            Self::Xdp => filter.for_xdp(),
+            Self::Tc => filter.for_tc(),
+        }
+    }
+
+    /// Has a loaded program handle what arrives at `interface`; says where the kernel runs it.
+    pub(super) fn attach(
+        self,
+        program: &ProgramMut<'_>,
+        interface: &Interface,
+    ) -> libbpf_rs::Result<(Attached, Place)> {
+        match self {
+            Self::Xdp => {
+                let link = Attached(program.attach_xdp(interface.index)?);
+                Ok((link, place(interface, program)?))
+            }
+            Self::Tc => Ok((Attached(attach_tcx(program, interface)?), Place::Stack)),
+        }
+    }
+}
+
+/// Asks the kernel where it put an XDP program: a driver without XDP gets it in the stack.
+fn place(interface: &Interface, program: &impl AsFd) -> libbpf_rs::Result<Place> {
+    let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
+    let generic = u32::from(query.attach_mode) == XDP_ATTACHED_SKB;
+    Ok(if generic { Place::Stack } else { Place::Driver })
+}
+
+/// Attaches a program to tc ingress, before those that are there: what they drop or redirect has
+/// arrived too, and their work is not to delay the stamp.
+fn attach_tcx(program: &ProgramMut<'_>, interface: &Interface) -> libbpf_rs::Result<Link> {
+    let options = bpf_tcx_opts {
+        sz: size_of::<bpf_tcx_opts>() as libbpf_sys::size_t,
+        flags: BPF_F_BEFORE,
+        ..bpf_tcx_opts::default()
+    };
+    let program = program.as_libbpf_object().as_ptr();
+    // SAFETY: the program is loaded, and it and the options, whose size is passed, outlive the
+    // call.
+    let link = unsafe {
+        libbpf_sys::bpf_program__attach_tcx(program, interface.index, &raw const options)
+    };
+    let failed = || Err(io::Error::last_os_error()).context("failed to attach tc program");
+    // SAFETY: libbpf gave the link to us alone.
+    NonNull::new(link).map_or_else(failed, |link| Ok(unsafe { Link::from_ptr(link) }))
+}
