@@ -6,7 +6,7 @@ BENCH_FOLDER ?= wirestamp-bench
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-aarch64 test-vm bench bench-capture accuracy soak fmt setup build install-clock \
+.PHONY: help demo test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build install-clock \
 	fuzz
 
 help: ## List the commands
@@ -40,6 +40,9 @@ accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, 
 
 soak: setup ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
 	$(CARGO) bench --quiet -p wirestamp --bench soak -- --seconds $(SOAK_SECONDS)
+
+bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1 GB (ARGS="--rounds 3")
+	$(CARGO) bench --quiet -p wirestamp --bench flows -- $(ARGS)
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

@@ -1,7 +1,7 @@
 //! A capture: what is asked for, what was granted, and the run.
 
 use serde::Serialize;
-use wirestamp_clock::{ClockService, Domain, Phc};
+use wirestamp_clock::{ClockService, Domain, Phc, Time, Utc};
 
 use crate::affinity::Cores;
 use crate::bpf_program::{Place, StampedBy};
@@ -12,7 +12,7 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, Pair, StampSource, pair};
 use crate::packet_socket::Setup;
-use crate::pipeline::{LATENESS, Limit, Plan, Sink, Wait};
+use crate::pipeline::{self, LATENESS, Limit, Plan, Sink, Wait};
 use crate::priority;
 use crate::source::{Opening, Source};
 use crate::{Error, Ledger, Stop};
@@ -103,6 +103,8 @@ pub struct Capture {
     /// What the consumer has to filter by, where the kernel does not.
     filter: Option<Filter>,
     source: Source,
+    /// When it was not open yet.
+    opened: Time<Utc>,
     card_stamps: Option<CardStamping>,
 }
 
@@ -148,6 +150,7 @@ impl Capture {
             );
         }
         let opening = Opening { interface: &interface, setup, lanes, clock };
+        let opened = pipeline::now();
         let (source, filter) = Source::open_filtered(pair, &opening, filter, &mut facts)?;
         if lanes > 1 {
             facts.notes.push(format!(
@@ -156,7 +159,7 @@ impl Capture {
                 LATENESS.as_millis()
             ));
         }
-        Ok(Self { config, pair, facts, interface, dropped, filter, source, card_stamps })
+        Ok(Self { config, pair, facts, interface, dropped, filter, source, opened, card_stamps })
     }
 
     /// What was granted.
@@ -186,6 +189,7 @@ impl Capture {
             stop,
             interface: &self.interface,
             snaplen: self.facts.snaplen,
+            opened: self.opened,
         };
         let filter = self.filter.as_ref();
         let (mut ledger, mut outcome) = self.source.run(&plan, filter, sink);

@@ -12,6 +12,7 @@ mod delay;
 mod demo;
 mod extcap;
 mod files;
+mod flows;
 mod interrupt;
 mod lab;
 mod output;
@@ -55,6 +56,8 @@ enum Command {
     Send(send::Arguments),
     /// Measure one-way delay, loss, reordering and duplication between two points
     Delay(delay::Arguments),
+    /// Show the quality of each flow of a file or interface: loss, jitter, round trip, MOS
+    Flows(flows::Arguments),
     /// Build, use and remove a test bed of network namespaces
     Lab(lab::Arguments),
     /// Measure a call, a video and a burst across a bottleneck, and check it against the truth
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Restamp(arguments) => restamp::run(&arguments, output),
         Command::Send(arguments) => send::run(&arguments, output),
         Command::Delay(arguments) => delay::run(&arguments, output),
+        Command::Flows(arguments) => flows::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Study(arguments) => study::run(arguments, output),

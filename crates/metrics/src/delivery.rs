@@ -79,6 +79,17 @@ impl MediaDelivery {
         Self { rate: MediaRate { interval, ..rate }, interval: None }
     }
 
+    /// What is known of the stream.
+    #[must_use]
+    pub const fn rate(&self) -> MediaRate {
+        self.rate
+    }
+
+    /// From the next packet on, plays the media at this rate, in bytes per second.
+    pub const fn set_rate(&mut self, bytes_per_second: f64) {
+        self.rate.bytes_per_second = bytes_per_second;
+    }
+
     /// Takes the next packet, in the order of arrival. If it begins an interval, this is the index of
     /// the one that it ends.
     pub fn record(&mut self, packet: &MediaPacket) -> Option<DeliveryIndex> {

@@ -1,26 +1,24 @@
 //! How often values occurred, in buckets as narrow as percentiles want them.
 
-/// Buckets of each power of two, as a power of two: a bucket is at most a 1024th of its values wide.
-const BITS: u32 = 10;
-
-/// Counts values in buckets that grow with them: those below 2048 have one each, from there on each
-/// power of two has 1024.
+/// Counts values in buckets that grow with them: those below 2^(`BITS` + 1) have one each, from there
+/// on each power of two has 2^`BITS`, so that a bucket is at most a 2^`BITS`th of its values wide.
 ///
 /// The layout is that of HdrHistogram without its settings. A library's would do, if the counting
 /// were not among the dearest things that are done for each packet of a capture.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
-    /// The powers of two from that of the least value so far to that of the greatest, at 8 KiB each.
+pub(crate) struct Histogram<const BITS: u32 = 10> {
+    /// The powers of two from that of the least value so far to that of the greatest, at 8 bytes a
+    /// bucket.
     counts: Vec<u64>,
     /// The bucket that the counts begin with.
     first: usize,
 }
 
-impl Histogram {
+impl<const BITS: u32> Histogram<BITS> {
     /// Counts a value.
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
-        self.add(bucket_of(value), 1);
+        self.add(bucket_of::<BITS>(value), 1);
     }
 
     #[inline]
@@ -55,7 +53,7 @@ impl Histogram {
     /// The buckets that are not empty, the least first: the value in the middle of each, and how
     /// many values it has.
     pub(crate) fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
-        self.filled().map(|(bucket, count)| (middle_of(bucket), count))
+        self.filled().map(|(bucket, count)| (middle_of::<BITS>(bucket), count))
     }
 
     fn filled(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> {
@@ -71,22 +69,22 @@ impl Histogram {
             counted += count;
             counted >= rank
         });
-        bucket.map_or(0, |place| middle_of(self.first + place))
+        bucket.map_or(0, |place| middle_of::<BITS>(self.first + place))
     }
 }
 
-/// What the values of a bucket are shifted by, to be 1024 to 2047.
-fn shift(value: u64) -> u32 {
+/// What the values of a bucket are shifted by, to be 2^`BITS` to 2^(`BITS` + 1) - 1.
+fn shift<const BITS: u32>(value: u64) -> u32 {
     (value | 1 << BITS).ilog2() - BITS
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "at most 55 times 1024")]
-fn bucket_of(value: u64) -> usize {
-    let shift = shift(value);
+#[expect(clippy::cast_possible_truncation, reason = "at most 64 times 2^BITS")]
+fn bucket_of<const BITS: u32>(value: u64) -> usize {
+    let shift = shift::<BITS>(value);
     (u64::from(shift << BITS) + (value >> shift)) as usize
 }
 
-fn middle_of(bucket: usize) -> u64 {
+fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     let shift = (bucket >> BITS).saturating_sub(1);
     let least = (bucket - (shift << BITS)) as u64;
     (least << shift) + ((1 << shift) >> 1)
@@ -98,6 +96,16 @@ mod tests {
 
     use super::*;
 
+    const BITS: u32 = 10;
+
+    fn bucket_of(value: u64) -> usize {
+        super::bucket_of::<BITS>(value)
+    }
+
+    fn middle_of(bucket: usize) -> u64 {
+        super::middle_of::<BITS>(bucket)
+    }
+
     #[test]
     fn small_values_have_a_bucket_each() {
         for value in 0..2048 {
@@ -107,8 +115,14 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_value_has_the_last_bucket_of_its_power() {
+        assert_eq!((bucket_of(u64::MAX) + 1) % (1 << BITS), 0);
+        assert!(middle_of(bucket_of(u64::MAX)) > u64::MAX - (1 << 53));
+    }
+
+    #[test]
     fn only_powers_of_two_between_the_values_take_memory() {
-        let mut histogram = Histogram::default();
+        let mut histogram = Histogram::<BITS>::default();
         for value in [1 << 30, (1 << 30) + 5, 1 << 28, 1 << 31] {
             histogram.record(value);
         }
@@ -118,14 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_value_has_the_last_bucket_of_its_power() {
-        assert_eq!((bucket_of(u64::MAX) + 1) % (1 << BITS), 0);
-        assert!(middle_of(bucket_of(u64::MAX)) > u64::MAX - (1 << 53));
-    }
-
-    #[test]
     fn merged_histograms_have_the_values_of_both() {
-        let mut merged = Histogram::default();
+        let mut merged = Histogram::<BITS>::default();
         let mut other = Histogram::default();
         [7, 9].into_iter().for_each(|value| merged.record(value));
         [9, 1 << 20].into_iter().for_each(|value| other.record(value));
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn ranks_are_found_and_those_beyond_are_not() {
-        let mut histogram = Histogram::default();
+        let mut histogram = Histogram::<BITS>::default();
         for value in [5, 5, 900] {
             histogram.record(value);
         }

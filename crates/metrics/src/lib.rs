@@ -38,6 +38,7 @@ mod delivery;
 mod distribution;
 mod duplication;
 pub mod emodel;
+pub mod flow;
 mod flow_table;
 mod histogram;
 mod interarrival;

@@ -94,6 +94,21 @@ fn a_capture_that_loses_everything_accounts_for_everything() {
     assert_eq!(blamed(said), (vec![], (1..100).collect()));
 }
 
+#[test]
+fn stretches_that_follow_each_other_account_for_what_passed_in_each() {
+    let received: Vec<_> = (1..61).zip((0..).step_by(10)).collect();
+    let stretches =
+        (0..6).map(|nth| missed(A, 100 * nth, 100 * nth + 95, 10 - u64::from(nth == 0)));
+    let said = [
+        seen(A, &[(1, 0)]),
+        stretches.collect(),
+        seen(A, &[(99, 700)]),
+        seen(B, &received),
+        seen(B, &[(99, 700)]),
+    ];
+    assert_eq!(blamed(said.concat()), (vec![], (2..61).collect()));
+}
+
 /// What happens to a packet: the pause before it leaves, its delay, and who loses it, if anyone.
 #[derive(Clone, Copy, Debug)]
 struct Fate {

@@ -3,8 +3,6 @@
 mod common;
 mod said;
 
-use std::cmp::Reverse;
-
 use Point::{A, B};
 use common::{ERROR_NS, SKEW_MS, TIMEOUT_MS, outcomes, seen_in};
 use proptest::prelude::*;
@@ -59,14 +57,15 @@ fn pair_up(streams: &Streams) -> Vec<(Option<usize>, Option<usize>)> {
     pairs
 }
 
-/// The stretches as they hold, at a point that delivered observations with these places.
-fn stretches(missed: &[(usize, Missed)], places: &[Time<Utc>]) -> Vec<Missed> {
-    let mut free = Time::from_nanos(i64::MIN);
+/// The stretches as they hold, at a point that delivered observations with these places; each with
+/// the time from which on its packets may have passed.
+fn stretches(missed: &[(usize, Missed)], places: &[Time<Utc>]) -> Vec<(Time<Utc>, Missed)> {
+    let (mut open, mut until) = (Time::from_nanos(i64::MIN), Time::from_nanos(i64::MIN));
     let hold = |(before, missed): &(usize, Missed)| {
-        let delivered = before.checked_sub(1).map_or(free, |last| places[last]);
-        let from = missed.from.max(delivered).max(free);
-        free = missed.until.max(from);
-        Missed { from, until: free, ..*missed }
+        let delivered = before.checked_sub(1).map_or(open, |last| places[last]);
+        open = missed.from.max(delivered).max(open);
+        until = missed.until.max(open).max(until);
+        (open, Missed { until, ..*missed })
     };
     missed.iter().filter(|(_, missed)| missed.packets > 0).map(hold).collect()
 }
@@ -76,24 +75,26 @@ fn stretches(missed: &[(usize, Missed)], places: &[Time<Utc>]) -> Vec<Missed> {
 /// earlier at the other point than at this one, and up to `after` later.
 fn accounted_for(
     packets: &[(Time<Utc>, Option<Time<Utc>>)],
-    stretches: &[Missed],
+    stretches: &[(Time<Utc>, Missed)],
     (before, after): (Span, Span),
 ) -> Vec<bool> {
     let mut accounted_for = vec![false; packets.len()];
-    for stretch in stretches {
+    for (open, stretch) in stretches {
         let mut nearest = Vec::new();
         for (number, &(here, there)) in packets.iter().enumerate() {
-            let possible = here - before <= stretch.until && here + after >= stretch.from;
+            let possible = here - before <= stretch.until && here + after >= *open;
             if there.is_some() || accounted_for[number] || !possible {
                 continue;
             }
-            let neighbours = packets[..number].iter().filter_map(|(_, there)| *there);
-            let place = neighbours.max().unwrap_or(here);
-            let behind = place - stretch.until;
-            nearest.push(if place < stretch.from {
-                (stretch.from - place, 0, Err(Reverse(number)), number)
+            let latest = packets[..number].iter().filter_map(|(_, there)| *there).max();
+            let mut neighbours = packets[number..].iter().filter_map(|(_, there)| *there);
+            let next = neighbours.find(|there| latest.is_none_or(|latest| *there > latest));
+            let place = latest.unwrap_or(here);
+            let is_ahead = place < stretch.from && next.is_some_and(|next| next <= stretch.from);
+            nearest.push(if is_ahead {
+                (stretch.from - place, 0, place, number)
             } else {
-                (behind.max(Span::ZERO), 1, Ok((place, number)), number)
+                ((place - stretch.until).max(Span::ZERO), 1, place, number)
             });
         }
         nearest.sort();

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! What more a packet says has modules of its own: [`psamp`] chooses packets by hash, so that points
-//! choose the same ones, [`rtp`] reads the headers of calls and videos, and [`sdp`] where signalling
-//! says that they go.
+//! choose the same ones, [`rtp`] reads the headers of calls and videos, [`sdp`] where signalling says
+//! that they go, and [`TcpSegment`] which bytes of a conversation a packet has.
 //!
 //! # No panics
 //!
@@ -37,7 +37,9 @@ pub mod rtp;
 #[cfg(test)]
 mod samples;
 pub mod sdp;
+mod tcp;
 
 pub use flow::FlowKey;
 pub use frame::{LinkType, Packet, ParseError};
 pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};
+pub use tcp::TcpSegment;

@@ -10,6 +10,7 @@
 mod circumstances;
 mod compare;
 pub mod demo;
+pub mod flows;
 mod meeting;
 mod recording;
 pub mod report;

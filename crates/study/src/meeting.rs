@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Sink, Stop};
+use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Missed, Sink, Stop};
 use wirestamp_clock::Stamp;
-use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
+use wirestamp_metrics::{self as metrics, Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::{IdentityKey, LinkType, Packet};
 
 use crate::recording::{Figures, Recording};
@@ -64,6 +64,11 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
         correlator.observe(point, observation, record);
     }
 
+    /// Takes note that a capture missed packets.
+    pub(crate) fn missed(&self, point: Point, missed: metrics::Missed) {
+        self.lock().0.missed(point, missed);
+    }
+
     /// Decides what is still open.
     pub fn finish(self) {
         let (correlator, mut record) =
@@ -96,6 +101,11 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
         Ok(())
     }
 
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.meeting.missed(self.point, as_metrics_have_it(missed));
+        self.recording.missed(missed)
+    }
+
     fn pause(&mut self) -> Result<(), Error> {
         let clock = self.recording.difference_clock();
         self.meeting.lock().0.set_difference_clock(clock);
@@ -109,6 +119,12 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn lost(&self) -> u64 {
         self.recording.lost()
     }
+}
+
+/// What a capture missed, in the terms of the correlator.
+pub(crate) fn as_metrics_have_it(missed: &Missed) -> metrics::Missed {
+    let Missed { from, until, packets } = *missed;
+    metrics::Missed { from, until, packets }
 }
 
 /// The observation of a packet, if it can be recognised elsewhere.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use wirestamp_capture::file::{AnchorLog, Writer};
-use wirestamp_capture::{Captured, Error, Ledger, Sink};
+use wirestamp_capture::{Captured, Error, Ledger, Missed, Sink};
 use wirestamp_clock::{ClockService, DifferenceClock, Domain};
 use wirestamp_metrics::{Distribution, InterArrival};
 
@@ -124,6 +124,10 @@ impl Sink for Recording<'_> {
             figures.acquisition_lag_ns.record(packet.stamp.utc - kernel);
         }
         Ok(())
+    }
+
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.missed(missed))
     }
 
     fn pause(&mut self) -> Result<(), Error> {

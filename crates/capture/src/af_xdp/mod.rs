@@ -194,7 +194,7 @@ impl Receiver for AfXdp {
     }
 
     fn counts(&mut self) -> io::Result<KernelCounts> {
-        let counts = &self.program.counts;
+        let counts = &mut self.program.counts;
         let (seen, not_redirected) = (counts.seen()?, counts.dropped()?);
         let (mut ring_full, mut no_chunk) = (0, 0);
         for queue in &self.queues {

@@ -1,14 +1,17 @@
 //! What the methods that run a program in the kernel have in common: loading errors, where the kernel
 //! runs the program, and what the program counts (`bpf/counts.h`).
+#![expect(unsafe_code, reason = "the kernel writes a program's counts to memory of ours")]
 
 mod hook;
 mod stamped_by;
 pub(crate) mod with_filter;
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
+use libbpf_rs::libbpf_sys::bpf_map_lookup_elem;
+use libbpf_rs::{MapHandle, MapMut};
 
 use crate::Error;
 use crate::interface::Interface;
@@ -48,30 +51,39 @@ const DROPPED: u32 = 1;
 
 /// A program's own counts, kept for each core and added up here.
 #[derive(Debug)]
-pub(crate) struct Counts(MapHandle);
+pub(crate) struct Counts {
+    map: MapHandle,
+    /// Those of each core, which the kernel writes. They are kept, so that to read them takes no
+    /// memory.
+    per_core: Vec<u64>,
+}
 
 impl Counts {
     pub(crate) fn of(map: &MapMut<'_>) -> Result<Self, libbpf_rs::Error> {
-        MapHandle::try_from(map).map(Self)
+        let map = MapHandle::try_from(map)?;
+        // The kernel writes one for each core that there could be, in 8 bytes each.
+        Ok(Self { map, per_core: vec![0; libbpf_rs::num_possible_cpus()?] })
     }
 
     /// Frames that came to the program.
-    pub(crate) fn seen(&self) -> io::Result<u64> {
+    pub(crate) fn seen(&mut self) -> io::Result<u64> {
         self.sum(SEEN)
     }
 
     /// Frames of these that the program could not hand to us.
-    pub(crate) fn dropped(&self) -> io::Result<u64> {
+    pub(crate) fn dropped(&mut self) -> io::Result<u64> {
         self.sum(DROPPED)
     }
 
-    fn sum(&self, key: u32) -> io::Result<u64> {
-        let per_core = self
-            .0
-            .lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)
-            .map_err(io::Error::other)?
-            .unwrap_or_default();
-        let value = |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
-        Ok(per_core.iter().map(value).sum())
+    fn sum(&mut self, key: u32) -> io::Result<u64> {
+        let map = self.map.as_fd().as_raw_fd();
+        let values = self.per_core.as_mut_ptr().cast();
+        // SAFETY: the key is 4 bytes, as the map's keys are, and there is room for the values of all
+        // cores, which have 8 bytes each (`bpf/counts.h`).
+        let result = unsafe { bpf_map_lookup_elem(map, (&raw const key).cast(), values) };
+        match result {
+            0 => Ok(self.per_core.iter().sum()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }

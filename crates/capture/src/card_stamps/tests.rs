@@ -163,6 +163,7 @@ fn captured<R: Receiver>(
         stop: &stop,
         interface: &interface,
         snaplen: 1514,
+        opened: pipeline::now(),
     };
     let started = Instant::now();
     let (ledger, outcome) = pipeline::run(vec![receiver], &plan, None, &mut kept);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::Provenance;
 use super::buffer::FirstOf;
@@ -97,6 +98,19 @@ impl Encoder {
         match self {
             Self::Pcapng(_) => pcapng::packet(into, packet, said),
             Self::Pcap(precision) => pcap::packet(into, *precision, packet),
+        }
+    }
+
+    /// Appends that the capture had lost so many packets at a time, where the format has room.
+    pub(super) fn lost_by(
+        &mut self,
+        into: &mut Vec<u8>,
+        time: Duration,
+        lost: u64,
+    ) -> io::Result<()> {
+        match self {
+            Self::Pcapng(section) => section.lost_by(into, time, lost),
+            Self::Pcap(_) => Ok(()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a file says of an interface and its packets.
 
+use std::mem;
+
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
@@ -8,10 +10,11 @@ use pcap_file::pcapng::blocks::interface_statistics::{
     InterfaceStatisticsBlock, InterfaceStatisticsOption,
 };
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 
+use super::times::from_epoch;
 use super::{Provenance, account, raw};
-use crate::Ledger;
+use crate::{Ledger, Missed};
 
 /// An interface of a capture file, as far as the file has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +30,9 @@ pub struct Interface {
     pub packets: u64,
     /// The error of packets that do not state their own.
     stated: Option<Span>,
-    /// Packets that the file says the operating system dropped.
+    /// Packets that the file says the operating system dropped, and by when.
     dropped: u64,
+    dropped_by: Option<Time<Utc>>,
     /// Whether the file has had its say on the largest error.
     concluded: bool,
 }
@@ -61,17 +65,28 @@ impl Interface {
     }
 
     /// Takes note of statistics. They count from the beginning of the capture, so of several the
-    /// last has the right counts; of their errors the largest holds for all packets.
-    pub(super) fn note(&mut self, block: &InterfaceStatisticsBlock<'_>) {
+    /// last has the right counts; of their errors the largest holds for all packets. Returns what was
+    /// dropped since the statistics before these.
+    pub(super) fn note(&mut self, block: &InterfaceStatisticsBlock<'_>) -> Option<Missed> {
+        let mut missed = None;
         for option in &block.options {
             match option {
-                InterfaceStatisticsOption::IsbOsDrop(dropped) => self.dropped = *dropped,
+                InterfaceStatisticsOption::IsbOsDrop(dropped) => {
+                    missed = self.note_dropped(*dropped, from_epoch(block.timestamp).ok());
+                }
                 InterfaceStatisticsOption::Common(CommonOption::Comment(text)) => {
                     self.note_comment(text);
                 }
                 _ => {}
             }
         }
+        missed
+    }
+
+    fn note_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<Missed> {
+        let packets = dropped.saturating_sub(mem::replace(&mut self.dropped, dropped));
+        let (from, until) = (mem::replace(&mut self.dropped_by, by)?, by?);
+        (packets > 0).then(|| Missed { from: from.min(until), until: until.max(from), packets })
     }
 
     fn note_comment(&mut self, text: &str) {

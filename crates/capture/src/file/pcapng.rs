@@ -72,6 +72,17 @@ impl Section {
         self.append(into, statistics(said))
     }
 
+    /// Appends the statistics of a time at which the capture had lost so many packets.
+    pub(super) fn lost_by(
+        &mut self,
+        into: &mut Vec<u8>,
+        time: Duration,
+        lost: u64,
+    ) -> io::Result<()> {
+        let options = vec![InterfaceStatisticsOption::IsbOsDrop(lost)];
+        self.append(into, InterfaceStatisticsBlock { interface_id: 0, timestamp: time, options })
+    }
+
     fn append<'a>(&mut self, into: &mut Vec<u8>, block: impl PcapNgBlock<'a>) -> io::Result<()> {
         self.library.write_pcapng_block(block).map_err(io::Error::other)?;
         into.append(&mut mem::take(self.library.get_mut()));

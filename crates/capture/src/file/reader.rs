@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Read};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use pcap_file::DataLink;
@@ -12,9 +13,9 @@ use wirestamp_packet::LinkType;
 
 use super::interface::Interface;
 use super::pipe::Pipe;
-use super::source::{self, Kind};
+use super::source::{self, Chunks, Kind};
 use super::times::from_epoch;
-use crate::{Error, Stop};
+use crate::{Error, Missed, Stop};
 
 /// A packet of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Reader {
     format: Format,
     packets: u64,
     interfaces: Interfaces,
+    /// The bytes of the packet that was read last.
+    bytes: Vec<u8>,
 }
 
 enum Format {
@@ -56,6 +59,8 @@ struct Interfaces {
     all: Vec<Interface>,
     /// Where those of the section begin: it numbers them from 0.
     section: usize,
+    /// What they missed, as far as nobody has been told.
+    missed: Vec<Missed>,
 }
 
 impl Reader {
@@ -86,7 +91,7 @@ impl Reader {
             let (bytes, kind) = source::decompress(bytes).map_err(|e| strange(cut_short(&e)))?;
             (Box::new(bytes), kind)
         } else {
-            (Box::new(bytes), kind)
+            (Box::new(Chunks(bytes)), kind)
         };
         let mut interfaces = Interfaces::default();
         let format = if kind == Kind::Pcapng {
@@ -96,7 +101,7 @@ impl Reader {
             interfaces.all.push(Interface::default());
             Format::Classic(PcapReader::new(bytes).map_err(|e| strange(reason(&e)))?)
         };
-        Ok(Self { path: path.to_owned(), format, packets: 0, interfaces })
+        Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes: Vec::new() })
     }
 
     /// The path that it was opened with.
@@ -115,7 +120,7 @@ impl Reader {
         let path = &self.path;
         let damaged = |reason| Error::Damaged { path: path.clone(), packets, reason };
         let next = match &mut self.format {
-            Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces),
+            Format::Next(reader) => next_of_pcapng(reader, &mut self.interfaces, &mut self.bytes),
             Format::Classic(reader) => next_of_classic(reader, &mut self.interfaces),
         };
         let next = next.map_err(damaged)?;
@@ -128,6 +133,15 @@ impl Reader {
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces.all
+    }
+
+    /// What the capture lost, and when, of that which the file has said since this was last asked: in
+    /// our files before the first packet that was stamped after it. Where statistics stand only at
+    /// the end of a file, as in those of dumpcap, there is nothing here, because they do not say
+    /// when: then [`Self::capture_lost`] is all that is known.
+    #[must_use]
+    pub fn take_missed(&mut self) -> Vec<Missed> {
+        mem::take(&mut self.interfaces.missed)
     }
 
     /// Packets that should have been in the file and, as it says so far, are not.
@@ -149,9 +163,11 @@ impl Interfaces {
     }
 }
 
+/// Copies the packet into `bytes`, because the library's own cannot be lent on from within a loop.
 fn next_of_pcapng<'a>(
-    reader: &'a mut PcapNgReader<Bytes>,
+    reader: &mut PcapNgReader<Bytes>,
     interfaces: &mut Interfaces,
+    bytes: &'a mut Vec<u8>,
 ) -> Result<Option<Packet<'a>>, String> {
     loop {
         let Some(block) = reader.next_block() else { return Ok(None) };
@@ -163,17 +179,20 @@ fn next_of_pcapng<'a>(
             }
             Block::InterfaceStatistics(block) => {
                 let place = interfaces.place(block.interface_id)?;
-                interfaces.all[place].note(&block);
+                let missed = interfaces.all[place].note(&block);
+                interfaces.missed.extend(missed);
             }
             Block::EnhancedPacket(packet) => {
                 let place = interfaces.place(packet.interface_id)?;
                 let described = &state.interfaces()[packet.interface_id as usize];
+                bytes.clear();
+                bytes.extend_from_slice(&packet.data);
                 return Ok(Some(Packet {
                     interface: place,
                     time: from_epoch(packet.timestamp)?,
                     error: interfaces.all[place].count(&packet),
                     link: link(described.linktype)?,
-                    bytes: Cow::Owned(packet.data.into_owned()),
+                    bytes: Cow::Borrowed(bytes),
                     length: packet.original_len,
                 }));
             }

@@ -16,6 +16,19 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// to have (RFC 8878, section 3.1.1.1.2). A few bytes can ask for 128 MiB and more.
 const WINDOW_LOG: u32 = 23;
 
+/// How much of a file is read at once: as much as stays in a core's cache until it is used.
+const CHUNK: usize = 256 * 1024;
+
+/// A file in pieces of a good size, however large the buffer.
+pub(super) struct Chunks<R>(pub(super) R);
+
+impl<R: Read> Read for Chunks<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = into.len().min(CHUNK);
+        self.0.read(&mut into[..most])
+    }
+}
+
 /// What the first bytes of a file say of the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -13,7 +13,7 @@ use super::raw::{PacketComment, RawValue};
 use super::set::FileSet;
 use super::times::{now, since_epoch};
 use super::{Destination, Format, Provenance};
-use crate::{Captured, Error, Facts, Ledger, Sink};
+use crate::{Captured, Error, Facts, Ledger, Missed, Sink};
 
 /// With compression, a pause ends a frame only so long after the last one: frames of few packets
 /// are hardly smaller than those.
@@ -37,6 +37,8 @@ pub struct Writer {
     packets: u64,
     last: Time<Utc>,
     error_ns: i64,
+    /// Packets that the capture lost before they got here.
+    missed: u64,
     /// Packets of earlier files that could not be written.
     lost: u64,
 }
@@ -84,6 +86,7 @@ impl Writer {
             packets: 0,
             last: Time::from_nanos(0),
             error_ns: 0,
+            missed: 0,
             lost: 0,
         })
     }
@@ -133,6 +136,23 @@ impl Writer {
         self.file = next;
         self.paths.retain(|earlier| *earlier != path);
         self.paths.push(path);
+        if self.missed == 0 { Ok(()) } else { self.note_missed(now()) }
+    }
+
+    /// Writes how many packets had been missed by `time`.
+    fn note_missed(&mut self, time: Time<Utc>) -> Result<(), Error> {
+        let Open { path, encoder, buffer } = &mut self.file;
+        encoder
+            .lost_by(buffer.pending(), since_epoch(time), self.missed)
+            .map_err(|cause| Error::Write { path: path.clone(), cause })
+    }
+
+    /// Makes room for what comes next.
+    fn make_room(&mut self) -> Result<(), Error> {
+        if self.file.buffer.is_full() {
+            self.flushed = Instant::now();
+            self.file.flush()?;
+        }
         Ok(())
     }
 }
@@ -140,10 +160,7 @@ impl Writer {
 impl Sink for Writer {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
         // Before the packet is taken, so that it is not lost twice where that fails.
-        if self.file.buffer.is_full() {
-            self.flushed = Instant::now();
-            self.file.flush()?;
-        }
+        self.make_room()?;
         if self.set.turn(packet.stamp.utc, self.file.buffer.length()) {
             self.go_on()?;
         }
@@ -162,6 +179,15 @@ impl Sink for Writer {
         self.last = packet.stamp.utc;
         self.error_ns = self.error_ns.max(error_ns);
         Ok(())
+    }
+
+    /// Writes how many packets had been missed at both ends of the stretch, so that a reader finds
+    /// their difference between them.
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.make_room()?;
+        self.note_missed(missed.from)?;
+        self.missed = self.missed.saturating_add(missed.packets);
+        self.note_missed(missed.until)
     }
 
     fn pause(&mut self) -> Result<(), Error> {

@@ -5,13 +5,14 @@ use std::io;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use rtrb::Producer;
+use rtrb::{Producer, PushError};
 
+use super::drops::Drops;
 use super::{Plan, Wait};
-use crate::Error;
 use crate::priority::realtime;
 use crate::receiver::{Frame, KernelCounts, Receiver};
 use crate::waiter::Waiter;
+use crate::{Error, Missed};
 
 /// Upper bound of a wait, which a packet or a stop request ends at once.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
@@ -21,17 +22,23 @@ const ROOM_LIMIT: Duration = Duration::from_millis(1);
 /// of it. A ring of blocks hands its last one over when its timer expires, within 100 ms.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// Frames after which the kernel's counts are fetched: its counters have 32 bits.
-const COUNT_INTERVAL: u64 = 1 << 30;
-
 /// What came of the stage.
 pub(super) struct Acquired {
     /// The kernel's counts, as far as they could be had.
     pub(super) counts: KernelCounts,
     /// Frames handed over.
     pub(super) frames: u64,
+    /// What the kernel dropped and nobody downstream has been told of yet.
+    pub(super) missed: Option<Missed>,
     /// What ended the stage before the stop was requested.
     pub(super) outcome: Result<(), Error>,
+}
+
+impl Acquired {
+    /// Packets that the kernel has, did not drop, and did not hand over.
+    pub(super) fn left_behind(&self) -> u64 {
+        self.counts.seen.saturating_sub(self.counts.dropped).saturating_sub(self.frames)
+    }
 }
 
 /// What becomes of the frames that are acquired.
@@ -41,6 +48,10 @@ pub(super) trait Downstream {
 
     /// Takes a frame. There is room.
     fn take(&mut self, frame: Frame);
+
+    /// Is told what the kernel dropped, before it takes any frame that is stamped later. Gives back
+    /// what it has no room for.
+    fn missed(&mut self, missed: Missed) -> Result<(), Missed>;
 
     /// Called when the frames that had arrived have been taken.
     fn turn(&mut self);
@@ -58,6 +69,8 @@ pub(super) trait Downstream {
 /// Frames go to a thread of their own.
 pub(super) struct Handover {
     pub(super) frames: Producer<Frame>,
+    /// Goes past the converter: it has no stamps to convert.
+    pub(super) missed: Producer<Missed>,
     pub(super) converter: Thread,
 }
 
@@ -69,6 +82,10 @@ impl Downstream for Handover {
     fn take(&mut self, frame: Frame) {
         let pushed = self.frames.push(frame);
         debug_assert!(pushed.is_ok(), "the receiver was told how much room there is");
+    }
+
+    fn missed(&mut self, missed: Missed) -> Result<(), Missed> {
+        self.missed.push(missed).map_err(|PushError::Full(missed)| missed)
     }
 
     /// After the last frame is stamped, so that the wake-up delays no stamp of this batch.
@@ -96,10 +113,13 @@ pub(super) fn acquire<R: Receiver>(
     downstream: &mut impl Downstream,
     plan: &Plan<'_>,
 ) -> Acquired {
-    let mut stage = Stage { receiver, downstream, acquired: 0, counted: 0 };
+    let drops = Drops::since(plan.opened);
+    let mut stage = Stage { receiver, downstream, drops, acquired: 0 };
     let outcome = stage.run(plan);
-    let counts = stage.receiver.counts().unwrap_or_default();
-    Acquired { counts, frames: stage.acquired, outcome }
+    // Where it cannot be read, what was read last is all that can be had.
+    let _ = stage.read_drops();
+    let Stage { drops, acquired, .. } = stage;
+    Acquired { counts: drops.counts(), frames: acquired, missed: drops.untold(), outcome }
 }
 
 fn prioritise(wait: Wait) -> io::Result<()> {
@@ -112,9 +132,8 @@ fn prioritise(wait: Wait) -> io::Result<()> {
 struct Stage<'a, R, D> {
     receiver: R,
     downstream: &'a mut D,
+    drops: Drops,
     acquired: u64,
-    /// How many of them there were when the kernel's counts were last fetched.
-    counted: u64,
 }
 
 impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
@@ -133,16 +152,17 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
     fn until_stop(&mut self, plan: &Plan<'_>, waiter: &Waiter) -> Result<(), Error> {
         let failed = |cause| Error::system("capture", &plan.interface.name, "cap_net_raw", cause);
         let nap = R::NAP.filter(|_| self.downstream.is_patient());
-        let mut gathering = false;
+        let (mut found, mut gathering) = (true, false);
         while !plan.stop.is_requested() {
+            // Whoever spins in vain looks at the ring only, for the sake of the next stamp.
+            if found || plan.wait != Wait::Spin {
+                self.watch_drops().map_err(failed)?;
+            }
             // Asked before: what comes free meanwhile must not pass for a lack of news.
             let full = self.downstream.room() == 0 || self.receiver.is_lent_out();
-            if self.hand_over() > 0 {
+            found = self.hand_over() > 0;
+            if found {
                 gathering = true;
-                if self.acquired - self.counted >= COUNT_INTERVAL {
-                    self.counted = self.acquired;
-                    self.receiver.counts().map_err(failed)?;
-                }
             } else if plan.wait == Wait::Spin {
                 hint::spin_loop();
             } else if full {
@@ -155,7 +175,7 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             } else {
                 let patience = self.downstream.idle().min(WAIT_LIMIT);
                 if self.receiver.may_sleep() {
-                    waiter.wait(patience).map_err(failed)?;
+                    waiter.wait(patience).and_then(|()| self.watch_drops()).map_err(failed)?;
                     gathering = self.hand_over() > 0;
                     if !gathering {
                         plan.interface.check()?;
@@ -177,10 +197,21 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         count
     }
 
+    /// Reads the kernel's counts if it is time. Called before frames are taken, so that nobody is
+    /// handed one that is stamped much later than drops that nobody knows of.
+    fn watch_drops(&mut self) -> io::Result<()> {
+        if self.drops.is_due() { self.read_drops() } else { Ok(()) }
+    }
+
+    fn read_drops(&mut self) -> io::Result<()> {
+        self.drops.read(&mut self.receiver, |missed| self.downstream.missed(missed))
+    }
+
     /// Acquires until as many frames have come out as the kernel says went in. The consumer may
     /// take its time with those that are out already; the kernel has to hand over the rest soon.
     fn drain(&mut self, waiter: &Waiter) -> io::Result<()> {
         let mut deadline = Instant::now() + DRAIN_LIMIT;
+        self.read_drops()?;
         loop {
             let handed_over = self.hand_over() > 0;
             let waiting_for_consumer = self.downstream.room() == 0 || self.receiver.is_lent_out();
@@ -190,7 +221,8 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             if handed_over || waiting_for_consumer {
                 deadline = Instant::now() + DRAIN_LIMIT;
             }
-            let counts = self.receiver.counts()?;
+            self.read_drops()?;
+            let counts = self.drops.counts();
             let expected = counts.seen.saturating_sub(counts.dropped);
             if self.acquired >= expected || Instant::now() > deadline {
                 return Ok(());

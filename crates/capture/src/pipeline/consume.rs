@@ -8,7 +8,7 @@ use wirestamp_clock::{Stamp, Time, Utc};
 use super::Plan;
 use crate::filter::Filter;
 use crate::receiver::Frame;
-use crate::{Error, Ledger};
+use crate::{Error, Ledger, Missed};
 
 /// The sink gets a turn at least this often, also on a link without packets.
 const PAUSE_LIMIT: Duration = Duration::from_secs(10);
@@ -34,6 +34,17 @@ pub trait Sink {
     /// # Errors
     /// An error ends the capture; packets after this one are counted as dropped by the consumer.
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error>;
+
+    /// Is told that the capture has lost packets, and when: before it is handed any that is stamped
+    /// after that time, as long as none is later than [`LATENESS`](crate::LATENESS). Told of all
+    /// stretches, it has been told of all that [`Ledger::kernel_dropped`] and
+    /// [`Ledger::left_behind`] count. Stretches may overlap.
+    ///
+    /// # Errors
+    /// As for [`Sink::packet`].
+    fn missed(&mut self, _: &Missed) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Called when no packet is waiting: the moment to flush. As long as none comes, it is called
     /// again every ten seconds.
@@ -116,6 +127,14 @@ impl<'a> Consumer<'a> {
                 Ok(()) => ledger.delivered += 1,
                 Err(_) => ledger.consumer_dropped += 1,
             }
+            self.done.note(taken);
+        }
+    }
+
+    /// Passes on what was lost before it could be taken.
+    pub(super) fn missed(&mut self, missed: &Missed) {
+        if self.done.failure.is_none() {
+            let taken = self.sink.missed(missed);
             self.done.note(taken);
         }
     }

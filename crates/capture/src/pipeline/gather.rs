@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
-use std::time::SystemTime;
 
-use wirestamp_clock::{Time, Utc};
-
-use super::consume::{Consumed, Consumer};
+use super::consume::Consumer;
 use super::convert::Stamped;
 use super::merge::{Head, Merge, Next};
+use super::now;
+use crate::Missed;
 use crate::receiver::Lender;
 
 /// Packets that are taken in one go: bounded, so that the limits are looked at on a link that never
@@ -20,6 +19,7 @@ const TURN: usize = 4096;
 /// The consumer's end of a lane.
 pub(super) struct Link<'a> {
     pub(super) stamped: rtrb::Consumer<Stamped>,
+    pub(super) missed: rtrb::Consumer<Missed>,
     pub(super) stalled: &'a AtomicBool,
     pub(super) converter: Thread,
     pub(super) lender: Arc<dyn Lender>,
@@ -36,6 +36,14 @@ impl Link<'_> {
         }
     }
 
+    /// Passes on what the lane has lost. Asked after a packet of it was seen, there is nothing left
+    /// that has to be known before that packet.
+    fn tell_missed(&mut self, consumer: &mut Consumer<'_>) {
+        while let Ok(missed) = self.missed.pop() {
+            consumer.missed(&missed);
+        }
+    }
+
     fn wake_if_stalled(&self) {
         if self.stalled.swap(false, Ordering::SeqCst) {
             self.converter.unpark();
@@ -44,10 +52,11 @@ impl Link<'_> {
 }
 
 /// Gathers packets on this thread, in the order of their stamps, until the lanes have ended.
-pub(super) fn gather(mut links: Vec<Link<'_>>, mut consumer: Consumer<'_>) -> Consumed {
+pub(super) fn gather(mut links: Vec<Link<'_>>, consumer: &mut Consumer<'_>) {
     let mut merge = Merge::default();
     loop {
-        let next = take_some(&mut links, &mut merge, &mut consumer);
+        links.iter_mut().for_each(|link| link.tell_missed(consumer));
+        let next = take_some(&mut links, &mut merge, consumer);
         links.iter().for_each(Link::wake_if_stalled);
         if matches!(next, Next::Take(_)) {
             consumer.ask_for_the_end();
@@ -59,12 +68,11 @@ pub(super) fn gather(mut links: Vec<Link<'_>>, mut consumer: Consumer<'_>) -> Co
         match merge.next(links.iter().map(Link::head), now) {
             Next::Take(_) => {}
             Next::Wait(wait) => thread::park_timeout(wait.min(pause)),
-            Next::Nothing if links.iter().all(|link| link.head() == Head::Ended) => {
-                return consumer.finish();
-            }
+            Next::Nothing if links.iter().all(|link| link.head() == Head::Ended) => break,
             Next::Nothing => thread::park_timeout(pause),
         }
     }
+    links.iter_mut().for_each(|link| link.tell_missed(consumer));
 }
 
 /// Takes what is there. Returns what the merge said last.
@@ -74,6 +82,7 @@ fn take_some(links: &mut [Link<'_>], merge: &mut Merge, consumer: &mut Consumer<
         next = merge.next(links.iter().map(Link::head), now);
         let Next::Take(lane) = next else { break };
         let link = &mut links[lane];
+        link.tell_missed(consumer);
         let Ok(Stamped { frame, stamp }) = link.stamped.pop() else { break };
         // SAFETY: the link keeps the lender, and the ticket is given back after this call.
         unsafe { consumer.take(&frame, stamp) };
@@ -82,18 +91,12 @@ fn take_some(links: &mut [Link<'_>], merge: &mut Merge, consumer: &mut Consumer<
     next
 }
 
-/// The system's time. One that its type cannot hold is far from any stamp, which is all that the
-/// merge wants to know.
-fn now() -> Time<Utc> {
-    Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(i64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use std::ptr::NonNull;
 
     use rtrb::{Producer, RingBuffer};
-    use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span, Stamp};
+    use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span, Stamp, Time};
 
     use super::*;
     use crate::affinity::Cores;
@@ -136,6 +139,7 @@ mod tests {
             stop: &stop,
             interface: &Interface::open("lo").unwrap(),
             snaplen: 1,
+            opened: Time::from_nanos(0),
         };
         let (mut stamped_in, stamped) = RingBuffer::new(1);
         let frame = Frame {
@@ -151,9 +155,11 @@ mod tests {
         stamped_in.push(Stamped { frame, stamp }).unwrap();
         let (stalled, converter) = (AtomicBool::new(false), thread::current());
         let lender = Arc::new(Nowhere);
-        let link = Link { stamped, stalled: &stalled, converter, lender };
+        let (_, missed) = RingBuffer::new(1);
+        let link = Link { stamped, missed, stalled: &stalled, converter, lender };
         let mut sink = Parking(Some(stamped_in));
-        let done = gather(vec![link], Consumer::new(&plan, None, &mut sink));
-        assert_eq!(done.ledger.delivered, 1);
+        let mut consumer = Consumer::new(&plan, None, &mut sink);
+        gather(vec![link], &mut consumer);
+        assert_eq!(consumer.finish().ledger.delivered, 1);
     }
 }

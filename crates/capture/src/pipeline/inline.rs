@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::acquire::{self, Acquired, Downstream};
-use super::consume::{Consumed, Consumer};
+use super::consume::Consumer;
 use super::convert::Batch;
 use super::{Plan, affinity};
+use crate::Missed;
 use crate::receiver::{Frame, Lender, Receiver};
 
 /// Frames that go through the stages together: few enough to stay in the first-level cache.
@@ -35,6 +36,11 @@ impl Downstream for Rest<'_> {
 
     fn take(&mut self, frame: Frame) {
         self.frames.push(frame);
+    }
+
+    fn missed(&mut self, missed: Missed) -> Result<(), Missed> {
+        self.consumer.missed(&missed);
+        Ok(())
     }
 
     fn turn(&mut self) {
@@ -70,10 +76,10 @@ pub(super) fn run<'a, R: Receiver>(
     receiver: R,
     consumer: Consumer<'a>,
     plan: &'a Plan<'a>,
-) -> (Consumed, Acquired) {
+) -> (Consumer<'a>, Acquired) {
     affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
     let (frames, batch, lender) = (Vec::with_capacity(BATCH), Batch::new(BATCH), receiver.lender());
     let mut rest = Rest { frames, batch, consumer, lender, plan, paused: Instant::now() };
     let acquired = acquire::acquire(receiver, &mut rest, plan);
-    (rest.consumer.finish(), acquired)
+    (rest.consumer, acquired)
 }

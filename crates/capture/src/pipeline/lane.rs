@@ -16,6 +16,9 @@ use crate::receiver::Receiver;
 
 /// Frames that may wait between two stages.
 const QUEUE: usize = 1 << 16;
+/// Stretches of drops that may wait for the consumer: some ten seconds of them. What finds no room is
+/// told with the next.
+const MISSED_QUEUE: usize = 1024;
 
 /// A lane's threads.
 pub(super) struct Lane<'scope> {
@@ -45,6 +48,7 @@ pub(super) fn start<'scope, R: Receiver + 'scope>(
     let lender = receiver.lender();
     let (frames_in, frames_out) = RingBuffer::new(QUEUE);
     let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
+    let (missed_in, missed) = RingBuffer::new(MISSED_QUEUE);
     let consumer = consumer.clone();
     let converting = spawn(scope, "ws-convert", plan, move || {
         affinity::pin(cores.convert);
@@ -56,11 +60,12 @@ pub(super) fn start<'scope, R: Receiver + 'scope>(
         // Declared first, so that it is dropped last: the converter sees the end of the queue.
         let _end = OnEnd::new(plan.stop, &waker);
         affinity::pin(cores.acquire);
-        let mut handover = Handover { frames: frames_in, converter: waker.clone() };
+        let converter = waker.clone();
+        let mut handover = Handover { frames: frames_in, missed: missed_in, converter };
         acquire::acquire(receiver, &mut handover, plan)
     })
     .inspect_err(|_| converter.unpark())?; // to see that no frames will come
-    let link = Link { stamped: stamped_out, stalled, converter, lender };
+    let link = Link { stamped: stamped_out, missed, stalled, converter, lender };
     Ok((Lane { acquiring, converting }, link))
 }
 

@@ -20,6 +20,7 @@
 mod acquire;
 mod consume;
 mod convert;
+mod drops;
 mod gather;
 mod inline;
 mod lane;
@@ -27,9 +28,9 @@ mod merge;
 
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use wirestamp_clock::{ClockService, Domain};
+use wirestamp_clock::{ClockService, Domain, Time, Utc};
 
 use acquire::Acquired;
 pub use consume::{Captured, Sink};
@@ -41,7 +42,7 @@ use crate::affinity::{self, Cores};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::Receiver;
-use crate::{Error, Ledger, Stop};
+use crate::{Error, Ledger, Missed, Stop};
 
 /// How the acquisition thread waits for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) interface: &'a Interface,
     /// Bytes of each packet that the sink gets.
     pub(crate) snaplen: u32,
+    /// When the receivers were not open yet.
+    pub(crate) opened: Time<Utc>,
 }
 
 impl Plan<'_> {
@@ -107,12 +110,12 @@ pub(crate) fn run<R: Receiver>(
     sink: &mut dyn Sink,
 ) -> (Ledger, Result<(), Error>) {
     let mut receivers = receivers;
-    let consumer = Consumer::new(plan, filter, sink);
+    let mut consumer = Consumer::new(plan, filter, sink);
     if plan.suits_one_thread(receivers.len())
         && let Some(receiver) = receivers.pop()
     {
-        let (consumed, acquired) = inline::run(receiver, consumer, plan);
-        return account(consumed, std::iter::once(acquired));
+        let (consumer, acquired) = inline::run(receiver, consumer, plan);
+        return account(consumer, plan, vec![acquired]);
     }
     let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
     let here = thread::current();
@@ -131,28 +134,41 @@ pub(crate) fn run<R: Receiver>(
             }
         }
         affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
-        let consumed = gather::gather(links, consumer);
-        account(consumed, started.into_iter().map(Lane::join))
+        gather::gather(links, &mut consumer);
+        account(consumer, plan, started.into_iter().map(Lane::join).collect())
     })
 }
 
-/// Puts the kernel's counts beside the consumer's. Of two failures the consumer's is told: it is
-/// the one that the user of the packets has a name for.
+/// Ends the consumer, and puts the kernel's counts beside its own. Of two failures the consumer's is
+/// told: it is the one that the user of the packets has a name for.
 fn account(
-    consumed: Consumed,
-    lanes: impl Iterator<Item = Acquired>,
+    mut consumer: Consumer<'_>,
+    plan: &Plan<'_>,
+    lanes: Vec<Acquired>,
 ) -> (Ledger, Result<(), Error>) {
-    let Consumed { mut ledger, failure } = consumed;
+    for lane in &lanes {
+        // Of what is left in the kernel's memory, nothing tells when it came.
+        let missed = Missed { from: plan.opened, until: now(), packets: lane.left_behind() };
+        let left_behind = (missed.packets > 0).then_some(missed);
+        lane.missed.iter().chain(&left_behind).for_each(|missed| consumer.missed(missed));
+    }
+    let Consumed { mut ledger, failure } = consumer.finish();
     let mut outcome = failure.map_or(Ok(()), Err);
-    for Acquired { counts, frames, outcome: of_lane } in lanes {
-        ledger.seen += counts.seen;
-        ledger.kernel_dropped += counts.dropped;
-        ledger.left_behind += counts.seen.saturating_sub(counts.dropped).saturating_sub(frames);
-        ledger.stamped_late += counts.stamped_late;
-        ledger.fill_ring_empty += counts.fill_ring_empty;
-        outcome = outcome.and(of_lane);
+    for lane in lanes {
+        ledger.seen += lane.counts.seen;
+        ledger.kernel_dropped += lane.counts.dropped;
+        ledger.left_behind += lane.left_behind();
+        ledger.stamped_late += lane.counts.stamped_late;
+        ledger.fill_ring_empty += lane.counts.fill_ring_empty;
+        outcome = outcome.and(lane.outcome);
     }
     (ledger, outcome)
+}
+
+/// The system's time. One that its type cannot hold is far from any stamp, which is all that anybody
+/// here wants to know.
+pub(crate) fn now() -> Time<Utc> {
+    Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(i64::MAX))
 }
 
 /// Asks the capture to end and wakes the next stage when a stage ends, be it by a panic. It has

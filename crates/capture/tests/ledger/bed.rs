@@ -85,22 +85,35 @@ impl Wire {
         ledger
     }
 
-    /// Runs a capture whose consumer takes its first packet only when all of `count` were sent.
-    pub(crate) fn overload(&mut self, config: Config, count: u32) -> (Facts, Ledger) {
-        let capture = self.open(config);
-        let facts = capture.facts().clone();
+    /// Runs a capture until `send` has sent what it wants.
+    pub(crate) fn while_sending<S: Sink + Send>(
+        &mut self,
+        capture: Capture,
+        sink: &mut S,
+        send: impl FnOnce(&mut Sender),
+    ) -> Ledger {
         let Self { sender, clock, .. } = self;
         let stop = Stop::new().unwrap();
-        let (all_sent, wait) = mpsc::channel();
-        let mut held = Held(Some(wait));
         let (ledger, outcome) = thread::scope(|scope| {
-            let capturing = scope.spawn(|| capture.run(clock, &stop, &mut held));
-            let ending = Ending(&stop, all_sent);
-            sender.send_numbered(count);
+            let capturing = scope.spawn(|| capture.run(clock, &stop, sink));
+            let ending = Ending(&stop);
+            send(sender);
             drop(ending);
             capturing.join().unwrap()
         });
         outcome.unwrap();
+        ledger
+    }
+
+    /// Runs a capture whose consumer takes its first packet only when all of `count` were sent.
+    pub(crate) fn overload(&mut self, config: Config, count: u32) -> (Facts, Ledger) {
+        let capture = self.open(config);
+        let facts = capture.facts().clone();
+        let (all_sent, wait) = mpsc::channel();
+        let ledger = self.while_sending(capture, &mut Held(Some(wait)), |sender| {
+            let _all_sent: mpsc::Sender<()> = all_sent; // hangs up when all were sent
+            sender.send_numbered(count);
+        });
         (facts, ledger)
     }
 }
@@ -157,8 +170,8 @@ impl Sink for Held {
     }
 }
 
-/// Ends the capture and, by hanging up, lets its consumer go on; also when the sender panics.
-struct Ending<'a>(&'a Stop, #[expect(dead_code, reason = "dropped")] mpsc::Sender<()>);
+/// Ends the capture, also when the sender panics.
+struct Ending<'a>(&'a Stop);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {

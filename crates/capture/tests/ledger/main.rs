@@ -7,3 +7,4 @@ mod consumer;
 mod endpoint;
 mod hostile;
 mod kernel;
+mod missed;

@@ -131,6 +131,7 @@ fn findings(
         codec: arguments.codec,
         unidentified: found.unidentified,
         capture_dropped: found.capture_lost,
+        undated: found.undated,
         taps: Vec::new(),
         remarks,
     }

@@ -18,6 +18,8 @@ pub(super) struct Findings {
     pub(super) unidentified: u64,
     /// What the captures themselves lost at each point: never the network's loss.
     pub(super) capture_dropped: [u64; 2],
+    /// Those of them of which it is not known when.
+    pub(super) undated: [u64; 2],
     /// The captures that ran here; none for files.
     pub(super) taps: Vec<TapReport>,
     pub(super) remarks: Vec<String>,
@@ -36,6 +38,7 @@ impl Findings {
             "clock_error_reason": self.clocks.reason(),
             "unidentified": self.unidentified,
             "capture_dropped": self.capture_dropped,
+            "capture_dropped_undated": self.undated,
             "taps": self.taps,
             "flows": flows?,
             "other_flows": self.quality(self.flows.others())?,

@@ -212,6 +212,7 @@ fn findings(
         codec: arguments.codec,
         unidentified: taps.iter().map(|tap| tap.unidentified).sum(),
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
+        undated: [0; 2],
         taps,
         remarks: Vec::new(),
     }

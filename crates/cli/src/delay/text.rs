@@ -99,8 +99,15 @@ impl Findings {
         let [a, b] = self.capture_dropped;
         if a + b > 0 {
             lines.push(format!(
-                "The captures lost {a} packets at A and {b} at B: so many of the packets counted \
-                 as lost, or as seen at B only, may be theirs."
+                "The captures lost {a} packets at A and {b} at B: what only the other point saw at \
+                 that time counts neither as lost nor as unexpected."
+            ));
+        }
+        let [a, b] = self.undated;
+        if a + b > 0 {
+            lines.push(format!(
+                "Of {a} of them at A and {b} at B it is not known when: so many of the packets \
+                 counted as lost, or as seen at B only, may be theirs."
             ));
         }
         if let Some(early) = self.negative(total) {

@@ -122,7 +122,8 @@ impl Correlator {
     }
 
     /// The capture at `point` lost packets there. Called in order with the observations of the
-    /// point: after those delivered before the stretch, and before those delivered after it.
+    /// point: before those that lie behind the stretch. Some that lie in it may have been delivered
+    /// already.
     ///
     /// A packet that only the other point saw, and that may have passed `point` in the stretch, is
     /// then not [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but
@@ -133,16 +134,18 @@ impl Correlator {
     /// # Which packets
     ///
     /// Which ones the capture lost cannot be known if the network lost others at the same time.
-    /// It is taken to be those that would have come nearest to the stretch, and of two equally near
-    /// the one that passed first. The place of a packet at the point that did not see it is taken
-    /// to be just behind the packets that passed the other point before it: the latest place of
-    /// those that both points saw, or without any, its own place at the other point. A stretch
-    /// begins with the place `from` and ends before `until`. On a path that keeps packets in order
-    /// these are the packets between the two neighbours of the stretch, and none else.
+    /// It is taken to be those that would have come nearest to the stretch, and of several equally
+    /// near those that passed first. The place of a packet at the point that did not see it is
+    /// taken to be behind the packets that passed the other point before it, which is the latest
+    /// place of those that both points saw, or without any, its own place at the other point; and
+    /// ahead of the next that both saw. If that reaches into the stretch, behind `from` and ahead of
+    /// `until`, it is in it. On a path that keeps packets in order these are the packets between the
+    /// two neighbours of the stretch, and none else.
     ///
     /// Only packets that the other point saw from `timeout` before to `skew` after the stretch (at
-    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it; they
-    /// are told of once the last of these is decided.
+    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it, where
+    /// it counts from what was delivered before it was told of; they are told of once the last of
+    /// these is decided.
     pub fn missed(&mut self, point: Point, missed: Missed) {
         match point {
             Point::A => self.unseen_at_a.miss(missed, self.sent_until),

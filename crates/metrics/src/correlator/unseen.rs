@@ -2,6 +2,7 @@
 //! may account for.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::iter;
 
 use wirestamp_clock::{Span, Time, Utc};
 
@@ -25,7 +26,7 @@ pub(super) struct Unseen<T> {
     after: Span,
     forgotten: Gap,
     /// Those whose packets have not all been judged, in the order of time.
-    stretches: VecDeque<Missed>,
+    stretches: VecDeque<Stretch>,
     /// By their place here and, where that is the same, by the order in which they were judged.
     suspects: BTreeMap<(Time<Utc>, u64), Suspect<T>>,
     judged: u64,
@@ -35,11 +36,22 @@ pub(super) struct Unseen<T> {
     latest: Option<Time<Utc>>,
 }
 
+/// A stretch of missed packets.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    missed: Missed,
+    /// When the first of its packets can have passed here, of those that are not judged: never
+    /// before what had been delivered here when it was told of, nor before the stretch ahead of it.
+    open: Time<Utc>,
+}
+
 /// A packet that may have passed here unseen.
 struct Suspect<T> {
     packet: T,
     /// Its place at the other point.
     time: Time<Utc>,
+    /// The place here of the next packet that both points saw: this one would have come before.
+    next: Option<Time<Utc>>,
 }
 
 impl<T> Unseen<T> {
@@ -71,29 +83,40 @@ impl<T> Unseen<T> {
         self.forgotten.extend(time);
     }
 
-    /// The capture here lost packets, after it had delivered all up to the place `delivered`.
-    pub(super) fn miss(&mut self, missed: Missed, delivered: Time<Utc>) {
+    /// The capture here lost packets. It is told of after all up to the place `delivered` had been
+    /// delivered.
+    pub(super) fn miss(&mut self, mut missed: Missed, delivered: Time<Utc>) {
         if missed.packets == 0 {
             return;
         }
         let full = self.stretches.len() >= STRETCHES;
         let last = self.stretches.back_mut();
-        let free = last.as_ref().map_or(delivered, |last| delivered.max(last.until));
-        let from = missed.from.max(free);
-        let missed = Missed { from, until: missed.until.max(from), ..missed };
+        let mut open = missed.from.max(delivered);
+        if let Some(last) = &last {
+            open = open.max(last.open);
+            missed.until = missed.until.max(last.missed.until);
+        }
+        missed.until = missed.until.max(open);
         match last {
-            Some(last) if full => {
+            Some(Stretch { missed: last, .. }) if full => {
                 last.until = missed.until;
                 last.packets = last.packets.saturating_add(missed.packets);
             }
-            _ => self.stretches.push_back(missed),
+            _ => self.stretches.push_back(Stretch { missed, open }),
         }
     }
 
     /// A packet that the other point saw was seen here too, at the place `here`. In the order of
     /// the other point, as for [`Self::judge`].
     pub(super) fn seen(&mut self, here: Time<Utc>) {
-        self.latest = self.latest.max(Some(here));
+        if self.latest.is_some_and(|latest| here <= latest) {
+            return;
+        }
+        let since = self.latest.replace(here);
+        if !self.suspects.is_empty() {
+            let since = (since.unwrap_or(Time::from_nanos(i64::MIN)), 0);
+            self.suspects.range_mut(since..).for_each(|(_, suspect)| suspect.next = Some(here));
+        }
     }
 
     /// Judges a packet that only the other point saw, at the place `time`: whether this point
@@ -109,13 +132,13 @@ impl<T> Unseen<T> {
         }
         let open = self.stretches.front().zip(self.stretches.back());
         if !open.is_some_and(|(first, last)| {
-            self.may_have_been(time, &Missed { until: last.until, ..*first })
+            self.may_have_been(time, &Stretch { open: first.open, ..*last })
         }) {
             return tell(packet, None);
         }
         let place = (self.latest.unwrap_or(time), self.judged);
         self.judged += 1;
-        self.suspects.insert(place, Suspect { packet, time });
+        self.suspects.insert(place, Suspect { packet, time, next: None });
         if self.suspects.len() > self.room
             && let Some((_, oldest)) = self.suspects.pop_first()
         {
@@ -134,7 +157,7 @@ impl<T> Unseen<T> {
             return;
         }
         while let Some(stretch) = self.stretches.front().copied()
-            && judged.is_none_or(|judged| stretch.until + self.before < judged)
+            && judged.is_none_or(|judged| stretch.missed.until + self.before < judged)
         {
             for place in self.accounted_for(&stretch) {
                 if let Some(suspect) = self.suspects.remove(&place) {
@@ -145,32 +168,52 @@ impl<T> Unseen<T> {
         }
         while let Some(first) = self.suspects.first_entry() {
             let passed = first.get().time + self.after;
-            if self.stretches.front().is_some_and(|next| next.from <= passed) {
+            if self.stretches.front().is_some_and(|next| next.open <= passed) {
                 break;
             }
             tell(first.remove().packet, None);
         }
     }
 
-    fn may_have_been(&self, time: Time<Utc>, stretch: &Missed) -> bool {
-        time - self.before <= stretch.until && time + self.after >= stretch.from
+    fn may_have_been(&self, time: Time<Utc>, stretch: &Stretch) -> bool {
+        time - self.before <= stretch.missed.until && time + self.after >= stretch.open
     }
 
     /// The suspects nearest to the stretch, as many as it has packets.
-    fn accounted_for(&self, stretch: &Missed) -> Vec<(Time<Utc>, u64)> {
+    fn accounted_for(&self, stretch: &Stretch) -> Vec<(Time<Utc>, u64)> {
         let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect<T>)| {
             self.may_have_been(suspect.time, stretch).then_some(*place)
         };
-        let begin = (stretch.from, 0);
-        let mut ahead = self.suspects.range(..begin).rev().filter_map(possible).peekable();
+        let missed = &stretch.missed;
+        let begin = (self.begin_of(missed), 0);
+        // The nearest place first, and at one place the packet that passed first: the stretches to
+        // come need those that passed later.
+        let places =
+            iter::successors(self.place_ahead_of(begin.0), |place| self.place_ahead_of(*place));
+        let at = |place| self.suspects.range((place, 0)..=(place, u64::MAX));
+        let mut ahead = places.flat_map(at).filter_map(possible).peekable();
         let mut behind = self.suspects.range(begin..).filter_map(possible).peekable();
         let next = || match (ahead.peek(), behind.peek()) {
-            (Some(one), Some(other)) if nearer(*one, *other, stretch) => ahead.next(),
+            (Some(one), Some(other)) if nearer(*one, *other, missed) => ahead.next(),
             (Some(_), None) => ahead.next(),
             _ => behind.next(),
         };
-        let packets = usize::try_from(stretch.packets).unwrap_or(usize::MAX);
-        std::iter::from_fn(next).take(packets).collect()
+        let packets = usize::try_from(missed.packets).unwrap_or(usize::MAX);
+        iter::from_fn(next).take(packets).collect()
+    }
+
+    /// The first place of those in the stretch: what is at one ahead of it is in it if it may have
+    /// come after the stretch began.
+    fn begin_of(&self, missed: &Missed) -> Time<Utc> {
+        let ahead = self.suspects.range(..(missed.from, 0)).rev();
+        let reaches_in = |suspect: &Suspect<T>| suspect.next.is_none_or(|next| next > missed.from);
+        let within = ahead.take_while(|(_, suspect)| reaches_in(suspect));
+        within.last().map_or(missed.from, |((place, _), _)| *place)
+    }
+
+    /// The last place before `time` that suspects are at.
+    fn place_ahead_of(&self, time: Time<Utc>) -> Option<Time<Utc>> {
+        self.suspects.range(..(time, 0)).next_back().map(|((place, _), _)| *place)
     }
 }
 

@@ -1,5 +1,7 @@
 //! RTP figures as Wireshark has them.
 
+use std::num::NonZeroU32;
+
 use wirestamp_clock::Span;
 
 use super::Packet;
@@ -8,6 +10,11 @@ use crate::distribution::{count_to_f64, nanos_to_f64};
 
 /// The payload types of comfort noise: that of RFC 3551 table 4, and that of its drafts.
 const COMFORT_NOISE: [u8; 2] = [13, 19];
+
+/// The payload types that RFC 3551 reserves and Wireshark gives the rate they once had: 1 and 2, which
+/// RFC 1890 section 6 bound to 1016 and G721, and 19, which drafts of RFC 3551 bound to comfort noise.
+const RESERVED: [u8; 3] = [1, 2, 19];
+const RATE_OF_RESERVED: NonZeroU32 = NonZeroU32::new(8000).expect("not 0");
 
 /// The figures that `tshark -z rtp,streams` and Wireshark's stream analysis print (as seen of version
 /// 4.0), so that they can be laid side by side.
@@ -51,7 +58,8 @@ impl Analysis {
         self.last_number += i64::from(step);
 
         let delta = packet.arrival - previous.arrival;
-        if let Some(clock_rate) = packet.clock_rate {
+        let clock_rate = clock_rate(packet);
+        if let Some(clock_rate) = clock_rate {
             let units = packet.timestamp.wrapping_sub(previous.timestamp).cast_signed();
             let difference = nanos_to_f64(delta.as_nanos()) - nominal_nanos(units, clock_rate);
             self.jitter = (15.0 * self.jitter + difference.abs()) / 16.0;
@@ -61,7 +69,7 @@ impl Analysis {
             return;
         }
         self.max_delta = self.max_delta.max(delta);
-        if packet.clock_rate.is_some() {
+        if clock_rate.is_some() {
             self.max_jitter = self.max_jitter.max(self.jitter);
             let before = count_to_f64(self.packets - 1);
             self.mean_jitter = (self.mean_jitter * before + self.jitter) / (before + 1.0);
@@ -102,6 +110,11 @@ impl Analysis {
     pub const fn max_delta(&self) -> Span {
         self.max_delta
     }
+}
+
+fn clock_rate(packet: &Packet) -> Option<NonZeroU32> {
+    let reserved = RESERVED.contains(&packet.payload_type).then_some(RATE_OF_RESERVED);
+    packet.clock_rate.or(reserved)
 }
 
 fn is_comfort_noise(packet: &Packet) -> bool {

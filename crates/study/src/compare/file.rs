@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
-use wirestamp_metrics::Observation;
+use wirestamp_metrics::{Missed, Observation};
 use wirestamp_packet::LinkType;
 
-use crate::meeting::observe;
+use crate::meeting::{as_metrics_have_it, observe};
 
 /// Stamps may go back by so much: the correlator's tolerance, unless it is told otherwise.
 const BEARABLE: Span = Span::from_millis(100);
@@ -21,6 +21,8 @@ pub(super) struct File<'a> {
     /// The interfaces of the packets that were recognised.
     interfaces: BTreeSet<usize>,
     pub(super) unidentified: u64,
+    /// What the capture lost at times that the file says.
+    dated: u64,
     pub(super) damage: Option<String>,
     disorder: Disorder,
 }
@@ -51,7 +53,16 @@ impl<'a> File<'a> {
     /// A file of which nothing has been read yet.
     pub(super) fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Self {
         let (interfaces, disorder) = (BTreeSet::new(), Disorder::default());
-        Self { reader, filter, partial, interfaces, unidentified: 0, damage: None, disorder }
+        Self {
+            reader,
+            filter,
+            partial,
+            interfaces,
+            unidentified: 0,
+            dated: 0,
+            damage: None,
+            disorder,
+        }
     }
 
     /// The next packet that passes the filter and can be recognised.
@@ -80,6 +91,19 @@ impl<'a> File<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// What the capture lost before the packet that was read last, and not before the one ahead of it.
+    pub(super) fn take_missed(&mut self) -> impl Iterator<Item = Missed> {
+        let missed = self.reader.take_missed();
+        let packets = missed.iter().map(|missed| missed.packets);
+        self.dated = packets.fold(self.dated, u64::saturating_add);
+        missed.into_iter().map(|missed| as_metrics_have_it(&missed))
+    }
+
+    /// What the capture lost at times that the file does not say.
+    pub(super) fn undated(&self) -> u64 {
+        self.reader.capture_lost().saturating_sub(self.dated)
     }
 
     /// What is to be known of the file before figures are believed.
@@ -115,7 +139,7 @@ pub(super) fn stamp(time: Time<Utc>) -> Stamp {
 }
 
 /// Filters are compiled for Ethernet frames; a packet that was captured without gets a header.
-fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
+pub(crate) fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
     match link {
         LinkType::Ethernet => filter.passes(bytes),
         LinkType::Ip => {

@@ -9,9 +9,12 @@ mod survey;
 use wirestamp_capture::file::Reader;
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
-use wirestamp_metrics::{ClockSkew, Config, Correlator, Observation, Outcome, Point, SkewEstimate};
+use wirestamp_metrics::{
+    ClockSkew, Config, Correlator, Missed, Observation, Outcome, Point, SkewEstimate,
+};
 
 pub use correction::Correction;
+pub(crate) use file::passes;
 pub use pipe::PipeReport;
 pub use survey::{Survey, survey};
 
@@ -25,7 +28,8 @@ pub struct Terms<'a> {
     pub correlation: Config,
     /// Whether a damaged file counts up to the damage.
     pub partial: bool,
-    /// If there is one, only the packets that pass it count.
+    /// If there is one, only the packets that pass it count, while what the captures lost is not known
+    /// to pass it: then it may account for losses that are the network's.
     pub filter: Option<&'a Filter>,
     /// What is taken off the stamps of file B.
     pub correction: Correction,
@@ -43,6 +47,9 @@ pub struct Comparison {
     pub unidentified: u64,
     /// Packets that the systems that captured say they dropped, at A and at B.
     pub capture_lost: [u64; 2],
+    /// Those of them of which a file does not say when: so many of the packets counted as lost, or as
+    /// seen at B only, may be of these.
+    pub undated: [u64; 2],
     /// What to know before the figures are believed: where a file was damaged and the part before that
     /// was used (`partial`), and how far its packets are out of order.
     pub remarks: Vec<String>,
@@ -69,7 +76,15 @@ pub fn compare(
         }
         record(outcome);
     };
-    while let Some(point) = first(&ahead, &correction) {
+    loop {
+        for missed in files[0].take_missed() {
+            correlator.missed(Point::A, missed);
+        }
+        for missed in files[1].take_missed() {
+            let [from, until] = [missed.from, missed.until].map(|time| correction.of_b(time));
+            correlator.missed(Point::B, Missed { from, until, ..missed });
+        }
+        let Some(point) = first(&ahead, &correction) else { break };
         let of = usize::from(point == Point::B);
         let next = files[of].next()?;
         if let Some(mut observation) = std::mem::replace(&mut ahead[of], next) {
@@ -86,6 +101,7 @@ pub fn compare(
         skew: skew.estimate().filter(|_| clock_error.is_err()),
         clock_error,
         unidentified: a.unidentified + b.unidentified,
+        undated: [a.undated(), b.undated()],
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
         remarks: a.remarks().chain(b.remarks()).collect(),
     })

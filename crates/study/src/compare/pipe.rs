@@ -2,8 +2,8 @@
 
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{Error, Stop};
-use wirestamp_clock::Span;
-use wirestamp_metrics::{Outcome, Point};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::{Missed, Outcome, Point};
 
 use super::clocks::clock_error;
 use super::file::{self, File};
@@ -17,6 +17,8 @@ pub struct PipeReport {
     pub unidentified: u64,
     /// Packets that the capture says it lost, if it has got to say it.
     pub capture_lost: u64,
+    /// Those of them of which it does not say when.
+    pub undated: u64,
     /// Where the capture broke off.
     pub damage: Option<String>,
     /// What it says of the clocks of its packets.
@@ -50,19 +52,26 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
         stop: &Stop,
     ) -> Result<PipeReport, Error> {
         let mut file = File::new(reader, true, terms.filter);
-        while let Some(mut observation) = file.next()? {
-            let time = observation.stamp.utc;
-            let Correction { offset, .. } = terms.correction;
-            // The stamps of the interface stay as they are: what B would lose, A is given.
-            observation.stamp = file::stamp(match point {
-                Point::A => time + offset,
-                Point::B => time - offset,
-            });
+        let Correction { offset, .. } = terms.correction;
+        // The stamps of the interface stay as they are: what B would lose, A is given.
+        let corrected = |time: Time<Utc>| match point {
+            Point::A => time + offset,
+            Point::B => time - offset,
+        };
+        loop {
+            let next = file.next()?;
+            for missed in file.take_missed() {
+                let [from, until] = [missed.from, missed.until].map(corrected);
+                self.missed(point, Missed { from, until, ..missed });
+            }
+            let Some(mut observation) = next else { break };
+            observation.stamp = file::stamp(corrected(observation.stamp.utc));
             self.observe(point, observation);
         }
         Ok(PipeReport {
             unidentified: file.unidentified,
             capture_lost: file.reader.capture_lost(),
+            undated: file.undated(),
             clocks: file.used().into_iter().map(Option::<&Provenance>::cloned).collect(),
             damage: file.damage.filter(|_| !stop.is_requested()),
         })

@@ -69,13 +69,14 @@ pub(in crate::delay) fn beside_pipe(
 /// What was found, with what was read from the pipe.
 fn together(found: Findings, read: &PipeReport, of_pipe: Point, remarks: Vec<String>) -> Findings {
     let [here, _] = found.capture_dropped;
-    let capture_dropped = match of_pipe {
-        Point::A => [read.capture_lost, here],
-        Point::B => [here, read.capture_lost],
+    let in_order = |of_pipe_is: u64, of_interface: u64| match of_pipe {
+        Point::A => [of_pipe_is, of_interface],
+        Point::B => [of_interface, of_pipe_is],
     };
     Findings {
         unidentified: found.unidentified + read.unidentified,
-        capture_dropped,
+        capture_dropped: in_order(read.capture_lost, here),
+        undated: in_order(read.undated, 0),
         remarks,
         ..found
     }

@@ -1,0 +1,79 @@
+//! `wirestamp flows` beside `capinfos -M` and `tshark -qz rtp,streams` on one capture of a gigabyte.
+//!
+//! `cargo bench -p wirestamp --bench flows -- --megabytes 1000 --rounds 5` writes the capture into a
+//! temporary folder, reads it once so that it is in memory, and lets the three take turns.
+
+#![forbid(unsafe_code)]
+
+mod traffic;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use clap::Parser;
+
+#[derive(Parser)]
+struct Arguments {
+    /// The size of the capture
+    #[arg(long, default_value_t = 1000)]
+    megabytes: u64,
+    /// How often each program reads it
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// What cargo says to a benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Those that take turns, ours first.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    (env!("CARGO_BIN_EXE_wirestamp"), &["flows", "--json", "--quiet"]),
+    ("capinfos", &["-M"]),
+    ("tshark", &["-q", "-z", "rtp,streams", "-r"]),
+];
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("flows.pcapng");
+    let packets = traffic::write(&path, arguments.megabytes * 1_000_000)?;
+    let bytes = std::fs::read(&path)?.len();
+    println!("{packets} packets, {bytes} bytes, {} rounds", arguments.rounds);
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..arguments.rounds {
+        for ((program, options), times) in PROGRAMS.iter().zip(&mut times) {
+            times.push(time(program, options, &path)?);
+        }
+    }
+    let [ours, theirs @ ..] = &times;
+    println!("{:<28} {}", "wirestamp flows", spread(ours.iter().map(Duration::as_secs_f64), "s"));
+    for ((program, options), times) in PROGRAMS[1..].iter().zip(theirs) {
+        let name = format!("{program} {}", options.join(" "));
+        println!("{name:<28} {}", spread(times.iter().map(Duration::as_secs_f64), "s"));
+        let ratios = ours.iter().zip(times).map(|(ours, it)| ours.as_secs_f64() / it.as_secs_f64());
+        println!("{:<28} {}", format!("  ours over {program}'s"), spread(ratios, ""));
+    }
+    Ok(())
+}
+
+/// How long a program takes to read the capture.
+fn time(program: &str, options: &[&str], path: &Path) -> anyhow::Result<Duration> {
+    let mut command = Command::new(program);
+    command.args(options).arg(path).stdin(Stdio::null()).stdout(Stdio::null());
+    let begin = Instant::now();
+    let output = command.output()?;
+    let taken = begin.elapsed();
+    ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(taken)
+}
+
+/// `1.23 s (1.20..1.31)`: the median, the least and the greatest.
+fn spread(values: impl Iterator<Item = f64>, unit: &str) -> String {
+    let mut sorted: Vec<_> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let (min, max) = (sorted[0], sorted[sorted.len() - 1]);
+    let median = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    format!("{median:.3} {unit} ({min:.3}..{max:.3})")
+}

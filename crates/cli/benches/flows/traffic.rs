@@ -1,0 +1,133 @@
+//! A capture of many streams: calls, videos, downloads with their acknowledgments, and queries from
+//! ever new ports.
+
+use std::path::Path;
+
+use wirestamp_capture::file::{Provenance, Writer};
+use wirestamp_capture::{Captured, Facts, Ledger, Sink};
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+
+const CALLS: u16 = 500;
+const VIDEOS: u16 = 20;
+const DOWNLOADS: u16 = 200;
+const QUERIES: u16 = 20;
+/// Packets of a video in a tick.
+const OF_VIDEO: u32 = 8;
+/// One packet of each call.
+const TICK_NS: i64 = 20_000_000;
+/// 14 November 2023.
+const FIRST_NS: i64 = 1_700_000_000_000_000_000;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// A frame and when it comes within its tick, in nanoseconds.
+type Frame = (i64, Vec<u8>);
+
+/// Writes a capture of about so many bytes; how many packets it has.
+pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
+    let facts = Facts {
+        interface: "made".into(),
+        method: "none",
+        stamp: "none",
+        taken: "nowhere",
+        clock: "none".into(),
+        granularity_ns: 1,
+        snaplen: 262_144,
+        filter: None,
+        notes: Vec::new(),
+    };
+    let mut writer = Writer::create(path, &facts, Provenance::of(&facts, 1))?;
+    let (mut written, mut packets) = (0, 0);
+    for tick in 0.. {
+        let mut frames = frames(tick);
+        frames.sort_by_key(|(after, _)| *after);
+        for (after, frame) in &frames {
+            let utc = Time::from_nanos(FIRST_NS + i64::from(tick) * TICK_NS + after);
+            let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+            let stamp = Stamp { raw, utc, error: Span::from_nanos(1) };
+            let length = u32::try_from(frame.len())?;
+            writer.packet(&Captured { stamp, kernel: None, bytes: frame, length })?;
+            written += u64::from(length) + 32;
+            packets += 1;
+        }
+        if written >= bytes {
+            break;
+        }
+    }
+    writer.finish(&Ledger::default())?;
+    Ok(packets)
+}
+
+fn frames(tick: u32) -> Vec<Frame> {
+    let calls = (0..CALLS).filter_map(|number| call(number, tick));
+    let videos = (0..VIDEOS).flat_map(|number| (0..OF_VIDEO).map(move |n| video(number, tick, n)));
+    let downloads = (0..DOWNLOADS).flat_map(|number| download(number, tick));
+    let queries = (0..QUERIES).map(|number| query(number, tick));
+    calls.chain(videos).chain(downloads).chain(queries).collect()
+}
+
+/// A packet of a call, of which one in 200 is lost, and which jitters by up to 3 ms.
+fn call(number: u16, tick: u32) -> Option<Frame> {
+    let chance = tick.wrapping_add(7919 * u32::from(number)).wrapping_mul(2_654_435_761) >> 8;
+    let payload = rtp(if number % 2 == 0 { 0 } else { 8 }, tick, tick * 160, number, &[0xd5; 160]);
+    let after = i64::from(number) * 30_000 + i64::from(chance % 3_000_000);
+    (chance % 200 != 0).then(|| (after, udp((10, number), (11, number), 10_000, &payload)))
+}
+
+fn video(number: u16, tick: u32, place: u32) -> Frame {
+    let sequence = tick * OF_VIDEO + place;
+    let payload = rtp(33, sequence, sequence * 225, CALLS + number, &[0x47; 1316]);
+    let after = i64::from(place) * TICK_NS / i64::from(OF_VIDEO) + i64::from(number) * 1000;
+    (after, udp((12, number), (13, number), 5004, &payload))
+}
+
+/// A segment, and its acknowledgment 5 ms later.
+fn download(number: u16, tick: u32) -> [Frame; 2] {
+    let (sequence, length) = (tick * 1448, 1448);
+    let after = i64::from(number) * 1000;
+    let there = tcp((14, number), (15, number), [sequence, 1], length);
+    let back = tcp((15, number), (14, number), [1, sequence + 1448], 0);
+    [(after, there), (after + 5_000_000, back)]
+}
+
+fn query(number: u16, tick: u32) -> Frame {
+    let id = tick.wrapping_mul(40_503).to_be_bytes();
+    let payload = [&id[2..], &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, b'a', b'b', b'c', 0, 0, 1, 0, 1]];
+    let [.., high, low] = tick.to_be_bytes();
+    let port = 1024 + u16::from_be_bytes([high, low]) % 60_000;
+    (i64::from(number) * 100_000, udp((16, number), (17, 0), port, &payload.concat()))
+}
+
+fn rtp(payload_type: u8, sequence: u32, timestamp: u32, source: u16, media: &[u8]) -> Vec<u8> {
+    let [.., high, low] = sequence.to_be_bytes();
+    let head = [0x80, payload_type, high, low];
+    [&head[..], &timestamp.to_be_bytes(), &u32::from(source).to_be_bytes(), media].concat()
+}
+
+fn udp(from: (u8, u16), to: (u8, u16), port: u16, payload: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(8 + payload.len()).unwrap_or(u16::MAX);
+    let head = [port, port, length, 0].map(u16::to_be_bytes);
+    ethernet(UDP, from, to, &[head.as_flattened(), payload].concat())
+}
+
+fn tcp(from: (u8, u16), to: (u8, u16), numbers: [u32; 2], payload: usize) -> Vec<u8> {
+    let numbers = numbers.map(u32::to_be_bytes);
+    let head = [&[0x1f, 0x90, 0x1f, 0x90], numbers.as_flattened(), &[0x50, 0x10, 1, 0, 0, 0, 0, 0]];
+    ethernet(TCP, from, to, &[&head.concat()[..], &vec![b'x'; payload]].concat())
+}
+
+/// A frame of Ethernet and IPv4 between hosts of two networks.
+fn ethernet(protocol: u8, from: (u8, u16), to: (u8, u16), body: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(20 + body.len()).unwrap_or(u16::MAX).to_be_bytes();
+    let host = |(network, number): (u8, u16)| {
+        let [high, low] = number.to_be_bytes();
+        [10, network, high, low]
+    };
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    frame.extend(length);
+    frame.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    frame.extend(host(from));
+    frame.extend(host(to));
+    frame.extend(body);
+    frame
+}

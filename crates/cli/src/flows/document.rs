@@ -1,0 +1,73 @@
+//! What `flows` found, as JSON.
+
+use serde::Serialize;
+use wirestamp_metrics::flow::{FlowReport, GivenUp};
+use wirestamp_study::TapReport;
+use wirestamp_study::flows::Flows;
+
+/// The document that `--json` prints.
+#[derive(Serialize)]
+pub(super) struct Document {
+    /// The file, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) duration_ns: i64,
+    /// Frames that are in no flow.
+    pub(super) not_ip: u64,
+    /// Packets stamped before the one ahead of them.
+    pub(super) out_of_order: u64,
+    /// What the capture lost: never the network's loss.
+    pub(super) capture_dropped: u64,
+    /// The largest error of a stamp, where it is known.
+    pub(super) clock_error_ns: Option<i64>,
+    /// Milliseconds that voice is rated with.
+    pub(super) assumed_delay_ms: i64,
+    pub(super) assumed_jitter_buffer_ms: i64,
+    pub(super) given_up: GivenUp,
+    /// Those that hurt most first.
+    pub(super) flows: Vec<FlowReport>,
+    /// The capture, if it was not a file.
+    #[serde(flatten)]
+    pub(super) tap: Option<Tap>,
+    #[serde(skip)]
+    pub(super) remarks: Vec<String>,
+}
+
+/// What is told of a capture.
+#[derive(Serialize)]
+pub(super) struct Tap {
+    pub(super) tap: TapReport,
+}
+
+impl Document {
+    pub(super) fn of(flows: &Flows) -> Self {
+        let monitor = &flows.monitor;
+        let config = monitor.config();
+        let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
+        let mut reports: Vec<_> = monitor.flows().collect();
+        reports.sort_by(FlowReport::by_what_hurts);
+        Self {
+            file: None,
+            packets: monitor.packets(),
+            bytes: monitor.bytes(),
+            duration_ns: monitor.duration().as_nanos(),
+            not_ip: flows.not_ip,
+            out_of_order: flows.out_of_order,
+            capture_dropped: 0,
+            clock_error_ns: None,
+            assumed_delay_ms: millis(config.delay),
+            assumed_jitter_buffer_ms: millis(config.buffer),
+            given_up: *monitor.given_up(),
+            flows: reports,
+            tap: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Whether every packet of the capture is accounted for; files have no say.
+    pub(super) fn is_balanced(&self) -> bool {
+        self.tap.as_ref().is_none_or(|it| it.tap.balanced)
+    }
+}

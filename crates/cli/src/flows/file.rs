@@ -1,0 +1,26 @@
+//! The flows of a file.
+
+use std::path::Path;
+
+use wirestamp_capture::Filter;
+use wirestamp_capture::file::Reader;
+use wirestamp_study::flows::{FileOptions, of_file};
+
+use super::arguments::Arguments;
+use super::document::Document;
+
+pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document> {
+    let options = FileOptions {
+        filter: arguments.filter().as_deref().map(Filter::compile).transpose()?,
+        count: arguments.count,
+        partial: arguments.partial,
+    };
+    let found = of_file(Reader::open(path)?, arguments.config(), &options)?;
+    Ok(Document {
+        file: Some(path.display().to_string()),
+        capture_dropped: found.capture_lost,
+        clock_error_ns: found.error.map(|error| error.as_nanos()),
+        remarks: found.damage.into_iter().collect(),
+        ..Document::of(&found.flows)
+    })
+}

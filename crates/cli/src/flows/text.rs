@@ -1,0 +1,124 @@
+//! What `flows` found, as text.
+
+use std::fmt::Write as _;
+
+use wirestamp_metrics::flow::{FlowReport, RtpReport};
+
+use super::document::Document;
+use crate::output::{count, mean, percent, time};
+use crate::table::table;
+use crate::tap;
+
+/// The columns of [`row`].
+const HEADER: [&str; 11] = [
+    "flow",
+    "payload",
+    "packets",
+    "Mbit/s",
+    "lost",
+    "reordered",
+    "doubled",
+    "jitter",
+    "max. gap",
+    "round trip",
+    "MOS",
+];
+
+/// The table, with the flows that hurt most first, and what has to be known before it is believed.
+pub(super) fn of(document: &Document, top: usize) -> String {
+    let rows: Vec<_> = document.flows.iter().take(top).map(row).collect();
+    let mut text = table(&HEADER, &rows);
+    let more = document.flows.len().saturating_sub(top);
+    if more > 0 {
+        let _ = writeln!(text, "... and {more} more; --top {} shows all", document.flows.len());
+    }
+    let _ = writeln!(
+        text,
+        "{} packets, {} bytes in {}",
+        count(document.packets),
+        count(document.bytes),
+        time(document.duration_ns)
+    );
+    if let Some(it) = &document.tap {
+        let _ = writeln!(text, "{}", tap::line(&it.tap));
+        text.push_str(&tap::complaints(&it.tap.ledger));
+    }
+    text + &reservations(document)
+}
+
+fn row(flow: &FlowReport) -> Vec<String> {
+    let none = || "-".to_owned();
+    let counted = |value: Option<u64>| value.map_or_else(none, count);
+    let rtp = flow.rtp.as_ref();
+    let round_trip = flow.tcp.as_ref().and_then(|tcp| tcp.rtt_ns);
+    vec![
+        flow.flow.to_string(),
+        rtp.map_or_else(none, payload),
+        count(flow.packets),
+        flow.throughput_bps.map_or_else(none, |bps| format!("{:.3}", bps / 1e6)),
+        flow.lost.map_or_else(none, |lost| lost_of(flow, lost)),
+        counted(flow.reordered),
+        counted(flow.duplicated),
+        rtp.and_then(|rtp| rtp.mean_jitter_ms).map_or_else(none, |ms| mean(ms * 1e6)),
+        flow.max_gap_ns.map_or_else(none, time),
+        round_trip.map_or_else(none, |it| time(it.p50)),
+        rtp.and_then(|rtp| rtp.mos).map_or_else(none, |mos| format!("{mos:.2}")),
+    ]
+}
+
+/// `PCMU 0x1234abcd`.
+fn payload(rtp: &RtpReport) -> String {
+    match &rtp.codec {
+        Some(codec) => format!("{codec} 0x{:08x}", rtp.ssrc),
+        None => format!("RTP {} 0x{:08x}", rtp.payload_type, rtp.ssrc),
+    }
+}
+
+fn lost_of(flow: &FlowReport, lost: u64) -> String {
+    let sent = flow.rtp.as_ref().map_or(flow.packets, |rtp| rtp.expected);
+    format!("{} ({})", count(lost), percent(lost, sent))
+}
+
+/// What has to be known before the figures are believed, a line each.
+fn reservations(document: &Document) -> String {
+    let mut text = String::new();
+    if document.flows.iter().any(|flow| flow.rtp.as_ref().is_some_and(|rtp| rtp.mos.is_some())) {
+        let _ = writeln!(
+            text,
+            "MOS is that of ITU-T G.107 for an assumed delay of {} ms and a de-jitter buffer of {} \
+             ms (--delay, --jitter-buffer).",
+            document.assumed_delay_ms, document.assumed_jitter_buffer_ms
+        );
+    }
+    if document.capture_dropped > 0 {
+        let _ = writeln!(
+            text,
+            "The capture lost {} packets: so many of those counted as lost may be its own.",
+            count(document.capture_dropped)
+        );
+    }
+    if document.out_of_order > 0 {
+        let _ = writeln!(
+            text,
+            "{} packets are stamped before one that was captured ahead of them; jitter and gaps \
+             follow the order of capture.",
+            count(document.out_of_order)
+        );
+    }
+    if document.given_up.flows > 0 {
+        let _ = writeln!(
+            text,
+            "{} idle flows with {} packets made room for others (--max-flows).",
+            count(document.given_up.flows),
+            count(document.given_up.packets)
+        );
+    }
+    if document.not_ip > 0 {
+        let _ = writeln!(
+            text,
+            "{} frames are in no flow: not IP, or cut too short to tell.",
+            count(document.not_ip)
+        );
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! What payload types mean: by RFC 3551, or as signalling said.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use wirestamp_packet::rtp::{Medium, StaticPayloadType};
+use wirestamp_packet::sdp;
+
+use crate::emodel::Codec;
+
+/// What a payload type stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Encoding {
+    pub(super) name: Arc<str>,
+    pub(super) clock_rate: NonZeroU32,
+    pub(super) video: bool,
+}
+
+impl Encoding {
+    /// What RFC 3551 binds a payload type to.
+    pub(super) fn fixed(payload_type: u8) -> Option<Self> {
+        let StaticPayloadType { name, medium, clock_rate_hz, .. } =
+            StaticPayloadType::of(payload_type)?;
+        let clock_rate = NonZeroU32::new(clock_rate_hz)?;
+        Some(Self { name: name.into(), clock_rate, video: medium != Medium::Audio })
+    }
+
+    /// What a session description says of a medium of this kind.
+    pub(super) fn announced(kind: &str, said: &sdp::Encoding<'_>) -> Option<Self> {
+        let clock_rate = NonZeroU32::new(said.clock_rate_hz)?;
+        let video = kind == "video" || said.name.eq_ignore_ascii_case("MP2T");
+        Some(Self { name: said.name.into(), clock_rate, video })
+    }
+
+    /// Whether the packets stand beside the medium: keys that were pressed, whose timestamps stand
+    /// still (RFC 4733 sections 2.2.1 and 4), and comfort noise.
+    pub(super) fn is_beside_the_medium(&self) -> bool {
+        self.is_event() || self.name.eq_ignore_ascii_case("CN")
+    }
+
+    fn is_event(&self) -> bool {
+        ["telephone-event", "tone"].iter().any(|name| self.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The rate by which jitter can be taken; none where timestamps stand still.
+    pub(super) fn jitter_rate(&self) -> Option<NonZeroU32> {
+        (!self.is_event()).then_some(self.clock_rate)
+    }
+
+    /// The codec whose quality ITU-T G.113 gives: G.711 with loss concealment, which phones have,
+    /// and for G.729 and G.723.1 the variants whose robustness is published.
+    pub(super) fn codec(&self) -> Option<Codec> {
+        const CODECS: [(&str, Codec); 6] = [
+            ("PCMU", Codec::G711Concealing),
+            ("PCMA", Codec::G711Concealing),
+            ("G729", Codec::G729A),
+            ("G723", Codec::G7231High),
+            ("GSM", Codec::GsmFullRate),
+            ("GSM-EFR", Codec::GsmEnhancedFullRate),
+        ];
+        let known = CODECS.iter().find(|(name, _)| self.name.eq_ignore_ascii_case(name));
+        known.map(|(_, codec)| *codec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn voice_that_g113_knows_has_a_codec_and_events_have_no_jitter() {
+        let codec = |payload_type| Encoding::fixed(payload_type).and_then(|it| it.codec());
+        assert_eq!([0, 8, 18].map(codec).map(|it| it.is_some()), [true; 3]);
+        assert_eq!([9, 13, 33].map(codec), [None; 3]);
+        let said = |name| sdp::Encoding { name, clock_rate_hz: 8000, channels: None };
+        let event = Encoding::announced("audio", &said("Telephone-Event")).expect("an encoding");
+        assert!(event.is_beside_the_medium() && event.jitter_rate().is_none());
+        let voice = Encoding::announced("audio", &said("pcmu")).expect("an encoding");
+        assert!(!voice.is_beside_the_medium() && voice.codec() == Some(Codec::G711Concealing));
+    }
+}

@@ -1,0 +1,143 @@
+//! What keeps a stream's packets from being heard or seen: how many, and how they are spread.
+
+use crate::distribution::count_to_f64;
+
+/// Packets of a stream, or of a stretch of it, that were lost or came too late to be played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Impairment {
+    /// Packets that should have come.
+    pub(super) expected: u64,
+    /// Those that did not.
+    pub(super) lost: u64,
+    /// Runs of lost packets (loss periods, RFC 3357 section 4).
+    pub(super) periods: u64,
+    /// Packets that the buffer of the receiver would not have waited for.
+    pub(super) late: u64,
+    /// Runs of these.
+    pub(super) late_periods: u64,
+}
+
+impl Impairment {
+    /// So many packets in a row have not come.
+    pub(super) fn lose(&mut self, packets: u64) {
+        self.expected += packets;
+        self.lost += packets;
+        self.periods += u64::from(packets > 0);
+    }
+
+    /// A packet that was counted as lost has come after all; of its two neighbours so many have
+    /// not. Saturates, because what was counted may have been counted elsewhere.
+    pub(super) fn recover(&mut self, missing_neighbours: u8) {
+        self.lost = self.lost.saturating_sub(1);
+        self.periods = match missing_neighbours {
+            0 => self.periods.saturating_sub(1),
+            1 => self.periods,
+            _ => self.periods + 1,
+        };
+    }
+
+    /// A packet has come too late; `again` if the one before it had, too.
+    pub(super) fn be_late(&mut self, again: bool) {
+        self.late += 1;
+        self.late_periods += u64::from(!again);
+    }
+
+    /// The share of packets that cannot be played, 0 to 1; none without packets.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        (self.expected > 0)
+            .then(|| (count_to_f64(self.impaired()) / count_to_f64(self.expected)).min(1.0))
+    }
+
+    fn impaired(&self) -> u64 {
+        self.lost + self.late
+    }
+
+    /// The burst ratio of these packets (ITU-T G.107 section 7.5), as
+    /// [`crate::LossPattern::burst_ratio`] has it; 1 without impairment.
+    pub(super) fn burst_ratio(&self) -> f64 {
+        let periods = (self.periods + self.late_periods).clamp(1, self.impaired().max(1));
+        match self.ratio() {
+            Some(ratio) if ratio > 0.0 && ratio < 1.0 => {
+                count_to_f64(self.impaired()) / count_to_f64(periods) * (1.0 - ratio)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// Both together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            expected: self.expected + other.expected,
+            lost: self.lost + other.lost,
+            periods: self.periods + other.periods,
+            late: self.late + other.late,
+            late_periods: self.late_periods + other.late_periods,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::numbers::{Numbers, Seen};
+    use super::*;
+    use crate::LossPattern;
+    use crate::rtp::Sequence;
+
+    fn of_arrivals(numbers: &[u16]) -> Impairment {
+        let (mut sequence, mut seen) = (Sequence::new(), Numbers::default());
+        let mut impairment = Impairment::default();
+        for number in numbers {
+            match seen.record(sequence.record(*number)) {
+                Seen::Ahead { skipped } => {
+                    impairment.lose(skipped);
+                    impairment.expected += 1;
+                }
+                Seen::Late { missing_neighbours } => impairment.recover(missing_neighbours),
+                _ => {}
+            }
+        }
+        impairment
+    }
+
+    proptest! {
+        /// Late packets that come in any order leave the counts that the losses alone have.
+        #[test]
+        fn loss_and_bursts_are_those_of_the_pattern_whatever_the_order(
+            fates in prop::collection::vec(0u8..6, 3..200),
+        ) {
+            // 0 is lost, 1 comes up to 9 places later, the others come in order.
+            let last = fates.len() - 1;
+            let place = |(number, fate): (usize, &u8)| match fate {
+                _ if number == 0 || number == last => Some((number * 2, number)),
+                0 => None,
+                1 => Some((number * 2 + 1 + 2 * (number % 10), number)),
+                _ => Some((number * 2, number)),
+            };
+            let mut arrivals: Vec<_> = fates.iter().enumerate().filter_map(place).collect();
+            arrivals.sort_unstable();
+            let numbers: Vec<_> = arrivals.iter().map(|(_, number)| *number as u16).collect();
+            let found = of_arrivals(&numbers);
+
+            let mut pattern = LossPattern::new(1);
+            for number in 0..fates.len() {
+                pattern.record(!numbers.contains(&u16::try_from(number).unwrap()));
+            }
+            prop_assert_eq!((found.lost, found.periods), (pattern.lost(), pattern.periods()));
+            prop_assert_eq!(found.ratio(), pattern.loss_ratio());
+            let bursts = pattern.burst_ratio().unwrap_or(1.0);
+            prop_assert!((found.burst_ratio() - bursts).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn late_packets_count_as_impaired_and_their_runs_as_bursts() {
+        let mut impairment = Impairment { expected: 10, ..Impairment::default() };
+        impairment.be_late(false);
+        impairment.be_late(true);
+        assert_eq!(impairment.ratio(), Some(0.2));
+        assert!((impairment.burst_ratio() - 1.6).abs() < 1e-12);
+        assert_eq!(Impairment::default().ratio(), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! Where packets become flows.
+
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::rtp::Rtp;
+use wirestamp_packet::{FlowKey, Packet, TcpSegment};
+
+use super::media::Found;
+use super::missed::{MissedPackets, MissedTimes};
+use super::report::{self, FlowReport};
+use super::signalling::Announced;
+use super::stream::{Header, Surroundings};
+use super::table::{Carries, Flow, Table};
+use super::volume::Volume;
+
+/// How flows are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowConfig {
+    /// Flows that have a state of their own, and RTP streams that do; at least 1. A flow takes a few
+    /// kilobytes, a stream some more.
+    pub flows: usize,
+    /// A packet train ends with a gap longer than this.
+    pub train_gap: Span,
+    /// The network's one-way delay that voice is rated with. One point cannot measure it.
+    pub delay: Span,
+    /// The de-jitter buffer of the receiver that voice is rated for: it adds to the delay, and what
+    /// comes later than it can wait is as good as lost.
+    pub buffer: Span,
+}
+
+impl Default for FlowConfig {
+    fn default() -> Self {
+        Self {
+            flows: 16_384,
+            train_gap: Span::from_millis(100),
+            delay: Span::ZERO,
+            buffer: Span::from_millis(60),
+        }
+    }
+}
+
+/// A packet at the point of observation.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowPacket<'a> {
+    /// What was captured of it.
+    pub packet: &'a Packet<'a>,
+    /// Bytes of its frame on the wire.
+    pub length: u32,
+    /// When it passed.
+    pub time: Time<Utc>,
+}
+
+/// What was counted beside the flows that have a state of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct GivenUp {
+    /// Flows that were idle for longest when there was no room for a new one. One that comes back is
+    /// a new one.
+    pub flows: u64,
+    /// Their RTP streams.
+    pub streams: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What they lost, as far as it was known ([`FlowReport::lost`]).
+    pub lost: u64,
+}
+
+/// The quality of each flow at one point, in bounded memory.
+///
+/// RTP streams are recognised without being told a port: by several packets of one source in sequence
+/// (RFC 3550 appendix A.1), or at once where SIP announced them. What SIP said also tells what
+/// dynamic payload types mean.
+#[derive(Clone, Debug)]
+pub struct FlowMonitor {
+    config: FlowConfig,
+    table: Table,
+    announced: Announced,
+    missed: MissedTimes,
+    total: Volume,
+    streams: usize,
+    given_up: GivenUp,
+}
+
+impl FlowMonitor {
+    /// A monitor that has seen nothing.
+    #[must_use]
+    pub fn new(config: FlowConfig) -> Self {
+        Self {
+            config,
+            table: Table::new(config.flows),
+            announced: Announced::default(),
+            missed: MissedTimes::default(),
+            total: Volume::default(),
+            streams: 0,
+            given_up: GivenUp::default(),
+        }
+    }
+
+    /// Takes the next packet, in the order of capture.
+    pub fn observe(&mut self, seen: &FlowPacket<'_>) {
+        let FlowPacket { packet, length, time } = *seen;
+        self.total.packets += 1;
+        self.total.bytes += u64::from(length);
+        self.total.first = self.total.first.map_or(Some(time), |first| Some(first.min(time)));
+        self.total.last = self.total.last.max(Some(time));
+        let key = packet.flow();
+        let place = self.table.place(&key).unwrap_or_else(|| self.open(key));
+        self.announced.read(&key, packet.payload());
+        let flow = self.table.flow(place);
+        flow.heard = self.total.packets;
+        match &flow.carries {
+            Carries::Udp(_) => self.observe_datagram(place, seen),
+            Carries::Tcp { .. } => {
+                flow.rest.record(length, time, self.config.train_gap);
+                self.observe_segment(place, seen);
+            }
+            Carries::Anything => flow.rest.record(length, time, self.config.train_gap),
+        }
+    }
+
+    /// Takes note that the capture lost packets, before the first packet after them is observed: RTP
+    /// packets that are missing at that time are counted as the capture's, not as the network's.
+    pub fn missed(&mut self, missed: MissedPackets) {
+        self.missed.note(missed);
+    }
+
+    fn open(&mut self, key: FlowKey) -> usize {
+        let (place, gone) = self.table.open(key);
+        if let Some(flow) = gone {
+            self.streams -= flow.streams();
+            report::give_up(&flow, &mut self.given_up);
+        }
+        place
+    }
+
+    fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
+        let FlowPacket { packet, length, time } = *seen;
+        let Self { config, table, announced, missed, streams, .. } = self;
+        let Flow { key, rest, carries, .. } = table.flow(place);
+        let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
+        let rtp = Rtp::parse(packet.payload(), on_wire);
+        let (Ok(rtp), Carries::Udp(media)) = (rtp, carries) else {
+            return rest.record(length, time, config.train_gap);
+        };
+        let around = Surroundings { config, announced, flow: key };
+        let room = *streams < config.flows;
+        match media.record(&Header::of(&rtp, length, time), room, around, missed) {
+            Found::OfStream => {}
+            Found::Unknown => rest.record(length, time, config.train_gap),
+            Found::Recognised { packets, bytes } => {
+                *streams += 1;
+                // All but this one were counted with the rest until now.
+                rest.packets -= packets - 1;
+                rest.bytes -= bytes - u64::from(length);
+                if rest.packets == 0 {
+                    *rest = Volume::default();
+                }
+            }
+        }
+    }
+
+    fn observe_segment(&mut self, place: usize, seen: &FlowPacket<'_>) {
+        let Some(segment) = TcpSegment::of(seen.packet) else { return };
+        let mut back = None;
+        if let Some(peer) = self.table.peer(place) {
+            if let Some(until) = segment.acknowledgment {
+                peer.acknowledged(until, seen.time);
+            }
+            back = peer.round_trips.min();
+        }
+        if let Carries::Tcp { direction, .. } = &mut self.table.flow(place).carries {
+            direction.sent(&segment, seen.time, back);
+        }
+    }
+
+    /// What is known of each flow, in no particular order: one report for each RTP stream, and one for
+    /// the packets of a flow that belong to none.
+    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
+        let config = self.config;
+        self.table.flows().iter().flat_map(move |flow| report::of(flow, &config))
+    }
+
+    /// What was given up for want of room.
+    #[must_use]
+    pub fn given_up(&self) -> &GivenUp {
+        &self.given_up
+    }
+
+    /// Packets of all flows.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.total.packets
+    }
+
+    /// Their bytes on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.total.bytes
+    }
+
+    /// From the earliest packet to the latest.
+    #[must_use]
+    pub fn duration(&self) -> Span {
+        self.total.duration()
+    }
+
+    /// How flows are watched.
+    #[must_use]
+    pub fn config(&self) -> &FlowConfig {
+        &self.config
+    }
+}

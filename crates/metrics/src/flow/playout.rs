@@ -1,0 +1,81 @@
+//! The buffer of an assumed receiver, which plays packets at the pace of their timestamps.
+
+use wirestamp_clock::Span;
+
+use crate::distribution::nanos_to_f64;
+
+/// After so many packets the buffer has followed a lasting change of the delay by two thirds.
+const FOLLOWS_AFTER: f64 = 256.0;
+
+/// Tells which packets come too late for a de-jitter buffer of a given length.
+///
+/// The buffer is right for the fastest packets. What that means moves down with any faster one, and
+/// otherwise follows the delay slowly, because clocks drift apart and routes change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Playout {
+    /// The transit of the fastest packets, in nanoseconds from an unknown zero.
+    fastest: Option<f64>,
+    was_late: bool,
+}
+
+/// Whether a packet is in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timeliness {
+    InTime,
+    /// Too late; `again` if the packet before was late too.
+    Late {
+        again: bool,
+    },
+}
+
+impl Playout {
+    /// Takes the next packet's transit: its arrival less its timestamp, both as times.
+    pub(super) fn record(&mut self, transit: Span, buffer: Span) -> Timeliness {
+        let transit = nanos_to_f64(transit.as_nanos());
+        let fastest = self.fastest.unwrap_or(transit);
+        let excess = transit - fastest;
+        self.fastest = Some(if excess < 0.0 { transit } else { fastest + excess / FOLLOWS_AFTER });
+        let late = excess > nanos_to_f64(buffer.as_nanos());
+        let again = std::mem::replace(&mut self.was_late, late);
+        if late { Timeliness::Late { again } } else { Timeliness::InTime }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUFFER: Span = Span::from_millis(60);
+
+    fn late(transits: impl IntoIterator<Item = i64>) -> usize {
+        let mut playout = Playout::default();
+        let late =
+            |millis: &i64| playout.record(Span::from_millis(*millis), BUFFER) != Timeliness::InTime;
+        transits.into_iter().filter(late).count()
+    }
+
+    #[test]
+    fn a_packet_is_late_that_is_slower_than_the_fastest_by_more_than_the_buffer() {
+        assert_eq!(late([5, 60, 5, 64, 5]), 0);
+        assert_eq!(late([5, 5, 70, 5]), 1);
+        assert_eq!(late([70, 5, 70, 70]), 2, "the first one was not the fastest");
+        assert_eq!(late([-500, -430]), 1);
+    }
+
+    #[test]
+    fn a_lasting_change_is_followed_and_a_drifting_clock_makes_no_packet_late() {
+        let change = [0; 100].into_iter().chain([100; 2000]);
+        assert!((50..400).contains(&late(change)));
+        // A millisecond every 20 packets: 2500 ppm at 50 packets a second.
+        assert_eq!(late((0..10_000).map(|packet| packet / 20)), 0);
+    }
+
+    #[test]
+    fn the_second_late_packet_in_a_row_is_told_as_such() {
+        let mut playout = Playout::default();
+        let found = [0, 90, 90, 0, 90].map(|it| playout.record(Span::from_millis(it), BUFFER));
+        let late = |again| Timeliness::Late { again };
+        let in_time = Timeliness::InTime;
+        assert_eq!(found, [in_time, late(false), late(true), in_time, late(false)]);
+    }
+}

@@ -1,0 +1,133 @@
+//! How a stream fared over time, in bounded memory.
+
+use wirestamp_clock::{Span, Time, Utc};
+
+use super::impairment::Impairment;
+
+/// Intervals that are kept: as many as a narrow screen has columns.
+const INTERVALS: usize = 60;
+/// How long an interval is at first.
+const SHORTEST: Span = Span::from_secs(1);
+/// How many intervals back a packet may have been counted as lost that comes late.
+const RECOVERABLE: usize = 4;
+
+/// What happened in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Interval {
+    pub(super) impairment: Impairment,
+    /// The greatest jitter, in nanoseconds.
+    pub(super) jitter: f64,
+}
+
+/// Intervals of equal length from the beginning of a stream on. When there are too many, each two
+/// become one.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    begin: Option<Time<Utc>>,
+    length: Span,
+    intervals: Vec<Interval>,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self { begin: None, length: SHORTEST, intervals: Vec::new() }
+    }
+}
+
+impl Series {
+    /// How long each interval is.
+    pub(super) fn interval(&self) -> Span {
+        self.length
+    }
+
+    /// The intervals so far; without packets where nothing was expected.
+    pub(super) fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+
+    /// The interval of a packet that comes now. Stamps that go back belong to the newest.
+    pub(super) fn at(&mut self, time: Time<Utc>) -> &mut Interval {
+        let begin = *self.begin.get_or_insert(time);
+        let place = |length: Span| {
+            usize::try_from((time - begin).as_nanos() / length.as_nanos()).unwrap_or(0)
+        };
+        while place(self.length) >= INTERVALS {
+            self.halve();
+        }
+        let newest = place(self.length).max(self.intervals.len().saturating_sub(1));
+        self.intervals.resize(newest + 1, Interval::default());
+        &mut self.intervals[newest]
+    }
+
+    /// Takes back a loss of the last intervals.
+    pub(super) fn recover(&mut self, missing_neighbours: u8) {
+        let mut recent = self.intervals.iter_mut().rev().take(RECOVERABLE);
+        if let Some(interval) = recent.find(|interval| interval.impairment.lost > 0) {
+            interval.impairment.recover(missing_neighbours);
+        }
+    }
+
+    fn halve(&mut self) {
+        let joined = self.intervals.chunks(2).map(|pair| Interval {
+            impairment: pair.iter().fold(Impairment::default(), |sum, it| sum.plus(it.impairment)),
+            jitter: pair.iter().map(|it| it.jitter).fold(0.0, f64::max),
+        });
+        self.intervals = joined.collect();
+        // Saturates at 292 years, which is longer than any two stamps are apart.
+        self.length = Span::from_nanos(self.length.as_nanos().saturating_mul(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn expected(series: &Series) -> Vec<u64> {
+        series.intervals().iter().map(|it| it.impairment.expected).collect()
+    }
+
+    fn series(seconds: impl IntoIterator<Item = i64>) -> Series {
+        let mut series = Series::default();
+        for second in seconds {
+            let time = Time::from_nanos(0) + Span::from_secs(second);
+            series.at(time).impairment.expected += 1;
+        }
+        series
+    }
+
+    #[test]
+    fn pauses_are_intervals_without_packets_and_stamps_that_go_back_are_in_the_newest() {
+        assert_eq!(expected(&series([5, 5, 8, 6])), [2, 0, 0, 2]);
+    }
+
+    #[test]
+    fn intervals_grow_when_there_are_too_many() {
+        let series = series(0..121);
+        assert_eq!(series.interval(), Span::from_secs(4));
+        assert_eq!(expected(&series), [&[4; 30][..], &[1]].concat());
+    }
+
+    #[test]
+    fn a_loss_is_taken_back_where_it_was_counted() {
+        let mut series = series([0, 1, 2]);
+        series.at(Time::from_nanos(0)).impairment.lose(0);
+        series.intervals[1].impairment.lose(1);
+        series.recover(0);
+        assert!(series.intervals().iter().all(|it| it.impairment.lost == 0));
+        series.recover(0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_stamps_stay_within_the_bound(times in prop::collection::vec(any::<i64>(), 1..50)) {
+            let mut series = Series::default();
+            for nanos in &times {
+                series.at(Time::from_nanos(*nanos)).impairment.expected += 1;
+            }
+            prop_assert!(series.intervals().len() <= INTERVALS);
+            prop_assert_eq!(expected(&series).iter().sum::<u64>(), times.len() as u64);
+        }
+    }
+}

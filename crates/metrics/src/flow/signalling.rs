@@ -1,0 +1,156 @@
+//! What SIP announces of media that are to come.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use wirestamp_packet::FlowKey;
+use wirestamp_packet::sdp::{RtpMedia, SessionDescription};
+
+use super::encoding::Encoding;
+
+/// Announced ports that are remembered, the newest.
+const REMEMBERED: usize = 4096;
+/// Ports of one medium that are taken note of.
+const PORTS_OF_A_MEDIUM: u16 = 16;
+/// The port of SIP (RFC 3261 section 19.1.2).
+const SIP_PORT: u16 = 5060;
+/// A first line of SIP is not longer than this, or it is none.
+const FIRST_LINE: usize = 512;
+
+/// Where media are expected, and what their payload types mean there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Announced {
+    media: HashMap<SocketAddr, Vec<(u8, Encoding)>>,
+    oldest_first: VecDeque<SocketAddr>,
+    generation: u32,
+}
+
+impl Announced {
+    /// Takes note of the session description in a payload, if that looks like SIP.
+    #[inline]
+    pub(super) fn read(&mut self, flow: &FlowKey, payload: &[u8]) {
+        if payload.first().is_some_and(u8::is_ascii_uppercase) && is_sip(flow, payload) {
+            self.note(payload);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, message: &[u8]) {
+        let media = SessionDescription::find(message).unwrap_or_default().media;
+        for medium in &media {
+            let Some(address) = medium.address else { continue };
+            for number in 0..medium.port_count.min(PORTS_OF_A_MEDIUM) {
+                if let Some(port) = medium.port.checked_add(2 * number) {
+                    self.announce(address, port, medium);
+                }
+            }
+        }
+    }
+
+    fn announce(&mut self, address: IpAddr, port: u16, medium: &RtpMedia<'_>) {
+        let place = SocketAddr::new(address, port);
+        let encodings = medium.formats.iter().filter_map(|format| {
+            Some((format.payload_type, Encoding::announced(medium.kind, &format.encoding?)?))
+        });
+        if self.media.insert(place, encodings.collect()).is_none() {
+            self.oldest_first.push_back(place);
+        }
+        if self.oldest_first.len() > REMEMBERED
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.media.remove(&oldest);
+        }
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Changes whenever something was announced.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Whether media are expected where this flow goes.
+    pub(super) fn expects(&self, flow: &FlowKey) -> bool {
+        self.media.contains_key(&flow.destination)
+    }
+
+    /// What a payload type means in a flow: as its receiver announced it, or else its sender, of whom
+    /// a receiver behind address translation may be all that is known; or else by RFC 3551.
+    pub(super) fn encoding(&self, flow: &FlowKey, payload_type: u8) -> Option<Encoding> {
+        let announced = [&flow.destination, &flow.source].into_iter().find_map(|end| {
+            let media = self.media.get(end)?;
+            media.iter().find(|(number, _)| *number == payload_type)
+        });
+        announced.map(|(_, it)| it.clone()).or_else(|| Encoding::fixed(payload_type))
+    }
+}
+
+/// Whether a payload is a message of SIP: by the port, or by the first line, which begins or ends
+/// with the version (RFC 3261 section 7).
+fn is_sip(flow: &FlowKey, payload: &[u8]) -> bool {
+    if flow.source.port() == SIP_PORT || flow.destination.port() == SIP_PORT {
+        return true;
+    }
+    let start = &payload[..payload.len().min(FIRST_LINE)];
+    let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+    let line = start[..end].trim_ascii_end();
+    line.starts_with(b"SIP/2.0 ") || line.ends_with(b" SIP/2.0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "Content-Type: application/sdp\r\n\r\nv=0\r\nc=IN IP4 192.0.2.7\r\n\
+        m=audio 4000/2 RTP/AVP 96 0\r\na=rtpmap:96 opus/48000/2\r\n";
+
+    fn flow(source: &str, destination: &str) -> FlowKey {
+        let parse = |text: &str| text.parse().expect("an address");
+        FlowKey { source: parse(source), destination: parse(destination), protocol: 17 }
+    }
+
+    fn read(ports: (u16, u16), first_line: &str) -> Announced {
+        let [from, to] = [ports.0, ports.1].map(|port| format!("192.0.2.1:{port}"));
+        let mut announced = Announced::default();
+        announced.read(&flow(&from, &to), format!("{first_line}\r\n{BODY}").as_bytes());
+        announced
+    }
+
+    #[test]
+    fn what_a_receiver_announced_is_what_its_payload_types_mean() {
+        let announced = read((5060, 9), "INVITE sip:a@b SIP/2.0");
+        let to = |port: u16| flow("198.51.100.1:7", &format!("192.0.2.7:{port}"));
+        let name = |flow: &FlowKey, number| announced.encoding(flow, number).map(|it| it.name);
+        assert_eq!(name(&to(4000), 96).as_deref(), Some("opus"));
+        assert_eq!(name(&to(4002), 96).as_deref(), Some("opus"));
+        assert_eq!(name(&to(4001), 96), None);
+        assert_eq!(name(&to(4000), 0).as_deref(), Some("PCMU"));
+        assert_eq!(name(&to(9), 8).as_deref(), Some("PCMA"));
+        let back = flow("192.0.2.7:4000", "198.51.100.1:7");
+        assert_eq!(name(&back, 96).as_deref(), Some("opus"));
+        assert!(announced.expects(&to(4000)) && !announced.expects(&back));
+    }
+
+    #[test]
+    fn sip_is_known_by_its_port_or_its_first_line() {
+        let found = |ports, line| read(ports, line).generation() > 0;
+        assert!(found((9, 5060), "ANYTHING"));
+        assert!(found((9, 9), "SIP/2.0 200 OK"));
+        assert!(found((9, 9), "UPDATE sip:a@b SIP/2.0"));
+        assert!(!found((9, 9), "GET / HTTP/1.1"));
+        assert!(!found((9, 9), "SIP/2.0"));
+        assert!(!found((5060, 9), "\0\0"));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_forgotten() {
+        let mut announced = Announced::default();
+        for number in 0..5000u32 {
+            let [_, _, high, low] = number.to_be_bytes();
+            let line = format!("v=0\nc=IN IP4 10.0.{high}.{low}\nm=audio 4000 RTP/AVP 0\n");
+            announced.note(line.as_bytes());
+        }
+        assert_eq!((announced.media.len(), announced.oldest_first.len()), (REMEMBERED, REMEMBERED));
+        let to = |host: &str| announced.expects(&flow("192.0.2.1:9", &format!("{host}:4000")));
+        assert!(!to("10.0.0.0") && to("10.0.19.135"));
+    }
+}

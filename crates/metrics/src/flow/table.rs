@@ -1,0 +1,211 @@
+//! The flows that have a state of their own, and which of them has to go when there are too many.
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
+use wirestamp_packet::FlowKey;
+
+use super::media::Media;
+use super::tcp::Direction;
+use super::volume::Volume;
+
+/// Protocol numbers (IANA "Assigned Internet Protocol Numbers").
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// One direction of a conversation.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) key: FlowKey,
+    /// The number of the last packet among those of all flows.
+    pub(super) heard: u64,
+    /// Packets that belong to no RTP stream.
+    pub(super) rest: Volume,
+    pub(super) carries: Carries,
+}
+
+/// What is known of a flow beyond its packets.
+#[derive(Clone, Debug)]
+pub(super) enum Carries {
+    Tcp { direction: Box<Direction>, peer: Option<usize> },
+    Udp(Box<Media>),
+    Anything,
+}
+
+impl Flow {
+    fn new(key: FlowKey) -> Self {
+        let carries = match key.protocol {
+            TCP => Carries::Tcp { direction: Box::default(), peer: None },
+            UDP => Carries::Udp(Box::default()),
+            _ => Carries::Anything,
+        };
+        Self { key, heard: 0, rest: Volume::default(), carries }
+    }
+
+    /// How many RTP streams the flow has.
+    pub(super) fn streams(&self) -> usize {
+        match &self.carries {
+            Carries::Udp(media) => media.streams.len(),
+            _ => 0,
+        }
+    }
+
+    fn set_peer(&mut self, place: Option<usize>) {
+        if let Carries::Tcp { peer, .. } = &mut self.carries {
+            *peer = place;
+        }
+    }
+}
+
+/// At most so many flows, found by their keys.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    limit: usize,
+    places: HashMap<FlowKey, usize, RandomState>,
+    flows: Vec<Flow>,
+    /// Flows that were idle for longest when this was filled, and their last packet then.
+    idle: VecDeque<(u64, usize)>,
+}
+
+impl Table {
+    /// A table of at most so many flows; 0 is taken as 1.
+    pub(super) fn new(limit: usize) -> Self {
+        let places = HashMap::with_hasher(RandomState::default());
+        Self { limit: limit.max(1), places, flows: Vec::new(), idle: VecDeque::new() }
+    }
+
+    #[inline]
+    pub(super) fn place(&self, key: &FlowKey) -> Option<usize> {
+        self.places.get(key).copied()
+    }
+
+    pub(super) fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    pub(super) fn flow(&mut self, place: usize) -> &mut Flow {
+        &mut self.flows[place]
+    }
+
+    /// The flow of the other direction, if it is TCP's and has come.
+    pub(super) fn peer(&mut self, place: usize) -> Option<&mut Direction> {
+        let Carries::Tcp { peer: Some(peer), .. } = self.flows[place].carries else { return None };
+        match &mut self.flows[peer].carries {
+            Carries::Tcp { direction, .. } => Some(direction),
+            _ => None,
+        }
+    }
+
+    /// Makes room for a flow that is not there yet; where it is now, and the flow that had to go.
+    #[cold]
+    pub(super) fn open(&mut self, key: FlowKey) -> (usize, Option<Flow>) {
+        let new = Flow::new(key);
+        let (place, gone) = if self.flows.len() < self.limit {
+            self.flows.push(new);
+            (self.flows.len() - 1, None)
+        } else {
+            let place = self.longest_idle();
+            (place, Some(std::mem::replace(&mut self.flows[place], new)))
+        };
+        if let Some(gone) = &gone {
+            self.places.remove(&gone.key);
+            if let Carries::Tcp { peer: Some(peer), .. } = gone.carries {
+                self.flows[peer].set_peer(None);
+            }
+        }
+        self.places.insert(key, place);
+        self.introduce(place);
+        (place, gone)
+    }
+
+    /// Makes both directions of a conversation known to each other.
+    fn introduce(&mut self, place: usize) {
+        let FlowKey { source, destination, protocol } = self.flows[place].key;
+        let back = FlowKey { source: destination, destination: source, protocol };
+        if protocol == TCP && source != destination {
+            let peer = self.place(&back);
+            self.flows[place].set_peer(peer);
+            if let Some(peer) = peer {
+                self.flows[peer].set_peer(Some(place));
+            }
+        }
+    }
+
+    /// The flow whose last packet is the oldest. To look for it among all for every new flow would
+    /// take too long: the oldest sixteenth are looked for at once, and those of them that no packet
+    /// has come for since then are older than all others.
+    fn longest_idle(&mut self) -> usize {
+        loop {
+            match self.idle.pop_front() {
+                Some((heard, place)) if self.flows[place].heard == heard => return place,
+                Some(_) => {}
+                None => self.look_for_idle(),
+            }
+        }
+    }
+
+    fn look_for_idle(&mut self) {
+        let flows = self.flows.iter().enumerate();
+        let mut all: Vec<_> = flows.map(|(place, flow)| (flow.heard, place)).collect();
+        let oldest = all.len().div_ceil(16);
+        all.select_nth_unstable(oldest - 1);
+        all.truncate(oldest);
+        all.sort_unstable();
+        self.idle = all.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(number: u16) -> FlowKey {
+        let end = |port| std::net::SocketAddr::from(([10, 0, 0, 1], port));
+        FlowKey { source: end(number), destination: end(9), protocol: 17 }
+    }
+
+    /// Hears a packet of a flow; the flow that had to go for it.
+    fn hear(table: &mut Table, number: u16, now: u64) -> Option<u16> {
+        let (place, gone) = match table.place(&key(number)) {
+            Some(place) => (place, None),
+            None => table.open(key(number)),
+        };
+        table.flow(place).heard = now;
+        gone.map(|flow| flow.key.source.port())
+    }
+
+    proptest! {
+        #[test]
+        fn the_flow_that_goes_is_the_one_idle_for_longest(
+            limit in 1..40usize, packets in prop::collection::vec(0..80u16, 1..400),
+        ) {
+            let mut table = Table::new(limit);
+            let mut by_age: Vec<u16> = Vec::new();
+            for (now, number) in (1..).zip(packets) {
+                let expected = match by_age.iter().position(|it| *it == number) {
+                    Some(place) => { by_age.remove(place); None }
+                    None => (by_age.len() == limit).then(|| by_age.remove(0)),
+                };
+                by_age.push(number);
+                prop_assert_eq!(hear(&mut table, number, now), expected);
+                prop_assert!(table.flows().len() <= limit && table.places.len() <= limit);
+            }
+        }
+    }
+
+    #[test]
+    fn directions_know_each_other_until_one_goes() {
+        let mut table = Table::new(2);
+        let there = FlowKey { protocol: TCP, ..key(1) };
+        let back = FlowKey { source: there.destination, destination: there.source, ..there };
+        let (there, _) = table.open(there);
+        assert!(table.peer(there).is_none());
+        let (back, _) = table.open(back);
+        table.flow(back).heard = 5;
+        assert!(table.peer(there).is_some() && table.peer(back).is_some());
+        table.open(key(3));
+        assert!(table.peer(back).is_none());
+    }
+}

@@ -1,0 +1,247 @@
+//! The round trip of TCP, and what was sent again, where both directions pass one point.
+//!
+//! A segment and the acknowledgment that covers it enclose the way from this point to the receiver
+//! and back. Of several segments that one acknowledgment covers, the newest waited least for it and
+//! gives the sample. A retransmission makes the acknowledgment of everything in flight ambiguous, so
+//! that gives none (Karn's algorithm, RFC 6298 section 3).
+
+use std::collections::VecDeque;
+
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::TcpSegment;
+
+use super::volume::Gaps;
+
+/// Segments that may wait for their acknowledgment; later ones give no samples until there is room.
+const IN_FLIGHT: usize = 64;
+/// Holes in the sequence numbers that are remembered.
+const HOLES: usize = 8;
+/// What comes into a hole sooner than this was overtaken, not sent again, while the round trip is
+/// not known: as long as Wireshark waits (`epan/dissectors/packet-tcp.c`).
+const OVERTAKEN_WITHIN: Span = Span::from_millis(3);
+
+/// One direction of a conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Direction {
+    /// The number after the highest sent so far.
+    next: Option<u32>,
+    in_flight: VecDeque<InFlight>,
+    holes: Vec<Hole>,
+    /// From this point to the receiver and back.
+    pub(super) round_trips: Gaps,
+    /// The same of the SYN.
+    pub(super) handshake: Option<Span>,
+    /// Segments with bytes that had been sent before.
+    pub(super) retransmitted: u64,
+    /// Segments that came after later ones, too soon to have been sent again.
+    pub(super) reordered: u64,
+}
+
+/// A segment that has not been acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    /// The number after its last.
+    end: u32,
+    syn: bool,
+    sent: Time<Utc>,
+}
+
+/// Numbers that have not been seen, though later ones have.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    begin: u32,
+    end: u32,
+    since: Time<Utc>,
+}
+
+/// Whether `a` is before `b` among numbers that wrap around (RFC 9293 section 3.4).
+fn before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
+}
+
+impl Direction {
+    /// Takes a segment that is sent in this direction; `back` is the least round trip to the sender.
+    pub(super) fn sent(&mut self, segment: &TcpSegment, time: Time<Utc>, back: Option<i64>) {
+        let begin = segment.sequence;
+        let end = begin.wrapping_add(segment.numbers());
+        if segment.syn && self.next.is_some_and(|next| next != end) {
+            self.begin_anew();
+        }
+        if end == begin {
+            return;
+        }
+        match self.next {
+            Some(next) if before(begin, next) => self.sent_before(segment, end, time, back),
+            Some(next) => {
+                if begin != next && self.holes.len() < HOLES {
+                    self.holes.push(Hole { begin: next, end: begin, since: time });
+                }
+                self.remember(end, segment.syn, time);
+            }
+            None => self.remember(end, segment.syn, time),
+        }
+        if self.next.is_none_or(|next| before(next, end)) {
+            self.next = Some(end);
+        }
+    }
+
+    /// A new conversation between the same ports; the counts go on.
+    fn begin_anew(&mut self) {
+        self.next = None;
+        self.in_flight.clear();
+        self.holes.clear();
+    }
+
+    fn remember(&mut self, end: u32, syn: bool, sent: Time<Utc>) {
+        if self.in_flight.len() < IN_FLIGHT {
+            self.in_flight.push_back(InFlight { end, syn, sent });
+        }
+    }
+
+    /// A segment that begins below the highest number: overtaken, sent again, or a probe.
+    fn sent_before(&mut self, segment: &TcpSegment, end: u32, time: Time<Utc>, back: Option<i64>) {
+        // A keep-alive repeats the last byte, or one that was never there (RFC 9293 section 3.8.4).
+        let is_probe = segment.length <= 1 && self.next == Some(segment.sequence.wrapping_add(1));
+        if is_probe && !segment.syn && !segment.fin {
+            return;
+        }
+        let since = self.fill(segment.sequence, end);
+        let round_trip = back.zip(self.round_trips.min());
+        let soon = round_trip
+            .map_or(OVERTAKEN_WITHIN, |(back, there)| Span::from_nanos(back.saturating_add(there)));
+        if since.is_some_and(|since| time - since < soon) {
+            self.reordered += 1;
+        } else {
+            self.retransmitted += 1;
+            self.in_flight.retain(|it| !before(segment.sequence, it.end));
+        }
+    }
+
+    /// Takes numbers out of the hole that they lie in; since when that was there.
+    fn fill(&mut self, begin: u32, end: u32) -> Option<Time<Utc>> {
+        let lies_in = |hole: &Hole| !before(begin, hole.begin) && !before(hole.end, end);
+        let place = self.holes.iter().position(lies_in)?;
+        let Hole { begin: from, end: until, since } = self.holes.swap_remove(place);
+        for (from, until) in [(from, begin), (end, until)] {
+            if from != until && self.holes.len() < HOLES {
+                self.holes.push(Hole { begin: from, end: until, since });
+            }
+        }
+        Some(since)
+    }
+
+    /// Takes an acknowledgment that comes from the other side.
+    pub(super) fn acknowledged(&mut self, until: u32, time: Time<Utc>) {
+        let mut newest = None;
+        while let Some(first) = self.in_flight.front().filter(|it| !before(until, it.end)) {
+            newest = Some(*first);
+            self.in_flight.pop_front();
+        }
+        if let Some(InFlight { syn, sent, .. }) = newest {
+            let round_trip = time - sent;
+            self.round_trips.record(round_trip);
+            if syn {
+                self.handshake = Some(round_trip);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time<Utc> {
+        Time::from_nanos(0) + Span::from_millis(millis)
+    }
+
+    fn data(sequence: u32, length: u32) -> TcpSegment {
+        TcpSegment { sequence, acknowledgment: Some(1), syn: false, fin: false, length }
+    }
+
+    fn trips(direction: &Direction) -> Option<(u64, i64, i64)> {
+        direction.round_trips.summary().map(|it| (it.count, it.min / 1_000_000, it.max / 1_000_000))
+    }
+
+    #[test]
+    fn the_newest_segment_that_an_acknowledgment_covers_gives_the_sample() {
+        let mut there = Direction::default();
+        there.sent(&data(u32::MAX - 99, 100), at(0), None);
+        there.sent(&data(0, 100), at(30), None);
+        there.acknowledged(u32::MAX - 99, at(35));
+        assert_eq!(trips(&there), None, "a duplicate acknowledgment");
+        there.acknowledged(100, at(40));
+        there.acknowledged(100, at(60));
+        assert_eq!(trips(&there), Some((1, 10, 10)));
+    }
+
+    #[test]
+    fn a_handshake_gives_both_parts_of_the_round_trip() {
+        let syn = TcpSegment { syn: true, acknowledgment: None, ..data(7, 0) };
+        let mut there = Direction::default();
+        there.sent(&syn, at(0), None);
+        there.acknowledged(8, at(12));
+        assert_eq!(
+            (there.handshake, trips(&there)),
+            (Some(Span::from_millis(12)), Some((1, 12, 12)))
+        );
+    }
+
+    #[test]
+    fn what_was_sent_again_gives_no_sample_and_neither_does_what_came_after_it() {
+        let mut there = Direction::default();
+        for number in 0..3 {
+            there.sent(&data(number * 100, 100), at(i64::from(number)), None);
+        }
+        there.sent(&data(0, 100), at(50), None);
+        there.acknowledged(300, at(60));
+        assert_eq!((there.retransmitted, trips(&there)), (1, None));
+        there.sent(&data(300, 100), at(70), None);
+        there.acknowledged(400, at(75));
+        assert_eq!(trips(&there), Some((1, 5, 5)));
+    }
+
+    #[test]
+    fn what_fills_a_hole_within_a_round_trip_was_overtaken_and_later_it_was_sent_again() {
+        for (late, reordered, retransmitted) in [(2, 1, 0), (25, 0, 1)] {
+            let mut there = Direction::default();
+            there.sent(&data(0, 100), at(0), None);
+            there.sent(&data(300, 100), at(1), None);
+            there.sent(&data(200, 100), at(1 + late), None);
+            assert_eq!((there.reordered, there.retransmitted), (reordered, retransmitted));
+            // The rest of the hole is one still.
+            there.sent(&data(100, 100), at(1 + late), None);
+            assert_eq!(there.reordered + there.retransmitted, 2);
+        }
+        let mut known = Direction::default();
+        known.sent(&data(0, 100), at(0), None);
+        known.acknowledged(100, at(20));
+        known.sent(&data(200, 100), at(30), Some(10_000_000));
+        known.sent(&data(100, 100), at(55), Some(10_000_000));
+        assert_eq!((known.reordered, known.retransmitted), (1, 0));
+    }
+
+    #[test]
+    fn probes_are_not_retransmissions_and_a_new_conversation_is_not_one_either() {
+        let mut there = Direction::default();
+        there.sent(&data(0, 100), at(0), None);
+        there.acknowledged(100, at(1));
+        there.sent(&data(99, 1), at(5000), None);
+        there.sent(&data(99, 0), at(6000), None);
+        let syn = TcpSegment { syn: true, ..data(5, 0) };
+        there.sent(&syn, at(9000), None);
+        there.sent(&data(6, 10), at(9001), None);
+        assert_eq!((there.retransmitted, there.reordered), (0, 0));
+        there.sent(&syn, at(9100), None);
+        assert_eq!(there.retransmitted, 0, "it begins anew, which a SYN says");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut there = Direction::default();
+        for number in 0..10_000 {
+            there.sent(&data(number * 200, 100), at(0), None);
+        }
+        assert_eq!((there.in_flight.len(), there.holes.len()), (IN_FLIGHT, HOLES));
+    }
+}

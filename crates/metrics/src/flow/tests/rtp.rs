@@ -1,0 +1,180 @@
+use super::*;
+use crate::flow::missed::MissedPackets;
+
+/// Packets of one call by number and arrival in milliseconds.
+fn call(config: FlowConfig, packets: &[(u16, i64)]) -> RtpReport {
+    let mut monitor = FlowMonitor::new(config);
+    for (number, millis) in packets {
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, *number)), at(*millis));
+    }
+    let [report] = &reports(&monitor)[..] else { panic!("{:?}", reports(&monitor)) };
+    assert_eq!(report.packets, packets.len() as u64);
+    report.rtp.clone().expect("RTP")
+}
+
+/// So many packets on time.
+fn on_time(count: u16) -> Vec<(u16, i64)> {
+    (0..count).map(|number| (number, 20 * i64::from(number))).collect()
+}
+
+#[test]
+fn a_stream_is_recognised_and_has_the_packets_before_that_too() {
+    let mut monitor = monitor();
+    for number in 0..3 {
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
+    }
+    assert!(reports(&monitor).iter().all(|it| it.rtp.is_none() && it.packets == 3));
+    observe(&mut monitor, &udp(ENDS, &voice(7, 0, 3)), at(60));
+    let [report] = &reports(&monitor)[..] else { panic!("{:?}", reports(&monitor)) };
+    let rtp = report.rtp.as_ref().expect("RTP");
+    assert_eq!((report.packets, rtp.expected, rtp.ssrc), (4, 4, 7));
+    assert_eq!(report.interarrival_ns.map(|it| (it.count, it.max)), Some((3, 20_000_000)));
+}
+
+#[test]
+fn losses_copies_and_late_packets_do_not_keep_a_stream_from_being_recognised() {
+    let rtp =
+        call(FlowConfig::default(), &[(0, 0), (2, 40), (2, 41), (1, 45), (9, 180), (10, 200)]);
+    assert_eq!((rtp.expected, rtp.cumulative_lost), (11, 5));
+}
+
+#[test]
+fn several_sources_of_one_flow_are_streams_of_their_own_and_the_rest_is_a_flow() {
+    let mut monitor = monitor();
+    for number in 0..20 {
+        for source in [1, 2] {
+            observe(
+                &mut monitor,
+                &udp(ENDS, &voice(source, 0, number)),
+                at(20 * i64::from(number)),
+            );
+        }
+        observe(&mut monitor, &udp(ENDS, &[0; 40]), at(20 * i64::from(number)));
+    }
+    let found = reports(&monitor);
+    let mut sources: Vec<_> =
+        found.iter().map(|it| (it.rtp.as_ref().map(|rtp| rtp.ssrc), it.packets)).collect();
+    sources.sort_unstable();
+    assert_eq!(sources, [(None, 20), (Some(1), 20), (Some(2), 20)]);
+}
+
+#[test]
+fn there_are_no_more_streams_than_flows_and_the_others_are_with_the_rest() {
+    let mut monitor = FlowMonitor::new(FlowConfig { flows: 8, ..FlowConfig::default() });
+    for source in 0..50 {
+        for number in 0..10 {
+            observe(
+                &mut monitor,
+                &udp(ENDS, &voice(source, 0, number)),
+                at(20 * i64::from(number)),
+            );
+        }
+    }
+    let found = reports(&monitor);
+    assert_eq!(found.iter().filter(|it| it.rtp.is_some()).count(), 8);
+    assert_eq!(found.iter().map(|it| it.packets).sum::<u64>(), 500);
+}
+
+#[test]
+fn loss_lowers_the_opinion_and_bursts_lower_it_more() {
+    let lose = |lost: &dyn Fn(u16) -> bool| {
+        let packets: Vec<_> = on_time(1000).into_iter().filter(|(it, _)| !lost(*it)).collect();
+        call(FlowConfig::default(), &packets)
+    };
+    let [clean, spread, burst] =
+        [lose(&|_| false), lose(&|it| it % 20 == 10), lose(&|it| it % 200 >= 190 && it < 990)];
+    assert_eq!((clean.loss_periods, spread.loss_periods, burst.loss_periods), (0, 50, 4));
+    let mos = [clean, spread, burst].map(|it| it.mos.expect("an opinion"));
+    assert!(mos[0] > 4.3 && mos[0] > mos[1] && mos[1] > 3.0 && mos[2] < mos[0], "{mos:?}");
+}
+
+#[test]
+fn reordering_is_no_loss() {
+    let mut packets = on_time(100);
+    packets[50].1 += 25;
+    packets.swap(50, 51);
+    let mut monitor = monitor();
+    for (number, millis) in &packets {
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, *number)), at(*millis));
+    }
+    let [report] = &reports(&monitor)[..] else { panic!("one flow") };
+    assert_eq!((report.lost, report.reordered, report.duplicated), (Some(0), Some(1), Some(0)));
+    let rtp = report.rtp.as_ref().expect("RTP");
+    assert_eq!((rtp.expected, rtp.loss_periods, rtp.burst_ratio), (100, 0, 1.0));
+    assert!(rtp.loss_over_time.iter().all(|ratio| *ratio == Some(0.0)));
+}
+
+#[test]
+fn packets_later_than_the_buffer_are_as_good_as_lost_and_delay_has_its_price() {
+    let mut packets = on_time(200);
+    for packet in &mut packets[100..110] {
+        packet.1 += 70;
+    }
+    packets.sort_by_key(|packet| packet.1);
+    let buffered = |millis, delay| {
+        let buffer = Span::from_millis(millis);
+        call(
+            FlowConfig { buffer, delay: Span::from_millis(delay), ..FlowConfig::default() },
+            &packets,
+        )
+    };
+    let (short, long) = (buffered(60, 0), buffered(80, 0));
+    assert_eq!((short.late, long.late), (10, 0));
+    assert!(short.mos < long.mos);
+    assert!(buffered(80, 300).mos < long.mos);
+    assert_eq!((short.loss_periods, short.cumulative_lost), (0, 0));
+}
+
+#[test]
+fn what_the_capture_lost_is_not_the_networks_and_does_not_move_the_opinion() {
+    let mut monitor = monitor();
+    for number in (0..300u16).filter(|it| !(100..150).contains(it) && *it != 200) {
+        if number == 150 {
+            let missed = MissedPackets { from: at(1990), until: at(2990), packets: 60 };
+            monitor.missed(missed);
+        }
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
+    }
+    let [report] = &reports(&monitor)[..] else { panic!("one flow") };
+    let rtp = report.rtp.as_ref().expect("RTP");
+    assert_eq!((report.lost, rtp.capture_lost, rtp.expected), (Some(1), 50, 250));
+    assert!(rtp.mos > Some(4.2));
+}
+
+#[test]
+fn signalling_names_dynamic_types_and_announces_streams() {
+    let sip = b"INVITE sip:b@example.com SIP/2.0\r\n\r\nv=0\r\nc=IN IP4 10.0.0.2\r\n\
+        m=audio 5004 RTP/AVP 97 101\r\na=rtpmap:97 PCMA/8000\r\na=rtpmap:101 telephone-event/8000\r\n";
+    let mut monitor = monitor();
+    observe(&mut monitor, &udp(([10, 0, 0, 2], 5060, [10, 0, 0, 9], 5060), sip), at(0));
+    observe(&mut monitor, &udp(ENDS, &voice(7, 97, 0)), at(1));
+    let rtp = reports(&monitor)[0].rtp.clone().expect("RTP, announced");
+    assert_eq!((rtp.codec.as_deref(), rtp.clock_rate_hz), (Some("PCMA"), Some(8000)));
+    for number in 1..50 {
+        let payload_type = if number % 10 > 7 { 101 } else { 97 };
+        let packet = udp(ENDS, &voice(7, payload_type, number));
+        observe(&mut monitor, &packet, at(1 + 20 * i64::from(number)));
+    }
+    let rtp = reports(&monitor)[0].rtp.clone().expect("RTP");
+    assert_eq!((rtp.payload_type, rtp.codec.as_deref()), (97, Some("PCMA")));
+    assert!(rtp.jitter_ms == Some(0.0) && rtp.mos > Some(4.0));
+}
+
+#[test]
+fn a_video_has_a_media_delivery_index() {
+    let mut monitor = monitor();
+    // Seven packets of MPEG every 10 ms; one in a hundred is lost.
+    for number in (0..1000u16).filter(|number| number % 100 != 50) {
+        let head = [[0x80, 33], number.to_be_bytes()];
+        let timestamp = (u32::from(number) * 900).to_be_bytes();
+        let payload = [head.as_flattened(), &timestamp, &[0, 0, 0, 9], &[0x47; 1316]].concat();
+        observe(&mut monitor, &udp(ENDS, &payload), at(10 * i64::from(number)));
+    }
+    let rtp = reports(&monitor)[0].rtp.clone().expect("RTP");
+    let index = rtp.media_delivery.expect("a video");
+    assert!((index.media_rate_bps / 1_052_800.0 - 1.0).abs() < 0.02, "{index:?}");
+    assert_eq!((index.loss_rate, index.max_loss_rate), (7.0, 7.0));
+    let delay = index.max_delay_factor_ms.expect("whole intervals");
+    assert!((19.0..25.0).contains(&delay), "the packet and the one lost before it: {index:?}");
+    assert_eq!(rtp.mos, None);
+}

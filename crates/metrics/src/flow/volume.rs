@@ -1,0 +1,169 @@
+//! What is counted of any packets, whatever they carry.
+
+use wirestamp_clock::{Span, Time, Utc};
+
+use crate::Summary;
+use crate::distribution::{count_to_f64, nanos_to_f64};
+use crate::histogram::Histogram;
+use crate::moments::Moments;
+
+/// Packets, bytes, and the times between them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Volume {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// Runs of packets without a gap greater than the one that was asked for.
+    pub(super) trains: u64,
+    /// The earliest and the latest stamp.
+    pub(super) first: Option<Time<Utc>>,
+    pub(super) last: Option<Time<Utc>>,
+    /// The stamp of the packet before.
+    pub(super) previous: Option<Time<Utc>>,
+    pub(super) gaps: Gaps,
+}
+
+impl Volume {
+    /// Takes the next packet, in the order of capture. A gap of more than `train_gap` ends a train.
+    #[inline]
+    pub(super) fn record(&mut self, bytes: u32, time: Time<Utc>, train_gap: Span) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+        let Some(previous) = self.previous.replace(time) else {
+            (self.first, self.last, self.trains) = (Some(time), Some(time), 1);
+            return;
+        };
+        let gap = time - previous;
+        self.gaps.record(gap);
+        self.trains += u64::from(gap > train_gap);
+        self.first = self.first.min(Some(time));
+        self.last = self.last.max(Some(time));
+    }
+
+    /// From the earliest packet to the latest.
+    pub(super) fn duration(&self) -> Span {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last - first,
+            _ => Span::ZERO,
+        }
+    }
+
+    /// The mean rate, in bits per second; none of packets that came at one time.
+    pub(super) fn bits_per_second(&self) -> Option<f64> {
+        let nanos = self.duration().as_nanos();
+        (nanos > 0).then(|| 8e9 * count_to_f64(self.bytes) / nanos_to_f64(nanos))
+    }
+}
+
+/// The distribution of times in a few hundred bytes up to 4 KiB: as [`crate::Distribution`], but
+/// percentiles are within 3 %, and of times below zero, which only stamps out of order make, the
+/// extreme and the mean alone are right.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gaps {
+    count: u64,
+    min: i64,
+    max: i64,
+    moments: Moments,
+    histogram: Histogram<4>,
+}
+
+impl Gaps {
+    #[inline]
+    pub(super) fn record(&mut self, gap: Span) {
+        let nanos = gap.as_nanos();
+        (self.min, self.max) = match self.count {
+            0 => (nanos, nanos),
+            _ => (self.min.min(nanos), self.max.max(nanos)),
+        };
+        self.count += 1;
+        self.moments.record(nanos_to_f64(nanos));
+        self.histogram.record(u64::try_from(nanos).unwrap_or(0));
+    }
+
+    /// The least time, in nanoseconds; none without times.
+    pub(super) fn min(&self) -> Option<i64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The greatest time, in nanoseconds; none without times.
+    pub(super) fn max(&self) -> Option<i64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    pub(super) fn summary(&self) -> Option<Summary> {
+        let percentile = |per_mille: u128| {
+            let rank = (u128::from(self.count) * per_mille).div_ceil(1000);
+            let value = self.histogram.at_rank(u64::try_from(rank).unwrap_or(self.count));
+            i64::try_from(value).unwrap_or(i64::MAX).clamp(self.min, self.max)
+        };
+        (self.count > 0).then(|| Summary {
+            count: self.count,
+            min: self.min,
+            mean: self.moments.mean(),
+            stddev: self.moments.standard_deviation(),
+            p50: percentile(500),
+            p90: percentile(900),
+            p99: percentile(990),
+            p999: percentile(999),
+            max: self.max,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Distribution;
+
+    fn volume(millis: &[i64]) -> Volume {
+        let mut volume = Volume::default();
+        for millis in millis {
+            let time = Time::from_nanos(0) + Span::from_millis(*millis);
+            volume.record(125, time, Span::from_millis(100));
+        }
+        volume
+    }
+
+    #[test]
+    fn a_train_ends_with_a_gap_greater_than_the_limit() {
+        let volume = volume(&[0, 100, 201, 202, 500]);
+        assert_eq!((volume.packets, volume.bytes, volume.trains), (5, 625, 3));
+        assert_eq!(volume.gaps.max(), Some(298_000_000));
+        assert_eq!(volume.bits_per_second(), Some(10_000.0));
+    }
+
+    #[test]
+    fn packets_out_of_order_have_negative_gaps_and_leave_the_duration_right() {
+        let volume = volume(&[50, 0, 200]);
+        assert_eq!(volume.duration(), Span::from_millis(200));
+        let gaps = volume.gaps.summary().expect("gaps");
+        assert_eq!((gaps.count, gaps.min, gaps.max), (2, -50_000_000, 200_000_000));
+    }
+
+    #[test]
+    fn one_packet_has_no_rate_and_no_gaps() {
+        let volume = volume(&[7]);
+        assert_eq!((volume.trains, volume.bits_per_second()), (1, None));
+        assert!(volume.gaps.summary().is_none() && volume.gaps.min().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn gaps_say_nearly_what_a_distribution_says(
+            values in prop::collection::vec(0..5_000_000_000i64, 1..300),
+        ) {
+            let (mut gaps, mut exact) = (Gaps::default(), Distribution::new());
+            for value in values {
+                gaps.record(Span::from_nanos(value));
+                exact.record(Span::from_nanos(value));
+            }
+            let (gaps, exact) = (gaps.summary().unwrap(), exact.summary().unwrap());
+            prop_assert_eq!((gaps.count, gaps.min, gaps.max), (exact.count, exact.min, exact.max));
+            prop_assert_eq!((gaps.mean, gaps.stddev), (exact.mean, exact.stddev));
+            for (ours, theirs) in [(gaps.p50, exact.p50), (gaps.p99, exact.p99)] {
+                prop_assert!(ours.abs_diff(theirs) <= theirs.unsigned_abs() / 30, "{ours} {theirs}");
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Comma-separated values (RFC 4180), with a header. What is missing is empty.
+
+use std::io;
+use std::path::Path;
+
+use crate::table::Values;
+use crate::{Error, Table};
+
+impl Table {
+    /// Writes the table to a new file, or over an old one.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_csv(&self, path: &Path) -> Result<(), Error> {
+        self.try_write_csv(path).map_err(Error::write(path))
+    }
+
+    fn try_write_csv(&self, path: &Path) -> io::Result<()> {
+        let mut writer = csv::Writer::from_path(path)?;
+        writer.write_record(self.columns.iter().map(|column| column.name))?;
+        for row in 0..self.rows {
+            writer.write_record(self.columns.iter().map(|column| column.values.cell(row)))?;
+        }
+        writer.flush()
+    }
+}
+
+impl Values {
+    fn cell(&self, row: usize) -> String {
+        let cell = match self {
+            Self::Whole(values) => values[row].map(|value| value.to_string()),
+            Self::Real(values) => values[row].map(|value| value.to_string()),
+            Self::Text(values) => values[row].clone(),
+        };
+        cell.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Field;
+
+    #[test]
+    fn values_are_written_as_they_are_and_missing_ones_as_nothing() {
+        type Row = (Option<i64>, Option<f64>, &'static str);
+        let fields: [Field<Row>; 3] = [
+            Field::whole("a", |row| row.0),
+            Field::real("b", |row| row.1),
+            Field::text("c", |row| Some(row.2.to_owned())),
+        ];
+        let table = Table::of(&[(Some(-1), None, "x, \"y\""), (None, Some(0.1), "")], &fields);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        table.write_csv(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "a,b,c\n-1,,\"x, \"\"y\"\"\"\n,0.1,\n");
+        let nowhere = table.write_csv(&folder.path().join("no/where")).unwrap_err().to_string();
+        assert!(nowhere.contains("the folder has to exist"), "{nowhere}");
+    }
+}

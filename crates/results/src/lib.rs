@@ -1,0 +1,25 @@
+//! Tables of results, written as CSV and as Parquet, which everything reads.
+//!
+//! A [`Table`] is made of any rows by saying what each column is:
+//!
+//! ```
+//! use wirestamp_results::{Field, Table};
+//!
+//! struct Call { name: &'static str, mos: Option<f64> }
+//! const FIELDS: &[Field<Call>] = &[
+//!     Field::text("name", |call| Some(call.name.to_owned())),
+//!     Field::real("mos", |call| call.mos),
+//! ];
+//! let table = Table::of(&[Call { name: "first", mos: Some(4.2) }], FIELDS);
+//! assert_eq!(table.rows(), 1);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod csv;
+mod error;
+mod parquet;
+mod table;
+
+pub use error::Error;
+pub use table::{Field, Table};

@@ -1,0 +1,151 @@
+//! Parquet, by the low-level writer: Arrow would be many times as much code for the same file.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::Type;
+
+use crate::table::{Column, Values};
+use crate::{Error, Table};
+
+impl Table {
+    /// Writes the table to a new file, or over an old one, compressed with Snappy.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_parquet(&self, path: &Path) -> std::result::Result<(), Error> {
+        File::create(path)
+            .and_then(|file| self.try_write_parquet(file).map_err(into_io))
+            .map_err(Error::write(path))
+    }
+
+    fn try_write_parquet(&self, file: File) -> Result<()> {
+        let fields: Result<Vec<_>> =
+            self.columns.iter().map(|it| it.schema().map(Arc::new)).collect();
+        let schema = Type::group_type_builder("schema").with_fields(fields?).build()?;
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+        let mut rows = writer.next_row_group()?;
+        for column in &self.columns {
+            if let Some(mut to) = rows.next_column()? {
+                column.values.write(&mut to)?;
+                to.close()?;
+            }
+        }
+        rows.close()?;
+        writer.close().map(drop)
+    }
+}
+
+/// What the system said, where it was that.
+fn into_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast() {
+            Ok(io) => *io,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+impl Column {
+    fn schema(&self) -> Result<Type> {
+        let (physical, logical) = match self.values {
+            Values::Whole(_) => (Physical::INT64, None),
+            Values::Real(_) => (Physical::DOUBLE, None),
+            Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        Type::primitive_type_builder(self.name, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical)
+            .build()
+    }
+}
+
+impl Values {
+    fn write(&self, to: &mut SerializedColumnWriter<'_>) -> Result<()> {
+        match self {
+            Self::Whole(values) => {
+                let (present, levels) = present(values, |value| *value);
+                to.typed::<Int64Type>().write_batch(&present, Some(&levels), None)?;
+            }
+            Self::Real(values) => {
+                let (present, levels) = present(values, |value| *value);
+                to.typed::<DoubleType>().write_batch(&present, Some(&levels), None)?;
+            }
+            Self::Text(values) => {
+                let (present, levels) = present(values, |value| ByteArray::from(value.as_str()));
+                to.typed::<ByteArrayType>().write_batch(&present, Some(&levels), None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values that are there, and for each row 1 if it has one and 0 otherwise, which is how deep it
+/// is defined.
+fn present<T, U>(values: &[Option<T>], convert: impl Fn(&T) -> U) -> (Vec<U>, Vec<i16>) {
+    let levels = values.iter().map(|value| i16::from(value.is_some())).collect();
+    (values.iter().flatten().map(convert).collect(), levels)
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::{Field as Cell, Row as Record};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Field;
+
+    type Row = (Option<i64>, Option<f64>, Option<String>);
+
+    const FIELDS: [Field<Row>; 3] = [
+        Field::whole("whole", |row| row.0),
+        Field::real("real", |row| row.1),
+        Field::text("text", |row| row.2.clone()),
+    ];
+
+    fn cells(record: &Record) -> Vec<(String, Cell)> {
+        record.get_column_iter().map(|(name, cell)| (name.clone(), cell.clone())).collect()
+    }
+
+    fn expected(row: &Row) -> Vec<(String, Cell)> {
+        let (whole, real, text) = row.clone();
+        vec![
+            ("whole".into(), whole.map_or(Cell::Null, Cell::Long)),
+            ("real".into(), real.map_or(Cell::Null, Cell::Double)),
+            ("text".into(), text.map_or(Cell::Null, Cell::Str)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(
+            rows in prop::collection::vec((any::<Option<i64>>(), any::<Option<f64>>(), any::<Option<String>>()), 0..50),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("table.parquet");
+            Table::of(&rows, &FIELDS).write_parquet(&path).unwrap();
+            let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+            let read: Vec<_> = reader.get_row_iter(None).unwrap().map(|it| cells(&it.unwrap())).collect();
+            let expected: Vec<_> = rows.iter().map(expected).collect();
+            // What is not a number is not equal to itself.
+            prop_assert_eq!(format!("{:?}", read), format!("{:?}", expected));
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_of() {
+        let rows: Vec<Row> = (0..20_000).map(|it| (Some(it * 7919 % 10_007), None, None)).collect();
+        let error = Table::of(&rows, &FIELDS).write_parquet(Path::new("/dev/full")).unwrap_err();
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+    }
+}

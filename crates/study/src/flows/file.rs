@@ -1,0 +1,67 @@
+//! The flows of a capture file.
+
+use wirestamp_capture::file::Reader;
+use wirestamp_capture::{Error, Filter};
+use wirestamp_clock::Span;
+use wirestamp_metrics::flow::FlowConfig;
+
+use super::Flows;
+use crate::compare::passes;
+
+/// Which packets of a file count.
+#[derive(Default)]
+pub struct FileOptions {
+    /// Only those that pass this filter.
+    pub filter: Option<Filter>,
+    /// Only so many, the first.
+    pub count: Option<u64>,
+    /// Those before a damage of the file, which is an error otherwise.
+    pub partial: bool,
+}
+
+/// What was found in a file.
+#[derive(Clone, Debug)]
+pub struct FileReport {
+    /// The flows.
+    pub flows: Flows,
+    /// The largest error of a stamp against the clock of the machine that captured, if the file
+    /// says it of all its packets.
+    pub error: Option<Span>,
+    /// Packets that the capture lost, as far as the file says.
+    pub capture_lost: u64,
+    /// Where the file is damaged, if only the part before that was used.
+    pub damage: Option<String>,
+}
+
+/// Reads a file into flows.
+///
+/// # Errors
+/// When the file is damaged and `partial` is not set.
+pub fn of_file(
+    mut reader: Reader,
+    config: FlowConfig,
+    options: &FileOptions,
+) -> Result<FileReport, Error> {
+    let mut flows = Flows::new(config);
+    let mut error = Some(Span::ZERO);
+    let mut damage = None;
+    let mut left = options.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        let packet = match reader.next_packet() {
+            Ok(Some(packet)) => packet,
+            Ok(None) => break,
+            Err(reason) if options.partial => {
+                damage = Some(reason.to_string());
+                break;
+            }
+            Err(reason) => return Err(reason),
+        };
+        let filter = options.filter.as_ref();
+        if filter.is_none_or(|filter| passes(filter, packet.link, &packet.bytes)) {
+            flows.observe(packet.link, &packet.bytes, packet.length, packet.time);
+            error = error.zip(packet.error).map(|(one, other)| one.max(other));
+            left -= 1;
+        }
+    }
+    Ok(FileReport { flows, error, capture_lost: reader.capture_lost(), damage })
+}

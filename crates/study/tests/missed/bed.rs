@@ -1,0 +1,177 @@
+//! Two cables between which the test itself is the network: what goes into the first comes into the
+//! second, unless the test loses it. And a gate that keeps captures from taking packets meanwhile.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use pcap::Active;
+use wirestamp_capture::{Capture, Config, Method, StampSource};
+use wirestamp_clock::ClockService;
+use wirestamp_lab::Netns;
+use wirestamp_metrics::{Outcome, Point};
+
+/// The UDP ports of the RTP streams, and that of the packets that follow a burst.
+const FIRST_PORT: u16 = 7000;
+pub(crate) const STREAMS: u32 = 16;
+const FOLLOWING: u16 = 6999;
+
+/// A packet may be lost, and is not waited for longer.
+const LOST_AFTER: Duration = Duration::from_millis(300);
+
+/// The cables and their near ends.
+pub(crate) struct Bed {
+    namespace: Netns,
+    ends: [pcap::Capture<Active>; 2],
+    /// Which of the numbered packets the network lost.
+    pub(crate) lost: Vec<bool>,
+}
+
+impl Bed {
+    pub(crate) fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return None;
+        }
+        let namespace = Netns::new().unwrap();
+        let silent = "arp off multicast off addrgenmode none up";
+        for (near, far) in [("near-a", "a"), ("near-b", "b")] {
+            for command in [
+                &format!("link add {near} type veth peer name {far}"),
+                &format!("link set dev {near} {silent}"),
+                &format!("link set dev {far} {silent}"),
+            ] {
+                let status = namespace.command("ip").args(command.split(' ')).status().unwrap();
+                assert!(status.success(), "ip {command}");
+            }
+        }
+        let end = |name| pcap::Capture::from_device(name).unwrap().open().unwrap();
+        let ends = namespace.run(|| ["near-a", "near-b"].map(end)).unwrap();
+        Some(Self { namespace, ends, lost: Vec::new() })
+    }
+
+    /// A capture at a point, with so much memory.
+    pub(crate) fn open(
+        &self,
+        point: Point,
+        (method, stamp): (Method, StampSource),
+        bytes: usize,
+        clock: &ClockService,
+    ) -> Capture {
+        let interface = if point == Point::A { "a" } else { "b" };
+        let config = Config { ring_bytes: bytes, ..Config::new(interface, method, stamp) };
+        self.namespace.run(|| Capture::open(config, clock)).unwrap().unwrap()
+    }
+
+    /// Sends the next numbered packet, of which the network loses one in every `loss`, if that is not
+    /// 0: not every time the same stream's.
+    fn send(&mut self, loss: usize) {
+        let number = self.lost.len();
+        let is_lost = loss > 0 && number % loss == number / loss % loss;
+        self.lost.push(is_lost);
+        self.pass(&rtp(u32::try_from(number).unwrap()), is_lost);
+    }
+
+    fn pass(&mut self, frame: &[u8], is_lost: bool) {
+        let [a, b] = &mut self.ends;
+        a.sendpacket(frame).unwrap();
+        if !is_lost {
+            b.sendpacket(frame).unwrap();
+        }
+    }
+
+    /// Sends bursts of packets while nobody takes any, and after each what it takes for all captures
+    /// to have taken the burst in.
+    pub(crate) fn overload(&mut self, gate: &Gate, (bursts, packets): (usize, usize), loss: usize) {
+        let mut followers = 0_u32;
+        for _ in 0..bursts {
+            gate.shut();
+            (0..packets).for_each(|_| self.send(loss));
+            gate.open();
+            loop {
+                followers += 1;
+                self.pass(&datagram(FOLLOWING, &followers.to_be_bytes()), false);
+                if gate.has_passed_follower() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Keeps whoever comes by waiting while it is shut.
+#[derive(Default)]
+pub(crate) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    shut: bool,
+    /// Whether a packet that follows a burst has been matched.
+    followed: bool,
+}
+
+impl Gate {
+    fn shut(&self) {
+        *self.state.lock().unwrap() = State { shut: true, followed: false };
+    }
+
+    pub(crate) fn open(&self) {
+        self.state.lock().unwrap().shut = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the gate to be open.
+    pub(crate) fn wait(&self) {
+        drop(self.changed.wait_while(self.state.lock().unwrap(), |state| state.shut).unwrap());
+    }
+
+    /// Waits for the gate to be open, and takes note of an outcome.
+    pub(crate) fn pass(&self, outcome: &Outcome) {
+        self.wait();
+        if matches!(outcome, Outcome::Matched { .. })
+            && outcome.flow().destination.port() == FOLLOWING
+        {
+            self.state.lock().unwrap().followed = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits a while for a follower to come through.
+    fn has_passed_follower(&self) -> bool {
+        let state = self.state.lock().unwrap();
+        let not_yet = |state: &mut State| !state.followed;
+        self.changed.wait_timeout_while(state, LOST_AFTER, not_yet).unwrap().0.followed
+    }
+}
+
+/// A packet of G.711 in RTP (RFC 3550 section 5.1, RFC 3551).
+fn rtp(number: u32) -> Vec<u8> {
+    let (stream, place) = (number % STREAMS, number / STREAMS);
+    let mut payload = vec![0x80, 0];
+    payload.extend(u16::try_from(place).unwrap().to_be_bytes());
+    payload.extend((place * 160).to_be_bytes());
+    payload.extend((0x5eed_0000 + stream).to_be_bytes());
+    payload.resize(12 + 160, 0x55);
+    datagram(FIRST_PORT + 2 * u16::try_from(stream).unwrap(), &payload)
+}
+
+/// A UDP datagram in an Ethernet frame to an address that is nobody's.
+fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
+    let length = 8 + u16::try_from(payload.len()).unwrap();
+    let mut frame = vec![2, 0, 0, 0, 0, 0x99, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+    frame.extend([0x45, 0]);
+    frame.extend((20 + length).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([7000, port, length, 0].map(u16::to_be_bytes).concat());
+    frame.extend(payload);
+    frame
+}
+
+/// The number of a packet of [`rtp`], from its bytes.
+pub(crate) fn number(frame: &[u8]) -> Option<usize> {
+    let short = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let stream = short(36)?.checked_sub(FIRST_PORT)? / 2;
+    Some(usize::from(short(44)?) * STREAMS as usize + usize::from(stream))
+}

@@ -1,0 +1,148 @@
+//! Packets are dropped in our own captures, and what the network lost is counted all the same, to
+//! the packet.
+
+mod bed;
+
+use std::path::Path;
+use std::thread;
+
+use bed::{Bed, Gate, number};
+use wirestamp_capture::file::{Provenance, Reader, Writer};
+use wirestamp_capture::{Method, StampSource, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_metrics::{Config, Counts, Outcome, Point, Quality};
+use wirestamp_study::{Meeting, Recording, TapReport, Terms, compare};
+
+const SMALL: usize = 64 << 10;
+const LARGE: usize = 64 << 20;
+
+/// So many times so many packets, more than the smallest ring or queue of any method takes.
+const BURSTS: (usize, usize) = (3, 8000);
+
+/// What was measured, live and from the files.
+struct Measured {
+    live: Counts,
+    files: Counts,
+    taps: [TapReport; 2],
+    undated: [u64; 2],
+    /// Which of the numbered packets were captured at each point.
+    seen: [Vec<bool>; 2],
+    /// Which of them the network lost.
+    lost: Vec<bool>,
+}
+
+impl Measured {
+    /// How many of the numbered packets are such: captured at A, captured at B, lost by the network.
+    fn count(&self, such: impl Fn(bool, bool, bool) -> bool) -> u64 {
+        let [a, b] = &self.seen;
+        let packets = a.iter().zip(b).zip(&self.lost);
+        packets.filter(|((a, b), lost)| such(**a, **b, **lost)).count() as u64
+    }
+}
+
+/// Measures between two captures, one or both of which have too little memory.
+fn measure(pair: (Method, StampSource), memory: [usize; 2], loss: usize) -> Option<Measured> {
+    let mut bed = Bed::new()?;
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| folder.path().join(name));
+    let (stop, gate) = (Stop::new().unwrap(), Gate::default());
+    let mut quality = Quality::default();
+    let meeting = Meeting::new(Config::default(), |outcome: Outcome| {
+        gate.pass(&outcome);
+        quality.record(&outcome);
+    });
+    let points = [(Point::A, memory[0]), (Point::B, memory[1])];
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let captures = points.map(|(point, bytes)| bed.open(point, pair, bytes, &clock));
+    let taps = thread::scope(|scope| {
+        let (meeting, stop, clock) = (&meeting, &stop, &clock);
+        let mut ends = [Point::A, Point::B].into_iter().zip(&paths);
+        let taps = captures.map(|capture| {
+            let (point, path) = ends.next().unwrap();
+            scope.spawn(move || {
+                let provenance = Provenance::of(capture.facts(), 0);
+                let writer = Writer::create(path, capture.facts(), provenance).unwrap();
+                let recording = Recording::new(clock, pair.1.domain(), Some(writer));
+                meeting.attend(point, capture, recording, stop).unwrap()
+            })
+        });
+        bed.overload(&gate, BURSTS, loss);
+        stop.request();
+        taps.map(|tap| tap.join().unwrap())
+    });
+    meeting.finish();
+    let [a, b] = &paths;
+    let (files, undated) = by_files(a, b);
+    let seen = [a, b].map(|path| captured(path, bed.lost.len()));
+    Some(Measured { live: *quality.counts(), files, taps, undated, seen, lost: bed.lost })
+}
+
+fn by_files(a: &Path, b: &Path) -> (Counts, [u64; 2]) {
+    let mut quality = Quality::default();
+    let [a, b] = [a, b].map(|path| Reader::open(path).unwrap());
+    let record = &mut |outcome| quality.record(&outcome);
+    let found = compare(a, b, &Terms::default(), record).unwrap();
+    (*quality.counts(), found.undated)
+}
+
+fn captured(path: &Path, packets: usize) -> Vec<bool> {
+    let mut captured = vec![false; packets];
+    let mut reader = Reader::open(path).unwrap();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        if let Some(number) = number(&packet.bytes) {
+            captured[number] = true;
+        }
+    }
+    captured
+}
+
+/// Every kind of receiver, and threads apart as well as one for all.
+const PAIRS: [(Method, StampSource); 8] = [
+    (Method::Ring, StampSource::Kernel),
+    (Method::Ring, StampSource::Raw),
+    (Method::Recvmsg, StampSource::Kernel),
+    (Method::Recvmmsg, StampSource::Kernel),
+    (Method::LibPcap, StampSource::Kernel),
+    (Method::Xdp, StampSource::Xdp),
+    (Method::XdpPass, StampSource::Xdp),
+    (Method::TcPass, StampSource::Tc),
+];
+
+fn check(memory: [usize; 2], loss: usize) {
+    for pair in PAIRS {
+        let Some(measured) = measure(pair, memory, loss) else { return };
+        let dropped = measured.taps.each_ref().map(|tap| tap.ledger.lost());
+        let name = format!("{} {}, memory {memory:?}, dropped {dropped:?}", pair.0, pair.1);
+        for (memory, dropped) in memory.into_iter().zip(dropped) {
+            assert_eq!(memory == SMALL, dropped > 0, "{name}");
+        }
+        assert_eq!(measured.undated, [0, 0], "{name}");
+        let lost = measured.count(|a, _, lost| a && lost);
+        let only_a = measured.count(|a, b, lost| a && !b && !lost);
+        let only_b = measured.count(|a, b, _| !a && b);
+        assert!(loss == 0 || lost > 0, "{name}");
+        for counts in [measured.live, measured.files] {
+            assert_eq!((counts.lost, counts.unexpected), (lost, 0), "{name}: {counts:?}");
+            // The packets that follow a burst may be missed too.
+            assert!(counts.given_up_sent >= only_a, "{name}: {counts:?}");
+            assert!(counts.given_up_received >= only_b, "{name}: {counts:?}");
+            assert_eq!((counts.duplicated, counts.identical), (0, 0), "{name}: {counts:?}");
+        }
+        assert_eq!(measured.live, measured.files, "{name}");
+    }
+}
+
+#[test]
+fn drops_at_b_are_no_losses() {
+    check([LARGE, SMALL], 0);
+}
+
+#[test]
+fn drops_at_b_leave_the_networks_losses_exact() {
+    check([LARGE, SMALL], 50);
+}
+
+#[test]
+fn drops_at_a_leave_the_networks_losses_exact() {
+    check([SMALL, LARGE], 50);
+}

@@ -1,0 +1,24 @@
+//! Frames at any times, as the flows that they make.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wirestamp_clock::Time;
+use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
+use wirestamp_packet::{LinkType, Packet};
+
+fuzz_target!(|frames: Vec<(i64, u16, Vec<u8>)>| {
+    let mut monitor = FlowMonitor::new(FlowConfig { flows: 3, ..FlowConfig::default() });
+    let mut observed = 0;
+    for (nanos, length, bytes) in &frames {
+        let Ok(packet) = Packet::parse(LinkType::Ip, bytes) else { continue };
+        let time = Time::from_nanos(*nanos);
+        monitor.observe(&FlowPacket { packet: &packet, length: u32::from(*length), time });
+        observed += 1;
+    }
+    let reported: u64 = monitor.flows().map(|report| report.packets).sum();
+    assert_eq!(reported + monitor.given_up().packets, observed);
+    for rtp in monitor.flows().filter_map(|report| report.rtp) {
+        assert!(rtp.mos.is_none_or(|mos| (1.0..=4.5).contains(&mos)));
+        assert!(rtp.mos_over_time.len() <= 60);
+    }
+});
