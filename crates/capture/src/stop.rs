@@ -4,8 +4,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 /// Asks a capture to end. Clones ask the same capture; a request cannot be taken back.
 #[derive(Clone, Debug)]
@@ -38,6 +40,19 @@ impl Stop {
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.requested.load(Ordering::Acquire)
+    }
+
+    /// Waits for the request, `duration` at the most.
+    pub fn wait(&self, duration: Duration) {
+        let end = Instant::now() + duration;
+        let mut event = [PollFd::new(&self.0.event, PollFlags::IN)];
+        while !self.is_requested() {
+            let left = Timespec::try_from(end.saturating_duration_since(Instant::now())).ok();
+            // A signal interrupts; anything else ends the wait.
+            if poll(&mut event, left.as_ref()) != Err(Errno::INTR) {
+                return;
+            }
+        }
     }
 
     /// The flag itself, for senders and receivers that look at it while they spin.

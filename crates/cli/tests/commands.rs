@@ -126,12 +126,16 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 18] = [
+    let cases: [(&[&str], i32, &str); 22] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
         (&["capture", "-i", "lo", "-w", "-", "--json"], 2, "write to a file"),
-        (&["delay", "/dev/null", "lo"], 2, "not of one kind"),
+        (&["delay", "/dev/null", "no-such-b"], 1, "neither a file nor an interface"),
+        (&["delay", "/dev/null", "lo", "--align"], 2, "capture into files"),
+        (&["delay", "lo", "lo", "--offset", "1"], 2, "for two clocks"),
+        (&["delay", "-", "/dev/null", "--remove-skew"], 2, "a pipe can be read once"),
+        (&["delay", "lo", "lo", "--codec", "opus"], 2, "g711"),
         (&["delay", "/dev/null", "/dev/null", "--stamp", "raw"], 2, "for interfaces"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "free"], 2, "--size"),
         (&["clock", "--source", "sundial"], 2, "no source named sundial"),

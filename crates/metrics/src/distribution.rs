@@ -3,17 +3,17 @@
 use serde::{Serialize, Serializer};
 use wirestamp_clock::Span;
 
-use crate::histogram::Histogram;
 use crate::moments::Moments;
+use crate::values::Values;
 
 /// Records spans, negative ones too, and tells their count, extremes, mean, standard deviation
 /// and percentiles.
 ///
 /// Count, minimum and maximum are exact. Mean and standard deviation are computed as the values
 /// come, in double precision, which carries whole nanoseconds up to 104 days.
-/// Percentiles come from histograms whose buckets are at most 0.1 % wide, one for each sign: memory
-/// does not grow with the number of values, only with the powers of two up to the largest, at 8 KiB
-/// each from 2048 on.
+/// Percentiles are exact up to 64 values. Of more they come from histograms whose buckets are at most
+/// 0.1 % wide, one for each sign: memory does not grow with the number of values, only with the powers
+/// of two from the smallest magnitude to the largest, at 8 KiB each from 2048 on.
 ///
 /// Serialised, it is its [`Summary`], with null for everything but the count while that is 0.
 #[derive(Clone, Debug)]
@@ -22,10 +22,7 @@ pub struct Distribution {
     min: i64,
     max: i64,
     moments: Moments,
-    /// How many of the values are negative.
-    negatives: u64,
-    below_zero: Histogram,
-    from_zero: Histogram,
+    values: Values,
 }
 
 /// A distribution in nine numbers; all but the count in nanoseconds.
@@ -82,9 +79,7 @@ impl Default for Distribution {
             min: i64::MAX,
             max: i64::MIN,
             moments: Moments::default(),
-            negatives: 0,
-            below_zero: Histogram::default(),
-            from_zero: Histogram::default(),
+            values: Values::default(),
         }
     }
 }
@@ -103,13 +98,23 @@ impl Distribution {
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
         self.moments.record(nanos_to_f64(nanos));
-        let histogram = if nanos < 0 {
-            self.negatives += 1;
-            &mut self.below_zero
-        } else {
-            &mut self.from_zero
-        };
-        histogram.record(nanos.unsigned_abs());
+        self.values.record(nanos);
+    }
+
+    /// Adds the values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.moments.merge(&other.moments);
+        self.values.merge(&other.values);
+    }
+
+    /// The values in ascending order, equal ones together: each with how often it occurred. Values
+    /// that share a bucket are given as its middle.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(i64, u64)> {
+        self.values.buckets()
     }
 
     /// How many values there are.
@@ -126,14 +131,7 @@ impl Distribution {
             return None;
         }
         let rank = nearest_rank(quantile, self.count);
-        let nanos = if rank == self.count {
-            self.max
-        } else if rank <= self.negatives {
-            // From the least value upwards is from the greatest magnitude downwards.
-            -magnitude(self.below_zero.at_rank(self.negatives - rank + 1))
-        } else {
-            magnitude(self.from_zero.at_rank(rank - self.negatives))
-        };
+        let nanos = if rank == self.count { self.max } else { self.values.at_rank(rank) };
         Some(Span::from_nanos(nanos.clamp(self.min, self.max)))
     }
 
@@ -177,11 +175,6 @@ impl Serialize for Distribution {
     }
 }
 
-/// What a histogram says of a value; that of the least one does not fit.
-fn magnitude(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
 /// ⌈`quantile` · `count`⌉, at least 1 and at most `count`.
 #[expect(
     clippy::cast_possible_truncation,
@@ -222,6 +215,28 @@ mod tests {
         let summary = distribution(&[-7]).summary().expect("a value");
         assert_eq!((summary.min, summary.p50, summary.p999, summary.max), (-7, -7, -7, -7));
         assert_eq!((summary.count, summary.mean, summary.stddev), (1, -7.0, 0.0));
+    }
+
+    #[test]
+    fn merged_distributions_have_the_values_of_both() {
+        let mut merged = distribution(&[-7, 3]);
+        merged.merge(&distribution(&[-900, 3]));
+        assert_eq!(merged.summary(), distribution(&[-7, 3, -900, 3]).summary());
+        assert_eq!(merged.buckets(), [(-900, 1), (-7, 1), (3, 2)]);
+        merged.merge(&distribution(&[]));
+        assert_eq!((merged.count(), merged.summary().expect("values").min), (4, -900));
+        let many: Vec<i64> = (-100..100).collect();
+        let all = [&many[..], &[-7, 3, -900, 3]].concat();
+        for (mut first, second) in [
+            (merged.clone(), distribution(&many)),
+            (distribution(&many), merged.clone()),
+            (distribution(&all), distribution(&[])),
+        ] {
+            first.merge(&second);
+            assert_eq!(first.buckets(), distribution(&all).buckets());
+            let percentiles = first.summary().map(|all| (all.p50, all.p99, all.max));
+            assert_eq!(percentiles, Some((-1, 97, 99)));
+        }
     }
 
     #[test]

@@ -6,15 +6,14 @@ use wirestamp_packet::FlowKey;
 
 use crate::{Outcome, Quality};
 
-/// A [`Quality`] for each flow, and one for all of them together.
+/// A [`Quality`] for each flow.
 ///
 /// Memory is bounded by a limit on the number of flows: the first so many have a quality of their
-/// own, and later ones share [`others`](Self::others). A flow takes some tens to a few hundred
-/// kilobytes, depending on how widely its delays spread.
+/// own, and later ones share [`others`](Self::others). A flow of few packets takes some kilobytes, and
+/// one of many up to a few hundred, depending on how widely its delays spread.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     limit: usize,
-    total: Quality,
     others: Quality,
     flows: HashMap<FlowKey, Quality>,
 }
@@ -23,26 +22,28 @@ impl FlowTable {
     /// A table for at most `limit` flows.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, total: Quality::new(), others: Quality::new(), flows: HashMap::new() }
+        Self { limit, others: Quality::new(), flows: HashMap::new() }
     }
 
-    /// Adds an outcome to its flow and to the total.
+    /// Adds an outcome to its flow.
     pub fn record(&mut self, outcome: &Outcome) {
-        self.total.record(outcome);
         let flow = outcome.flow();
         if let Some(quality) = self.flows.get_mut(&flow) {
             quality.record(outcome);
         } else if self.flows.len() < self.limit {
-            self.flows.entry(flow).or_default().record(outcome);
+            self.flows.entry(flow).or_insert_with(Quality::of_flow).record(outcome);
         } else {
             self.others.record(outcome);
         }
     }
 
-    /// The quality over all flows.
+    /// The quality over all flows. The [`Course`](crate::Course) in it is that of the flows in the
+    /// table.
     #[must_use]
-    pub fn total(&self) -> &Quality {
-        &self.total
+    pub fn total(&self) -> Quality {
+        let mut total = self.others.clone();
+        self.flows.values().for_each(|flow| total.merge(flow));
+        total
     }
 
     /// The quality over the flows that came after the table was full.

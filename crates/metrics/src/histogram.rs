@@ -7,25 +7,58 @@
 /// were not among the dearest things that are done for each packet of a capture.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram<const BITS: u32 = 10> {
-    /// As many powers of two as the values so far need, at 8 bytes a bucket.
+    /// The powers of two from that of the least value so far to that of the greatest, at 8 bytes a
+    /// bucket.
     counts: Vec<u64>,
+    /// The bucket that the counts begin with.
+    first: usize,
 }
 
 impl<const BITS: u32> Histogram<BITS> {
     /// Counts a value.
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
-        let bucket = bucket_of::<BITS>(value);
-        match self.counts.get_mut(bucket) {
-            Some(count) => *count += 1,
-            None => self.grow_and_record(bucket),
+        self.add(bucket_of::<BITS>(value), 1);
+    }
+
+    #[inline]
+    fn add(&mut self, bucket: usize, count: u64) {
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(counted) => *counted += count,
+            None => self.grow_and_add(bucket, count),
         }
     }
 
     #[cold]
-    fn grow_and_record(&mut self, bucket: usize) {
-        self.counts.resize((bucket + 1).next_multiple_of(1 << BITS), 0);
-        self.counts[bucket] += 1;
+    fn grow_and_add(&mut self, bucket: usize, count: u64) {
+        let begin = bucket >> BITS << BITS;
+        if self.counts.is_empty() {
+            self.first = begin;
+        }
+        let ahead = self.first.saturating_sub(begin);
+        self.counts.splice(..0, std::iter::repeat_n(0, ahead));
+        self.first -= ahead;
+        let end = (bucket - self.first + 1).next_multiple_of(1 << BITS);
+        self.counts.resize(self.counts.len().max(end), 0);
+        self.counts[bucket - self.first] += count;
+    }
+
+    /// Counts what `other` counted too.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (bucket, count) in other.filled() {
+            self.add(bucket, count);
+        }
+    }
+
+    /// The buckets that are not empty, the least first: the value in the middle of each, and how
+    /// many values it has.
+    pub(crate) fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        self.filled().map(|(bucket, count)| (middle_of::<BITS>(bucket), count))
+    }
+
+    fn filled(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(place, count)| (self.first + place, *count))
     }
 
     /// The value of this rank, counted from 1 for the least: the middle of its bucket. 0 where there
@@ -36,7 +69,7 @@ impl<const BITS: u32> Histogram<BITS> {
             counted += count;
             counted >= rank
         });
-        bucket.map_or(0, middle_of::<BITS>)
+        bucket.map_or(0, |place| middle_of::<BITS>(self.first + place))
     }
 }
 
@@ -85,6 +118,28 @@ mod tests {
     fn the_largest_value_has_the_last_bucket_of_its_power() {
         assert_eq!((bucket_of(u64::MAX) + 1) % (1 << BITS), 0);
         assert!(middle_of(bucket_of(u64::MAX)) > u64::MAX - (1 << 53));
+    }
+
+    #[test]
+    fn only_powers_of_two_between_the_values_take_memory() {
+        let mut histogram = Histogram::<BITS>::default();
+        for value in [1 << 30, (1 << 30) + 5, 1 << 28, 1 << 31] {
+            histogram.record(value);
+        }
+        assert_eq!(histogram.counts.len(), 4 << BITS);
+        assert_eq!(histogram.buckets().map(|(_, count)| count).sum::<u64>(), 4);
+        assert!(histogram.at_rank(1) < 1 << 29 && histogram.at_rank(4) >= 1 << 31);
+    }
+
+    #[test]
+    fn merged_histograms_have_the_values_of_both() {
+        let mut merged = Histogram::<BITS>::default();
+        let mut other = Histogram::default();
+        [7, 9].into_iter().for_each(|value| merged.record(value));
+        [9, 1 << 20].into_iter().for_each(|value| other.record(value));
+        merged.merge(&other);
+        let buckets: Vec<_> = merged.buckets().collect();
+        assert_eq!(buckets, [(7, 1), (9, 2), (middle_of(bucket_of(1 << 20)), 1)]);
     }
 
     #[test]

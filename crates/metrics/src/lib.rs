@@ -13,13 +13,15 @@
 //! | delay variation (IPDV) | RFC 3393 section 2.4 | [`Outcome::Matched`], [`Quality::variation`] |
 //! | delay variation from the least (PDV) | RFC 5481 section 4.2 | [`Summary::above_minimum`] |
 //! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
-//! | duplication | RFC 5560 section 3 | [`Outcome::Duplicated`], [`Counts::duplicated`] |
+//! | duplication | RFC 5560 sections 3 and 5 | [`Outcome::Duplicated`], [`Counts::duplicated`], [`Duplication`] |
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
-//! | reordering extent, late time and byte offset, n-reordering | RFC 4737 sections 4.2 to 4.4, 5.3 | [`reordering`] |
-//! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`] |
-//! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`] |
+//! | reordering extent, late time and byte offset, gaps, free runs, n-reordering | RFC 4737 sections 4.2 to 4.6, 5.3 | [`reordering`], [`Course::reordering`] |
+//! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`], [`Course::loss_pattern`] |
+//! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
 //! | jitter and loss as iperf3 has them | its `src/iperf_udp.c` | [`iperf3`] |
+//! | gaps of packet trains, before and behind | | [`TrainGaps`] |
+//! | skew between the clocks of the points | Moon, Skelly and Towsley 1999 | [`ClockSkew`] |
 //! | media delivery index | RFC 4445 section 3 | [`MediaDelivery`] |
 //!
 //! The RFCs on IP performance (all but 3550 and 4445) define these for test traffic; here they are
@@ -33,9 +35,11 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+mod clock_skew;
 mod correlator;
 mod delivery;
 mod distribution;
+mod duplication;
 pub mod emodel;
 pub mod flow;
 mod flow_table;
@@ -50,19 +54,26 @@ mod outcome;
 mod quality;
 pub mod reordering;
 pub mod rtp;
+mod series;
 mod shards;
 mod tally;
+mod train;
+mod values;
 
 pub use chain::{Chain, Segment};
+pub use clock_skew::{ClockSkew, SkewEstimate};
 pub use correlator::{Config, Correlator, Missed};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
+pub use duplication::Duplication;
 pub use flow_table::FlowTable;
 pub use interarrival::InterArrival;
 pub use lag::{Lag, LagEstimate};
 pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
 pub use outcome::{Outcome, Reason};
-pub use quality::{ClockError, Counts, Quality};
+pub use quality::{ClockError, Counts, Course, Quality};
+pub use series::{Series, Slot};
 pub use shards::Shards;
 pub use tally::{Tally, TallySummary};
+pub use train::{Passage, TrainGaps};

@@ -31,6 +31,7 @@ pub struct LossPattern {
     open_length: u64,
     /// The number of the packet that was lost last.
     last_lost: Option<u64>,
+    distances: Tally,
     /// Of the periods that have ended.
     lengths: Tally,
     between: Tally,
@@ -51,6 +52,7 @@ impl LossPattern {
             periods: 0,
             open_length: 0,
             last_lost: None,
+            distances: Tally::default(),
             lengths: Tally::default(),
             between: Tally::default(),
         }
@@ -58,19 +60,50 @@ impl LossPattern {
 
     /// Takes what became of the next packet, in the order of sending.
     pub fn record(&mut self, lost: bool) -> LossPoint {
-        self.packets += 1;
         if lost {
+            self.packets += 1;
             return self.record_loss();
         }
+        self.record_arrivals(1);
+        LossPoint::default()
+    }
+
+    /// Takes the next so many packets, all of which arrived.
+    pub fn record_arrivals(&mut self, count: u64) {
+        self.packets += count;
+        if count > 0 {
+            self.close();
+        }
+    }
+
+    /// Ends the loss period that is open.
+    fn close(&mut self) {
         if self.open_length > 0 {
             self.lengths.record(self.open_length);
             self.open_length = 0;
         }
-        LossPoint::default()
+    }
+
+    /// Adds the figures of another stream to these: what was recorded of both lies apart, so that no
+    /// period or distance goes from the one to the other. To be done when all packets are
+    /// recorded.
+    pub fn merge(&mut self, other: &Self) {
+        self.close();
+        self.packets += other.packets;
+        self.lost += other.lost;
+        self.noticeable += other.noticeable;
+        self.periods += other.periods;
+        self.last_lost = None;
+        self.distances.merge(&other.distances);
+        self.lengths.merge(&other.period_lengths());
+        self.between.merge(&other.between);
     }
 
     fn record_loss(&mut self) -> LossPoint {
         let distance = self.last_lost.map_or(0, |last| self.packets - last);
+        if distance > 0 {
+            self.distances.record(distance);
+        }
         if self.open_length == 0 {
             self.periods += 1;
             if distance > 0 {
@@ -101,6 +134,13 @@ impl LossPattern {
     #[must_use]
     pub fn noticeable_rate(&self) -> Option<f64> {
         (self.lost > 0).then(|| count_to_f64(self.noticeable) / count_to_f64(self.lost))
+    }
+
+    /// The loss distances (section 5.4.1), in packets: from each loss to the next, 1 where they follow
+    /// each other directly. The RFC's 0 for the first loss is left out.
+    #[must_use]
+    pub const fn distances(&self) -> &Tally {
+        &self.distances
     }
 
     /// Type-P-One-Way-Loss-Period-Total (section 6.2): how many loss periods have begun.
@@ -180,6 +220,8 @@ mod tests {
         assert_eq!((lengths.count, lengths.min, lengths.mean, lengths.max), (4, 1, 1.25, 2));
         let between = pattern.inter_period_lengths().summary().expect("periods");
         assert_eq!((between.count, between.min, between.mean, between.max), (3, 2, 7.0 / 3.0, 3));
+        let distances = pattern.distances().summary().expect("losses");
+        assert_eq!((distances.count, distances.min, distances.mean), (4, 1, 2.0));
         assert_eq!(pattern.burst_ratio(), Some(0.625));
     }
 
@@ -234,6 +276,17 @@ mod tests {
             let between = pattern.inter_period_lengths().count();
             prop_assert_eq!(between, pattern.periods().saturating_sub(1));
         }
+    }
+
+    #[test]
+    fn merged_streams_have_the_periods_of_both_and_none_across() {
+        let mut merged = pattern(2, [false, true]);
+        merged.merge(&pattern(2, [true, true, false, true]));
+        assert_eq!((merged.lost(), merged.periods()), (4, 3));
+        let lengths = merged.period_lengths().summary().expect("periods");
+        assert_eq!((lengths.count, lengths.max), (3, 2));
+        assert_eq!(merged.inter_period_lengths().count(), 1);
+        assert_eq!(merged.noticeable_rate(), Some(0.5));
     }
 
     #[test]

@@ -46,6 +46,12 @@ impl Moments {
         }
     }
 
+    /// Adds the values of `other`.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let theirs = other.joined();
+        *self = self.joined().with(theirs.count, theirs.mean, theirs.squares);
+    }
+
     /// The mean; 0 without values.
     pub(crate) fn mean(&self) -> f64 {
         self.joined().mean
@@ -67,10 +73,18 @@ impl Moments {
         if count == 0 {
             return *self;
         }
+        let values = count_to_f64(count);
+        self.with(count, first + sum / values, sum_of_squares - sum * sum / values)
+    }
+
+    /// Whole blocks with more values, of which there are so many, with this mean and these squared
+    /// differences from it.
+    fn with(&self, count: u64, mean: f64, squares: f64) -> Self {
         let total = self.count + count;
+        if count == 0 {
+            return *self;
+        }
         let (ours, theirs) = (count_to_f64(self.count), count_to_f64(count));
-        let mean = first + sum / theirs;
-        let squares = sum_of_squares - sum * sum / theirs;
         let apart = mean - self.mean;
         let share = theirs / count_to_f64(total);
         Self {
@@ -93,9 +107,13 @@ mod tests {
         fn blocks_make_no_difference(
             values in prop::collection::vec(-1e9..1e9_f64, 2..1000),
             offset in -1e9..1e9_f64,
+            first in 0usize..1000,
         ) {
-            let mut moments = Moments::default();
-            values.iter().for_each(|value| moments.record(value + offset));
+            let (mut moments, mut rest) = (Moments::default(), Moments::default());
+            let (early, late) = values.split_at(first.min(values.len()));
+            early.iter().for_each(|value| moments.record(value + offset));
+            late.iter().for_each(|value| rest.record(value + offset));
+            moments.merge(&rest);
             let count = count_to_f64(values.len() as u64);
             let mean = values.iter().map(|value| value + offset).sum::<f64>() / count;
             let squares: f64 = values.iter().map(|value| (value + offset - mean).powi(2)).sum();

@@ -20,6 +20,11 @@ pub enum Outcome {
         sent: Observation,
         /// Its first copy at B.
         received: Observation,
+        /// Its place among the packets of its flow that left A, from 0 on: the sequence number that
+        /// the metrics of RFC 4737 and RFC 3357 order a stream by. It grows by one from packet to
+        /// packet, and by more only where the correlator had so many flows that it had to forget
+        /// how many packets this one had sent before a pause.
+        sequence: u64,
         /// The one-way delay (RFC 7679 section 3.4): the time from A to B. Negative where the
         /// clocks of the points disagree by more than the packet took; such delays are reported
         /// as they are, because hiding them would hide what they say about the clocks.
@@ -42,9 +47,15 @@ pub enum Outcome {
     },
     /// Seen at A and not at B within the time-out (RFC 7680 section 2.4). Also packets that were
     /// still under way when the observation ended: let B observe for the time-out longer than A.
+    ///
+    /// Of one flow, losses are reported in the order in which the packets left A, given up ones
+    /// ([`GivenUp`](Self::GivenUp)) among them; but those that a capture might have missed come
+    /// later.
     Lost {
         /// The packet at A.
         sent: Observation,
+        /// Its place among the packets of its flow that left A, as in [`Matched`](Self::Matched).
+        sequence: u64,
     },
     /// One more copy at B of a packet that was already matched (RFC 5560 section 3).
     Duplicated {
@@ -66,6 +77,8 @@ pub enum Outcome {
         point: Point,
         /// The packet.
         observation: Observation,
+        /// If it was seen at A, its place among the packets of its flow that left A.
+        sequence: Option<u64>,
         /// Why.
         reason: Reason,
     },
@@ -89,16 +102,24 @@ pub enum Reason {
 }
 
 impl Outcome {
-    /// The outcome of a packet that only `point` saw: nothing accounts for it, or `reason` does.
-    pub(crate) fn unmatched(
-        point: Point,
-        observation: Observation,
-        reason: Option<Reason>,
-    ) -> Self {
-        match (point, reason) {
-            (point, Some(reason)) => Self::GivenUp { point, observation, reason },
-            (Point::A, None) => Self::Lost { sent: observation },
-            (Point::B, None) => Self::Unexpected { received: observation },
+    /// The outcome of a packet that only A saw: nothing accounts for it, or `reason` does.
+    pub(crate) fn not_at_b(sent: Observation, sequence: u64, reason: Option<Reason>) -> Self {
+        match reason {
+            None => Self::Lost { sent, sequence },
+            Some(reason) => {
+                let sequence = Some(sequence);
+                Self::GivenUp { point: Point::A, observation: sent, sequence, reason }
+            }
+        }
+    }
+
+    /// The outcome of a packet that only B saw: nothing accounts for it, or `reason` does.
+    pub(crate) fn not_at_a(received: Observation, reason: Option<Reason>) -> Self {
+        match reason {
+            None => Self::Unexpected { received },
+            Some(reason) => {
+                Self::GivenUp { point: Point::B, observation: received, sequence: None, reason }
+            }
         }
     }
 
@@ -107,7 +128,7 @@ impl Outcome {
     pub fn flow(&self) -> FlowKey {
         match self {
             Self::Matched { sent, .. }
-            | Self::Lost { sent }
+            | Self::Lost { sent, .. }
             | Self::Duplicated { sent, .. }
             | Self::Identical { sent } => sent.flow,
             Self::Unexpected { received } => received.flow,

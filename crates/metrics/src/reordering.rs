@@ -1,72 +1,22 @@
 //! Reordering of one stream, as RFC 4737 defines it.
 
+mod arrival;
+mod discontinuities;
+mod free_runs;
+
 use std::collections::VecDeque;
 
-use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_clock::{Time, Utc};
 
 use crate::distribution::count_to_f64;
 use crate::{Distribution, Tally};
 
+pub use arrival::{Arrival, Lateness, Order, OrderCounts};
+use discontinuities::Discontinuities;
+pub use free_runs::FreeRuns;
+
 #[cfg(test)]
 mod tests;
-
-/// A packet of a stream, as it arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// The packet's place in the order of sending, without wraps: numbers of a few bits are extended
-    /// first, as [`crate::rtp::Sequence`] does. A sender that begins anew begins a new stream.
-    pub sequence: u64,
-    /// When it arrived.
-    pub time: Time<Utc>,
-    /// Its payload in bytes.
-    pub bytes: u32,
-}
-
-/// What an arrival is in the order of its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Nothing that was sent later has arrived before it.
-    InOrder,
-    /// Something has: Type-P-Reordered is true (RFC 4737 section 3.3).
-    Reordered(Lateness),
-    /// One more copy of a packet in the window. Only the first copy has a place in the order.
-    Duplicate,
-    /// Older than the window: reordered or a duplicate, but which of them, and how late, can no
-    /// longer be told.
-    Forgotten,
-}
-
-/// How far a reordered packet came behind its place.
-///
-/// Extent and time are counted from the *earliest* arrival that was sent after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lateness {
-    /// Reordering extent (RFC 4737 section 4.2): packets from that arrival to this one, at least 1.
-    pub extent: u64,
-    /// Late time offset (section 4.3): the time from that arrival to this one, which a buffer would
-    /// have had to wait. Negative only where stamps go back.
-    pub time: Span,
-    /// Reordering byte offset (section 4.4): the payloads, in bytes, of all earlier arrivals that
-    /// were sent after this packet, which a buffer would have had to hold.
-    pub bytes: u64,
-    /// The greatest n for which the packet is n-reordered (section 5.3): so many packets that
-    /// arrived directly before it were all sent after it. 0 if the one just before was sent earlier:
-    /// the packet is reordered, but not n-reordered for any n.
-    pub n_reordering: u64,
-}
-
-/// How often each [`Order`] came up; their sum is the number of arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OrderCounts {
-    /// Arrivals in order.
-    pub in_order: u64,
-    /// Reordered packets.
-    pub reordered: u64,
-    /// Copies beyond the first.
-    pub duplicated: u64,
-    /// Arrivals older than the window.
-    pub forgotten: u64,
-}
 
 /// The reordering metrics of one stream (RFC 4737), over its packets as they arrive.
 ///
@@ -81,10 +31,14 @@ pub struct Reordering {
     recent: VecDeque<Recent>,
     /// The highest sequence number up to the last arrival that left the window.
     forgotten_until: Option<u64>,
+    /// First copies that have left the window.
+    gone: u64,
     counts: OrderCounts,
     extents: Tally,
     times: Distribution,
     bytes: Tally,
+    discontinuities: Discontinuities,
+    free_runs: FreeRuns,
     /// Of each [`Lateness::n_reordering`], how many packets have it.
     by_n: Vec<u64>,
 }
@@ -105,7 +59,10 @@ impl Reordering {
             window: window.max(1),
             recent: VecDeque::new(),
             forgotten_until: None,
+            gone: 0,
             counts: OrderCounts::default(),
+            discontinuities: Discontinuities::default(),
+            free_runs: FreeRuns::default(),
             extents: Tally::default(),
             times: Distribution::new(),
             bytes: Tally::default(),
@@ -117,7 +74,10 @@ impl Reordering {
     pub fn record(&mut self, arrival: Arrival) -> Order {
         let order = self.order_of(&arrival);
         match order {
-            Order::InOrder => self.counts.in_order += 1,
+            Order::InOrder => {
+                self.counts.in_order += 1;
+                self.free_runs.record(true);
+            }
             Order::Reordered(lateness) => self.count_reordered(lateness),
             Order::Duplicate => self.counts.duplicated += 1,
             Order::Forgotten => self.counts.forgotten += 1,
@@ -161,6 +121,13 @@ impl Reordering {
 
     fn count_reordered(&mut self, lateness: Lateness) {
         self.counts.reordered += 1;
+        self.free_runs.record(false);
+        // The extent counts back from behind the window's end to the discontinuity.
+        let first = self.recent.len() as u64 - lateness.extent;
+        if let Some(first) = usize::try_from(first).ok().and_then(|it| self.recent.get(it)) {
+            let place = self.gone + self.recent.len() as u64 - lateness.extent;
+            self.discontinuities.record(place, first.arrival.time);
+        }
         self.extents.record(lateness.extent);
         self.times.record(lateness.time);
         self.bytes.record(lateness.bytes);
@@ -179,8 +146,28 @@ impl Reordering {
             && let Some(oldest) = self.recent.pop_front()
         {
             self.forgotten_until = Some(oldest.highest);
+            self.gone += 1;
         }
         self.recent.push_back(Recent { arrival, highest });
+    }
+
+    /// Adds the figures of another stream to these. What has arrived of that stream is not taken over:
+    /// this one goes on as if it had never been.
+    pub fn merge(&mut self, other: &Self) {
+        let OrderCounts { in_order, reordered, duplicated, forgotten } = other.counts;
+        self.counts.in_order += in_order;
+        self.counts.reordered += reordered;
+        self.counts.duplicated += duplicated;
+        self.counts.forgotten += forgotten;
+        self.extents.merge(&other.extents);
+        self.times.merge(&other.times);
+        self.bytes.merge(&other.bytes);
+        self.discontinuities.merge(&other.discontinuities);
+        self.free_runs.merge(&other.free_runs);
+        if self.by_n.len() < other.by_n.len() {
+            self.by_n.resize(other.by_n.len(), 0);
+        }
+        self.by_n.iter_mut().zip(&other.by_n).for_each(|(count, more)| *count += more);
     }
 
     /// How often each order came up.
@@ -214,6 +201,31 @@ impl Reordering {
     #[must_use]
     pub const fn byte_offsets(&self) -> &Tally {
         &self.bytes
+    }
+
+    /// Reordering discontinuities (RFC 4737 section 4.5.3): packets that were the first to come before
+    /// one sent earlier. One that becomes known only after a later one is not counted.
+    #[must_use]
+    pub const fn discontinuities(&self) -> u64 {
+        self.discontinuities.count()
+    }
+
+    /// The gaps from each discontinuity to the next, in packets arrived (section 4.5.4).
+    #[must_use]
+    pub const fn gaps(&self) -> &Tally {
+        self.discontinuities.gaps()
+    }
+
+    /// The same gaps in time.
+    #[must_use]
+    pub const fn gap_times(&self) -> &Distribution {
+        self.discontinuities.times()
+    }
+
+    /// The reordering-free runs (section 4.6).
+    #[must_use]
+    pub const fn free_runs(&self) -> &FreeRuns {
+        &self.free_runs
     }
 
     /// How many packets are n-reordered (RFC 4737 section 5.3, m of definition 2), for `n` from 1 on;

@@ -8,8 +8,8 @@ use crate::histogram::Histogram;
 /// Records whole numbers, such as lengths in packets or bytes, and tells how they are distributed.
 ///
 /// Count, mean and extremes are exact (the sum saturates at 2^64 - 1); percentiles are nearest
-/// ranks, exact below 2048 and within 0.1 % above. Memory grows with the powers of two up to the
-/// largest number only, at 8 KiB each from 2048 on.
+/// ranks, exact below 2048 and within 0.1 % above. Memory grows with the powers of two from the
+/// smallest number to the largest only, at 8 KiB each from 2048 on, and below.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     count: u64,
@@ -44,6 +44,18 @@ impl Tally {
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         self.histogram.record(value);
+    }
+
+    /// Adds the numbers of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.histogram.merge(&other.histogram);
     }
 
     /// How many numbers there are.
@@ -105,6 +117,15 @@ mod tests {
         let TallySummary { count, min, mean, p50, p99, max } = summary;
         assert_eq!((count, min, p50, p99, max), (100, 1, 50, 99, 100));
         assert!((mean - 50.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn merged_tallies_have_the_numbers_of_both() {
+        let mut merged = Tally::default();
+        for part in [tally([]), tally([5, 9]), tally([]), tally([2])] {
+            merged.merge(&part);
+        }
+        assert_eq!(merged.summary(), tally([5, 9, 2]).summary());
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn blamed(said: Vec<(Point, Said)>) -> (Vec<u64>, Vec<u64>) {
     let (mut network, mut capture) = (Vec::new(), Vec::new());
     for outcome in outcomes(MANY, said) {
         match outcome {
-            Outcome::Lost { sent: seen } | Outcome::Unexpected { received: seen } => {
+            Outcome::Lost { sent: seen, .. } | Outcome::Unexpected { received: seen } => {
                 network.push(seen.id.0);
             }
             Outcome::GivenUp { observation, reason: Reason::Missed, .. } => {

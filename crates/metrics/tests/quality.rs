@@ -5,7 +5,10 @@ mod common;
 use Point::{A, B};
 use common::{ERROR_NS, flow, outcomes, seen_in};
 use wirestamp_clock::{Domain, Span, Timeline};
-use wirestamp_metrics::{ClockError, Counts, FlowTable, InterArrival, Observation, Point, Quality};
+use wirestamp_metrics::emodel::Codec;
+use wirestamp_metrics::{
+    ClockError, Counts, FlowTable, InterArrival, Observation, Outcome, Point, Quality, Reason,
+};
 
 const MANY: usize = 100;
 
@@ -106,6 +109,12 @@ fn a_quality_is_serialised_with_the_keys_of_the_contract() {
     }
     assert_eq!((&json["reordered"], &json["clock_error_ns"]), (&1.into(), &140.into()));
     assert_eq!((&json["owd_ns"]["count"], &json["ipdv_ns"]["count"]), (&5.into(), &2.into()));
+    for key in ["pdv_ns", "reordering", "loss_pattern", "gap_a_ns", "gap_b_ns", "duplication"] {
+        assert!(json[key].is_object(), "{key}");
+    }
+    assert_eq!((&json["pdv_ns"]["min"], &json["sent_bytes"]), (&0.into(), &600.into()));
+    assert_eq!(json["duplication"]["replicated_rate"], 0.2);
+    assert_eq!(json["reordering"]["n_reordered"][0], 1);
     let empty = serde_json::to_value(Quality::new()).expect("a quality can be serialised");
     assert!(empty["clock_error_ns"].is_null() && empty["owd_ns"]["p50"].is_null());
 }
@@ -124,4 +133,84 @@ fn inter_arrival_times_are_differences_of_neighbours() {
     let times = recorder.distribution().summary().expect("three times");
     assert_eq!((times.count, times.min, times.max), (3, 19_000_000, 21_000_000));
     assert!((times.mean - 20e6).abs() < 1e-6, "{}", times.mean);
+}
+
+#[test]
+fn the_course_of_a_flow_is_that_of_its_packets_in_their_order() {
+    let table = table(MANY);
+    let first = of_flow(&table, 0).expect("the flow is in the table");
+    let course = first.course().expect("one flow");
+    // 1, 4, 3 arrived; 2 was lost.
+    let reordering = course.reordering();
+    assert_eq!((reordering.ratio(), reordering.extents().max()), (Some(1.0 / 3.0), 1));
+    assert_eq!(reordering.late_times().summary().expect("a late packet").max, 1_000_000);
+    let losses = course.loss_pattern();
+    assert_eq!((losses.lost(), losses.periods(), losses.loss_ratio()), (1, 1, Some(0.25)));
+    assert_eq!(course.train().at_a().count(), 0, "no two neighbours stayed neighbours");
+    let second = of_flow(&table, 1).expect("the flow is in the table");
+    let train = second.course().expect("one flow").train();
+    let gap = |gaps: &wirestamp_metrics::Distribution| gaps.summary().map(|gaps| gaps.max);
+    assert_eq!((gap(train.at_a()), gap(train.at_b())), (Some(20_000_000), Some(24_000_000)));
+    let slots = course.series().slots();
+    assert_eq!(slots.map(|(_, slot)| slot.matched + slot.lost).sum::<u64>(), 4);
+}
+
+#[test]
+fn losses_are_placed_among_the_packets_that_arrived_however_late_they_become_known() {
+    // Of ten packets 2, 5, 7, 9 and 10 are lost, as in RFC 3357 section 5.4.3.
+    let sent = (1..=10).map(|id| (A, seen_in(0, id, 10 * id.cast_signed())));
+    let arrive = [1, 3, 4, 6, 8].map(|id: u64| (B, seen_in(0, id, 10 * id.cast_signed() + 5)));
+    let mut quality = Quality::of_flow();
+    for outcome in outcomes(MANY, sent.chain(arrive)) {
+        quality.record(&outcome);
+    }
+    let losses = quality.course().expect("one flow").loss_pattern();
+    assert_eq!((losses.lost(), losses.periods(), losses.burst_ratio()), (5, 4, Some(0.625)));
+    let distances = losses.distances().summary().expect("losses");
+    assert_eq!((distances.count, distances.mean), (4, 2.0));
+}
+
+#[test]
+fn packets_that_were_given_up_leave_no_gap_between_losses() {
+    let observation = |id: u64| seen_in(0, id, 0);
+    let lost = |id| Outcome::Lost { sent: observation(id), sequence: id };
+    let given_up = |id| Outcome::GivenUp {
+        point: A,
+        observation: observation(id),
+        sequence: Some(id),
+        reason: Reason::Missed,
+    };
+    let mut quality = Quality::of_flow();
+    // What the capture missed is found out late.
+    for outcome in [lost(0), lost(3), lost(4), given_up(1), lost(2)] {
+        quality.record(&outcome);
+    }
+    let losses = quality.course().expect("one flow").loss_pattern();
+    assert_eq!((losses.lost(), losses.periods(), losses.period_lengths().max()), (4, 1, 4));
+}
+
+#[test]
+fn the_total_has_what_all_flows_have() {
+    let all = table(MANY).total();
+    let course = all.course().expect("flows in the table");
+    assert_eq!((course.reordering().counts().reordered, course.loss_pattern().lost()), (1, 1));
+    assert_eq!(course.loss_pattern().loss_ratio(), Some(1.0 / 6.0));
+    assert_eq!(course.train().at_b().count(), 1);
+    // Counts and delays are whole where flows had to be counted together; their course is not known.
+    let some = table(1).total();
+    assert_eq!(some.counts(), all.counts());
+    assert_eq!(some.delay().summary().map(|delay| delay.max), Some(19_000_000));
+    assert_eq!(some.course().expect("a flow").loss_pattern().loss_ratio(), Some(0.25));
+}
+
+#[test]
+fn a_flow_is_rated_as_a_call_by_its_delay_and_losses() {
+    let rating = |number| {
+        let quality = of_flow(&table(MANY), number).expect("the flow is in the table");
+        quality.as_call(Codec::G711).expect("it arrived").rating()
+    };
+    assert!(rating(1).r_factor() > 92.0);
+    assert!(rating(0).r_factor() < 60.0, "a packet of four is lost");
+    assert!(Quality::of_flow().as_call(Codec::G711).is_none());
+    assert!(table(0).total().as_call(Codec::G711).is_none());
 }

@@ -23,7 +23,7 @@ fn brief(outcome: &Outcome) -> String {
             sent.id.0,
             delay.as_nanos() / 1_000_000
         ),
-        Outcome::Lost { sent } => name("lost", sent.id.0),
+        Outcome::Lost { sent, .. } => name("lost", sent.id.0),
         Outcome::Duplicated { sent, .. } => name("duplicated", sent.id.0),
         Outcome::Unexpected { received } => name("unexpected", received.id.0),
         Outcome::Identical { sent } => name("identical", sent.id.0),
@@ -189,7 +189,7 @@ fn in_little_memory(first: Point) -> Vec<Outcome> {
 /// The packets given up at a point.
 fn given_up(outcomes: &[Outcome], at: Point) -> Vec<u64> {
     let id = |outcome: &Outcome| match outcome {
-        Outcome::GivenUp { point, observation, reason: Reason::Memory } if *point == at => {
+        Outcome::GivenUp { point, observation, reason: Reason::Memory, .. } if *point == at => {
             Some(observation.id.0)
         }
         _ => None,

@@ -21,7 +21,7 @@ mod sampling;
 pub mod timers;
 
 pub use circumstances::Circumstances;
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
 pub use live::{Glance, LiveFigures};
 pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};

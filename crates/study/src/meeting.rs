@@ -58,6 +58,17 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
         Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
     }
 
+    /// Takes an observation that was made elsewhere.
+    pub(crate) fn observe(&self, point: Point, observation: Observation) {
+        let (correlator, record) = &mut *self.lock();
+        correlator.observe(point, observation, record);
+    }
+
+    /// Takes note that a capture missed packets.
+    pub(crate) fn missed(&self, point: Point, missed: metrics::Missed) {
+        self.lock().0.missed(point, missed);
+    }
+
     /// Decides what is still open.
     pub fn finish(self) {
         let (correlator, mut record) =
@@ -84,17 +95,14 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
         self.recording.packet(packet)?;
         match observe(LinkType::Ethernet, packet.bytes, packet.length, packet.stamp) {
-            Some(observation) => {
-                let (correlator, record) = &mut *self.meeting.lock();
-                correlator.observe(self.point, observation, record);
-            }
+            Some(observation) => self.meeting.observe(self.point, observation),
             None => self.unidentified += 1,
         }
         Ok(())
     }
 
     fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
-        self.meeting.lock().0.missed(self.point, as_metrics_have_it(missed));
+        self.meeting.missed(self.point, as_metrics_have_it(missed));
         self.recording.missed(missed)
     }
 

@@ -18,6 +18,7 @@ mod interface;
 mod local_time;
 mod pcap;
 mod pcapng;
+mod pipe;
 mod provenance;
 mod raw;
 mod reader;

@@ -12,9 +12,10 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::LinkType;
 
 use super::interface::Interface;
+use super::pipe::Pipe;
 use super::source::{self, Chunks, Kind};
 use super::times::from_epoch;
-use crate::{Error, Missed};
+use crate::{Error, Missed, Stop};
 
 /// A packet of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,18 +69,34 @@ struct Interfaces {
 }
 
 impl Reader {
-    /// Opens the file at `path`. One that is compressed with zstd is read as if it were not.
+    /// Opens the file at `path`, or standard input for `-`. One that is compressed with zstd is read
+    /// as if it were not.
     ///
     /// # Errors
     /// When it cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::begin(path, source::file_or_input(path)?)
+    }
+
+    /// Opens the pipe at `path`, to read a capture as it is written. It ends when the writer is done,
+    /// and where the stop is requested, possibly in the middle of a packet.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn follow(path: &Path, stop: &Stop) -> Result<Self, Error> {
+        Self::begin(path, Pipe::open(path, stop)?)
+    }
+
+    fn begin(path: &Path, bytes: impl Read + Send + 'static) -> Result<Self, Error> {
         let strange = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
-        let (file, kind) = source::open(path)?;
+        let begun = source::peek(bytes);
+        let begun = begun.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
+        let (bytes, kind) = begun.ok_or_else(|| source::empty(path))?;
         let (bytes, kind): (Bytes, _) = if kind == Kind::Zstd {
-            let (bytes, kind) = source::decompress(file).map_err(|e| strange(cut_short(&e)))?;
+            let (bytes, kind) = source::decompress(bytes).map_err(|e| strange(cut_short(&e)))?;
             (Box::new(bytes), kind)
         } else {
-            (Box::new(Chunks(file)), kind)
+            (Box::new(Chunks(bytes)), kind)
         };
         let mut interfaces = Interfaces::default();
         let format = if kind == Kind::Pcapng {
@@ -90,6 +107,12 @@ impl Reader {
             Format::Classic(PcapReader::new(bytes).map_err(|e| strange(reason(&e)))?)
         };
         Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes: Vec::new() })
+    }
+
+    /// The path that it was opened with.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The next packet, or `None` at the end of the file.

@@ -1,7 +1,8 @@
 //! Opens a capture file, and finds out what is in it.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Chain, Cursor, Read, Seek};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::Error;
@@ -19,9 +20,9 @@ const WINDOW_LOG: u32 = 23;
 const CHUNK: usize = 256 * 1024;
 
 /// A file in pieces of a good size, however large the buffer.
-pub(super) struct Chunks(pub(super) File);
+pub(super) struct Chunks<R>(pub(super) R);
 
-impl Read for Chunks {
+impl<R: Read> Read for Chunks<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = into.len().min(CHUNK);
         self.0.read(&mut into[..most])
@@ -40,21 +41,54 @@ pub(super) enum Kind {
 /// Opens the file at `path`, and looks at its first bytes.
 pub(super) fn open(path: &Path) -> Result<(File, Kind), Error> {
     let failed = |cause| Error::Read { path: path.to_owned(), cause };
-    let mut file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
+    let mut file = file(path)?;
     let magic = first_bytes(&mut file).map_err(failed)?;
     if magic.is_empty() {
-        return Err(Error::NotACapture { path: path.to_owned(), reason: "it is empty".into() });
+        return Err(empty(path));
     }
     file.rewind().map_err(failed)?;
     Ok((file, kind(&magic)))
 }
 
-/// The bytes of a compressed file, and what they are.
-pub(super) fn decompress(file: File) -> io::Result<(impl Read + Send, Kind)> {
-    let mut bytes = zstd::Decoder::new(file)?;
+/// Opens the file at `path`.
+pub(super) fn file(path: &Path) -> Result<File, Error> {
+    let failed = |cause| Error::Read { path: path.to_owned(), cause };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(file)
+}
+
+/// The file at `path`, or standard input where that is `-`.
+pub(super) fn file_or_input(path: &Path) -> Result<File, Error> {
+    if path == Path::new("-") { input(path) } else { file(path) }
+}
+
+/// Standard input, which is called `path`.
+pub(super) fn input(path: &Path) -> Result<File, Error> {
+    let input = io::stdin().as_fd().try_clone_to_owned();
+    Ok(input.map_err(|cause| Error::Read { path: path.to_owned(), cause })?.into())
+}
+
+/// The error for a file with nothing in it.
+pub(super) fn empty(path: &Path) -> Error {
+    Error::NotACapture { path: path.to_owned(), reason: "it is empty".into() }
+}
+
+/// Looks at the first bytes of what may be a pipe, and gives all of it back. None if it is empty.
+pub(super) fn peek<R: Read>(mut bytes: R) -> io::Result<Option<(Whole<R>, Kind)>> {
+    let magic = first_bytes(&mut bytes)?;
+    let kind = kind(&magic);
+    Ok((!magic.is_empty()).then(|| (Cursor::new(magic).chain(bytes), kind)))
+}
+
+/// First bytes that were read already, and the rest.
+pub(super) type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The bytes of what is compressed, and what they are.
+pub(super) fn decompress(bytes: impl Read + Send) -> io::Result<(impl Read + Send, Kind)> {
+    let mut bytes = zstd::Decoder::new(bytes)?;
     bytes.window_log_max(WINDOW_LOG)?;
     let magic = first_bytes(&mut bytes)?;
     let kind = kind(&magic);

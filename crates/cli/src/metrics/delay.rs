@@ -8,7 +8,7 @@ use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramOpts};
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
-use wirestamp_metrics::{Counts, Outcome, Point, Quality};
+use wirestamp_metrics::{Counts, Outcome, Quality};
 use wirestamp_study::LiveFigures;
 
 use super::Endpoint;
@@ -25,7 +25,16 @@ const WITHIN_TEN: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
 const POWERS: std::ops::Range<i32> = -6..1;
 
 /// A running measurement, if anybody may look at it.
-pub(crate) struct Exported(Option<(Arc<Live>, [Arc<LiveFigures>; 2])>);
+pub(crate) struct Exported(Option<Shown>);
+
+/// What is shown, and where from.
+struct Shown {
+    live: Arc<Live>,
+    /// The captures' figures.
+    figures: [Arc<LiveFigures>; 2],
+    /// Of all traffic so far.
+    total: Quality,
+}
 
 impl Exported {
     /// Serves the measurement between these captures at `endpoint`, if that is open.
@@ -47,20 +56,21 @@ impl Exported {
             taps.iter().for_each(|tap| tap.collect(families));
             calibration(families, &clock.status());
         })?;
-        Ok(Self(Some((live, figures))))
+        Ok(Self(Some(Shown { live, figures, total: Quality::new() })))
     }
 
-    /// Takes note of an outcome, after which `total` is the quality of all traffic.
-    pub(crate) fn record(&self, outcome: &Outcome, total: &Quality) {
-        if let Self(Some((live, _))) = self {
+    /// Takes note of an outcome.
+    pub(crate) fn record(&mut self, outcome: &Outcome) {
+        if let Self(Some(Shown { live, total, .. })) = self {
+            total.record(outcome);
             live.record(outcome, total);
         }
     }
 
-    /// Where the capture at `point` has to show its figures.
-    pub(crate) fn figures(&self, point: Point) -> Option<Arc<LiveFigures>> {
-        let Self(Some((_, [a, b]))) = self else { return None };
-        Some(Arc::clone(if point == Point::A { a } else { b }))
+    /// Where the captures have to show their figures.
+    pub(crate) fn figures(&self) -> [Option<Arc<LiveFigures>>; 2] {
+        let Self(Some(shown)) = self else { return [None, None] };
+        shown.figures.clone().map(Some)
     }
 }
 
@@ -180,7 +190,7 @@ fn buckets() -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-    use wirestamp_metrics::{Config, Correlator, Observation};
+    use wirestamp_metrics::{Config, Correlator, Observation, Point};
     use wirestamp_packet::{FlowKey, PacketId};
 
     use super::*;

@@ -25,6 +25,8 @@ pub(super) struct Departure {
     /// Its place at B and its one-way delay, if it has been matched.
     arrived: Time<Utc>,
     delay: Span,
+    /// Its place among the departures of its flow.
+    sequence: u64,
     length: u32,
     pub(super) flow: FlowNumber,
     /// The next departure with the same identity.
@@ -71,6 +73,7 @@ impl Value for Copies {
 pub(super) struct Match {
     /// The packet's place at A.
     pub(super) place: Time<Utc>,
+    pub(super) sequence: u64,
     pub(super) reordered: bool,
     pub(super) since_previous: Option<Span>,
     pub(super) until_next: Option<Span>,
@@ -80,7 +83,14 @@ pub(super) struct Match {
 pub(super) enum Departed {
     /// It was matched, and this is its place at B.
     Matched(Time<Utc>),
-    Unmatched(Observation),
+    Unmatched(Sent),
+}
+
+/// A packet at A, and its place among the packets of its flow.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) observation: Observation,
+    pub(super) sequence: u64,
 }
 
 /// A queue of departures in the order of departure, with an index by identity and the state of
@@ -144,7 +154,7 @@ impl Departures {
             self.index_again();
         }
         let number = self.queue.next_number();
-        let previous = self.follow_in_flow(flow, Link::to(number));
+        let (previous, sequence) = self.follow_in_flow(flow, Link::to(number));
         self.queue.push(Departure {
             id: sent.id,
             raw: sent.stamp.raw.value,
@@ -153,6 +163,7 @@ impl Departures {
             time,
             arrived: time,
             delay: Span::ZERO,
+            sequence,
             length: sent.length,
             flow,
             twin: Link::NONE,
@@ -194,15 +205,18 @@ impl Departures {
         }
     }
 
-    /// Makes the departure with this link the last of its flow and returns the one before it.
-    fn follow_in_flow(&mut self, flow: FlowNumber, link: Link) -> Link {
+    /// Makes the departure with this link the last of its flow and returns the one before it, and its
+    /// place in the flow.
+    fn follow_in_flow(&mut self, flow: FlowNumber, link: Link) -> (Link, u64) {
         self.flows.depart(flow);
-        let Some(flow) = self.flows.get_mut(flow) else { return Link::NONE };
+        let Some(flow) = self.flows.get_mut(flow) else { return (Link::NONE, 0) };
         let previous = std::mem::replace(&mut flow.last, link);
+        let sequence = flow.next_sequence;
+        flow.next_sequence += 1;
         if let Some(previous) = self.linked_mut(previous) {
             previous.next = link;
         }
-        previous
+        (previous, sequence)
     }
 
     #[inline]
@@ -255,7 +269,7 @@ impl Departures {
     ) -> Option<Match> {
         let departure = self.queue.get_mut(open.number)?;
         (departure.arrived, departure.delay, departure.matched) = (arrived, delay, true);
-        let Departure { time: place, flow, twin, previous, next, .. } = *departure;
+        let Departure { time: place, sequence, flow, twin, previous, next, .. } = *departure;
 
         let copies = self.copies.value(open.slot);
         copies.open = twin;
@@ -271,6 +285,7 @@ impl Departures {
         }
         Some(Match {
             place,
+            sequence,
             reordered,
             since_previous: before.map(|before| delay - before),
             until_next: after.map(|after| after - delay),
@@ -298,7 +313,8 @@ impl Departures {
         let departed = if oldest.matched {
             Departed::Matched(oldest.arrived)
         } else {
-            Departed::Unmatched(oldest.observation(self.flows.get(flow)?.key))
+            let observation = oldest.observation(self.flows.get(flow)?.key);
+            Departed::Unmatched(Sent { observation, sequence: oldest.sequence })
         };
         let (time, delay) = (oldest.time, oldest.delay());
         self.flows.leave(flow, delay);
@@ -384,6 +400,21 @@ mod tests {
         // Flow 2 has been idle for the longest time.
         assert_eq!([pass(4, 3), pass(5, 1)], [None, Some(Span::ZERO)]);
         assert_eq!([pass(6, 2), pass(7, 1)], [None, Some(Span::ZERO)]);
+    }
+
+    #[test]
+    fn places_in_a_flow_grow_even_if_it_was_forgotten() {
+        let mut departures = Departures::new(100, 2);
+        let mut places = Vec::new();
+        for port in [1, 1, 2, 3, 4, 1] {
+            add(&mut departures, &departure(port.into(), port));
+            let Some((_, Departed::Unmatched(left))) = departures.pop() else {
+                panic!("it was added, and not matched");
+            };
+            places.extend((port == 1).then_some(left.sequence));
+        }
+        assert_eq!(places[..2], [0, 1]);
+        assert!(places[2] > 1, "{places:?}");
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) struct Flow {
     live: u32,
     /// NextExp of RFC 4737 section 3.3, in numbers of departures.
     pub(super) next_expected: u64,
+    /// The place among its packets that its next departure takes.
+    pub(super) next_sequence: u64,
     /// The delay of the last departure that has left the queue, if that had been matched.
     pub(super) gone: Option<Span>,
     /// Its neighbours in the order in which flows became idle, while it is.
@@ -61,6 +63,8 @@ pub(super) struct Flows {
     idle: (FlowNumber, FlowNumber),
     /// How many flows there may be at most.
     most: usize,
+    /// A place among its packets that no flow has reached which was forgotten.
+    forgotten_until: u64,
 }
 
 impl Flows {
@@ -76,6 +80,7 @@ impl Flows {
             seed,
             idle: (FlowNumber::FREE, FlowNumber::FREE),
             most,
+            forgotten_until: 0,
         }
     }
 
@@ -112,11 +117,12 @@ impl Flows {
         if let Some(slot) = self.numbers.find(hash, is_it) {
             return Some(*self.numbers.value(slot));
         }
-        let flow = Flow {
+        let mut flow = Flow {
             key: *key,
             last: Link::NONE,
             live: 0,
             next_expected: 0,
+            next_sequence: self.forgotten_until,
             gone: None,
             before: FlowNumber::FREE,
             behind: FlowNumber::FREE,
@@ -128,6 +134,8 @@ impl Flows {
         } else {
             let number = self.idle.0;
             self.forget(number)?;
+            // It may be the one that comes back.
+            flow.next_sequence = self.forgotten_until;
             *self.get_mut(number)? = flow;
             number
         };
@@ -152,7 +160,8 @@ impl Flows {
 
     /// Takes a flow without departures out of the table.
     fn forget(&mut self, number: FlowNumber) -> Option<()> {
-        let key = self.get(number)?.key;
+        let &Flow { key, next_sequence, .. } = self.get(number)?;
+        self.forgotten_until = self.forgotten_until.max(next_sequence);
         self.leave_idle(number);
         let slot = self.numbers.find(hash(&key, self.seed), |found| found == number)?;
         self.numbers.remove(slot);

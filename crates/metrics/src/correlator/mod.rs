@@ -16,7 +16,7 @@ pub use config::Config;
 pub(crate) use flows::hash as hash_of_flow;
 pub use missed::Missed;
 
-use self::departures::{Departed, Departures, Open};
+use self::departures::{Departed, Departures, Open, Sent};
 use self::flows::Flows;
 use self::queue::Queue;
 use self::unseen::Unseen;
@@ -67,9 +67,9 @@ pub struct Correlator {
     /// B's time, as far as B's observations are decided.
     received_until: Time<Utc>,
     /// What passed A without being seen there.
-    unseen_at_a: Unseen,
+    unseen_at_a: Unseen<Observation>,
     /// What passed B without being seen there.
-    unseen_at_b: Unseen,
+    unseen_at_b: Unseen<Sent>,
     finished: bool,
 }
 
@@ -82,7 +82,7 @@ impl Correlator {
         let config =
             Config { timeout: timeout.max(Span::ZERO), skew: skew.max(Span::ZERO), memory };
         let Config { timeout, skew, .. } = config;
-        let suspects = memory / MISSED_SHARE / 2 / Unseen::BYTES_EACH;
+        let suspects = memory / MISSED_SHARE / 2 / SUSPECT;
         let (most, flows) = (memory / DEPARTURE, memory / FLOWS_SHARE / Flows::BYTES_EACH);
         Self {
             config,
@@ -243,7 +243,7 @@ impl Correlator {
         let taken = self.departures.len() * DEPARTURE
             + self.departures.flows() * Flows::BYTES_EACH
             + self.waiting.len() * ARRIVAL
-            + suspects * Unseen::BYTES_EACH;
+            + suspects * SUSPECT;
         self.config.memory.saturating_sub(taken)
     }
 
@@ -263,11 +263,11 @@ impl Correlator {
         self.retire(sink);
         let judged = (!self.finished).then_some(self.received_until);
         self.unseen_at_a.settle(judged, &mut |received, reason| {
-            sink(Outcome::unmatched(Point::B, received, reason));
+            sink(Outcome::not_at_a(received, reason));
         });
         let judged = (!self.finished).then(|| self.passed() - self.config.timeout);
-        self.unseen_at_b.settle(judged, &mut |sent, reason| {
-            sink(Outcome::unmatched(Point::A, sent, reason));
+        self.unseen_at_b.settle(judged, &mut |Sent { observation, sequence }, reason| {
+            sink(Outcome::not_at_b(observation, sequence, reason));
         });
     }
 
@@ -306,7 +306,7 @@ impl Correlator {
             sink(Outcome::Duplicated { sent, received });
         } else {
             self.unseen_at_a.judge(received, place, &mut |received, reason| {
-                sink(Outcome::unmatched(Point::B, received, reason));
+                sink(Outcome::not_at_a(received, reason));
             });
         }
         self.received_until = place;
@@ -322,6 +322,7 @@ impl Correlator {
         sink(Outcome::Matched {
             sent,
             received,
+            sequence: matched.sequence,
             delay,
             error,
             reordered: matched.reordered,
@@ -352,7 +353,7 @@ impl Correlator {
                 Departed::Matched(place) => self.unseen_at_b.seen(place),
                 Departed::Unmatched(sent) => {
                     self.unseen_at_b.judge(sent, time, &mut |sent, reason| {
-                        sink(Outcome::unmatched(Point::A, sent, reason));
+                        sink(Outcome::not_at_b(sent.observation, sent.sequence, reason));
                     });
                 }
             }
@@ -365,8 +366,8 @@ impl Correlator {
         self.unseen_at_a.forget(time);
         match departed {
             Departed::Matched(place) => self.unseen_at_b.seen(place),
-            Departed::Unmatched(sent) => {
-                sink(Outcome::unmatched(Point::A, sent, Some(Reason::Memory)));
+            Departed::Unmatched(Sent { observation, sequence }) => {
+                sink(Outcome::not_at_b(observation, sequence, Some(Reason::Memory)));
             }
         }
     }
@@ -376,7 +377,7 @@ impl Correlator {
         if let Some(Arrival { received, place }) = self.waiting.pop() {
             self.received_until = place;
             self.unseen_at_b.forget(place);
-            sink(Outcome::unmatched(Point::B, received, Some(Reason::Memory)));
+            sink(Outcome::not_at_a(received, Some(Reason::Memory)));
         }
     }
 }
@@ -394,6 +395,8 @@ const READ_AHEAD: usize = 32;
 
 /// The bytes that a packet takes which has left A.
 const DEPARTURE: usize = Departures::BYTES_EACH;
+/// The bytes that a packet takes which a capture may have missed: those seen at A take more.
+const SUSPECT: usize = Unseen::<Sent>::BYTES_EACH;
 /// The bytes that a packet takes which waits at B. Those of the index are counted, because they
 /// stay with it when such packets take the place of others that have left A.
 const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
@@ -408,7 +411,7 @@ mod tests {
 
     #[test]
     fn packets_and_flows_take_the_bytes_that_the_configuration_is_documented_with() {
-        assert_eq!([DEPARTURE, ARRIVAL, Flows::BYTES_EACH], [112, 152, 128]);
-        assert!((250..350).contains(&Unseen::BYTES_EACH), "{}", Unseen::BYTES_EACH);
+        assert_eq!([DEPARTURE, ARRIVAL, Flows::BYTES_EACH], [120, 152, 136]);
+        assert!((270..370).contains(&SUSPECT), "{SUSPECT}");
     }
 }

@@ -6,7 +6,7 @@ use std::iter;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::{Missed, Observation, Reason};
+use crate::{Missed, Reason};
 
 /// How many stretches of [`Missed`] packets are kept apart at most. Beyond it, neighbours are taken
 /// as one.
@@ -18,8 +18,8 @@ const STRETCHES: usize = 4096;
 /// Packets that only the other point saw are judged in the order in which they passed there. One
 /// that may have passed here unseen is a suspect until all that may have are known, because which
 /// of them the stretch accounts for depends on all of them
-/// ([`Correlator::missed`](crate::Correlator::missed) has the rule).
-pub(super) struct Unseen {
+/// ([`Correlator::missed`](crate::Correlator::missed) has the rule). `T` is what is kept of it.
+pub(super) struct Unseen<T> {
     /// How much earlier than at the other point a packet may be here.
     before: Span,
     /// How much later.
@@ -28,7 +28,7 @@ pub(super) struct Unseen {
     /// Those whose packets have not all been judged, in the order of time.
     stretches: VecDeque<Stretch>,
     /// By their place here and, where that is the same, by the order in which they were judged.
-    suspects: BTreeMap<(Time<Utc>, u64), Suspect>,
+    suspects: BTreeMap<(Time<Utc>, u64), Suspect<T>>,
     judged: u64,
     /// How many suspects are kept.
     room: usize,
@@ -46,17 +46,17 @@ struct Stretch {
 }
 
 /// A packet that may have passed here unseen.
-struct Suspect {
-    observation: Observation,
+struct Suspect<T> {
+    packet: T,
     /// Its place at the other point.
     time: Time<Utc>,
     /// The place here of the next packet that both points saw: this one would have come before.
     next: Option<Time<Utc>>,
 }
 
-impl Unseen {
+impl<T> Unseen<T> {
     /// The bytes that each suspect takes: a B-tree's nodes may be half empty.
-    pub(super) const BYTES_EACH: usize = 2 * size_of::<((Time<Utc>, u64), Suspect)>();
+    pub(super) const BYTES_EACH: usize = 2 * size_of::<((Time<Utc>, u64), Suspect<T>)>();
 
     /// Nothing missed so far, at a point where packets are up to `before` earlier and up to `after`
     /// later than at the other one.
@@ -123,26 +123,26 @@ impl Unseen {
     /// accounts for it, or nothing does.
     pub(super) fn judge(
         &mut self,
-        observation: Observation,
+        packet: T,
         time: Time<Utc>,
-        tell: &mut impl FnMut(Observation, Option<Reason>),
+        tell: &mut impl FnMut(T, Option<Reason>),
     ) {
         if self.forgotten.covers(time, self.before, self.after) {
-            return tell(observation, Some(Reason::Memory));
+            return tell(packet, Some(Reason::Memory));
         }
         let open = self.stretches.front().zip(self.stretches.back());
         if !open.is_some_and(|(first, last)| {
             self.may_have_been(time, &Stretch { open: first.open, ..*last })
         }) {
-            return tell(observation, None);
+            return tell(packet, None);
         }
         let place = (self.latest.unwrap_or(time), self.judged);
         self.judged += 1;
-        self.suspects.insert(place, Suspect { observation, time, next: None });
+        self.suspects.insert(place, Suspect { packet, time, next: None });
         if self.suspects.len() > self.room
             && let Some((_, oldest)) = self.suspects.pop_first()
         {
-            tell(oldest.observation, Some(Reason::Memory));
+            tell(oldest.packet, Some(Reason::Memory));
         }
     }
 
@@ -151,7 +151,7 @@ impl Unseen {
     pub(super) fn settle(
         &mut self,
         judged: Option<Time<Utc>>,
-        tell: &mut impl FnMut(Observation, Option<Reason>),
+        tell: &mut impl FnMut(T, Option<Reason>),
     ) {
         if self.stretches.is_empty() {
             return;
@@ -161,7 +161,7 @@ impl Unseen {
         {
             for place in self.accounted_for(&stretch) {
                 if let Some(suspect) = self.suspects.remove(&place) {
-                    tell(suspect.observation, Some(Reason::Missed));
+                    tell(suspect.packet, Some(Reason::Missed));
                 }
             }
             self.stretches.pop_front();
@@ -171,7 +171,7 @@ impl Unseen {
             if self.stretches.front().is_some_and(|next| next.open <= passed) {
                 break;
             }
-            tell(first.remove().observation, None);
+            tell(first.remove().packet, None);
         }
     }
 
@@ -181,7 +181,7 @@ impl Unseen {
 
     /// The suspects nearest to the stretch, as many as it has packets.
     fn accounted_for(&self, stretch: &Stretch) -> Vec<(Time<Utc>, u64)> {
-        let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect)| {
+        let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect<T>)| {
             self.may_have_been(suspect.time, stretch).then_some(*place)
         };
         let missed = &stretch.missed;
@@ -206,7 +206,7 @@ impl Unseen {
     /// come after the stretch began.
     fn begin_of(&self, missed: &Missed) -> Time<Utc> {
         let ahead = self.suspects.range(..(missed.from, 0)).rev();
-        let reaches_in = |suspect: &Suspect| suspect.next.is_none_or(|next| next > missed.from);
+        let reaches_in = |suspect: &Suspect<T>| suspect.next.is_none_or(|next| next > missed.from);
         let within = ahead.take_while(|(_, suspect)| reaches_in(suspect));
         within.last().map_or(missed.from, |((place, _), _)| *place)
     }

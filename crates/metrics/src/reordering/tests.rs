@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
+use wirestamp_clock::Span;
 
 use super::*;
 
@@ -109,6 +110,35 @@ fn each_packet_of_the_fourth_example_is_measured_from_its_own_discontinuity() {
     let (reordering, late) = late(MANY, &arrivals);
     assert_eq!(late, [(4, 2, 40, 200, 2), (5, 3, 60, 200, 0), (11, 2, 40, 200, 2)]);
     assert_eq!(reordering.ratio(), Some(3.0 / 16.0));
+    assert_eq!((reordering.discontinuities(), reordering.gaps().count()), (2, 1));
+    assert_eq!(reordering.gaps().max(), 7);
+    assert_eq!(reordering.gap_times().summary().expect("a gap").max, 140_000_000);
+    let runs = reordering.free_runs().lengths().summary().expect("runs");
+    assert_eq!((runs.count, runs.min, runs.p50, runs.max), (3, 0, 5, 5));
+    assert_eq!(runs.mean, 10.0 / 3.0);
+}
+
+#[test]
+fn a_gap_is_counted_in_arrivals_wherever_the_window_ends() {
+    let arrivals = [1, 3, 2, 4, 5, 6, 8, 7].map(|sequence| (sequence, 0));
+    for window in [2, 3, MANY] {
+        let (reordering, _) = late(window, &arrivals);
+        assert_eq!((reordering.discontinuities(), reordering.gaps().max()), (2, 5), "{window}");
+    }
+}
+
+#[test]
+fn merged_streams_have_the_figures_of_both() {
+    let stream = [1, 3, 4, 2, 5].map(|sequence| (sequence, 0));
+    let (mut merged, _) = late(MANY, &stream);
+    let (other, _) = late(MANY, &[1, 3, 2, 5, 4].map(|sequence| (sequence, 0)));
+    merged.merge(&other);
+    assert_eq!(merged.ratio(), Some(0.3));
+    assert_eq!((merged.n_reordered(1), merged.n_reordered(2)), (3, 1));
+    assert_eq!((merged.discontinuities(), merged.gaps().count()), (3, 1));
+    assert_eq!(merged.free_runs().lengths().count(), 3);
+    // The first stream goes on where it was.
+    assert_eq!(merged.record(arrival(6, 0)), Order::InOrder);
 }
 
 /// The arrivals in the note of RFC 4737 section 5.3.

@@ -19,7 +19,7 @@ fn told(points: usize, packets: &[Passage]) -> BTreeMap<Segment, Vec<(u64, Optio
             let millis = delay.as_nanos() / Span::from_millis(1).as_nanos();
             told.entry(segment).or_default().push((sent.id.0, Some(millis)));
         }
-        Outcome::Lost { sent: seen } | Outcome::GivenUp { observation: seen, .. } => {
+        Outcome::Lost { sent: seen, .. } | Outcome::GivenUp { observation: seen, .. } => {
             told.entry(segment).or_default().push((seen.id.0, None));
         }
         other => panic!("{other:?}"),

@@ -1,6 +1,5 @@
 //! The demo's findings as a report.
 
-use wirestamp_capture::Ledger;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Config as Correlation;
 
@@ -26,7 +25,7 @@ pub(super) fn report(
         ledgers: findings
             .taps
             .iter()
-            .map(|tap| ledger(&tap.facts.interface, &tap.ledger))
+            .map(|tap| report::Ledger::of(&tap.facts.interface, &tap.ledger))
             .collect(),
         files: files(findings),
         commands: commands(findings),
@@ -93,22 +92,6 @@ fn stream(stream: &Stream, found: &Found, started: Time<Utc>) -> report::Stream 
         delays: stream.delays.iter().map(|&(at, d)| (seconds(at), d.as_nanos())).collect(),
         lost_at: stream.lost.iter().copied().map(seconds).collect(),
         interarrival: vec![("at tap A".into(), at_a), ("at tap B".into(), at_b)],
-    }
-}
-
-fn ledger(point: &str, ledger: &Ledger) -> report::Ledger {
-    let rows = [
-        ("reached the receiver", ledger.seen),
-        ("dropped by the kernel, ring full", ledger.kernel_dropped),
-        ("left in the ring at the end", ledger.left_behind),
-        ("dropped because the consumer failed", ledger.consumer_dropped),
-        ("delivered", ledger.delivered),
-        ("dropped by the interface itself, before", ledger.interface_dropped),
-    ];
-    report::Ledger {
-        point: point.into(),
-        rows: rows.map(|(what, count)| (what.to_owned(), count)).into(),
-        balanced: ledger.balances(),
     }
 }
 

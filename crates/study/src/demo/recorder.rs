@@ -58,7 +58,7 @@ impl Stream {
                 at_a.push(sent.stamp);
                 at_b.push(received.stamp);
             }
-            Outcome::Lost { sent } => {
+            Outcome::Lost { sent, .. } => {
                 self.lost.push(sent.stamp.utc);
                 at_a.push(sent.stamp);
             }

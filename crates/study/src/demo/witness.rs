@@ -11,9 +11,9 @@ use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use wirestamp_capture::file::Reader;
 use wirestamp_lab::{Netns, PathLab, TAP_A, TAP_B};
-use wirestamp_metrics::{Config, Quality};
+use wirestamp_metrics::Quality;
 
-use crate::compare;
+use crate::{Terms, compare};
 
 /// Two tcpdumps that are listening.
 pub(super) struct Witness {
@@ -43,7 +43,7 @@ impl Witness {
         let (a, b) = (a?, b?);
         let mut quality = Quality::new();
         let mut record = |outcome| quality.record(&outcome);
-        compare(Reader::open(&a)?, Reader::open(&b)?, Config::default(), false, None, &mut record)?;
+        compare(Reader::open(&a)?, Reader::open(&b)?, &Terms::default(), &mut record)?;
         for file in [a, b] {
             fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
         }

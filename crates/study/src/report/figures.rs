@@ -5,6 +5,7 @@
 
 mod distribution;
 mod over_time;
+mod series;
 
 use plotters::chart::ChartContext;
 use plotters::prelude::*;
@@ -12,8 +13,9 @@ use plotters::prelude::*;
 use super::axis::Axis;
 use super::format::Escaped;
 
-pub(super) use distribution::{delay_histogram, interarrival};
+pub(super) use distribution::{delay_histogram, interarrival, of_distribution};
 pub(super) use over_time::delay_over_time;
+pub(super) use series::delay_series;
 
 /// Text and axes.
 pub(crate) const INK: RGBColor = RGBColor(0x33, 0x3d, 0x4a);

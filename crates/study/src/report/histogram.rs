@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::axis::round_up;
-use super::format::{approximate, length, real};
+use super::format::{approximate, real};
 
 /// Fewer bins hide the shape, more show the noise.
 const FEWEST_BINS: f64 = 20.0;
 const MOST_BINS: f64 = 120.0;
 
 /// Below this many values, none is far enough out to be left off the axis.
-const FEWEST_TO_TRIM: usize = 200;
+const FEWEST_TO_TRIM: u64 = 200;
 
 /// One or more series counted in the same bins.
 #[derive(Debug)]
@@ -28,10 +28,19 @@ pub(super) struct Histogram {
 impl Histogram {
     /// Counts `series`; nothing if they hold no value.
     pub(super) fn of(series: &[&[i64]]) -> Option<Self> {
-        let mut sorted: Vec<i64> = series.iter().copied().flatten().copied().collect();
-        sorted.sort_unstable();
-        let extremes = (*sorted.first()?, *sorted.last()?);
-        let edges = edges(&sorted);
+        let once = |values: &&[i64]| values.iter().map(|value| (*value, 1)).collect();
+        Self::of_counted(&series.iter().map(once).collect::<Vec<_>>(), 0.0)
+    }
+
+    /// Counts series of values that come with how often each of them occurred. They are known to a
+    /// share of `resolution`, than which no bin is narrower.
+    pub(super) fn of_counted(series: &[Vec<(i64, u64)>], resolution: f64) -> Option<Self> {
+        let mut values: Vec<_> = series.iter().flatten().copied().collect();
+        values.sort_unstable();
+        let extremes = (values.first()?.0, values.last()?.0);
+        let sorted = Sorted::new(values);
+        let largest = approximate(extremes.0).abs().max(approximate(extremes.1).abs());
+        let edges = edges(&sorted, largest * resolution);
         let mut outside = 0;
         let counts = series.iter().map(|values| count(values, &edges, &mut outside)).collect();
         Some(Self { edges, counts, outside, extremes })
@@ -57,18 +66,44 @@ impl Histogram {
     }
 }
 
-/// Borders of equal bins, each a round number of nanoseconds wide, for ascending `sorted`.
+/// Values in ascending order, each with how often it occurred; at least one.
+struct Sorted {
+    values: Vec<(i64, u64)>,
+    total: u64,
+}
+
+impl Sorted {
+    fn new(values: Vec<(i64, u64)>) -> Self {
+        let total = values.iter().map(|(_, count)| count).sum();
+        Self { values, total }
+    }
+
+    /// The value at the fraction `numerator / denominator`.
+    fn quantile(&self, numerator: u64, denominator: u64) -> f64 {
+        let rank = u128::from(self.total.saturating_sub(1)) * u128::from(numerator)
+            / u128::from(denominator);
+        let mut counted = 0;
+        let reached = self.values.iter().find(|(_, count)| {
+            counted += u128::from(*count);
+            counted > rank
+        });
+        reached.map_or(0.0, |(value, _)| approximate(*value))
+    }
+}
+
+/// Borders of equal bins, each a round number of nanoseconds wide and at least `narrowest`.
 ///
 /// The width is that of Freedman and Diaconis ("On the histogram as a density estimator", 1981):
 /// twice the interquartile range over the cube root of the number of values, kept within 20 to 120
 /// bins.
-fn edges(sorted: &[i64]) -> Vec<f64> {
+fn edges(sorted: &Sorted, narrowest: f64) -> Vec<f64> {
     let shown = shown(sorted);
     let span = shown.end - shown.start;
-    let quartiles = quantile(sorted, 3, 4) - quantile(sorted, 1, 4);
-    let advised = 2.0 * quartiles / real(length(sorted)).cbrt();
+    let quartiles = sorted.quantile(3, 4) - sorted.quantile(1, 4);
+    let advised = 2.0 * quartiles / real(sorted.total).cbrt();
     // Rounding widens by up to 2.5, and the ends of the range may add a bin each.
-    let width = round_up(advised.clamp(span / (MOST_BINS - 2.0), span / (FEWEST_BINS * 2.5)));
+    let within = advised.clamp(span / (MOST_BINS - 2.0), span / (FEWEST_BINS * 2.5));
+    let width = round_up(within.max(narrowest));
     let first = (shown.start / width).floor();
     let mut edges = Vec::new();
     let mut multiple = first;
@@ -85,13 +120,13 @@ fn edges(sorted: &[i64]) -> Vec<f64> {
 
 /// The values worth an axis: all of them, unless a few lie so far out that the body of the others
 /// would be squeezed into a corner.
-fn shown(sorted: &[i64]) -> Range<f64> {
-    let all = quantile(sorted, 0, 1)..quantile(sorted, 1, 1);
-    let body = quantile(sorted, 5, 1000)..quantile(sorted, 995, 1000);
+fn shown(sorted: &Sorted) -> Range<f64> {
+    let all = sorted.quantile(0, 1)..sorted.quantile(1, 1);
+    let body = sorted.quantile(5, 1000)..sorted.quantile(995, 1000);
     let margin = (body.end - body.start) / 2.0;
     let trimmed = (body.start - margin).max(all.start)..(body.end + margin).min(all.end);
     let far_out = all.end - all.start > 4.0 * (trimmed.end - trimmed.start);
-    let range = if sorted.len() >= FEWEST_TO_TRIM && far_out { trimmed } else { all };
+    let range = if sorted.total >= FEWEST_TO_TRIM && far_out { trimmed } else { all };
     // Equal values get bins around them, of a nanosecond or more.
     let centre = f64::midpoint(range.start, range.end);
     let least = (centre.abs() * 1e-3).max(50.0);
@@ -102,20 +137,15 @@ fn shown(sorted: &[i64]) -> Range<f64> {
     }
 }
 
-/// The value at the fraction `numerator / denominator` of ascending, non-empty `sorted`.
-fn quantile(sorted: &[i64], numerator: usize, denominator: usize) -> f64 {
-    let index = sorted.len().saturating_sub(1).saturating_mul(numerator) / denominator;
-    sorted.get(index).copied().map_or(0.0, approximate)
-}
-
 /// How many of `values` each bin holds; those in none are added to `outside`.
-fn count(values: &[i64], edges: &[f64], outside: &mut u64) -> Vec<u64> {
+fn count(values: &[(i64, u64)], edges: &[f64], outside: &mut u64) -> Vec<u64> {
     let mut counts = vec![0; edges.len().saturating_sub(1)];
-    for value in values.iter().copied().map(approximate) {
+    for (value, times) in values {
+        let value = approximate(*value);
         let bin = edges.partition_point(|edge| *edge <= value).checked_sub(1);
         match bin.and_then(|bin| counts.get_mut(bin)) {
-            Some(count) => *count += 1,
-            None => *outside += 1,
+            Some(count) => *count += times,
+            None => *outside += times,
         }
     }
     counts
@@ -173,6 +203,17 @@ mod tests {
         assert_eq!(histogram.outside, 1);
         assert!(histogram.width() < 100.0, "{}", histogram.width());
         assert_eq!(histogram.extremes.1, 80_000_000);
+    }
+
+    #[test]
+    fn counted_values_make_the_same_histogram_as_each_of_them() {
+        let each: Vec<i64> = (0..1000).map(|i| 30_000 + i % 100 * 10).collect();
+        let counted = (0..100).map(|i| (30_000 + i * 10, 10)).collect();
+        let (each, counted) =
+            (Histogram::of(&[&each]).unwrap(), Histogram::of_counted(&[counted], 0.0).unwrap());
+        assert_eq!((each.edges, each.counts), (counted.edges, counted.counts));
+        let coarse = Histogram::of_counted(&[vec![(1_000_000, 9), (1_001_000, 9)]], 1e-3).unwrap();
+        assert!(coarse.width() >= 1000.0, "{}", coarse.width());
     }
 
     #[test]

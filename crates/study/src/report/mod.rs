@@ -8,6 +8,7 @@
 //! Times are nanoseconds unless a name says otherwise.
 
 pub(crate) mod axis;
+mod delay;
 pub(crate) mod figures;
 pub mod format;
 mod histogram;
@@ -19,6 +20,7 @@ mod timeline;
 use serde::Serialize;
 use wirestamp_metrics::Summary;
 
+pub use delay::{DelayReport, Subject, verdict};
 pub use page::html;
 
 /// Everything the page says.
@@ -103,6 +105,26 @@ pub struct Ledger {
     pub rows: Vec<(String, u64)>,
     /// Whether every packet is accounted for.
     pub balanced: bool,
+}
+
+impl Ledger {
+    /// That of a capture at `point`.
+    #[must_use]
+    pub fn of(point: &str, ledger: &wirestamp_capture::Ledger) -> Self {
+        let rows = [
+            ("reached the receiver", ledger.seen),
+            ("dropped by the kernel, ring full", ledger.kernel_dropped),
+            ("left in the ring at the end", ledger.left_behind),
+            ("dropped because the consumer failed", ledger.consumer_dropped),
+            ("delivered", ledger.delivered),
+            ("dropped by the interface itself, before", ledger.interface_dropped),
+        ];
+        Self {
+            point: point.into(),
+            rows: rows.map(|(what, count)| (what.to_owned(), count)).into(),
+            balanced: ledger.balances(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ fn checks(checks: &[Check]) -> String {
 }
 
 /// Every ledger; nothing if there are none.
-fn ledgers(ledgers: &[Ledger]) -> String {
+pub(super) fn ledgers(ledgers: &[Ledger]) -> String {
     let one = |ledger: &Ledger| {
         let row = |(what, packets): &(String, u64)| {
             format!(

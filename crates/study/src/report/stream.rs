@@ -35,23 +35,27 @@ pub(super) fn section(stream: &Stream, index: usize) -> String {
 /// What became of the packets, in a line.
 fn counts(stream: &Stream) -> String {
     let Stream { sent, received, lost, duplicated, reordered, .. } = *stream;
-    let share = |part| match part {
-        0 => String::new(),
-        _ => format!(" <small>{}</small>", percent(part, sent)),
-    };
-    let entry = |(name, value): (&str, u64)| {
-        let share = if name == "sent" { String::new() } else { share(value) };
-        format!("<div><dt>{name}</dt><dd>{}{share}</dd></div>", count(value))
-    };
-    let all = [
-        ("sent", sent),
+    let rest = [
         ("received", received),
         ("lost", lost),
         ("duplicated", duplicated),
         ("reordered", reordered),
     ];
-    let entries: String = all.into_iter().map(entry).collect();
-    format!("<dl class=\"counts\">{entries}</dl>\n")
+    shares(sent, &rest)
+}
+
+/// Packets that were sent, and counts of what became of them with their shares, in a line.
+pub(super) fn shares(sent: u64, rest: &[(&str, u64)]) -> String {
+    let share = |part| match part {
+        0 => String::new(),
+        _ => format!(" <small>{}</small>", percent(part, sent)),
+    };
+    let entry = |name: &str, value: u64, share: &str| {
+        format!("<div><dt>{name}</dt><dd>{}{share}</dd></div>", count(value))
+    };
+    let entries: String =
+        rest.iter().map(|(name, value)| entry(name, *value, &share(*value))).collect();
+    format!("<dl class=\"counts\">{}{entries}</dl>\n", entry("sent", sent, ""))
 }
 
 fn over_time(stream: &Stream, index: usize) -> String {
@@ -79,12 +83,19 @@ fn absent(why: &str) -> String {
     format!("<p class=\"empty\">{why}</p>\n")
 }
 
-/// The distributions of delay and its variation in figures, all in one unit so that they compare;
-/// nothing if there is neither.
+/// The distributions of delay and its variation in figures; nothing if there is neither.
 fn distributions(stream: &Stream) -> String {
     if stream.delay.is_none() && stream.variation.is_none() {
         return String::new();
     }
+    summaries(&[
+        ("One-way delay (µs)", stream.delay.as_ref()),
+        ("Delay variation, IPDV (µs)", stream.variation.as_ref()),
+    ])
+}
+
+/// Distributions in figures, all in one unit so that they compare.
+pub(super) fn summaries(rows: &[(&str, Option<&Summary>)]) -> String {
     let heads = [
         "",
         "Count",
@@ -97,7 +108,7 @@ fn distributions(stream: &Stream) -> String {
         "99.9\u{202f}%",
         "Most",
     ];
-    let row = |name: &str, numbers: Option<&Summary>| {
+    let row = |(name, numbers): &(&str, Option<&Summary>)| {
         let values = numbers.map_or_else(
             || vec![NOTHING.to_owned(); heads.len() - 1],
             |&Summary { count: n, min, mean, stddev, p50, p90, p99, p999, max }| {
@@ -107,11 +118,8 @@ fn distributions(stream: &Stream) -> String {
                 [vec![count(n)], values.to_vec()].concat()
             },
         );
-        [vec![name.to_owned()], values].concat()
+        [vec![(*name).to_owned()], values].concat()
     };
-    let rows = [
-        row("One-way delay (µs)", stream.delay.as_ref()),
-        row("Delay variation, IPDV (µs)", stream.variation.as_ref()),
-    ];
+    let rows: Vec<_> = rows.iter().map(row).collect();
     table("distribution", "The distributions in figures", &heads, &rows)
 }

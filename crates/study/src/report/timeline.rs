@@ -11,8 +11,8 @@ pub(super) struct Slice {
     pub(super) at: f64,
     /// The smallest delay in nanoseconds.
     pub(super) least: f64,
-    /// The median delay in nanoseconds.
-    pub(super) median: f64,
+    /// The median delay in nanoseconds, or the mean where no more is known.
+    pub(super) middle: f64,
     /// The largest delay in nanoseconds.
     pub(super) most: f64,
 }
@@ -38,8 +38,8 @@ pub(super) fn slices(delays: &[(f64, i64)], span: &Range<f64>, slices: u32) -> V
         let (index, least) = *members.first()?;
         let (_, most) = *members.last()?;
         let (_, median) = *members.get(members.len() / 2)?;
-        let [least, median, most] = [least, median, most].map(approximate);
-        Some(Slice { at: span.start + (f64::from(index) + 0.5) * width, least, median, most })
+        let [least, middle, most] = [least, median, most].map(approximate);
+        Some(Slice { at: span.start + (f64::from(index) + 0.5) * width, least, middle, most })
     };
     members.chunk_by(|a, b| a.0 == b.0).filter_map(of_slice).collect()
 }
@@ -82,8 +82,8 @@ mod tests {
         assert_eq!(
             thinned,
             [
-                Slice { at: 0.5, least: 1.0, median: 5.0, most: 9.0 },
-                Slice { at: 1.5, least: 4.0, median: 4.0, most: 4.0 },
+                Slice { at: 0.5, least: 1.0, middle: 5.0, most: 9.0 },
+                Slice { at: 1.5, least: 4.0, middle: 4.0, most: 4.0 },
             ]
         );
     }

@@ -49,7 +49,7 @@ impl Found {
                 let before = self.packet(sent.stamp.raw.value).matched.replace(matched);
                 self.matched_again += u64::from(before.is_some());
             }
-            Outcome::Lost { sent } => self.packet(sent.stamp.raw.value).lost += 1,
+            Outcome::Lost { sent, .. } => self.packet(sent.stamp.raw.value).lost += 1,
             Outcome::Duplicated { sent, .. } => self.packet(sent.stamp.raw.value).copies += 1,
             // The counts tell of these.
             Outcome::Unexpected { .. } | Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}

@@ -13,7 +13,7 @@ use wirestamp_clock::{ClockService, Counter};
 use wirestamp_metrics::flow::{FlowConfig, FlowReport};
 use wirestamp_metrics::{Config, Counts, Outcome, Point, Quality};
 use wirestamp_study::flows::{self, Flows};
-use wirestamp_study::{Meeting, Recording, TapReport, compare};
+use wirestamp_study::{Meeting, Recording, TapReport, Terms, compare};
 
 const SMALL: usize = 64 << 10;
 const LARGE: usize = 64 << 20;
@@ -108,7 +108,7 @@ fn by_files(a: &Path, b: &Path) -> (Counts, [u64; 2]) {
     let mut quality = Quality::default();
     let [a, b] = [a, b].map(|path| Reader::open(path).unwrap());
     let record = &mut |outcome| quality.record(&outcome);
-    let found = compare(a, b, Config::default(), false, None, record).unwrap();
+    let found = compare(a, b, &Terms::default(), record).unwrap();
     (*quality.counts(), found.undated)
 }
 

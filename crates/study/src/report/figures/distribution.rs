@@ -9,7 +9,7 @@ use super::{Chart, Drawn, Figure, Frame, INK, SERIES, letters, ticks};
 use crate::report::axis::Axis;
 use crate::report::format::{approximate, duration, nanos, plural, real};
 use crate::report::histogram::Histogram;
-use wirestamp_metrics::Summary;
+use wirestamp_metrics::{Distribution, Summary};
 
 use crate::report::Stream;
 
@@ -25,6 +25,22 @@ pub(in crate::report) fn delay_histogram(
         vec![("median", approximate(*p50)), ("99 %", approximate(*p99))]
     });
     Some(distribution(&histogram, "one-way delay", "packets", &marks, id, size))
+}
+
+/// How often each value of a distribution occurred, with its median and 99th percentile; nothing if
+/// it has none.
+pub(in crate::report) fn of_distribution(
+    values: &Distribution,
+    what: &str,
+    id: &str,
+    size: (u32, u32),
+) -> Option<Figure> {
+    /// What shares a bucket of a distribution is within 0.1 %.
+    const RESOLUTION: f64 = 1e-3;
+    let histogram = Histogram::of_counted(&[values.buckets()], RESOLUTION)?;
+    let Summary { p50, p99, .. } = values.summary()?;
+    let marks = [("median", approximate(p50)), ("99 %", approximate(p99))];
+    Some(distribution(&histogram, what, "packets", &marks, id, size))
 }
 
 /// How often each time between arrivals occurred, one curve for each observation point; nothing

@@ -1,5 +1,7 @@
 //! The figure of one-way delay against the time of sending.
 
+use std::ops::Range;
+
 use plotters::prelude::*;
 
 use super::{Chart, Drawn, Figure, Frame, LOST, SERIES, ticks};
@@ -47,13 +49,25 @@ pub(in crate::report) fn delay_over_time(
             strokes(chart, &slices(&stream.delays, &times, shares), &x, &y)?;
         }
         let marks = moments(&stream.lost_at, &times, shares);
-        let (deep, shallow) = (y.at(bottom - 0.85 * losses), y.at(bottom - 0.2 * losses));
-        chart.draw_series(marks.iter().map(|time| {
-            let at = x.at(time * 1e9);
-            PathElement::new(vec![(at, deep), (at, shallow)], LOST.stroke_width(SLICE_PIXELS))
-        }))?;
-        Ok(())
+        ticks_of_losses(chart, &marks, &x, &y, bottom..bottom - losses)
     }))
+}
+
+/// A red tick for each of `marks`, in seconds, between the least delay and the axis.
+pub(super) fn ticks_of_losses(
+    chart: &mut Chart<'_, '_>,
+    marks: &[f64],
+    x: &Axis,
+    y: &Axis,
+    room: Range<f64>,
+) -> Drawn {
+    let height = room.end - room.start;
+    let (deep, shallow) = (y.at(room.start + 0.85 * height), y.at(room.start + 0.2 * height));
+    chart.draw_series(marks.iter().map(|time| {
+        let at = x.at(time * 1e9);
+        PathElement::new(vec![(at, deep), (at, shallow)], LOST.stroke_width(SLICE_PIXELS))
+    }))?;
+    Ok(())
 }
 
 /// A point for each packet.
@@ -64,8 +78,8 @@ fn points(chart: &mut Chart<'_, '_>, stream: &Stream, x: &Axis, y: &Axis) -> Dra
     Ok(())
 }
 
-/// A pale stroke from the smallest to the largest delay of each slice of time, dark at the median.
-fn strokes(chart: &mut Chart<'_, '_>, slices: &[Slice], x: &Axis, y: &Axis) -> Drawn {
+/// A pale stroke from the smallest to the largest delay of each slice of time, dark in its middle.
+pub(super) fn strokes(chart: &mut Chart<'_, '_>, slices: &[Slice], x: &Axis, y: &Axis) -> Drawn {
     let pale = SERIES[0].mix(0.4).stroke_width(SLICE_PIXELS);
     let dark = SERIES[0].stroke_width(SLICE_PIXELS);
     chart.draw_series(slices.iter().map(|slice| {
@@ -73,7 +87,7 @@ fn strokes(chart: &mut Chart<'_, '_>, slices: &[Slice], x: &Axis, y: &Axis) -> D
         PathElement::new(vec![(at, y.at(slice.least)), (at, y.at(slice.most))], pale)
     }))?;
     chart.draw_series(slices.iter().map(|slice| {
-        let at = (x.at(slice.at * 1e9), y.at(slice.median));
+        let at = (x.at(slice.at * 1e9), y.at(slice.middle));
         EmptyElement::at(at) + PathElement::new(vec![(-1, 0), (1, 0)], dark)
     }))?;
     Ok(())

@@ -1,10 +1,19 @@
 //! The quality of service of one flow, or of many taken together.
 
-use serde::{Serialize, Serializer};
-use wirestamp_clock::{Span, Time, Utc};
+mod course;
+mod row;
+mod volume;
+
+use serde::Serialize;
+use wirestamp_clock::Span;
 
 use crate::distribution::{count_to_f64, nanos_to_f64};
+use crate::duplication::Duplication;
+use crate::emodel::{Codec, Parameters};
 use crate::{Distribution, Observation, Outcome, Point};
+
+pub use course::Course;
+use volume::Volume;
 
 /// How often each thing happened to a packet.
 ///
@@ -38,6 +47,21 @@ pub struct Counts {
     pub identical: u64,
 }
 
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.matched += other.matched;
+        self.lost += other.lost;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.unexpected += other.unexpected;
+        self.given_up_sent += other.given_up_sent;
+        self.given_up_received += other.given_up_received;
+        self.identical += other.identical;
+    }
+}
+
 /// The bounds of the errors that the clocks bring into one-way delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockError {
@@ -53,31 +77,54 @@ impl ClockError {
         self.mean += (nanos_to_f64(bound.as_nanos()) - self.mean) / count_to_f64(count);
         self.max = self.max.max(bound);
     }
+
+    /// Takes the bounds of `theirs` more delays, where there are `ours` by now.
+    fn merge(&mut self, ours: u64, other: &Self, theirs: u64) {
+        if theirs > 0 {
+            let share = count_to_f64(theirs) / count_to_f64(ours + theirs);
+            self.mean += (other.mean - self.mean) * share;
+            self.max = self.max.max(other.max);
+        }
+    }
 }
 
 /// What the network did to one flow, or to many taken together: counts and distributions over
 /// the [`Outcome`]s of a correlator.
 ///
 /// Reordering and delay variation are taken within each flow even where several are recorded
-/// together, because packets of different flows have no order to keep.
+/// together, because packets of different flows have no order to keep. What takes a flow's packets
+/// in their order is the [`Course`]: that of one flow is recorded by [`Quality::of_flow`], that of
+/// several is put together with [`Quality::merge`].
 ///
-/// Serialised, it is the counts, `owd_ns` and `ipdv_ns` (distributions), and `clock_error_ns`, the
-/// greatest bound of the clocks' error in any of the delays (null without delays), with
-/// `clock_error_mean_ns` and `throughput_bps`.
+/// Serialised, it is the counts; `owd_ns`, `ipdv_ns` and `pdv_ns` (distributions); `clock_error_ns`,
+/// the greatest bound of the clocks' error in any of the delays (null without delays), with
+/// `clock_error_mean_ns`; `throughput_bps`, `sent_bps`, `sent_bytes` and `received_bytes`;
+/// `duplication`; and of the course, if there is one, `reordering`, `loss_pattern`, `gap_a_ns` and
+/// `gap_b_ns`.
 #[derive(Clone, Debug, Default)]
 pub struct Quality {
     counts: Counts,
     delay: Distribution,
     variation: Distribution,
     clock_error: ClockError,
-    arrivals: Arrivals,
+    sent: Volume,
+    received: Volume,
+    duplication: Duplication,
+    course: Option<Box<Course>>,
 }
 
 impl Quality {
-    /// A quality over no packets.
+    /// A quality over no packets, of any number of flows.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A quality over no packets yet of one flow, with its [`Course`]. Nothing but that flow's outcomes
+    /// may be recorded.
+    #[must_use]
+    pub fn of_flow() -> Self {
+        Self { course: Some(Box::default()), ..Self::default() }
     }
 
     /// Adds an outcome.
@@ -85,13 +132,14 @@ impl Quality {
         let counts = &mut self.counts;
         match outcome {
             Outcome::Matched {
+                sent,
                 received,
+                sequence,
                 delay,
                 error,
                 reordered,
                 since_previous,
                 until_next,
-                ..
             } => {
                 counts.sent += 1;
                 counts.matched += 1;
@@ -101,23 +149,36 @@ impl Quality {
                 for variation in [since_previous, until_next].into_iter().flatten() {
                     self.variation.record(*variation);
                 }
+                if let Some(course) = &mut self.course {
+                    course.record_match(*sequence, sent, received, *delay);
+                }
+                self.sent.record(sent);
                 self.receive(received);
             }
-            Outcome::Lost { .. } => {
+            Outcome::Lost { sent, sequence } => {
                 counts.sent += 1;
                 counts.lost += 1;
+                if let Some(course) = &mut self.course {
+                    course.record_loss(*sequence, sent);
+                }
+                self.sent.record(sent);
             }
-            Outcome::Duplicated { received, .. } => {
+            Outcome::Duplicated { sent, received } => {
                 counts.duplicated += 1;
+                self.duplication.record(sent);
                 self.receive(received);
             }
             Outcome::Unexpected { received } => {
                 counts.unexpected += 1;
                 self.receive(received);
             }
-            Outcome::GivenUp { point: Point::A, .. } => {
+            Outcome::GivenUp { point: Point::A, observation, sequence, .. } => {
                 counts.sent += 1;
                 counts.given_up_sent += 1;
+                if let Some((course, sequence)) = self.course.as_mut().zip(*sequence) {
+                    course.record_unknown(sequence);
+                }
+                self.sent.record(observation);
             }
             Outcome::GivenUp { point: Point::B, observation, .. } => {
                 counts.given_up_received += 1;
@@ -129,7 +190,21 @@ impl Quality {
 
     fn receive(&mut self, received: &Observation) {
         self.counts.received += 1;
-        self.arrivals.record(received);
+        self.received.record(received);
+    }
+
+    /// Adds what the network did to other flows, when all of it is recorded.
+    pub fn merge(&mut self, other: &Self) {
+        self.clock_error.merge(self.counts.matched, &other.clock_error, other.counts.matched);
+        self.counts.add(&other.counts);
+        self.delay.merge(&other.delay);
+        self.variation.merge(&other.variation);
+        self.sent.merge(&other.sent);
+        self.received.merge(&other.received);
+        self.duplication.merge(&other.duplication);
+        if let Some(course) = &other.course {
+            self.course.get_or_insert_default().merge(course);
+        }
     }
 
     /// How often each thing happened.
@@ -160,63 +235,42 @@ impl Quality {
         (self.counts.matched > 0).then_some(self.clock_error)
     }
 
+    /// What the order of the packets tells, or `None` where flows were recorded together.
+    #[must_use]
+    pub fn course(&self) -> Option<&Course> {
+        self.course.as_deref()
+    }
+
+    /// What the flow would be like as a phone call with this codec, or a part of one: its
+    /// mean delay, losses and burst ratio in the E-model (ITU-T G.107). `None` if nothing arrived, if
+    /// flows were recorded together, or if the codec's robustness against loss is not known.
+    ///
+    /// What end systems add is not in it: packing and unpacking the voice, and the buffer that takes
+    /// out the jitter.
+    #[must_use]
+    pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
+        let losses = self.course()?.loss_pattern();
+        let delay = whole(self.delay.summary()?.mean);
+        let burst_ratio = losses.burst_ratio().unwrap_or(1.0);
+        Parameters::of_call(codec, delay, losses.loss_ratio()?, burst_ratio)
+    }
+
+    /// Bits per second at A, as [`Self::throughput`].
+    #[must_use]
+    pub fn sent_rate(&self) -> Option<f64> {
+        self.sent.bits_per_second()
+    }
+
     /// Bits per second at B, link headers included, over the time from the first to the last
     /// packet; the first packet's bits are left out, because they arrived before that time began.
     /// `None` below two packets, or if they all have the same stamp.
     #[must_use]
     pub fn throughput(&self) -> Option<f64> {
-        self.arrivals.bits_per_second()
+        self.received.bits_per_second()
     }
 }
 
-impl Serialize for Quality {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Row<'a> {
-            #[serde(flatten)]
-            counts: &'a Counts,
-            owd_ns: &'a Distribution,
-            ipdv_ns: &'a Distribution,
-            clock_error_ns: Option<i64>,
-            clock_error_mean_ns: Option<f64>,
-            throughput_bps: Option<f64>,
-        }
-        let clock_error = self.clock_error();
-        Row {
-            counts: &self.counts,
-            owd_ns: &self.delay,
-            ipdv_ns: &self.variation,
-            clock_error_ns: clock_error.map(|error| error.max.as_nanos()),
-            clock_error_mean_ns: clock_error.map(|error| error.mean),
-            throughput_bps: self.throughput(),
-        }
-        .serialize(serializer)
-    }
-}
-
-/// The amount of traffic that arrived, and in what time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arrivals {
-    first_and_last: Option<(Time<Utc>, Time<Utc>)>,
-    /// Bytes of all packets but the first.
-    bytes: u64,
-}
-
-impl Arrivals {
-    fn record(&mut self, received: &Observation) {
-        let time = received.stamp.utc;
-        self.first_and_last = match self.first_and_last {
-            None => Some((time, time)),
-            Some((first, last)) => {
-                self.bytes += u64::from(received.length);
-                Some((first, last.max(time)))
-            }
-        };
-    }
-
-    fn bits_per_second(&self) -> Option<f64> {
-        let (first, last) = self.first_and_last?;
-        let nanos = (last - first).as_nanos();
-        (nanos > 0).then(|| count_to_f64(self.bytes) * 8e9 / nanos_to_f64(nanos))
-    }
+#[expect(clippy::cast_possible_truncation, reason = "a mean of spans lies between them")]
+fn whole(nanos: f64) -> Span {
+    Span::from_nanos(nanos.round() as i64)
 }

@@ -1,0 +1,55 @@
+//! What a point on the command line is.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Where packets are observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Point {
+    /// A capture file, which can be read as often as need be.
+    File(PathBuf),
+    /// A capture that can be read once, as it is written.
+    Pipe(PathBuf),
+    /// What is neither has to be an interface.
+    Interface,
+}
+
+impl Point {
+    pub(super) fn named(name: &str) -> Self {
+        if name == "-" {
+            return Self::Pipe(name.into());
+        }
+        match fs::metadata(name).map(|found| found.file_type()) {
+            Ok(kind) if kind.is_fifo() || kind.is_char_device() => Self::Pipe(name.into()),
+            Ok(_) => Self::File(name.into()),
+            Err(_) => Self::Interface,
+        }
+    }
+
+    /// The capture, if it is one.
+    pub(super) fn capture(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Pipe(path) => Some(path),
+            Self::Interface => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_read_again_is_a_file_and_what_is_not_there_is_an_interface() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.pcap");
+        fs::write(&file, "").unwrap();
+        let kind = |path: &Path| Point::named(path.to_str().unwrap());
+        assert_eq!(kind(&file), Point::File(file.clone()));
+        assert_eq!(kind(Path::new("/dev/null")), Point::Pipe("/dev/null".into()));
+        assert_eq!(Point::named("eth0@there"), Point::Interface);
+        assert!(Point::named("-").capture().is_some());
+        assert!(Point::named("eth0").capture().is_none());
+    }
+}

@@ -1,0 +1,174 @@
+//! What `delay` found, as text.
+
+use std::fmt::Write as _;
+
+use wirestamp_metrics::{Course, Quality};
+
+use super::findings::Findings;
+use crate::output::{mean, percent, time};
+use crate::quality;
+use crate::table::table;
+use crate::tap;
+
+/// Where mean and 99th percentile of the delay are among [`quality::HEADER`].
+const MEAN: usize = 5;
+const P99: usize = 6;
+
+/// The columns of [`course_row`].
+const COURSE: [&str; 10] = [
+    "",
+    "PDV 99 %",
+    "late by most",
+    "extent",
+    "3-reordered",
+    "loss runs",
+    "longest",
+    "burst ratio",
+    "gap at A",
+    "gap at B",
+];
+
+impl Findings {
+    /// A table with a row for each flow, a second one if everything is wanted, and what has to be known
+    /// before the figures are believed.
+    pub(super) fn text(&self, everything: bool) -> String {
+        let total = self.flows.total();
+        let flows = self.flows.flows();
+        let mut rows: Vec<(String, &Quality)> =
+            flows.iter().map(|(flow, quality)| (flow.to_string(), *quality)).collect();
+        let others = self.flows.others();
+        if others.counts().sent > 0 {
+            rows.push(("other flows".into(), others));
+        }
+        if rows.len() != 1 {
+            rows.push(("all".into(), &total));
+        }
+        let mut text = self.qualities(&rows, flows.len());
+        if everything {
+            let rows =
+                rows.iter().filter_map(|(name, of)| Some(course_row(name, of, of.course()?)));
+            let _ = write!(text, "\n{}\n", table(&COURSE, &rows.collect::<Vec<_>>()));
+        }
+        for tap in &self.taps {
+            let _ = writeln!(text, "{}", tap::line(tap));
+            text.push_str(&tap::complaints(&tap.ledger));
+        }
+        self.reservations(&total).into_iter().for_each(|line| text.push_str(&(line + "\n")));
+        text
+    }
+
+    /// The table of all rows, of which the first so many are flows.
+    fn qualities(&self, rows: &[(String, &Quality)], flows: usize) -> String {
+        let mut header = quality::HEADER.to_vec();
+        if self.clocks.aligned {
+            (header[MEAN], header[P99]) = ("mean PDV", "PDV 99 %");
+        }
+        if self.codec.is_some() {
+            header.extend(["R", "MOS"]);
+        }
+        let cells = |(index, (name, quality)): (usize, &(String, &Quality))| {
+            let mut row = self.quality_row(name, quality);
+            if self.codec.is_some() {
+                row.extend(self.rating_cells(quality, index < flows));
+            }
+            row
+        };
+        table(&header, &rows.iter().enumerate().map(cells).collect::<Vec<_>>())
+    }
+
+    fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
+        let mut row = quality::row(name.to_owned(), quality, self.clocks.greatest(quality));
+        if let Some(delay) = quality.delay().summary().filter(|_| self.clocks.aligned) {
+            let variation = delay.above_minimum();
+            (row[MEAN], row[P99]) = (mean(variation.mean), time(variation.p99));
+        }
+        row
+    }
+
+    /// R-factor and mean opinion score, which only a flow can have.
+    fn rating_cells(&self, quality: &Quality, is_flow: bool) -> [String; 2] {
+        match self.call(quality).filter(|_| is_flow).map(|call| call.rating()) {
+            Some(rating) => [format!("{:.1}", rating.r_factor()), format!("{:.2}", rating.mos())],
+            None => ["-".into(), "-".into()],
+        }
+    }
+
+    /// What has to be known before the figures are believed, a line each.
+    pub(super) fn reservations(&self, total: &Quality) -> Vec<String> {
+        let mut lines = self.clocks.statements();
+        let [a, b] = self.capture_dropped;
+        if a + b > 0 {
+            lines.push(format!(
+                "The captures lost {a} packets at A and {b} at B: what only the other point saw at \
+                 that time counts neither as lost nor as unexpected."
+            ));
+        }
+        let [a, b] = self.undated;
+        if a + b > 0 {
+            lines.push(format!(
+                "Of {a} of them at A and {b} at B it is not known when: so many of the packets \
+                 counted as lost, or as seen at B only, may be theirs."
+            ));
+        }
+        if let Some(early) = self.negative(total) {
+            lines.push(format!(
+                "The shortest delay is {}, below zero by more than the clocks' error: stamps at A \
+                 were taken later after the packet than stamps at B.",
+                time(early)
+            ));
+        }
+        lines.extend(coarse(total));
+        let unexpected = total.counts().unexpected;
+        if unexpected > 0 {
+            lines.push(format!("{unexpected} packets were seen at B only."));
+        }
+        if self.unidentified > 0 {
+            lines.push(format!(
+                "{} packets took no part: not IP, or cut too short to be recognised.",
+                self.unidentified
+            ));
+        }
+        lines
+    }
+}
+
+/// Says so, where clocks are so far apart that percentiles of the delay tell little of its variation.
+fn coarse(total: &Quality) -> Option<String> {
+    let delay = total.delay().summary()?;
+    let largest = delay.min.unsigned_abs().max(delay.max.unsigned_abs());
+    // Percentiles are within a 2048th of themselves.
+    let within = i64::try_from(largest / 2048).unwrap_or(i64::MAX);
+    (delay.above_minimum().p99 < within.saturating_mul(20)).then(|| {
+        format!(
+            "Percentiles are within {}, which is much beside so little variation: mean, least and most \
+             are exact, and between files --align makes all of them so.",
+            time(within)
+        )
+    })
+}
+
+/// What the order of a flow's packets tells.
+fn course_row(name: &str, quality: &Quality, course: &Course) -> Vec<String> {
+    let none = || "-".to_owned();
+    let losses = course.loss_pattern();
+    let reordering = course.reordering();
+    let train = course.train();
+    let longest = losses.period_lengths().max();
+    let late = reordering.late_times().summary();
+    let counted = |value: u64| if value == 0 { none() } else { value.to_string() };
+    vec![
+        name.to_owned(),
+        quality.delay().summary().map_or_else(none, |delay| time(delay.above_minimum().p99)),
+        late.map_or_else(none, |late| time(late.max)),
+        counted(reordering.extents().max()),
+        match reordering.n_reordered(3) {
+            0 => none(),
+            n => format!("{n} ({})", percent(n, quality.counts().matched)),
+        },
+        counted(losses.periods()),
+        counted(longest),
+        losses.burst_ratio().map_or_else(none, |ratio| format!("{ratio:.2}")),
+        train.at_a().summary().map_or_else(none, |gap| time(gap.p50)),
+        train.at_b().summary().map_or_else(none, |gap| time(gap.p50)),
+    ]
+}

@@ -1,0 +1,54 @@
+//! Where the order of a stream breaks: RFC 4737 section 4.5.
+
+use wirestamp_clock::{Time, Utc};
+
+use crate::{Distribution, Tally};
+
+/// The reordering discontinuities of a stream, and the gaps between them.
+///
+/// A discontinuity is a packet that came before one sent earlier, and the first to do so: all that
+/// is known when the late packet comes. One that becomes known after a later one has become known
+/// is left out, because the definition of the gap (section 4.5.4) goes forward only.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Discontinuities {
+    count: u64,
+    /// Its place among the arrivals, and when it arrived.
+    last: Option<(u64, Time<Utc>)>,
+    gaps: Tally,
+    times: Distribution,
+}
+
+impl Discontinuities {
+    /// Takes note that a packet has come late behind the arrival number `place`, at `time`.
+    pub(super) fn record(&mut self, place: u64, time: Time<Utc>) {
+        match self.last {
+            Some((last, _)) if last >= place => return,
+            Some((last, at)) => {
+                self.gaps.record(place - last);
+                self.times.record(time - at);
+            }
+            None => {}
+        }
+        self.last = Some((place, time));
+        self.count += 1;
+    }
+
+    /// Adds the figures of another stream.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.gaps.merge(&other.gaps);
+        self.times.merge(&other.times);
+    }
+
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) const fn gaps(&self) -> &Tally {
+        &self.gaps
+    }
+
+    pub(super) const fn times(&self) -> &Distribution {
+        &self.times
+    }
+}

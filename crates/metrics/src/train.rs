@@ -1,0 +1,80 @@
+//! What happens to the gaps of a packet train on its way.
+
+use wirestamp_clock::{Time, Utc};
+
+use crate::Distribution;
+
+/// The gaps between neighbours of a stream before and behind the network: between two packets that
+/// left A one directly after the other and arrived at B in that order with no packet of the stream
+/// between them.
+///
+/// The same pairs are in both, so that the two compare: a bottleneck spreads packets that left
+/// together, a queue that empties pushes them together. The difference of a pair's gaps is its delay
+/// variation (RFC 3393). Memory is constant.
+#[derive(Clone, Debug, Default)]
+pub struct TrainGaps {
+    last: Option<Passage>,
+    at_a: Distribution,
+    at_b: Distribution,
+}
+
+/// A packet that passed both points.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage {
+    /// Its number in the order of sending.
+    pub sequence: u64,
+    /// When it was at A.
+    pub sent: Time<Utc>,
+    /// When it was at B.
+    pub received: Time<Utc>,
+}
+
+impl TrainGaps {
+    /// Takes the next packet, in the order of arrival.
+    pub fn record(&mut self, packet: Passage) {
+        if let Some(last) = self.last.replace(packet)
+            && last.sequence.checked_add(1) == Some(packet.sequence)
+        {
+            self.at_a.record(packet.sent - last.sent);
+            self.at_b.record(packet.received - last.received);
+        }
+    }
+
+    /// Adds the figures of another stream.
+    pub fn merge(&mut self, other: &Self) {
+        self.at_a.merge(&other.at_a);
+        self.at_b.merge(&other.at_b);
+    }
+
+    /// The gaps at A.
+    #[must_use]
+    pub const fn at_a(&self) -> &Distribution {
+        &self.at_a
+    }
+
+    /// The gaps of the same pairs at B.
+    #[must_use]
+    pub const fn at_b(&self) -> &Distribution {
+        &self.at_b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_neighbours_that_stay_neighbours_have_a_gap() {
+        let mut train = TrainGaps::default();
+        let arrivals = [(0, 0, 5), (1, 1, 17), (3, 3, 20), (2, 2, 21), (4, 4, 30), (5, 5, 31)];
+        for (sequence, sent, received) in arrivals {
+            let [sent, received] = [sent, received].map(Time::from_nanos);
+            train.record(Passage { sequence, sent, received });
+        }
+        let gaps = |gaps: &Distribution| {
+            let gaps = gaps.summary().expect("gaps");
+            (gaps.count, gaps.min, gaps.max)
+        };
+        assert_eq!((gaps(train.at_a()), gaps(train.at_b())), ((2, 1, 1), (2, 1, 12)));
+    }
+}

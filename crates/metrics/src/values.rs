@@ -1,0 +1,126 @@
+//! Values of either sign, by how often they occurred.
+
+use crate::histogram::Histogram;
+
+/// So many values are kept as they are. A histogram would take more than their 512 bytes, and most
+/// flows have no more packets.
+const FEW: usize = 64;
+
+/// The values of a distribution: as they are while they are few, and in histograms from then on, one
+/// for each sign.
+#[derive(Clone, Debug)]
+pub(crate) enum Values {
+    Few(Vec<i64>),
+    Many(Box<Histograms>),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Histograms {
+    /// How many of the values are negative.
+    negatives: u64,
+    below_zero: Histogram,
+    from_zero: Histogram,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Values {
+    /// Adds a value.
+    #[inline]
+    pub(crate) fn record(&mut self, value: i64) {
+        match self {
+            Self::Many(many) => many.record(value),
+            Self::Few(few) if few.len() < FEW => few.push(value),
+            Self::Few(_) => self.many().record(value),
+        }
+    }
+
+    /// Adds the values of `other`.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        match other {
+            Self::Few(few) => few.iter().for_each(|value| self.record(*value)),
+            Self::Many(theirs) => {
+                let ours = self.many();
+                ours.negatives += theirs.negatives;
+                ours.below_zero.merge(&theirs.below_zero);
+                ours.from_zero.merge(&theirs.from_zero);
+            }
+        }
+    }
+
+    /// The histograms, from now on.
+    fn many(&mut self) -> &mut Histograms {
+        loop {
+            match self {
+                Self::Many(many) => return many,
+                Self::Few(few) => {
+                    let mut many = Box::<Histograms>::default();
+                    few.iter().for_each(|value| many.record(*value));
+                    *self = Self::Many(many);
+                }
+            }
+        }
+    }
+
+    /// The value of this rank, counted from 1 for the least, as exactly as it is known.
+    pub(crate) fn at_rank(&self, rank: u64) -> i64 {
+        match self {
+            Self::Few(few) => {
+                let mut sorted = few.clone();
+                sorted.sort_unstable();
+                let place = usize::try_from(rank.saturating_sub(1)).unwrap_or(usize::MAX);
+                sorted.get(place).copied().unwrap_or(0)
+            }
+            Self::Many(many) => many.at_rank(rank),
+        }
+    }
+
+    /// The values in ascending order, each with how often it occurred.
+    pub(crate) fn buckets(&self) -> Vec<(i64, u64)> {
+        match self {
+            Self::Few(few) => {
+                let mut sorted = few.clone();
+                sorted.sort_unstable();
+                let equal = sorted.chunk_by(|one, other| one == other);
+                equal.filter_map(|equal| Some((*equal.first()?, equal.len() as u64))).collect()
+            }
+            Self::Many(many) => {
+                let below = many.below_zero.buckets().rev();
+                let below = below.map(|(value, count)| (-magnitude(value), count));
+                let above = many.from_zero.buckets();
+                below.chain(above.map(|(value, count)| (magnitude(value), count))).collect()
+            }
+        }
+    }
+}
+
+impl Histograms {
+    #[inline]
+    fn record(&mut self, value: i64) {
+        let histogram = if value < 0 {
+            self.negatives += 1;
+            &mut self.below_zero
+        } else {
+            &mut self.from_zero
+        };
+        histogram.record(value.unsigned_abs());
+    }
+
+    fn at_rank(&self, rank: u64) -> i64 {
+        if rank <= self.negatives {
+            // From the least value upwards is from the greatest magnitude downwards.
+            -magnitude(self.below_zero.at_rank(self.negatives - rank + 1))
+        } else {
+            magnitude(self.from_zero.at_rank(rank - self.negatives))
+        }
+    }
+}
+
+/// What a histogram says of a value; that of the least one does not fit.
+fn magnitude(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,179 @@
+//! The report of a measurement between two points.
+
+mod section;
+mod words;
+
+use wirestamp_metrics::Quality;
+use wirestamp_metrics::emodel::Rating;
+
+use super::Ledger;
+use super::format::{Escaped, NOTHING, approximate, count, duration, nanos, percent, plural};
+use super::page::ledgers;
+use super::sheet::{Heading, document, pairs, table, terms};
+
+pub use words::verdict;
+
+#[cfg(test)]
+mod tests;
+
+/// Everything the page of a measurement says.
+#[derive(Clone, Debug, Default)]
+pub struct DelayReport<'a> {
+    /// The headline.
+    pub title: String,
+    /// When the measurement ended, as people write it.
+    pub generated_at: String,
+    /// What was found, in whole sentences; they become the opening paragraph.
+    pub summary: Vec<String>,
+    /// Rows of the table, each with a section of its own as far as `sections` goes.
+    pub subjects: Vec<Subject<'a>>,
+    /// How many of the subjects, from the first on, have a section.
+    pub sections: usize,
+    /// Whether delays are known only above the least.
+    pub relative: bool,
+    /// How far the figures are to be believed: pairs of what and a statement.
+    pub trust: Vec<(String, String)>,
+    /// What became of the packets at points that captured for this.
+    pub ledgers: Vec<Ledger>,
+    /// What the measurement was made on: pairs of what and which.
+    pub machine: Vec<(String, String)>,
+}
+
+/// A flow, or all of them together.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// What it is.
+    pub name: String,
+    /// What the network did to it.
+    pub quality: &'a Quality,
+    /// The bound of the clocks' error in nanoseconds; none if it is not known.
+    pub clock_error_ns: Option<i64>,
+    /// What it would be as a phone call: the codec's name, and the rating.
+    pub rating: Option<(&'static str, Rating)>,
+}
+
+/// Terms and their meaning, with where they are defined.
+const DEFINITIONS: [(&str, &str, &str); 9] = [
+    ("One-way delay", "RFC 7679", "The time from a packet's passing A to its passing B."),
+    (
+        "Delay variation (IPDV)",
+        "RFC 3393",
+        "The one-way delay of a packet less that of the packet of its flow sent before it.",
+    ),
+    (
+        "Delay above the least (PDV)",
+        "RFC 5481",
+        "The one-way delay of a packet less the least one: what it waited in queues, and what a buffer \
+         at the receiver has to hold back. It does not depend on how far apart the clocks are.",
+    ),
+    ("Loss", "RFC 7680", "A packet that passed A and did not come to B within the time-out."),
+    (
+        "Loss runs, burst ratio",
+        "RFC 3357, ITU-T G.107",
+        "Packets lost one after the other are a run. The burst ratio is 1 where losses fall by \
+         chance, and more where they come in runs.",
+    ),
+    (
+        "Reordering",
+        "RFC 4737",
+        "A packet that came after one of its flow that was sent later; how late, in time and in \
+         packets, counts from the first such packet.",
+    ),
+    ("Duplication", "RFC 5560", "A further copy at B of a packet that passed A once."),
+    (
+        "R and MOS",
+        "ITU-T G.107",
+        "How people would rate a phone call over this: R from 0 to 93, the mean opinion score from 1 \
+         (bad) to 4.5. What telephones add, as the buffer that takes out the jitter, is not in it.",
+    ),
+    (
+        "Clock error",
+        "this report",
+        "The true delay is no farther from the measured one than this. It covers reading the clocks \
+         and converting their counters to time.",
+    ),
+];
+
+impl DelayReport<'_> {
+    /// The report as a complete HTML document. Any text in it may be hostile: it is shown, never
+    /// interpreted.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let mut main = self.glance();
+        for (index, subject) in (1..).zip(self.subjects.iter().take(self.sections)) {
+            main += &section::section(subject, index, self.relative);
+        }
+        main += &pairs("trust", "How far to believe this", &self.trust, "");
+        main += &ledgers(&self.ledgers);
+        main += &pairs("machine", "Machine and command", &self.machine, "");
+        main += &terms("definitions", "What the words mean", &DEFINITIONS);
+        let Self { title, generated_at, summary, .. } = self;
+        document(&Heading { title, generated_at, summary }, "", &main)
+    }
+
+    /// One row for each subject.
+    fn glance(&self) -> String {
+        let mut heads = vec!["Flow", "Sent", "Lost", "Reordered", "Duplicated"];
+        heads.extend(if self.relative { ["Mean PDV", "99\u{202f}% PDV"] } else { DELAYS });
+        heads.extend(["99\u{202f}% IPDV", "Clock error"]);
+        let is_rated = self.subjects.iter().any(|subject| subject.rating.is_some());
+        if is_rated {
+            heads.push("MOS");
+        }
+        let rows: Vec<_> = (1..)
+            .zip(&self.subjects)
+            .map(|(index, subject)| {
+                let mut row = self.row(subject, index);
+                row.truncate(heads.len());
+                row
+            })
+            .collect();
+        let body = if rows.is_empty() {
+            "<p class=\"empty\">No packet was seen.</p>\n".to_owned()
+        } else {
+            table("glance", "What each flow met", &heads, &rows)
+        };
+        let unshown = self.subjects.len().saturating_sub(self.sections);
+        let note = match u64::try_from(unshown) {
+            Ok(0) | Err(_) => String::new(),
+            Ok(more) => format!(
+                "<p class=\"pattern\">{} not shown one by one below.</p>\n",
+                plural(more, "flow is", "flows are")
+            ),
+        };
+        format!("<section id=\"glance\">\n<h2>At a glance</h2>\n{body}{note}</section>\n")
+    }
+
+    fn row(&self, subject: &Subject<'_>, index: usize) -> Vec<String> {
+        let Subject { name, quality, clock_error_ns, rating } = subject;
+        let counts = quality.counts();
+        let delay = quality.delay().summary();
+        let delay = if self.relative { delay.map(|it| it.above_minimum()) } else { delay };
+        let none = || NOTHING.to_owned();
+        let name = Escaped(name);
+        let name = if index <= self.sections {
+            format!("<a href=\"#subject-{index}\">{name}</a>")
+        } else {
+            name.to_string()
+        };
+        let lost = match counts.lost {
+            0 => "0".to_owned(),
+            lost => format!("{} ({})", count(lost), percent(lost, counts.sent)),
+        };
+        vec![
+            name,
+            count(counts.sent),
+            lost,
+            count(counts.reordered),
+            count(counts.duplicated),
+            delay.map_or_else(none, |delay| duration(delay.mean)),
+            delay.map_or_else(none, |delay| duration(approximate(delay.p99))),
+            quality.variation().summary().map_or_else(none, |it| duration(approximate(it.p99))),
+            clock_error_ns.map_or_else(|| "unknown".into(), |ns| format!("± {}", nanos(ns))),
+            rating.map_or_else(none, |(_, rating)| format!("{:.2}", rating.mos())),
+        ]
+    }
+}
+
+/// The columns of the one-way delay.
+const DELAYS: [&str; 2] = ["Mean delay", "99\u{202f}% delay"];
