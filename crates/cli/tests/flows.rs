@@ -139,6 +139,7 @@ fn an_interface_is_watched_until_so_many_packets_have_come() {
 
 #[test]
 fn arguments_and_files_that_make_no_sense_are_refused_in_one_line() {
+    let _turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     // A header of classic pcap with link type 105, which is Wi-Fi's.
     let wifi = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 105].map(u32::to_le_bytes);
