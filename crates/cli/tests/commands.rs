@@ -80,10 +80,9 @@ impl Drop for Bed {
 fn listening(arguments: &[&str]) -> std::process::Child {
     let mut child =
         wirestamp(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(child.stderr.as_mut().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
-    assert!(line.contains("Ctrl-C"), "{line}");
+    let said = std::io::BufReader::new(child.stderr.as_mut().unwrap());
+    let mut lines = std::io::BufRead::lines(said).map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("Ctrl-C")), "it ended before it listened");
     child
 }
 
@@ -248,7 +247,8 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
 
 #[test]
 fn help_is_there_for_every_command() {
-    for command in ["clock", "capture", "send", "delay", "lab", "demo", "study"] {
+    for command in ["clock", "capture", "send", "delay", "flows", "layers", "lab", "demo", "study"]
+    {
         let output = run(&[command, "--help"]);
         assert!(output.status.success());
         let text = String::from_utf8(output.stdout).unwrap();

@@ -31,8 +31,9 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
 /// Runs it to an end that has to be good, and reads its JSON.
 pub(crate) fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{arguments:?}: {}{said}", stderr(&output));
+    serde_json::from_str(&said).unwrap()
 }
 
 /// Runs another program to an end that has to be good, and gives back what it printed.
