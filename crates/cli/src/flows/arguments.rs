@@ -84,11 +84,11 @@ pub(super) struct Live {
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) duration: Option<f64>,
     /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp (which takes them from whoever
-    /// they were for) or xdp-pass [default: ring]
+    /// they were for), xdp-pass or tc-pass [default: ring]
     #[arg(long, value_name = "METHOD")]
     method: Option<Method>,
-    /// Which clock stamps them: kernel, raw, xdp or hardware [default: kernel, but xdp for xdp and
-    /// xdp-pass]
+    /// Which clock stamps them: kernel, raw, xdp, tc or hardware [default: kernel, but xdp for xdp and
+    /// xdp-pass, and tc for tc-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
     /// in: only what arrives; inout: what this machine sends as well [default: inout]
