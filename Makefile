@@ -42,7 +42,7 @@ accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, 
 soak: setup ## Capture 200,000 packets a second for 10 minutes: is memory flat, every packet accounted for
 	$(CARGO) bench --quiet -p wirestamp --bench soak -- --seconds $(SOAK_SECONDS)
 
-bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1 GB (ARGS="--rounds 3")
+bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1 GB (tshark takes minutes; ARGS="--rounds 1")
 	$(CARGO) bench --quiet -p wirestamp --bench flows -- $(ARGS)
 
 fmt: ## Format the code
