@@ -184,6 +184,12 @@ impl Capture {
         &self.facts
     }
 
+    /// The clock that its stamps are read from.
+    #[must_use]
+    pub fn domain(&self) -> Domain {
+        self.pair.domain
+    }
+
     /// The account of the capture, for others to look at while it runs.
     #[must_use]
     pub fn live_ledger(&self) -> Arc<LiveLedger> {

@@ -9,15 +9,18 @@ use crate::output::time;
 
 /// A line about a tap of a measurement.
 pub(crate) fn line(tap: &TapReport) -> String {
-    let mut line = format!(
-        "{}: {} packets stamped with {}",
-        tap.facts.interface, tap.figures.packets, tap.facts.clock
-    );
-    if let Some(lag) = lag(&tap.figures) {
-        let _ = write!(line, ", {lag}");
-    }
-    let _ = write!(line, "; {} lost by the capture", tap.ledger.lost());
-    line
+    let facts = &tap.facts;
+    let taken = match lag(&tap.figures) {
+        Some(lag) => format!(", {lag}"),
+        None => format!(" {}", facts.taken),
+    };
+    format!(
+        "{}: {} packets stamped with {}{taken}; {} lost by the capture",
+        facts.interface,
+        tap.figures.packets,
+        facts.clock,
+        tap.ledger.lost()
+    )
 }
 
 /// How much later than the kernel the stamps were taken, if they are not the kernel's.

@@ -39,7 +39,16 @@ pub(super) fn impairments() -> Impairments {
 
 /// The longest time that the full queue holds a packet back.
 pub(super) fn full_queue(path: &Impairments) -> Span {
-    let bits = u128::from(path.queue_bytes) * 8;
+    at_the_rate(path, path.queue_bytes)
+}
+
+/// The time that the longest frame of the bed takes to leave.
+pub(super) fn full_frame(path: &Impairments) -> Span {
+    at_the_rate(path, 1514)
+}
+
+fn at_the_rate(path: &Impairments, bytes: u32) -> Span {
+    let bits = u128::from(bytes) * 8;
     let nanos = bits * 1_000_000_000 / u128::from(path.rate_bits_per_s.max(1));
     Span::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }

@@ -1,5 +1,5 @@
-//! The demo: a phone call, a video and a burst across a bottleneck, measured at two taps by the
-//! raw-stamp pipeline, and checked against everything that is known of the run.
+//! The demo: a phone call, a video and a burst across a bottleneck, measured at two taps with
+//! stamps of the softIRQ, and checked against everything that is known of the run.
 
 mod bed;
 mod present;
@@ -22,7 +22,7 @@ use wirestamp_metrics::Quality;
 use crate::TapReport;
 use crate::report::{self, Check};
 use recorder::Recorder;
-use run::Run;
+use run::{Measured, Run};
 use truth::Truth;
 use witness::Witness;
 
@@ -114,7 +114,7 @@ pub fn run(
     let run = Run::new(options, &clock, &lab);
 
     let mut recorder = Recorder::default();
-    let (traffic, taps) = run.measure(stop, &mut recorder, progress)?;
+    let Measured { traffic, taps, mut notes } = run.measure(stop, &mut recorder, progress)?;
 
     progress(Progress::Step("comparing with the truth"));
     let witness = witness.map(Witness::finish).transpose()?;
@@ -127,7 +127,7 @@ pub fn run(
         witness: witness.as_ref(),
     };
     let checks = truth.checks(&recorder, &taps);
-    let notes = notes(&truth, &traffic, &taps);
+    notes.extend(missing(&truth, &traffic));
     let findings = run.findings(&traffic, &recorder, checks, taps, notes);
     let page = report::html(&present::report(&findings, &recorder, run.started));
     fs::write(&findings.report, page)
@@ -135,23 +135,24 @@ pub fn run(
     Ok(findings)
 }
 
-fn notes(truth: &Truth<'_>, traffic: &run::Traffic, taps: &[TapReport]) -> Vec<String> {
-    let mut notes: Vec<_> = taps.iter().flat_map(|tap| tap.facts.notes.clone()).collect();
-    notes.dedup();
+/// The parts of the truth that are missing, in words.
+fn missing(truth: &Truth<'_>, traffic: &run::Traffic) -> impl Iterator<Item = String> {
     let when = |holds: bool, note: &str| holds.then(|| note.to_owned());
-    notes.extend(when(
-        truth.witness.is_none(),
-        "tcpdump is missing, so nobody else measured the delay; `make setup` installs it",
-    ));
-    notes.extend(when(
-        !truth.queue_was_full(),
-        "the run was over before the queue was full, so the delays were not compared",
-    ));
-    notes.extend(when(
-        !traffic.all_arrived,
-        "packets were still in the bottleneck when the run ended; they count as lost",
-    ));
-    notes
+    let missing = [
+        when(
+            truth.witness.is_none(),
+            "tcpdump is missing, so nobody else measured the delay; `make setup` installs it",
+        ),
+        when(
+            !truth.queue_was_full(),
+            "the run was over before the queue was full, so the delays were not compared",
+        ),
+        when(
+            !traffic.all_arrived,
+            "packets were still in the bottleneck when the run ended; they count as lost",
+        ),
+    ];
+    missing.into_iter().flatten()
 }
 
 /// Nanoseconds in milliseconds, for people.

@@ -45,6 +45,14 @@ pub(super) struct Traffic {
     pub(super) all_arrived: bool,
 }
 
+/// What came of a run.
+pub(super) struct Measured {
+    pub(super) traffic: Traffic,
+    pub(super) taps: Vec<TapReport>,
+    /// Where less was granted than asked for, in words.
+    pub(super) notes: Vec<String>,
+}
+
 impl<'a> Run<'a> {
     pub(super) fn new(options: &'a Options, clock: &'a ClockService, lab: &'a PathLab) -> Self {
         let counter = clock.counter();
@@ -58,10 +66,10 @@ impl<'a> Run<'a> {
         stop: &Stop,
         recorder: &mut Recorder,
         progress: &mut dyn FnMut(Progress),
-    ) -> anyhow::Result<(Traffic, Vec<TapReport>)> {
+    ) -> anyhow::Result<Measured> {
         let meeting = Meeting::new(Correlation::default(), |outcome| recorder.record(&outcome));
         let captures_stop = Stop::new().context("cannot make the stop event")?;
-        let [a, b] = self.captures()?;
+        let ([a, b], notes) = self.captures()?;
         let measured = thread::scope(|scope| {
             let (meeting, captures_stop) = (&meeting, &captures_stop);
             let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
@@ -70,32 +78,44 @@ impl<'a> Run<'a> {
             let traffic = self.traffic(stop, progress);
             captures_stop.request();
             let taps: Vec<_> = taps.into_iter().map(join).collect::<anyhow::Result<_>>()?;
-            anyhow::Ok((traffic?, taps))
+            anyhow::Ok(Measured { traffic: traffic?, taps, notes })
         });
         meeting.finish();
         measured
     }
 
-    /// Captures with raw stamps at both taps. They spin for their packets where that leaves the
-    /// others enough cores.
-    fn captures(&self) -> anyhow::Result<[Capture; 2]> {
-        let spin = Cores::can_spin(2);
-        let open = |namespace: &Netns, tap: &str, cores: Option<Cores>| {
+    /// Captures at both taps, with what is to be said of them: with stamps of the softIRQ, which no
+    /// scheduler delays; where the kernel grants no XDP program, with raw stamps of threads.
+    ///
+    /// What a capture by XDP notes is about TCP, which the demo does not send.
+    fn captures(&self) -> anyhow::Result<([Capture; 2], Vec<String>)> {
+        let refused = match self.open(&xdp_stamps) {
+            Ok(captures) => return Ok((captures, Vec::new())),
+            Err(refused) => refused,
+        };
+        let captures = self.open(&raw_stamps)?;
+        let mut notes = vec![format!(
+            "stamps are of threads that the scheduler may delay, because there are none of the \
+             softIRQ: {refused:#}"
+        )];
+        notes.extend(captures.iter().flat_map(|capture| capture.facts().notes.clone()));
+        notes.dedup();
+        Ok((captures, notes))
+    }
+
+    fn open(&self, config: &dyn Fn(&str) -> Config) -> anyhow::Result<[Capture; 2]> {
+        let mut cores = Cores::choose(2).into_iter();
+        let mut open = |namespace: &Netns, tap: &str| {
             let config = Config {
                 filter: Some("udp".into()),
                 outgoing: false,
-                lanes: vec![cores.unwrap_or_default()],
-                wait: if spin { Wait::Spin } else { Wait::Block { realtime: true } },
-                ..Config::new(tap, Method::Ring, StampSource::Raw)
+                lanes: vec![cores.next().unwrap_or_default()],
+                ..config(tap)
             };
             let open = || Capture::open(config, self.clock);
             anyhow::Ok(namespace.run(open).context("cannot enter the lab")??)
         };
-        let mut cores = Cores::choose(2).into_iter();
-        Ok([
-            open(self.lab.router(), TAP_A, cores.next())?,
-            open(self.lab.sink(), TAP_B, cores.next())?,
-        ])
+        Ok([open(self.lab.router(), TAP_A)?, open(self.lab.sink(), TAP_B)?])
     }
 
     /// Runs the capture at one tap to its end.
@@ -107,7 +127,7 @@ impl<'a> Run<'a> {
         stop: &Stop,
     ) -> anyhow::Result<TapReport> {
         let facts = capture.facts();
-        let domain = StampSource::Raw.domain();
+        let domain = capture.domain();
         let provenance = Provenance::now(facts, self.clock, domain);
         let file = capture_file(&self.options.folder, point);
         let writer = Writer::create(&file, facts, provenance)?;
@@ -216,6 +236,16 @@ impl<'a> Run<'a> {
             captures: [Point::A, Point::B].map(|point| capture_file(folder, point)),
         }
     }
+}
+
+fn xdp_stamps(tap: &str) -> Config {
+    Config::new(tap, Method::XdpPass, StampSource::Xdp)
+}
+
+/// The threads spin for their packets where that leaves the others enough cores.
+fn raw_stamps(tap: &str) -> Config {
+    let wait = if Cores::can_spin(2) { Wait::Spin } else { Wait::Block { realtime: true } };
+    Config { wait, ..Config::new(tap, Method::Ring, StampSource::Raw) }
 }
 
 fn capture_file(folder: &Path, point: Point) -> PathBuf {

@@ -1,12 +1,14 @@
 //! What is known of the run from elsewhere than the taps, and whether the taps agree.
 
+use wirestamp_clock::Span;
 use wirestamp_lab::{BottleneckCounters, Impairments};
 use wirestamp_metrics::{Counts, Quality};
 use wirestamp_traffic::{SendReport, SinkReport, StreamTruth};
 
-use super::bed::{ROLES, full_queue};
+use super::bed::{ROLES, full_frame, full_queue};
 use super::millis;
 use super::recorder::Recorder;
+use super::witness::Testimony;
 use crate::TapReport;
 use crate::report::Check;
 
@@ -28,7 +30,7 @@ pub(super) struct Truth<'a> {
     /// What the path was told to do.
     pub(super) path: &'a Impairments,
     /// tcpdump's measurement.
-    pub(super) witness: Option<&'a Quality>,
+    pub(super) witness: Option<&'a Testimony>,
 }
 
 impl Truth<'_> {
@@ -130,26 +132,27 @@ impl Truth<'_> {
         }
     }
 
+    /// A machine that stands still keeps packets in the queue for longer; only tcpdump knows.
     fn longest(&self, found: &Quality) -> Option<Check> {
         let longest = millis(found.delay().summary()?.max);
         let full = millis(full_queue(self.path).as_nanos());
-        // A machine that stands still for a moment keeps packets in the queue for longer.
-        let witness = self.witness.and_then(|witness| witness.delay().summary());
-        let truth = witness.map_or(full, |witness| full.max(millis(witness.max)));
+        let stood_still = self.witness.map_or(Span::ZERO, |w| w.stood_still(full_frame(self.path)));
+        let stood_still = millis(stood_still.as_nanos());
+        let truth = full + stood_still;
         Some(Check {
             what: "Longest delay".into(),
             truth: format!("{truth:.1} ms"),
             measured: format!("{longest:.1} ms"),
             holds: percent_off(longest, truth) <= QUEUE_PERCENT,
             how: format!(
-                "the full queue at the bottleneck's rate, {full:.1} ms, or longer where tcpdump saw it; \
-                 within {QUEUE_PERCENT} %"
+                "the full queue at the bottleneck's rate, {full:.1} ms, and {stood_still:.1} ms in which \
+                 tcpdump saw nothing leave it; within {QUEUE_PERCENT} %"
             ),
         })
     }
 
     fn witness(&self, found: &Quality) -> Option<Check> {
-        let theirs = self.witness?.delay().summary()?;
+        let theirs = self.witness?.quality.delay().summary()?;
         let ours = found.delay().summary()?;
         let off = percent_off(ours.mean, theirs.mean);
         Some(Check {

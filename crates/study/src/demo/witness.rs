@@ -10,8 +10,9 @@ use std::process::{Child, ChildStderr, Stdio};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use wirestamp_capture::file::Reader;
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_lab::{Netns, PathLab, TAP_A, TAP_B};
-use wirestamp_metrics::Quality;
+use wirestamp_metrics::{Outcome, Quality};
 
 use crate::{Terms, compare};
 
@@ -38,16 +39,57 @@ impl Witness {
     }
 
     /// Ends both, and says what they found.
-    pub(super) fn finish(self) -> anyhow::Result<Quality> {
+    pub(super) fn finish(self) -> anyhow::Result<Testimony> {
         let [a, b] = self.taps.map(Tcpdump::finish);
         let (a, b) = (a?, b?);
-        let mut quality = Quality::new();
-        let mut record = |outcome| quality.record(&outcome);
+        let mut testimony = Testimony::default();
+        let mut record = |outcome| testimony.record(&outcome);
         compare(Reader::open(&a)?, Reader::open(&b)?, &Terms::default(), &mut record)?;
         for file in [a, b] {
             fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
         }
-        Ok(quality)
+        Ok(testimony)
+    }
+}
+
+/// What the two tcpdumps saw.
+#[derive(Default)]
+pub(super) struct Testimony {
+    pub(super) quality: Quality,
+    /// When each packet came to tap B, copies included.
+    arrivals: Vec<Time<Utc>>,
+    /// When the packet that took longest was at tap A, and how long it took.
+    longest: Option<(Time<Utc>, Span)>,
+}
+
+impl Testimony {
+    fn record(&mut self, outcome: &Outcome) {
+        self.quality.record(outcome);
+        match outcome {
+            Outcome::Matched { sent, received, delay, .. } => {
+                self.arrivals.push(received.stamp.utc);
+                if self.longest.is_none_or(|(_, longest)| longest < *delay) {
+                    self.longest = Some((sent.stamp.utc, *delay));
+                }
+            }
+            Outcome::Duplicated { received, .. } | Outcome::Unexpected { received } => {
+                self.arrivals.push(received.stamp.utc);
+            }
+            Outcome::Lost { .. } | Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}
+        }
+    }
+
+    /// How much of the longest delay nothing came to tap B in, beyond the time `frame` that one
+    /// packet takes to leave: there was a packet waiting all along, so the machine stood still.
+    pub(super) fn stood_still(&self, frame: Span) -> Span {
+        let Some((sent, delay)) = self.longest else { return Span::ZERO };
+        let waiting = sent..=sent + delay;
+        let mut during: Vec<_> =
+            self.arrivals.iter().copied().filter(|at| waiting.contains(at)).collect();
+        during.push(sent);
+        during.sort_unstable();
+        let beyond = during.windows(2).map(|pair| (pair[1] - pair[0] - frame).max(Span::ZERO));
+        beyond.fold(Span::ZERO, |sum, gap| sum + gap)
     }
 }
 
