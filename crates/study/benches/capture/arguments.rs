@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::contenders::Contender;
 use crate::loss::Rate;
 
 /// Compares capture tools on this machine.
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     /// Seconds that each load lasts
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=60))]
     seconds: Option<u32>,
+    /// Loss and CPU time of these tools only: tcpdump, dumpcap, netsniff-ng, netring, or ours as
+    /// METHOD/STAMP
+    #[arg(long, value_delimiter = ',', value_parser = Contender::named)]
+    tool: Vec<Contender>,
     /// Keep the core that is left to the tools busy while loss is measured
     #[arg(long)]
     pub(crate) busy: bool,
@@ -73,6 +78,11 @@ impl Arguments {
             sizes => sizes.contains(&size),
         };
         all.into_iter().filter(|(size, _)| is_wanted(*size)).collect()
+    }
+
+    /// Whose loss is measured. `brief` leaves the first pair of each of our methods.
+    pub(crate) fn contenders(&self, brief: bool) -> Vec<Contender> {
+        if self.tool.is_empty() { Contender::all(brief) } else { self.tool.clone() }
     }
 
     pub(crate) fn repetitions(&self) -> u32 {

@@ -39,6 +39,14 @@ impl Contender {
         Self::PEERS.into_iter().chain(ours).collect()
     }
 
+    /// The one with this [`Self::name`].
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let all = Self::all(false);
+        let names = || all.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+        let found = all.iter().find(|it| it.name() == name);
+        found.copied().ok_or_else(|| format!("there are {}", names()))
+    }
+
     /// Our method and stamp, which are one of [`PAIRS`].
     pub(crate) fn ours(method: Method, stamp: StampSource) -> anyhow::Result<Self> {
         Ok(Self::Wirestamp(wirestamp_capture::pair(method, stamp)?))

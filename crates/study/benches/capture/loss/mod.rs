@@ -66,7 +66,7 @@ pub(crate) fn run(bench: &mut Bench, arguments: &Arguments) -> anyhow::Result<()
 /// neither a disturbance nor what the last one left in the caches always meets the same.
 fn rounds(bench: &mut Bench, arguments: &Arguments, load: Load) -> Vec<Row> {
     // Long frames are for the differences between methods; those between stamps show at 64 bytes.
-    let mut contenders = Contender::all(load.frame_bytes > 64);
+    let mut contenders = arguments.contenders(load.frame_bytes > 64);
     let mut rows = Vec::new();
     for repetition in 1..=arguments.repetitions() {
         for &contender in &contenders {
