@@ -8,6 +8,7 @@ use wirestamp_study::LiveFigures;
 
 use super::Endpoint;
 use super::calibration::calibration;
+use super::families::Families;
 use super::tap::Tap;
 use crate::output::Output;
 
@@ -19,6 +20,17 @@ pub(crate) fn serve(
     clock: &Arc<ClockService>,
     output: Output,
 ) -> anyhow::Result<Option<Arc<LiveFigures>>> {
+    serve_with(endpoint, capture, clock, output, |_| ())
+}
+
+/// The same, and what `more` gathers at each scrape.
+pub(super) fn serve_with(
+    endpoint: &Endpoint,
+    capture: &Capture,
+    clock: &Arc<ClockService>,
+    output: Output,
+    more: impl Fn(&mut Families) + Send + 'static,
+) -> anyhow::Result<Option<Arc<LiveFigures>>> {
     if !endpoint.is_open() {
         return Ok(None);
     }
@@ -28,6 +40,7 @@ pub(crate) fn serve(
     endpoint.serve(output, move |families| {
         tap.collect(families);
         calibration(families, &clock.status());
+        more(families);
     })?;
     Ok(Some(figures))
 }

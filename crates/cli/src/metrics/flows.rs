@@ -9,10 +9,8 @@ use wirestamp_metrics::flow::FlowReport;
 use wirestamp_study::LiveFigures;
 use wirestamp_study::flows::SharedFlows;
 
-use super::Endpoint;
-use super::calibration::calibration;
 use super::families::{Families, Labels};
-use super::tap::Tap;
+use super::{Endpoint, capture};
 use crate::output::Output;
 
 /// Flows that are shown, those that hurt most: each has series of its own for as long as Prometheus
@@ -31,16 +29,9 @@ pub(crate) fn serve(
     clock: &Arc<ClockService>,
     output: Output,
 ) -> anyhow::Result<Option<Arc<LiveFigures>>> {
-    if !endpoint.is_open() {
-        return Ok(None);
-    }
-    let tap = Tap::of(capture, None);
-    let figures = tap.figures();
-    let (flows, clock) = (Arc::clone(flows), Arc::clone(clock));
+    let flows = Arc::clone(flows);
     let newest = Mutex::new(None::<(Instant, Seen)>);
-    endpoint.serve(output, move |families| {
-        tap.collect(families);
-        calibration(families, &clock.status());
+    capture::serve_with(endpoint, capture, clock, output, move |families| {
         let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.as_ref().is_none_or(|(then, _)| then.elapsed() >= FRESH) {
             *newest = Some((Instant::now(), Seen::now(&flows)));
@@ -48,8 +39,7 @@ pub(crate) fn serve(
         if let Some((_, seen)) = &*newest {
             seen.collect(families);
         }
-    })?;
-    Ok(Some(figures))
+    })
 }
 
 /// The flows at a moment.

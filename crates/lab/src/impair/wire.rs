@@ -44,8 +44,9 @@ pub struct Wire {
 impl Wire {
     /// Builds the bed in namespaces without names.
     ///
-    /// # Errors [`LabError`] for want of privileges ([`crate::check_privilege`] says which), or
-    /// when iproute2 is missing or refuses something. Nothing is left of what was built until then.
+    /// # Errors
+    /// [`LabError`] for want of privileges ([`crate::check_privilege`] says which), or when iproute2
+    /// is missing or refuses something. Nothing is left of what was built until then.
     pub fn new() -> Result<Self, LabError> {
         let bed = Self { source: Netns::new()?, wire: Netns::new()?, sink: Netns::new()? };
         bed.connect()?;
