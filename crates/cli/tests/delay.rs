@@ -1,74 +1,14 @@
 //! `wirestamp delay` between captures of all kinds.
 
+mod captures;
 #[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
 
-use common::{json, run, stderr, tool};
+use captures::{Classic, DAY, SECOND, delay, delayed, files, sent};
+use common::{run, stderr, tool};
 use serde_json::Value;
-use tempfile::TempDir;
-
-const SECOND: i64 = 1_000_000_000;
-const DAY: i64 = 86_400 * SECOND;
-const BEGIN: i64 = 1_700_000_000 * SECOND;
-
-/// The parts of a classic capture in nanoseconds.
-struct Classic(Vec<u8>);
-
-impl Classic {
-    fn of_link(link: u32) -> Self {
-        let words = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, link];
-        Self(words.into_iter().flat_map(u32::to_ne_bytes).collect())
-    }
-
-    fn frame(&mut self, time: i64, frame: &[u8]) {
-        let [seconds, nanos] = [time / SECOND, time % SECOND].map(|it| u32::try_from(it).unwrap());
-        let length = u32::try_from(frame.len()).unwrap();
-        let head = [seconds, nanos, length, length];
-        self.0.extend(head.into_iter().flat_map(u32::to_ne_bytes));
-        self.0.extend(frame);
-    }
-
-    /// UDP packets over IPv4, by their number.
-    fn packets(packets: impl IntoIterator<Item = (i64, u32)>) -> Self {
-        let mut capture = Self::of_link(1);
-        for (time, number) in packets {
-            let mut frame = vec![0_u8; 12];
-            frame.extend([0x08, 0x00]);
-            frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 2, 2]);
-            frame.extend([0x13, 0x88, 0x13, 0x88, 0, 20, 0, 0]);
-            frame.extend(number.to_be_bytes());
-            frame.extend([0; 8]);
-            capture.frame(time, &frame);
-        }
-        capture
-    }
-}
-
-/// Two captures in a folder.
-fn files(a: Classic, b: Classic) -> (TempDir, [String; 2]) {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = ["a.pcap", "b.pcap"].map(|name| folder.path().join(name));
-    fs::write(&paths[0], a.0).unwrap();
-    fs::write(&paths[1], b.0).unwrap();
-    (folder, paths.map(|path: PathBuf| path.to_str().unwrap().to_owned()))
-}
-
-/// When packet `number` is sent: one every 20 ms.
-fn sent(number: u32) -> i64 {
-    BEGIN + i64::from(number) * 20_000_000
-}
-
-/// How long it takes: 2 ms and up to 1 ms in queues.
-fn delay(number: u32) -> i64 {
-    2_000_000 + i64::from(number * 7919 % 1000) * 1000
-}
-
-fn delayed(arguments: &[&str], files: &[String; 2]) -> Value {
-    json(&[&["delay", &files[0], &files[1], "--json"], arguments].concat())
-}
 
 #[test]
 fn clocks_a_day_apart_are_told_in_a_sentence_and_aligned_on_request() {
@@ -114,7 +54,7 @@ fn strangers_are_lost_and_seen_at_b_only() {
 #[test]
 fn skew_is_estimated_and_taken_out_and_said() {
     const PPM: i64 = 50;
-    let gained = |time: i64| (time - BEGIN) / 1_000_000 * PPM;
+    let gained = |time: i64| (time - captures::BEGIN) / 1_000_000 * PPM;
     let received = |n| sent(n) + delay(n);
     let a = Classic::packets((0..5000).map(|n| (sent(n), n)));
     let b = Classic::packets((0..5000).map(|n| (received(n) + gained(received(n)), n)));

@@ -18,6 +18,7 @@ mod meeting;
 mod recording;
 pub mod report;
 mod sampling;
+mod sight;
 pub mod timers;
 
 pub use circumstances::Circumstances;
@@ -26,3 +27,4 @@ pub use live::{Glance, LiveFigures};
 pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};
 pub use sampling::Sampling;
+pub use sight::Sight;

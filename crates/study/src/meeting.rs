@@ -4,15 +4,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Missed, Sink, Stop};
-use wirestamp_clock::Stamp;
 use wirestamp_metrics::{self as metrics, Config, Correlator, Observation, Outcome, Point};
-use wirestamp_packet::{IdentityKey, LinkType, Packet};
+use wirestamp_packet::LinkType;
 
 use crate::recording::{Figures, Recording};
+use crate::sight::Sight;
 
 /// Where the observations of two points on this machine meet. `record` is told of every outcome.
 pub struct Meeting<R> {
     state: Mutex<(Correlator, R)>,
+    /// The two points: as they begin, and when they have ended, as they were.
+    sights: [Mutex<Sight>; 2],
 }
 
 /// What one tap captured.
@@ -34,7 +36,13 @@ pub struct TapReport {
 impl<R: FnMut(Outcome) + Send> Meeting<R> {
     /// A meeting of two points that have seen nothing yet.
     pub fn new(config: Config, record: R) -> Self {
-        Self { state: Mutex::new((Correlator::new(config), record)) }
+        Self { state: Mutex::new((Correlator::new(config), record)), sights: Default::default() }
+    }
+
+    /// The points see what this one does, rather than every packet and nothing beside.
+    #[must_use]
+    pub fn seeing(self, sight: &Sight) -> Self {
+        Self { sights: [(); 2].map(|()| Mutex::new(sight.clone())), ..self }
     }
 
     /// Runs the capture at one point to its end, and brings its packets to the meeting.
@@ -49,11 +57,13 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
         stop: &Stop,
     ) -> Result<TapReport, Error> {
         let facts = capture.facts().clone();
-        let mut tap = Tap { point, meeting: self, recording, unidentified: 0 };
+        let mut tap = Tap { point, meeting: self, recording, sight: self.sight(point).clone() };
         let clock = tap.recording.clock();
         let (ledger, outcome) = capture.run(clock, stop, &mut tap);
-        let unidentified = tap.unidentified;
-        let (figures, written) = tap.recording.finish(&ledger);
+        let Tap { recording, sight, .. } = tap;
+        let unidentified = sight.unidentified;
+        *self.sight(point) = sight;
+        let (figures, written) = recording.finish(&ledger);
         outcome.and(written)?;
         Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
     }
@@ -69,16 +79,23 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
         self.lock().0.missed(point, missed);
     }
 
-    /// Decides what is still open.
-    pub fn finish(self) {
+    /// Decides what is still open; what A and B saw.
+    pub fn finish(self) -> [Sight; 2] {
         let (correlator, mut record) =
             self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         correlator.finish(&mut record);
+        self.sights.map(|sight| sight.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A poisoned lock means that the other tap's thread has panicked, which ends the run anyway.
     fn lock(&self) -> MutexGuard<'_, (Correlator, R)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a point saw; it is taken out while the point is at work, and nobody waits for it.
+    pub(crate) fn sight(&self, point: Point) -> MutexGuard<'_, Sight> {
+        let sight = &self.sights[usize::from(point == Point::B)];
+        sight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,15 +105,15 @@ struct Tap<'a, R> {
     point: Point,
     meeting: &'a Meeting<R>,
     recording: Recording<'a>,
-    unidentified: u64,
+    sight: Sight,
 }
 
 impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
         self.recording.packet(packet)?;
-        match observe(LinkType::Ethernet, packet.bytes, packet.length, packet.stamp) {
-            Some(observation) => self.meeting.observe(self.point, observation),
-            None => self.unidentified += 1,
+        let Captured { bytes, length, stamp, .. } = *packet;
+        if let Some(observation) = self.sight.take(LinkType::Ethernet, bytes, length, stamp) {
+            self.meeting.observe(self.point, observation);
         }
         Ok(())
     }
@@ -125,16 +142,4 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
 pub(crate) fn as_metrics_have_it(missed: &Missed) -> metrics::Missed {
     let Missed { from, until, packets } = *missed;
     metrics::Missed { from, until, packets }
-}
-
-/// The observation of a packet, if it can be recognised elsewhere.
-pub(crate) fn observe(
-    link: LinkType,
-    bytes: &[u8],
-    length: u32,
-    stamp: Stamp,
-) -> Option<Observation> {
-    let packet = Packet::parse(link, bytes).ok()?;
-    let id = packet.identity(IdentityKey::default())?;
-    Some(Observation { id, flow: packet.flow(), length, stamp })
 }

@@ -1,5 +1,6 @@
 //! Looking at a part of the packets only: the same part at every point.
 
+use std::fmt;
 use std::str::FromStr;
 
 use wirestamp_metrics::Observation;
@@ -16,8 +17,17 @@ use wirestamp_packet::psamp::{HashRange, RangeError};
 ///
 /// Of a sample, delay variation, reordering and loss patterns are those between packets chosen, which
 /// were not neighbours on the way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sampling(HashRange);
+///
+/// What a capture lost ([`Correlator::missed`](wirestamp_metrics::Correlator::missed)) it lost of all
+/// packets. It may then account for more losses of the sample than are its own, never for fewer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    share: f64,
+    chosen: HashRange,
+}
+
+/// The least part that can be asked for: one value of the hash.
+const LEAST: f64 = 1.0 / (1u64 << 32) as f64;
 
 impl Sampling {
     /// Chooses this part of all packets, from 0 to 1. A smaller part is a part of a larger one.
@@ -25,13 +35,19 @@ impl Sampling {
     /// # Errors
     /// A `share` below 0, above 1, or that is no number.
     pub fn share(share: f64) -> Result<Self, RangeError> {
-        HashRange::share(share).map(Self)
+        Ok(Self { share, chosen: HashRange::share(share)? })
+    }
+
+    /// Which part of all packets is chosen, from 0 to 1.
+    #[must_use]
+    pub fn part(&self) -> f64 {
+        self.share
     }
 
     /// Whether the packet is one of those chosen.
     #[must_use]
     pub fn chooses(&self, observation: &Observation) -> bool {
-        self.0.contains((observation.id.0 >> 32) as u32)
+        self.chosen.contains((observation.id.0 >> 32) as u32)
     }
 }
 
@@ -46,8 +62,20 @@ impl FromStr for Sampling {
             None => number(text),
         };
         let wrong = || format!("`{text}` is no share of packets: write 1/16, or a number up to 1");
-        let share = share.filter(|share| *share > 0.0).ok_or_else(wrong)?;
+        let share = share.filter(|share| *share >= LEAST).ok_or_else(wrong)?;
         Self::share(share).map_err(|_| wrong())
+    }
+}
+
+/// As `1 packet in 16`, or `0.3 of all packets` where that is no whole number.
+impl fmt::Display for Sampling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one_in = self.share.recip();
+        if (one_in - one_in.round()).abs() < 1e-9 * one_in {
+            write!(f, "1 packet in {one_in:.0}")
+        } else {
+            write!(f, "{} of all packets", self.share)
+        }
     }
 }
 
@@ -58,7 +86,7 @@ mod tests {
     use wirestamp_packet::LinkType;
 
     use super::*;
-    use crate::meeting::observe;
+    use crate::sight::observe;
 
     const PACKETS: u32 = 200_000;
 
@@ -130,9 +158,23 @@ mod tests {
         let share = |text: &str| text.parse::<Sampling>();
         assert_eq!(share("1/16"), share("0.0625"));
         assert_eq!(share("1"), Ok(Sampling::share(1.0).expect("all")));
-        for wrong in ["", "1/", "0", "-1/2", "3/2", "1/0", "x", "0/0", "inf"] {
+        for wrong in ["", "1/", "0", "-1/2", "3/2", "1/0", "x", "0/0", "inf", "1e-12"] {
             let told = share(wrong).expect_err(wrong);
             assert!(told.contains("write 1/16"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_sample_is_named_by_how_many_packets_there_are_to_one() {
+        let named = |text: &str| text.parse::<Sampling>().map(|it| it.to_string());
+        for (share, name) in [
+            ("1/16", "1 packet in 16"),
+            ("0.1", "1 packet in 10"),
+            ("1/3", "1 packet in 3"),
+            ("1/4294967296", "1 packet in 4294967296"),
+            ("0.3", "0.3 of all packets"),
+        ] {
+            assert_eq!(named(share).as_deref(), Ok(name));
         }
     }
 }

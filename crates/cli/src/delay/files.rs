@@ -23,6 +23,7 @@ pub(super) fn compared(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Re
         partial: arguments.partial,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
+        sampling: arguments.sample.as_ref(),
     };
     let mut remarks = Vec::new();
     if arguments.align || arguments.remove_skew {
@@ -129,7 +130,8 @@ fn findings(
             aligned: arguments.align,
         },
         codec: arguments.codec,
-        unidentified: found.unidentified,
+        sampling: arguments.sample.clone(),
+        sights: found.sights,
         capture_dropped: found.capture_lost,
         undated: found.undated,
         taps: Vec::new(),

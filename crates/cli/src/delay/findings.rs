@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Parameters};
 use wirestamp_metrics::{FlowTable, Quality};
 use wirestamp_packet::FlowKey;
-use wirestamp_study::TapReport;
+use wirestamp_study::{Sampling, Sight, TapReport};
 
 use super::clocks::{ClockError, Clocks};
 use super::codec;
@@ -15,7 +15,10 @@ pub(super) struct Findings {
     pub(super) clocks: Clocks,
     /// What flows are rated as.
     pub(super) codec: Option<Codec>,
-    pub(super) unidentified: u64,
+    /// Which packets were measured, if not all.
+    pub(super) sampling: Option<Sampling>,
+    /// What A and B saw by themselves.
+    pub(super) sights: [Sight; 2],
     /// What the captures themselves lost at each point: never the network's loss.
     pub(super) capture_dropped: [u64; 2],
     /// Those of them of which it is not known when.
@@ -36,7 +39,9 @@ impl Findings {
             .collect();
         let rest = json!({
             "clock_error_reason": self.clocks.reason(),
-            "unidentified": self.unidentified,
+            "sample_share": self.sampling.as_ref().map_or(1.0, Sampling::part),
+            "not_sampled": self.sights.each_ref().map(|sight| sight.not_chosen),
+            "unidentified": self.unidentified(),
             "capture_dropped": self.capture_dropped,
             "capture_dropped_undated": self.undated,
             "taps": self.taps,
@@ -46,6 +51,11 @@ impl Findings {
         merge(&mut document, self.clocks());
         merge(&mut document, rest);
         Ok(document)
+    }
+
+    /// Packets of both points that could not be recognised.
+    pub(super) fn unidentified(&self) -> u64 {
+        self.sights.iter().map(|sight| sight.unidentified).sum()
     }
 
     /// What is known of the clocks, and what was done about them.

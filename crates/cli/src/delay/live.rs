@@ -11,7 +11,7 @@ use clap::Args;
 use wirestamp_capture::{Capture, Config, Cores, Error, Limit, Method, StampSource, Stop, pair};
 use wirestamp_clock::{ClockService, Counter, Domain};
 use wirestamp_metrics::{FlowTable, Outcome, Point};
-use wirestamp_study::{Meeting, Recording, TapReport};
+use wirestamp_study::{Meeting, Recording, Sight, TapReport};
 
 pub(super) use beside::{beside_file, beside_pipe};
 
@@ -90,7 +90,8 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let mut cores = Cores::choose(2).into_iter();
     let a = open(arguments, &arguments.a, cores.next(), &clock)?;
     let b = open(arguments, &arguments.b, cores.next(), &clock)?;
-    let mut exported = Exported::serve(&arguments.live.endpoint, [&a, &b], &clock, output)?;
+    let mut exported =
+        Exported::serve(&arguments.live.endpoint, [&a, &b], arguments.share(), &clock, output)?;
     begin([&a, &b], &clock, output);
     let recordings =
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
@@ -98,13 +99,15 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let meeting = Meeting::new(arguments.correlation(), |outcome| {
         flows.record(&outcome);
         exported.record(&outcome);
-    });
+    })
+    .seeing(&arguments.sight());
     let taps = attend([a, b], recordings, &meeting, &stop);
-    meeting.finish();
+    let sights = meeting.finish();
     let [a, b] = taps;
     let taps = [a?, b?];
     let error = clock_error(&taps, domain);
-    let mut findings = findings(arguments, flows, taps.into(), Clocks::of_one_host(error));
+    let mut findings =
+        findings(arguments, flows, (taps.into(), sights), Clocks::of_one_host(error));
     if let Some(remark) = silence(arguments, &findings.flows, &arguments.a) {
         findings.remarks.push(remark);
     }
@@ -211,14 +214,15 @@ fn silence(arguments: &Arguments, flows: &FlowTable, name: &str) -> Option<Strin
 fn findings(
     arguments: &Arguments,
     flows: FlowTable,
-    taps: Vec<TapReport>,
+    (taps, sights): (Vec<TapReport>, [Sight; 2]),
     clocks: Clocks,
 ) -> Findings {
     Findings {
         flows,
         clocks,
         codec: arguments.codec,
-        unidentified: taps.iter().map(|tap| tap.unidentified).sum(),
+        sampling: arguments.sample.clone(),
+        sights,
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
         undated: [0; 2],
         taps,

@@ -7,6 +7,7 @@ mod findings;
 mod live;
 mod page;
 mod point;
+mod sample;
 mod text;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use clap::Args;
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::{self as metrics, FlowTable};
+use wirestamp_study::{Sampling, Sight};
 
 use self::live::Live;
 use self::point::Point;
@@ -43,6 +45,10 @@ pub(crate) struct Arguments {
     /// Only packets that pass this filter in pcap-filter(7) syntax
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
+    /// Measure a part of the packets only, as 1/16 or 0.0625: chosen by hash, so that both points
+    /// choose the same
+    #[arg(long, value_name = "SHARE")]
+    sample: Option<Sampling>,
     /// Rate each flow as a phone call: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
     /// gsm-efr
     #[arg(long, value_name = "CODEC", value_parser = codec::parse)]
@@ -104,6 +110,16 @@ impl Arguments {
             timeout: Span::from_millis(self.timeout.into()),
             ..metrics::Config::default()
         }
+    }
+
+    /// Which part of the packets is measured, up to 1.
+    fn share(&self) -> f64 {
+        self.sample.as_ref().map_or(1.0, Sampling::part)
+    }
+
+    /// A point that has seen nothing yet.
+    fn sight(&self) -> Sight {
+        Sight::new(self.sample.as_ref())
     }
 }
 

@@ -36,6 +36,7 @@ impl Findings {
             sections: subjects.len().min(SECTIONS),
             subjects,
             relative: self.clocks.aligned,
+            sampled: self.sampling.is_some(),
             trust: self.trust(total),
             ledgers: self
                 .taps
@@ -80,6 +81,11 @@ impl Findings {
             "Packets of {} were observed at A and at B.",
             if flows == 1 { "one flow".into() } else { format!("{flows} flows") }
         )];
+        if let Some(sampling) = &self.sampling {
+            summary.push(format!(
+                "{sampling} was measured, chosen by hash, and stands for all of them."
+            ));
+        }
         summary.push(match counts.sent {
             0 => "None of them was seen at A.".into(),
             _ => verdict(total, self.clocks.aligned),

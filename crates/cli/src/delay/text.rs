@@ -95,7 +95,8 @@ impl Findings {
 
     /// What has to be known before the figures are believed, a line each.
     pub(super) fn reservations(&self, total: &Quality) -> Vec<String> {
-        let mut lines = self.clocks.statements();
+        let mut lines = self.sample(total);
+        lines.extend(self.clocks.statements());
         let [a, b] = self.capture_dropped;
         if a + b > 0 {
             lines.push(format!(
@@ -122,10 +123,10 @@ impl Findings {
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were seen at B only."));
         }
-        if self.unidentified > 0 {
+        let unidentified = self.unidentified();
+        if unidentified > 0 {
             lines.push(format!(
-                "{} packets took no part: not IP, or cut too short to be recognised.",
-                self.unidentified
+                "{unidentified} packets took no part: not IP, or cut too short to be recognised."
             ));
         }
         lines

@@ -37,10 +37,12 @@ struct Shown {
 }
 
 impl Exported {
-    /// Serves the measurement between these captures at `endpoint`, if that is open.
+    /// Serves the measurement between these captures, of this share of their packets, at `endpoint`, if
+    /// that is open.
     pub(crate) fn serve(
         endpoint: &Endpoint,
         [a, b]: [&Capture; 2],
+        share: f64,
         clock: &Arc<ClockService>,
         output: Output,
     ) -> anyhow::Result<Self> {
@@ -53,6 +55,12 @@ impl Exported {
         let (shown, clock) = (Arc::clone(&live), Arc::clone(clock));
         endpoint.serve(output, move |families| {
             shown.collect(families);
+            families.gauge(
+                "wirestamp_delay_sample_share",
+                "The share of all packets, 0 to 1, that is measured and counted here.",
+                &[],
+                share,
+            );
             taps.iter().for_each(|tap| tap.collect(families));
             calibration(families, &clock.status());
         })?;

@@ -8,7 +8,8 @@ use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::Observation;
 use wirestamp_packet::LinkType;
 
-use crate::meeting::{as_metrics_have_it, observe};
+use crate::meeting::as_metrics_have_it;
+use crate::sight::Sight;
 
 /// Stamps may go back by so much: the correlator's tolerance, unless it is told otherwise.
 const BEARABLE: Span = Span::from_millis(100);
@@ -20,7 +21,7 @@ pub(super) struct File<'a> {
     partial: bool,
     /// The interfaces of the packets that were recognised.
     interfaces: BTreeSet<usize>,
-    pub(super) unidentified: u64,
+    pub(super) sight: Sight,
     /// What the capture lost at times that the file says, and of that what is yet to be told.
     dated: u64,
     missed: Vec<Missed>,
@@ -52,14 +53,19 @@ impl Disorder {
 
 impl<'a> File<'a> {
     /// A file of which nothing has been read yet.
-    pub(super) fn new(reader: Reader, partial: bool, filter: Option<&'a Filter>) -> Self {
+    pub(super) fn new(
+        reader: Reader,
+        partial: bool,
+        filter: Option<&'a Filter>,
+        sight: Sight,
+    ) -> Self {
         let (interfaces, disorder) = (BTreeSet::new(), Disorder::default());
         Self {
             reader,
             filter,
             partial,
             interfaces,
-            unidentified: 0,
+            sight,
             dated: 0,
             missed: Vec::new(),
             damage: None,
@@ -67,7 +73,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The next packet that passes the filter and can be recognised.
+    /// The next packet that passes the filter, can be recognised, and is chosen if there is a sample.
     pub(super) fn next(&mut self) -> Result<Option<Observation>, Error> {
         while self.damage.is_none() {
             let mut packet = match self.reader.next_packet() {
@@ -84,13 +90,11 @@ impl<'a> File<'a> {
                 continue;
             }
             let stamp = stamp(packet.time);
-            match observe(packet.link, &packet.bytes, packet.length, stamp) {
-                Some(observation) => {
-                    self.interfaces.insert(packet.interface);
-                    self.disorder.record(packet.time, BEARABLE);
-                    return Ok(Some(observation));
-                }
-                None => self.unidentified += 1,
+            let seen = self.sight.take(packet.link, &packet.bytes, packet.length, stamp);
+            if let Some(observation) = seen {
+                self.interfaces.insert(packet.interface);
+                self.disorder.record(packet.time, BEARABLE);
+                return Ok(Some(observation));
             }
         }
         self.missed.extend(self.reader.take_missed());

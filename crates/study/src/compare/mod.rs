@@ -21,6 +21,8 @@ pub use survey::{Survey, survey};
 use clocks::clock_error;
 use file::File;
 
+use crate::{Sampling, Sight};
+
 /// How two files are compared.
 #[derive(Clone, Copy, Default)]
 pub struct Terms<'a> {
@@ -33,6 +35,8 @@ pub struct Terms<'a> {
     pub filter: Option<&'a Filter>,
     /// What is taken off the stamps of file B.
     pub correction: Correction,
+    /// If there is one, only the packets that it chooses are correlated.
+    pub sampling: Option<&'a Sampling>,
 }
 
 /// What comparing two files found, beside the outcomes.
@@ -43,8 +47,8 @@ pub struct Comparison {
     /// The skew between the clocks that is left in the delays; none where both are one clock, or
     /// too few packets were matched.
     pub skew: Option<SkewEstimate>,
-    /// Packets of both files that could not be recognised: not IP, or cut too short.
-    pub unidentified: u64,
+    /// What A and B saw by themselves.
+    pub sights: [Sight; 2],
     /// Packets that the systems that captured say they dropped, at A and at B.
     pub capture_lost: [u64; 2],
     /// Those of them of which a file does not say when: so many of the packets counted as lost, or as
@@ -65,9 +69,9 @@ pub fn compare(
     terms: &Terms<'_>,
     record: &mut impl FnMut(Outcome),
 ) -> Result<Comparison, Error> {
-    let Terms { correlation, partial, filter, correction } = *terms;
+    let Terms { correlation, partial, filter, correction, sampling } = *terms;
     let mut correlator = Correlator::new(correlation);
-    let mut files = [File::new(a, partial, filter), File::new(b, partial, filter)];
+    let mut files = [a, b].map(|file| File::new(file, partial, filter, Sight::new(sampling)));
     let mut ahead = [files[0].next()?, files[1].next()?];
     let mut skew = ClockSkew::default();
     let mut record = |outcome: Outcome| {
@@ -100,10 +104,10 @@ pub fn compare(
     Ok(Comparison {
         skew: skew.estimate().filter(|_| clock_error.is_err()),
         clock_error,
-        unidentified: a.unidentified + b.unidentified,
         undated: [a.undated(), b.undated()],
         capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
         remarks: a.remarks().chain(b.remarks()).collect(),
+        sights: [a.sight, b.sight],
     })
 }
 

@@ -13,8 +13,6 @@ use crate::{Meeting, TapReport};
 /// What was read from a pipe.
 #[derive(Clone, Debug)]
 pub struct PipeReport {
-    /// Packets that could not be recognised: not IP, or cut too short.
-    pub unidentified: u64,
     /// Packets that the capture says it lost, if it has got to say it.
     pub capture_lost: u64,
     /// Those of them of which it does not say when.
@@ -51,7 +49,8 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
         terms: &Terms<'_>,
         stop: &Stop,
     ) -> Result<PipeReport, Error> {
-        let mut file = File::new(reader, true, terms.filter);
+        let sight = self.sight(point).clone();
+        let mut file = File::new(reader, true, terms.filter, sight);
         let Correction { offset, .. } = terms.correction;
         // The stamps of the interface stay as they are: what B would lose, A is given.
         let corrected = |time: Time<Utc>| match point {
@@ -68,12 +67,13 @@ impl<R: FnMut(Outcome) + Send> Meeting<R> {
             observation.stamp = file::stamp(corrected(observation.stamp.utc));
             self.observe(point, observation);
         }
-        Ok(PipeReport {
-            unidentified: file.unidentified,
+        let report = PipeReport {
             capture_lost: file.reader.capture_lost(),
             undated: file.undated(),
             clocks: file.used().into_iter().map(Option::<&Provenance>::cloned).collect(),
             damage: file.damage.filter(|_| !stop.is_requested()),
-        })
+        };
+        *self.sight(point) = file.sight;
+        Ok(report)
     }
 }

@@ -9,6 +9,7 @@ use wirestamp_metrics::{ClockSkew, SkewEstimate};
 use wirestamp_packet::PacketId;
 
 use super::{File, Terms};
+use crate::Sight;
 
 /// Identities that are kept of each file; where there are more, half of them go, the same ones in
 /// both files. At 24 bytes each and twice as many places.
@@ -74,7 +75,7 @@ struct Sample {
 }
 
 fn sample(reader: Reader, terms: &Terms<'_>) -> Result<Sample, Error> {
-    let mut file = File::new(reader, terms.partial, terms.filter);
+    let mut file = File::new(reader, terms.partial, terms.filter, Sight::default());
     let mut sample = Sample { mask: 0, seen: HashMap::new() };
     while let Some(observation) = file.next()? {
         sample.add(observation.id, observation.stamp.utc);

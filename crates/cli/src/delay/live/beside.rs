@@ -37,6 +37,7 @@ pub(in crate::delay) fn beside_pipe(
         partial: true,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
+        sampling: arguments.sample.as_ref(),
     };
     let (name, domain) = interface(arguments, of_pipe)?;
     let clock = start_clock()?;
@@ -49,10 +50,11 @@ pub(in crate::delay) fn beside_pipe(
             skew.record(sent.stamp.utc, *delay);
         }
         flows.record(&outcome);
-    });
+    })
+    .seeing(&arguments.sight());
     let here = Here { capture, domain, clock: &clock };
     let (tap, read) = attend(here, of_pipe, pipe, &meeting, &terms, &stop);
-    meeting.finish();
+    let sights = meeting.finish();
     let (tap, read) = (tap?, read?);
     let remarks = read.damage.iter().cloned().chain(silence(arguments, &flows, name));
     let remarks = remarks.collect();
@@ -63,7 +65,7 @@ pub(in crate::delay) fn beside_pipe(
         correction: terms.correction,
         aligned: false,
     };
-    Ok(together(findings(arguments, flows, vec![tap], clocks), &read, of_pipe, remarks))
+    Ok(together(findings(arguments, flows, (vec![tap], sights), clocks), &read, of_pipe, remarks))
 }
 
 /// What was found, with what was read from the pipe.
@@ -74,7 +76,6 @@ fn together(found: Findings, read: &PipeReport, of_pipe: Point, remarks: Vec<Str
         Point::B => [of_interface, of_pipe_is],
     };
     Findings {
-        unidentified: found.unidentified + read.unidentified,
         capture_dropped: in_order(read.capture_lost, here),
         undated: in_order(read.undated, 0),
         remarks,

@@ -31,6 +31,8 @@ pub struct DelayReport<'a> {
     pub sections: usize,
     /// Whether delays are known only above the least.
     pub relative: bool,
+    /// Whether the packets are a sample of those that passed.
+    pub sampled: bool,
     /// How far the figures are to be believed: pairs of what and a statement.
     pub trust: Vec<(String, String)>,
     /// What became of the packets at points that captured for this.
@@ -101,7 +103,7 @@ impl DelayReport<'_> {
     pub fn html(&self) -> String {
         let mut main = self.glance();
         for (index, subject) in (1..).zip(self.subjects.iter().take(self.sections)) {
-            main += &section::section(subject, index, self.relative);
+            main += &section::section(subject, index, self);
         }
         main += &pairs("trust", "How far to believe this", &self.trust, "");
         main += &ledgers(&self.ledgers);

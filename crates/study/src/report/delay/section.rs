@@ -2,7 +2,7 @@
 
 use wirestamp_metrics::{Distribution, Quality};
 
-use super::{Subject, words};
+use super::{DelayReport, Subject, words};
 use crate::report::figures;
 use crate::report::format::Escaped;
 use crate::report::sheet::{figure, on_every_screen};
@@ -12,7 +12,8 @@ use crate::report::stream::{shares, summaries};
 const HALF: (u32, u32) = (490, 290);
 
 /// The section of the subject that is `index`th in the report.
-pub(super) fn section(subject: &Subject<'_>, index: usize, relative: bool) -> String {
+pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<'_>) -> String {
+    let DelayReport { relative, sampled, .. } = *report;
     let Subject { name, quality, rating, .. } = subject;
     let counts = quality.counts();
     let counts = shares(
@@ -25,7 +26,7 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, relative: bool) -> St
         ],
     );
     let mut statements =
-        quality.course().map_or_else(Vec::new, |course| words::course(quality, course));
+        quality.course().map_or_else(Vec::new, |course| words::course(quality, course, sampled));
     if let Some((codec, rating)) = rating {
         let text = format!(
             "R {:.1}, MOS {:.2} with {codec}. Of R, codec and loss cost {:.1}, delay {:.1}.",

@@ -89,6 +89,14 @@ fn relative_delays_are_shown_as_such() {
 }
 
 #[test]
+fn the_volume_of_a_sample_is_not_taken_for_that_of_all() {
+    let quality = call(500, 0, 3_000_000);
+    let page = DelayReport { sampled: true, ..report(&quality) }.html();
+    assert!(page.contains("Throughput of the sample") && page.contains("between packets chosen"));
+    assert!(!report(&quality).html().contains("of the sample"));
+}
+
+#[test]
 fn what_hurts_is_what_exceeds_the_limits() {
     for (quality, hurts) in [
         (call(2000, 0, 3_000_000), "good enough"),

@@ -66,15 +66,19 @@ fn hurts(quality: &Quality, delay: &Summary, relative: bool) -> String {
     }
 }
 
-/// What the order of a flow's packets tells: pairs of what and a statement.
-pub(super) fn course(quality: &Quality, course: &Course) -> Vec<(String, String)> {
+/// What the order of a flow's packets tells: pairs of what and a statement. With `sampled`, there are
+/// other packets between them.
+pub(super) fn course(quality: &Quality, course: &Course, sampled: bool) -> Vec<(String, String)> {
+    let neighbours =
+        if sampled { "Gaps between packets chosen" } else { "Gaps between neighbours" };
+    let volume = if sampled { "Throughput of the sample" } else { "Throughput" };
     let pair = |what: &str, text: String| (what.to_owned(), text);
     vec![
         pair("Losses", losses(course)),
         pair("Reordering", reordering(quality, course)),
         pair("Copies", copies(quality)),
-        pair("Gaps between neighbours", gaps(course)),
-        pair("Throughput", throughput(quality)),
+        pair(neighbours, gaps(course)),
+        pair(volume, throughput(quality)),
     ]
 }
 

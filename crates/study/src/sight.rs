@@ -1,0 +1,55 @@
+//! What an observation point makes of its packets before they are correlated.
+
+use wirestamp_clock::Stamp;
+use wirestamp_metrics::Observation;
+use wirestamp_packet::{IdentityKey, LinkType, Packet};
+
+use crate::Sampling;
+
+/// The packets of one point, as it sees them itself.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    sampling: Option<Sampling>,
+    /// Packets that could not be recognised: not IP, or cut too short. They take no part.
+    pub unidentified: u64,
+    /// Packets that the sample does without.
+    pub not_chosen: u64,
+}
+
+impl Sight {
+    /// A point that has seen nothing, and of whose packets a sample is correlated if there is one.
+    #[must_use]
+    pub fn new(sampling: Option<&Sampling>) -> Self {
+        Self { sampling: sampling.cloned(), ..Self::default() }
+    }
+
+    /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. The
+    /// observation is none if it is to take no part.
+    pub(crate) fn take(
+        &mut self,
+        link: LinkType,
+        bytes: &[u8],
+        length: u32,
+        stamp: Stamp,
+    ) -> Option<Observation> {
+        let Some(observation) = observe(link, bytes, length, stamp) else {
+            self.unidentified += 1;
+            return None;
+        };
+        let chosen = self.sampling.as_ref().is_none_or(|sampling| sampling.chooses(&observation));
+        self.not_chosen += u64::from(!chosen);
+        chosen.then_some(observation)
+    }
+}
+
+/// The observation of a packet, if it can be recognised elsewhere.
+pub(crate) fn observe(
+    link: LinkType,
+    bytes: &[u8],
+    length: u32,
+    stamp: Stamp,
+) -> Option<Observation> {
+    let packet = Packet::parse(link, bytes).ok()?;
+    let id = packet.identity(IdentityKey::default())?;
+    Some(Observation { id, flow: packet.flow(), length, stamp })
+}
