@@ -27,7 +27,7 @@ pub struct Sampling {
 }
 
 /// The least part that can be asked for: one value of the hash.
-const LEAST: f64 = 1.0 / (1u64 << 32) as f64;
+const LEAST: f64 = 1.0 / 4_294_967_296.0;
 
 impl Sampling {
     /// Chooses this part of all packets, from 0 to 1. A smaller part is a part of a larger one.
@@ -86,7 +86,7 @@ mod tests {
     use wirestamp_packet::LinkType;
 
     use super::*;
-    use crate::sight::observe;
+    use crate::Sight;
 
     const PACKETS: u32 = 200_000;
 
@@ -102,7 +102,7 @@ mod tests {
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let utc = Time::from_nanos(0) + Span::from_micros(micros);
         let stamp = Stamp { raw, utc, error: Span::ZERO };
-        observe(LinkType::Ip, &packet, 40, stamp).expect("an IP packet")
+        Sight::default().take(LinkType::Ip, &packet, 40, stamp).expect("an IP packet")
     }
 
     /// What a measurement of the packets chosen finds: one in 20 is lost, and delays go from 1 ms to

@@ -2,6 +2,7 @@
 
 use wirestamp_clock::Stamp;
 use wirestamp_metrics::Observation;
+use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
 use wirestamp_packet::{IdentityKey, LinkType, Packet};
 
 use crate::Sampling;
@@ -10,6 +11,7 @@ use crate::Sampling;
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     sampling: Option<Sampling>,
+    monitor: Option<FlowMonitor>,
     /// Packets that could not be recognised: not IP, or cut too short. They take no part.
     pub unidentified: u64,
     /// Packets that the sample does without.
@@ -23,6 +25,18 @@ impl Sight {
         Self { sampling: sampling.cloned(), ..Self::default() }
     }
 
+    /// The point watches what its flows carry too: of all packets, because streams are recognised, and
+    /// round trips taken, by packets that follow each other.
+    #[must_use]
+    pub fn watching(self, config: FlowConfig) -> Self {
+        Self { monitor: Some(FlowMonitor::new(config)), ..self }
+    }
+
+    /// What is known of the flows by this point alone, in no particular order.
+    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
+        self.monitor.iter().flat_map(FlowMonitor::flows)
+    }
+
     /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. The
     /// observation is none if it is to take no part.
     pub(crate) fn take(
@@ -32,7 +46,11 @@ impl Sight {
         length: u32,
         stamp: Stamp,
     ) -> Option<Observation> {
-        let Some(observation) = observe(link, bytes, length, stamp) else {
+        let packet = Packet::parse(link, bytes).ok();
+        if let Some((monitor, packet)) = self.monitor.as_mut().zip(packet.as_ref()) {
+            monitor.observe(&FlowPacket { packet, length, time: stamp.utc });
+        }
+        let Some(observation) = packet.and_then(|packet| identified(&packet, length, stamp)) else {
             self.unidentified += 1;
             return None;
         };
@@ -43,13 +61,7 @@ impl Sight {
 }
 
 /// The observation of a packet, if it can be recognised elsewhere.
-pub(crate) fn observe(
-    link: LinkType,
-    bytes: &[u8],
-    length: u32,
-    stamp: Stamp,
-) -> Option<Observation> {
-    let packet = Packet::parse(link, bytes).ok()?;
+fn identified(packet: &Packet<'_>, length: u32, stamp: Stamp) -> Option<Observation> {
     let id = packet.identity(IdentityKey::default())?;
     Some(Observation { id, flow: packet.flow(), length, stamp })
 }

@@ -11,19 +11,22 @@ use wirestamp_study::{Comparison, Correction, Survey, Terms, compare, survey};
 
 use super::clocks::{self, ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::findings::Findings;
+use super::media::Media;
 use super::point::Point;
+use super::round_trip::RoundTrips;
 use super::{Arguments, flow_table};
 use crate::usage::usage;
 
 /// Compares two captures.
 pub(super) fn compared(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<Findings> {
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
+    let sight = arguments.sight();
     let mut terms = Terms {
         correlation: arguments.correlation(),
         partial: arguments.partial,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
-        sampling: arguments.sample.as_ref(),
+        sight: Some(&sight),
     };
     let mut remarks = Vec::new();
     if arguments.align || arguments.remove_skew {
@@ -131,6 +134,8 @@ fn findings(
         },
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
+        media: Media::seen(&found.sights),
+        round_trips: RoundTrips::seen(&found.sights),
         sights: found.sights,
         capture_dropped: found.capture_lost,
         undated: found.undated,

@@ -8,13 +8,18 @@ use wirestamp_study::{Sampling, Sight, TapReport};
 
 use super::clocks::{ClockError, Clocks};
 use super::codec;
+use super::media::{Media, Voice};
+use super::round_trip::{RoundTrip, RoundTrips};
 
 /// What was found, by files or by interfaces.
 pub(super) struct Findings {
     pub(super) flows: FlowTable,
     pub(super) clocks: Clocks,
-    /// What flows are rated as.
+    /// What every flow is to be rated as.
     pub(super) codec: Option<Codec>,
+    /// What the flows carry.
+    pub(super) media: Media,
+    pub(super) round_trips: RoundTrips,
     /// Which packets were measured, if not all.
     pub(super) sampling: Option<Sampling>,
     /// What A and B saw by themselves.
@@ -80,25 +85,37 @@ impl Findings {
             "protocol": flow.protocol,
         });
         merge(&mut row, self.quality(quality)?);
-        if let Some(codec) = self.codec {
-            let call = self.call(quality);
-            let rating = call.map(|call| call.rating());
-            merge(
-                &mut row,
-                json!({
-                    "codec": codec::name(codec),
-                    "r_factor": rating.map(|rating| rating.r_factor()),
-                    "mos": rating.map(|rating| rating.mos()),
-                    "extrapolated": call.map(|call| call.extrapolates()),
-                }),
-            );
-        }
+        merge(&mut row, self.rated(flow, quality));
+        merge(&mut row, self.round_trips.of(flow).map_or_else(|| json!({}), RoundTrip::document));
         Ok(row)
     }
 
+    /// What a flow carries, and how it is rated for that.
+    fn rated(&self, flow: &FlowKey, quality: &Quality) -> Value {
+        let (streams, voice) = (self.media.streams(flow), self.voice(flow));
+        if streams.is_empty() && voice.is_none() {
+            return json!({});
+        }
+        let call = voice.as_ref().and_then(|voice| self.call(voice, quality));
+        let rating = call.map(|call| call.rating());
+        json!({
+            "rtp_streams": streams,
+            "codec": voice.as_ref().map(|voice| codec::name(voice.codec)),
+            "codec_reason": voice.map(|voice| voice.reason),
+            "r_factor": rating.map(|rating| rating.r_factor()),
+            "mos": rating.map(|rating| rating.mos()),
+            "extrapolated": call.map(|call| call.extrapolates()),
+        })
+    }
+
+    /// The codec that a flow is rated with: the one that was asked for, or else that of its RTP.
+    pub(super) fn voice(&self, flow: &FlowKey) -> Option<Voice> {
+        self.codec.map(Voice::asked).or_else(|| self.media.voice(flow))
+    }
+
     /// A flow as the call that it is to be rated as. None where its one-way delay is not known.
-    pub(super) fn call(&self, quality: &Quality) -> Option<Parameters> {
-        self.clocks.relative().is_none().then(|| quality.as_call(self.codec?))?
+    pub(super) fn call(&self, voice: &Voice, quality: &Quality) -> Option<Parameters> {
+        self.clocks.relative().is_none().then(|| quality.as_call(voice.codec))?
     }
 
     /// A quality with what holds here of the clocks.

@@ -17,6 +17,8 @@ pub(super) use beside::{beside_file, beside_pipe};
 
 use super::clocks::{ClockError, Clocks};
 use super::findings::Findings;
+use super::media::Media;
+use super::round_trip::RoundTrips;
 use super::{Arguments, flow_table};
 use crate::capture::{Direction, detail};
 use crate::clock::seconds;
@@ -222,6 +224,8 @@ fn findings(
         clocks,
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
+        media: Media::seen(&sights),
+        round_trips: RoundTrips::seen(&sights),
         sights,
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
         undated: [0; 2],

@@ -5,8 +5,10 @@ mod codec;
 mod files;
 mod findings;
 mod live;
+mod media;
 mod page;
 mod point;
+mod round_trip;
 mod sample;
 mod text;
 
@@ -16,6 +18,7 @@ use std::process::ExitCode;
 use clap::Args;
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
+use wirestamp_metrics::flow::FlowConfig;
 use wirestamp_metrics::{self as metrics, FlowTable};
 use wirestamp_study::{Sampling, Sight};
 
@@ -49,7 +52,8 @@ pub(crate) struct Arguments {
     /// choose the same
     #[arg(long, value_name = "SHARE")]
     sample: Option<Sampling>,
-    /// Rate each flow as a phone call: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
+    /// Rate every flow as a phone call with this codec, and not only RTP with that of its payload
+    /// type: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
     /// gsm-efr
     #[arg(long, value_name = "CODEC", value_parser = codec::parse)]
     codec: Option<Codec>,
@@ -119,7 +123,7 @@ impl Arguments {
 
     /// A point that has seen nothing yet.
     fn sight(&self) -> Sight {
-        Sight::new(self.sample.as_ref())
+        Sight::new(self.sample.as_ref()).watching(FlowConfig::default())
     }
 }
 

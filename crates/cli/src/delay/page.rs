@@ -4,11 +4,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use wirestamp_metrics::Quality;
+use wirestamp_packet::FlowKey;
 use wirestamp_study::Circumstances;
 use wirestamp_study::report::{DelayReport, Ledger, Subject, verdict};
 
 use super::findings::Findings;
-use super::{Arguments, clocks, codec};
+use super::{Arguments, clocks};
 use crate::output::time;
 
 /// Flows in the table; those beyond are in the totals.
@@ -56,21 +57,26 @@ impl Findings {
 
     /// The flows with the most packets, below all of them together if there are several.
     fn subjects<'a>(&'a self, total: &'a Quality) -> Vec<Subject<'a>> {
-        let subject = |name: String, quality: &'a Quality, is_flow: bool| Subject {
+        let subject = |name: String, quality: &'a Quality, flow: Option<&FlowKey>| Subject {
             name,
             quality,
             clock_error_ns: self.clocks.greatest(quality),
-            rating: self
-                .codec
-                .filter(|_| is_flow)
-                .and_then(|codec| Some((codec::name(codec), self.call(quality)?.rating()))),
+            rating: flow
+                .and_then(|flow| self.voice(flow))
+                .and_then(|voice| Some((voice.to_string(), self.call(&voice, quality)?.rating()))),
+            more: flow
+                .and_then(|flow| self.round_trips.of(flow))
+                .map(|trip| ("Round trip of TCP".to_owned(), trip.statement()))
+                .into_iter()
+                .collect(),
         };
         let mut flows = self.flows.flows();
         flows.sort_by_key(|(_, quality)| {
             std::cmp::Reverse(quality.counts().sent.max(quality.counts().received))
         });
-        let all = (flows.len() > 1).then(|| subject("All flows".into(), total, false));
-        let each = flows.iter().map(|(flow, quality)| subject(flow.to_string(), quality, true));
+        let all = (flows.len() > 1).then(|| subject("All flows".into(), total, None));
+        let each =
+            flows.iter().map(|(flow, quality)| subject(flow.to_string(), quality, Some(flow)));
         all.into_iter().chain(each.take(ROWS)).collect()
     }
 

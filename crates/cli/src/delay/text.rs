@@ -1,10 +1,13 @@
 //! What `delay` found, as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::{Course, Quality};
 
+use super::codec;
 use super::findings::Findings;
+use super::media::Voice;
 use crate::output::{mean, percent, time};
 use crate::quality;
 use crate::table::table;
@@ -28,27 +31,39 @@ const COURSE: [&str; 10] = [
     "gap at B",
 ];
 
+/// A row of the table: a flow, or several.
+struct Row<'a> {
+    name: String,
+    of: &'a Quality,
+    /// What it is rated as, which only a flow can be.
+    voice: Option<Voice>,
+}
+
 impl Findings {
     /// A table with a row for each flow, a second one if everything is wanted, and what has to be known
     /// before the figures are believed.
     pub(super) fn text(&self, everything: bool) -> String {
         let total = self.flows.total();
         let flows = self.flows.flows();
-        let mut rows: Vec<(String, &Quality)> =
-            flows.iter().map(|(flow, quality)| (flow.to_string(), *quality)).collect();
+        let mut rows: Vec<Row<'_>> = flows
+            .iter()
+            .map(|(flow, of)| Row { name: flow.to_string(), of, voice: self.voice(flow) })
+            .collect();
         let others = self.flows.others();
         if others.counts().sent > 0 {
-            rows.push(("other flows".into(), others));
+            rows.push(Row { name: "other flows".into(), of: others, voice: None });
         }
         if rows.len() != 1 {
-            rows.push(("all".into(), &total));
+            rows.push(Row { name: "all".into(), of: &total, voice: None });
         }
-        let mut text = self.qualities(&rows, flows.len());
+        let mut text = self.qualities(&rows);
         if everything {
-            let rows =
-                rows.iter().filter_map(|(name, of)| Some(course_row(name, of, of.course()?)));
+            let rows = rows
+                .iter()
+                .filter_map(|Row { name, of, .. }| Some(course_row(name, of, of.course()?)));
             let _ = write!(text, "\n{}\n", table(&COURSE, &rows.collect::<Vec<_>>()));
         }
+        text.push_str(&self.round_trips().unwrap_or_default());
         for tap in &self.taps {
             let _ = writeln!(text, "{}", tap::line(tap));
             text.push_str(&tap::complaints(&tap.ledger));
@@ -57,23 +72,23 @@ impl Findings {
         text
     }
 
-    /// The table of all rows, of which the first so many are flows.
-    fn qualities(&self, rows: &[(String, &Quality)], flows: usize) -> String {
+    fn qualities(&self, rows: &[Row<'_>]) -> String {
         let mut header = quality::HEADER.to_vec();
         if self.clocks.aligned {
             (header[MEAN], header[P99]) = ("mean PDV", "PDV 99 %");
         }
-        if self.codec.is_some() {
-            header.extend(["R", "MOS"]);
+        let any_voice = rows.iter().any(|row| row.voice.is_some());
+        if any_voice {
+            header.extend(["codec", "R", "MOS"]);
         }
-        let cells = |(index, (name, quality)): (usize, &(String, &Quality))| {
-            let mut row = self.quality_row(name, quality);
-            if self.codec.is_some() {
-                row.extend(self.rating_cells(quality, index < flows));
+        let cells = |row: &Row<'_>| {
+            let mut cells = self.quality_row(&row.name, row.of);
+            if any_voice {
+                cells.extend(self.rating_cells(row));
             }
-            row
+            cells
         };
-        table(&header, &rows.iter().enumerate().map(cells).collect::<Vec<_>>())
+        table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
     }
 
     fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
@@ -85,17 +100,22 @@ impl Findings {
         row
     }
 
-    /// R-factor and mean opinion score, which only a flow can have.
-    fn rating_cells(&self, quality: &Quality, is_flow: bool) -> [String; 2] {
-        match self.call(quality).filter(|_| is_flow).map(|call| call.rating()) {
-            Some(rating) => [format!("{:.1}", rating.r_factor()), format!("{:.2}", rating.mos())],
-            None => ["-".into(), "-".into()],
-        }
+    /// Codec, R-factor and mean opinion score.
+    fn rating_cells(&self, row: &Row<'_>) -> [String; 3] {
+        let none = || "-".to_owned();
+        let Some(voice) = &row.voice else { return [none(), none(), none()] };
+        let rating = self.call(voice, row.of).map(|call| call.rating());
+        [
+            codec::name(voice.codec).to_owned(),
+            rating.map_or_else(none, |rating| format!("{:.1}", rating.r_factor())),
+            rating.map_or_else(none, |rating| format!("{:.2}", rating.mos())),
+        ]
     }
 
     /// What has to be known before the figures are believed, a line each.
     pub(super) fn reservations(&self, total: &Quality) -> Vec<String> {
         let mut lines = self.sample(total);
+        lines.extend(self.voices());
         lines.extend(self.clocks.statements());
         let [a, b] = self.capture_dropped;
         if a + b > 0 {
@@ -127,6 +147,27 @@ impl Findings {
         if unidentified > 0 {
             lines.push(format!(
                 "{unidentified} packets took no part: not IP, or cut too short to be recognised."
+            ));
+        }
+        lines
+    }
+}
+
+impl Findings {
+    /// How the codecs are known that flows are rated with, and what RTP is not rated.
+    fn voices(&self) -> Vec<String> {
+        if self.codec.is_some() {
+            return Vec::new();
+        }
+        let flows = self.flows.flows();
+        let voices: BTreeSet<_> =
+            flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
+        let mut lines: Vec<_> = voices.iter().map(|voice| format!("Codec: {voice}.")).collect();
+        let unrated: Vec<_> = self.media.unrated().into_iter().collect();
+        if !unrated.is_empty() {
+            lines.push(format!(
+                "RTP without R and MOS, of which ITU-T G.113 has no values: {}.",
+                unrated.join(", ")
             ));
         }
         lines

@@ -47,20 +47,24 @@ impl Encoding {
         (!self.is_event()).then_some(self.clock_rate)
     }
 
-    /// The codec whose quality ITU-T G.113 gives: G.711 with loss concealment, which phones have,
-    /// and for G.729 and G.723.1 the variants whose robustness is published.
     pub(super) fn codec(&self) -> Option<Codec> {
-        const CODECS: [(&str, Codec); 6] = [
-            ("PCMU", Codec::G711Concealing),
-            ("PCMA", Codec::G711Concealing),
-            ("G729", Codec::G729A),
-            ("G723", Codec::G7231High),
-            ("GSM", Codec::GsmFullRate),
-            ("GSM-EFR", Codec::GsmEnhancedFullRate),
-        ];
-        let known = CODECS.iter().find(|(name, _)| self.name.eq_ignore_ascii_case(name));
-        known.map(|(_, codec)| *codec)
+        voice(&self.name)
     }
+}
+
+/// The codec whose quality ITU-T G.113 gives: G.711 with loss concealment, which phones have, and
+/// for G.729 and G.723.1 the variants whose robustness is published.
+pub(super) fn voice(encoding: &str) -> Option<Codec> {
+    const CODECS: [(&str, Codec); 6] = [
+        ("PCMU", Codec::G711Concealing),
+        ("PCMA", Codec::G711Concealing),
+        ("G729", Codec::G729A),
+        ("G723", Codec::G7231High),
+        ("GSM", Codec::GsmFullRate),
+        ("GSM-EFR", Codec::GsmEnhancedFullRate),
+    ];
+    let known = CODECS.iter().find(|(name, _)| encoding.eq_ignore_ascii_case(name));
+    known.map(|(_, codec)| *codec)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirestamp_clock::Span;
 
-use super::encoding::Encoding;
+use super::encoding::{Encoding, voice};
 use super::impairment::Impairment;
 use super::monitor::FlowConfig;
 use super::stream::Stream;
@@ -71,6 +71,12 @@ pub struct RtpReport {
 }
 
 impl RtpReport {
+    /// The codec that an opinion of this stream is for; none where ITU-T G.113 has no values of it.
+    #[must_use]
+    pub fn voice(&self) -> Option<Codec> {
+        voice(self.codec.as_deref()?)
+    }
+
     pub(super) fn of(stream: &Stream, config: &FlowConfig) -> Self {
         let encoding = stream.medium.encoding.as_ref();
         let (sequence, theirs) = (stream.rtp.sequence(), stream.rtp.wireshark());

@@ -21,7 +21,7 @@ pub use survey::{Survey, survey};
 use clocks::clock_error;
 use file::File;
 
-use crate::{Sampling, Sight};
+use crate::Sight;
 
 /// How two files are compared.
 #[derive(Clone, Copy, Default)]
@@ -35,8 +35,9 @@ pub struct Terms<'a> {
     pub filter: Option<&'a Filter>,
     /// What is taken off the stamps of file B.
     pub correction: Correction,
-    /// If there is one, only the packets that it chooses are correlated.
-    pub sampling: Option<&'a Sampling>,
+    /// What both points see, as long as they have seen nothing: every packet, and nothing beside, if
+    /// it is not said.
+    pub sight: Option<&'a Sight>,
 }
 
 /// What comparing two files found, beside the outcomes.
@@ -69,9 +70,10 @@ pub fn compare(
     terms: &Terms<'_>,
     record: &mut impl FnMut(Outcome),
 ) -> Result<Comparison, Error> {
-    let Terms { correlation, partial, filter, correction, sampling } = *terms;
+    let Terms { correlation, partial, filter, correction, sight } = *terms;
     let mut correlator = Correlator::new(correlation);
-    let mut files = [a, b].map(|file| File::new(file, partial, filter, Sight::new(sampling)));
+    let sight = || sight.cloned().unwrap_or_default();
+    let mut files = [a, b].map(|file| File::new(file, partial, filter, sight()));
     let mut ahead = [files[0].next()?, files[1].next()?];
     let mut skew = ClockSkew::default();
     let mut record = |outcome: Outcome| {

@@ -32,12 +32,13 @@ pub(in crate::delay) fn beside_pipe(
         ));
     }
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
+    let sight = arguments.sight();
     let terms = Terms {
         correlation: arguments.correlation(),
         partial: true,
         filter: filter.as_ref(),
         correction: Correction { offset: arguments.offset.unwrap_or(Span::ZERO), skew: None },
-        sampling: arguments.sample.as_ref(),
+        sight: Some(&sight),
     };
     let (name, domain) = interface(arguments, of_pipe)?;
     let clock = start_clock()?;
@@ -51,7 +52,7 @@ pub(in crate::delay) fn beside_pipe(
         }
         flows.record(&outcome);
     })
-    .seeing(&arguments.sight());
+    .seeing(&sight);
     let here = Here { capture, domain, clock: &clock };
     let (tap, read) = attend(here, of_pipe, pipe, &meeting, &terms, &stop);
     let sights = meeting.finish();

@@ -50,8 +50,10 @@ pub struct Subject<'a> {
     pub quality: &'a Quality,
     /// The bound of the clocks' error in nanoseconds; none if it is not known.
     pub clock_error_ns: Option<i64>,
-    /// What it would be as a phone call: the codec's name, and the rating.
-    pub rating: Option<(&'static str, Rating)>,
+    /// What it would be as a phone call: the codec and how it is known, and the rating.
+    pub rating: Option<(String, Rating)>,
+    /// What else is known of it: pairs of what and a statement.
+    pub more: Vec<(String, String)>,
 }
 
 /// Terms and their meaning, with where they are defined.
@@ -147,7 +149,7 @@ impl DelayReport<'_> {
     }
 
     fn row(&self, subject: &Subject<'_>, index: usize) -> Vec<String> {
-        let Subject { name, quality, clock_error_ns, rating } = subject;
+        let Subject { name, quality, clock_error_ns, rating, .. } = subject;
         let counts = quality.counts();
         let delay = quality.delay().summary();
         let delay = if self.relative { delay.map(|it| it.above_minimum()) } else { delay };
@@ -172,7 +174,7 @@ impl DelayReport<'_> {
             delay.map_or_else(none, |delay| duration(approximate(delay.p99))),
             quality.variation().summary().map_or_else(none, |it| duration(approximate(it.p99))),
             clock_error_ns.map_or_else(|| "unknown".into(), |ns| format!("± {}", nanos(ns))),
-            rating.map_or_else(none, |(_, rating)| format!("{:.2}", rating.mos())),
+            rating.as_ref().map_or_else(none, |(_, rating)| format!("{:.2}", rating.mos())),
         ]
     }
 }

@@ -14,7 +14,7 @@ const HALF: (u32, u32) = (490, 290);
 /// The section of the subject that is `index`th in the report.
 pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<'_>) -> String {
     let DelayReport { relative, sampled, .. } = *report;
-    let Subject { name, quality, rating, .. } = subject;
+    let Subject { name, quality, rating, more, .. } = subject;
     let counts = quality.counts();
     let counts = shares(
         counts.sent,
@@ -37,6 +37,7 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
         );
         statements.push(("As a phone call".to_owned(), text));
     }
+    statements.extend_from_slice(more);
     let rows: String = statements
         .iter()
         .map(|(what, text)| format!("<dt>{}</dt><dd>{}</dd>\n", Escaped(what), Escaped(text)))

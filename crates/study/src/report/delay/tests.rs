@@ -42,8 +42,10 @@ fn call(packets: u64, losing: u64, most: i64) -> Quality {
 }
 
 fn report(quality: &Quality) -> DelayReport<'_> {
-    let rating = quality.as_call(Codec::G711).map(|call| ("g711", call.rating()));
-    let subject = Subject { name: "<b>udp</b>".into(), quality, clock_error_ns: Some(40), rating };
+    let rating = quality.as_call(Codec::G711).map(|call| ("g711".into(), call.rating()));
+    let more = vec![("Round <b>trip".to_owned(), "7 ms".to_owned())];
+    let subject =
+        Subject { name: "<b>udp</b>".into(), quality, clock_error_ns: Some(40), rating, more };
     DelayReport {
         title: "A <script> measurement".into(),
         generated_at: "2026-11-21 10:00 UTC".into(),
@@ -66,6 +68,7 @@ fn the_page_says_what_was_measured_and_interprets_nothing() {
         "burst ratio 0.99",
         "50 in 50 runs, the longest of 1 packet",
         "As a phone call",
+        "Round &lt;b&gt;trip",
         "1 flow is not shown one by one",
         "Red ticks",
         "RFC 5481",
