@@ -42,12 +42,13 @@ impl Stop {
         self.0.requested.load(Ordering::Acquire)
     }
 
-    /// Waits for the request, `duration` at the most.
+    /// Waits for the request, `duration` at the most; a duration beyond the end of time is no limit.
     pub fn wait(&self, duration: Duration) {
-        let end = Instant::now() + duration;
+        let end = Instant::now().checked_add(duration);
         let mut event = [PollFd::new(&self.0.event, PollFlags::IN)];
         while !self.is_requested() {
-            let left = Timespec::try_from(end.saturating_duration_since(Instant::now())).ok();
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
             // A signal interrupts; anything else ends the wait.
             if poll(&mut event, left.as_ref()) != Err(Errno::INTR) {
                 return;

@@ -88,6 +88,31 @@ fn a_skew_that_is_not_there_is_not_removed() {
 }
 
 #[test]
+fn losses_where_b_may_not_have_captured_are_told_apart() {
+    let a = Classic::packets((0..100).map(|n| (sent(n), n)));
+    let b = Classic::packets((20..60).filter(|&n| n != 30).map(|n| (sent(n) + delay(n), n)));
+    let (_folder, files) = files(a, b);
+    let found = delayed(&[], &files);
+    assert_eq!((&found["lost"], &found["lost_beyond_capture"]), (&61.into(), &60.into()));
+    let output = run(&["delay", &files[0], &files[1]]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("60 of the lost packets left A before the first or after the last"),
+        "{text}"
+    );
+}
+
+#[test]
+fn points_that_were_given_in_the_wrong_order_are_suspected() {
+    let a = Classic::packets((0..100).map(|n| (sent(n) + delay(n), n)));
+    let b = Classic::packets((0..100).map(|n| (sent(n), n)));
+    let (_folder, files) = files(a, b);
+    let output = run(&["delay", &files[0], &files[1]]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("the points may have to change places"), "{text}");
+}
+
+#[test]
 fn records_far_out_of_order_are_told_of_and_a_little_disorder_is_borne() {
     let a = || Classic::packets((0..200).map(|n| (sent(n), n)));
     // Neighbours swapped: 20 ms.

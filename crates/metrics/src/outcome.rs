@@ -99,6 +99,10 @@ pub enum Reason {
     /// The capture at the other point lost packets where this one may have passed
     /// ([`Correlator::missed`](crate::Correlator::missed)).
     Missed,
+    /// The capture at the other point did not run yet, or no longer, when this one may have passed.
+    /// The correlator does not know when captures run: its user says so of what it gave out as lost or
+    /// unexpected.
+    NotCaptured,
 }
 
 impl Outcome {

@@ -9,6 +9,7 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::{FlowTable, Outcome};
 use wirestamp_study::{Comparison, Correction, Survey, Terms, compare, survey};
 
+use super::beyond::Beyond;
 use super::clocks::{self, ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::findings::Findings;
 use super::media::Media;
@@ -34,14 +35,19 @@ pub(super) fn compared(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Re
     }
     let mut flows = flow_table();
     let [a, b] = open(points)?;
-    let found = compare(a, b, &terms, &mut |outcome: Outcome| flows.record(&outcome))?;
+    let mut beyond = Beyond::default();
+    let found = compare(a, b, &terms, &mut |outcome: Outcome| {
+        flows.record(&outcome);
+        beyond.record(&outcome);
+    })?;
     if arguments.remove_skew && found.clock_error.is_ok() {
-        return Err(usage(format!("--remove-skew: {ONE_CLOCK}, so that there is no skew")));
+        return Err(usage(format!("--remove-skew: {ONE_CLOCK}, and has no skew: leave it out")));
     }
     if !arguments.align && nothing_meets(&flows) {
         explain(points, &terms)?;
     }
-    Ok(findings(arguments, flows, found, terms.correction, remarks))
+    let lost_beyond = beyond.lost();
+    Ok(Findings { lost_beyond, ..findings(arguments, flows, found, terms.correction, remarks) })
 }
 
 fn open(points: [&Point; 2]) -> anyhow::Result<[Reader; 2]> {
@@ -91,6 +97,14 @@ fn explain(points: [&Point; 2], terms: &Terms<'_>) -> anyhow::Result<()> {
     }
     let [a, b] = open(points)?;
     let Some(Survey { common, offset, .. }) = survey(a, b, terms)? else { return Ok(()) };
+    let given = terms.correction.offset;
+    if given != Span::ZERO {
+        bail!(
+            "with --offset {} no packet of A is where it should be in B, and {common} are without it \
+             or near: leave it out, or try --align",
+            offset_argument(given)
+        );
+    }
     let direction = if offset < Span::ZERO { "behind" } else { "ahead of" };
     let [name_a, name_b] = points.map(|point| point.capture().unwrap_or(Path::new("")).display());
     bail!(
@@ -137,6 +151,7 @@ fn findings(
         media: Media::seen(&found.sights),
         round_trips: RoundTrips::seen(&found.sights),
         sights: found.sights,
+        lost_beyond: 0,
         capture_dropped: found.capture_lost,
         undated: found.undated,
         taps: Vec::new(),

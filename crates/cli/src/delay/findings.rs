@@ -24,6 +24,8 @@ pub(super) struct Findings {
     pub(super) sampling: Option<Sampling>,
     /// What A and B saw by themselves.
     pub(super) sights: [Sight; 2],
+    /// Lost packets that left A before the first or after the last one seen at B.
+    pub(super) lost_beyond: u64,
     /// What the captures themselves lost at each point: never the network's loss.
     pub(super) capture_dropped: [u64; 2],
     /// Those of them of which it is not known when.
@@ -47,6 +49,7 @@ impl Findings {
             "sample_share": self.sampling.as_ref().map_or(1.0, Sampling::part),
             "not_sampled": self.sights.each_ref().map(|sight| sight.not_chosen),
             "unidentified": self.unidentified(),
+            "lost_beyond_capture": self.lost_beyond,
             "capture_dropped": self.capture_dropped,
             "capture_dropped_undated": self.undated,
             "taps": self.taps,
@@ -129,12 +132,6 @@ impl Findings {
             merge(&mut value, json!({"owd_ns": null}));
         }
         Ok(value)
-    }
-
-    /// The shortest delay, where it is negative by more than the clocks explain.
-    pub(super) fn negative(&self, total: &Quality) -> Option<i64> {
-        let shortest = total.delay().summary()?.min;
-        (shortest < -self.clocks.greatest(total)?).then_some(shortest)
     }
 }
 

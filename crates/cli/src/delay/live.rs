@@ -1,6 +1,7 @@
 //! Packets that are captured now, at two points of this host.
 
 mod beside;
+mod coverage;
 
 use std::sync::Arc;
 use std::thread;
@@ -15,6 +16,7 @@ use wirestamp_study::{Meeting, Recording, Sight, TapReport};
 
 pub(super) use beside::{beside_file, beside_pipe};
 
+use self::coverage::{Coverage, now};
 use super::clocks::{ClockError, Clocks};
 use super::findings::Findings;
 use super::media::Media;
@@ -70,6 +72,14 @@ impl Live {
         }
     }
 
+    fn duration(&self) -> Option<Duration> {
+        self.duration.map(Duration::from_secs_f64)
+    }
+
+    fn limit(&self) -> Limit {
+        Limit { packets: None, duration: self.duration() }
+    }
+
     fn pair(&self) -> Result<(Method, StampSource), Error> {
         let method = self.method.unwrap_or(Method::Ring);
         let stamp = self.stamp.unwrap_or_else(|| method.default_stamp());
@@ -90,8 +100,12 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let clock = Arc::new(start_clock()?);
     let stop = stop_on_signal()?;
     let mut cores = Cores::choose(2).into_iter();
-    let a = open(arguments, &arguments.a, cores.next(), &clock)?;
-    let b = open(arguments, &arguments.b, cores.next(), &clock)?;
+    // B first, so that it captures whatever A sees.
+    let (cores_a, cores_b) = (cores.next(), cores.next());
+    let b = open(arguments, &arguments.b, cores_b, Limit::default(), &clock)?;
+    let a = open(arguments, &arguments.a, cores_a, Limit::default(), &clock)?;
+    let coverage = Coverage::new(arguments.correlation().timeout);
+    coverage.begins(Point::A, now(&clock));
     let mut exported =
         Exported::serve(&arguments.live.endpoint, [&a, &b], arguments.share(), &clock, output)?;
     begin([&a, &b], &clock, output);
@@ -99,11 +113,17 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
     let mut flows = flow_table();
     let meeting = Meeting::new(arguments.correlation(), |outcome| {
+        let outcome = coverage.judge(outcome);
         flows.record(&outcome);
         exported.record(&outcome);
     })
     .seeing(&arguments.sight());
-    let taps = attend([a, b], recordings, &meeting, &stop);
+    let end = || {
+        stop.wait(arguments.live.duration().unwrap_or(Duration::MAX));
+        coverage.ends(Point::A, now(&clock));
+    };
+    let timeout = arguments.timeout();
+    let taps = attend([a, b], recordings, &meeting, timeout, &stop, end)?;
     let sights = meeting.finish();
     let [a, b] = taps;
     let taps = [a?, b?];
@@ -146,30 +166,41 @@ fn begin<'a>(
     detail(output, clock);
 }
 
-/// Runs both captures to their end.
+/// Runs both captures: A until `end` returns, and B longer by the time-out, so that what is under
+/// way arrives.
 fn attend<R: FnMut(Outcome) + Send>(
     [a, b]: [Capture; 2],
     [of_a, of_b]: [Recording<'_>; 2],
     meeting: &Meeting<R>,
-    stop: &Stop,
-) -> [Result<TapReport, Error>; 2] {
-    thread::scope(|scope| {
-        let taps = [(Point::A, a, of_a), (Point::B, b, of_b)].map(|(point, capture, recording)| {
-            scope.spawn(move || {
-                let report = meeting.attend(point, capture, recording, stop);
-                // One that fails must not leave the other to wait for Ctrl-C.
-                stop.request();
-                report
-            })
-        });
-        taps.map(|tap| tap.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
+    timeout: Duration,
+    failed: &Stop,
+    end: impl FnOnce(),
+) -> anyhow::Result<[Result<TapReport, Error>; 2]> {
+    let stops = [Stop::new(), Stop::new()].map(|stop| stop.context("cannot make the stop event"));
+    let [stop_a, stop_b] = stops;
+    let (stop_a, stop_b) = (stop_a?, stop_b?);
+    let run = |point, capture, recording, stop: &Stop| {
+        let report = meeting.attend(point, capture, recording, stop);
+        // One that fails must not leave the other to wait for Ctrl-C.
+        [failed, &stop_a, &stop_b].into_iter().filter(|_| report.is_err()).for_each(Stop::request);
+        report
+    };
+    Ok(thread::scope(|scope| {
+        let a = scope.spawn(|| run(Point::A, a, of_a, &stop_a));
+        let b = scope.spawn(|| run(Point::B, b, of_b, &stop_b));
+        end();
+        stop_a.request();
+        stop_b.wait(timeout);
+        stop_b.request();
+        [a, b].map(|tap| tap.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }))
 }
 
 fn open(
     arguments: &Arguments,
     name: &str,
     cores: Option<Cores>,
+    limit: Limit,
     clock: &ClockService,
 ) -> anyhow::Result<Capture> {
     let target: Target = name.parse().map_err(|reason: String| usage(reason))?;
@@ -178,10 +209,7 @@ fn open(
         filter: arguments.filter.clone(),
         outgoing: arguments.live.direction == Some(Direction::Inout),
         lanes: vec![cores.unwrap_or_default()],
-        limit: Limit {
-            packets: None,
-            duration: arguments.live.duration.map(Duration::from_secs_f64),
-        },
+        limit,
         ..Config::new(&target.interface, method, stamp)
     };
     match target.enter(|| Capture::open(config, clock))? {
@@ -227,6 +255,7 @@ fn findings(
         media: Media::seen(&sights),
         round_trips: RoundTrips::seen(&sights),
         sights,
+        lost_beyond: 0,
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
         undated: [0; 2],
         taps,

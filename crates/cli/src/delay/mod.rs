@@ -1,5 +1,6 @@
 //! `wirestamp delay`.
 
+mod beyond;
 mod clocks;
 mod codec;
 mod files;
@@ -14,6 +15,7 @@ mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use wirestamp_clock::Span;
@@ -114,6 +116,11 @@ impl Arguments {
             timeout: Span::from_millis(self.timeout.into()),
             ..metrics::Config::default()
         }
+    }
+
+    /// How long a packet is waited for.
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout.into())
     }
 
     /// Which part of the packets is measured, up to 1.

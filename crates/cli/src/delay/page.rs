@@ -116,7 +116,7 @@ impl Findings {
         };
         trust.extend(skew.map(|text| pair("Skew between the clocks", text)));
         let [a, b] = self.capture_dropped;
-        if a + b == 0 {
+        if a + b == 0 && self.lost_beyond == 0 {
             let text =
                 "The captures say that they lost nothing: what is lost here, the network lost.";
             trust.push(pair("Captures", text.into()));

@@ -131,13 +131,14 @@ impl Findings {
                  counted as lost, or as seen at B only, may be theirs."
             ));
         }
-        if let Some(early) = self.negative(total) {
+        if self.lost_beyond > 0 {
             lines.push(format!(
-                "The shortest delay is {}, below zero by more than the clocks' error: stamps at A \
-                 were taken later after the packet than stamps at B.",
-                time(early)
+                "{} of the lost packets left A before the first or after the last packet that was seen \
+                 at B: if B's capture did not run then, the network did not lose them.",
+                self.lost_beyond
             ));
         }
+        lines.extend(self.too_early(total));
         lines.extend(coarse(total));
         let unexpected = total.counts().unexpected;
         if unexpected > 0 {
@@ -171,6 +172,30 @@ impl Findings {
             ));
         }
         lines
+    }
+}
+
+impl Findings {
+    /// What delays below zero mean, where the clocks' error does not explain them.
+    fn too_early(&self, total: &Quality) -> Option<String> {
+        let delay = total.delay().summary()?;
+        let shortest = time(delay.min);
+        let explained = self.clocks.greatest(total).map(|error| delay.min >= -error);
+        if explained == Some(true) || self.clocks.aligned {
+            return None;
+        }
+        if delay.p50 < 0 {
+            return Some(format!(
+                "Most delays are below zero, the shortest is {shortest}: the points may have to change \
+                 places, or B's clock is behind A's."
+            ));
+        }
+        (explained == Some(false)).then(|| {
+            format!(
+                "The shortest delay is {shortest}, below zero by more than the clocks' error: stamps at \
+                 A were taken later after the packet than stamps at B."
+            )
+        })
     }
 }
 

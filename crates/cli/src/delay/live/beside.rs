@@ -14,6 +14,7 @@ use wirestamp_study::{Correction, Meeting, PipeReport, Recording, TapReport, Ter
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::super::findings::Findings;
 use super::super::{Arguments, files, flow_table, point};
+use super::coverage::{Coverage, now};
 use super::{begin, findings, open, silence, start_clock};
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
@@ -43,10 +44,14 @@ pub(in crate::delay) fn beside_pipe(
     let (name, domain) = interface(arguments, of_pipe)?;
     let clock = start_clock()?;
     let stop = stop_on_signal()?;
-    let capture = open(arguments, name, Cores::choose(1).into_iter().next(), &clock)?;
+    let cores = Cores::choose(1).into_iter().next();
+    let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;
+    let coverage = Coverage::new(terms.correlation.timeout);
+    coverage.begins(other(of_pipe), now(&clock));
     begin([&capture], &clock, output);
     let (mut flows, mut skew) = (flow_table(), ClockSkew::default());
     let meeting = Meeting::new(terms.correlation, |outcome: Outcome| {
+        let outcome = coverage.judge(outcome);
         if let Outcome::Matched { sent, delay, .. } = &outcome {
             skew.record(sent.stamp.utc, *delay);
         }
@@ -93,6 +98,13 @@ fn interface(arguments: &Arguments, of_other: Point) -> anyhow::Result<(&str, Do
     Ok((name, arguments.live.pair()?.1.domain()))
 }
 
+const fn other(point: Point) -> Point {
+    match point {
+        Point::A => Point::B,
+        Point::B => Point::A,
+    }
+}
+
 /// A capture that is to run here.
 struct Here<'a> {
     capture: Capture,
@@ -120,8 +132,7 @@ fn attend<R: FnMut(Outcome) + Send>(
     thread::scope(|scope| {
         let tap = scope.spawn(|| {
             let recording = Recording::new(here.clock, here.domain, None);
-            let of_interface = if of_pipe == Point::A { Point::B } else { Point::A };
-            let report = meeting.attend(of_interface, here.capture, recording, stop);
+            let report = meeting.attend(other(of_pipe), here.capture, recording, stop);
             end(report.is_err());
             report
         });
@@ -147,7 +158,8 @@ pub(in crate::delay) fn beside_file(
     let (name, domain) = interface(arguments, of_file)?;
     let clock = start_clock()?;
     let stop = stop_on_signal()?;
-    let capture = open(arguments, name, Cores::choose(1).into_iter().next(), &clock)?;
+    let cores = Cores::choose(1).into_iter().next();
+    let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;
     let spool = tempfile::Builder::new().prefix("wirestamp-delay-").suffix(".pcapng").tempfile();
     let spool = spool.context("cannot make a file for the packets of the interface")?;
     let facts = capture.facts();

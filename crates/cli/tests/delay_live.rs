@@ -1,4 +1,4 @@
-//! `wirestamp delay` between an interface and a capture that was, or is being, made elsewhere.
+//! `wirestamp delay` where packets are captured now, at both points or at one of them.
 
 #[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
@@ -17,6 +17,32 @@ fn pipes_and_files_are_measured_against_interfaces() {
     let before = Traces::now();
     a_capture_in_a_pipe_is_measured_against_an_interface();
     a_file_is_measured_against_an_interface_where_it_is_replayed();
+    assert_eq!(Traces::now(), before);
+}
+
+/// What is under way when the captures open and close is nobody's loss.
+#[test]
+fn traffic_from_before_until_after_the_measurement_loses_nothing() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = in_lab(
+        r#"
+        cd "$1"
+        "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 300 \
+            --interval 500us -d 600 > sent &
+        sending=$!
+        "$0" -q capture -i tap-b@wirestamp-sink -w first.pcapng -c 10 udp > summary
+        "$0" delay tap-a@wirestamp-router tap-b@wirestamp-sink --filter udp --duration 0.5 \
+            --timeout 300 --json > found 2> said
+        kill -INT $sending
+        wait $sending
+        "#,
+    );
+    let found = found(&folder);
+    assert!(found["matched"].as_u64() > Some(100), "{found:#}");
+    assert_eq!((&found["lost"], &found["unexpected"]), (&0.into(), &0.into()), "{found:#}");
     assert_eq!(Traces::now(), before);
 }
 

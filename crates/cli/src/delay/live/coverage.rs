@@ -1,0 +1,123 @@
+//! When the captures ran: what one point saw while the other did not capture says nothing of the path.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use wirestamp_clock::{ClockService, Span, Time, Utc};
+use wirestamp_metrics::{Outcome, Point, Reason};
+
+/// The times from when and until when the captures saw whatever passed. Until they are known, nothing
+/// is excused by them.
+pub(super) struct Coverage {
+    of_a: Stretch,
+    of_b: Stretch,
+    timeout: Span,
+}
+
+struct Stretch {
+    from: AtomicI64,
+    until: AtomicI64,
+}
+
+impl Coverage {
+    /// For packets that may take until `timeout`.
+    pub(super) const fn new(timeout: Span) -> Self {
+        Self { of_a: Stretch::unknown(), of_b: Stretch::unknown(), timeout }
+    }
+
+    /// The capture at `point` has seen everything since before `time`.
+    pub(super) fn begins(&self, point: Point, time: Time<Utc>) {
+        self.of(point).from.store(time.as_nanos(), Ordering::Release);
+    }
+
+    /// The capture at `point` has seen everything up to `time` at least.
+    pub(super) fn ends(&self, point: Point, time: Time<Utc>) {
+        self.of(point).until.store(time.as_nanos(), Ordering::Release);
+    }
+
+    const fn of(&self, point: Point) -> &Stretch {
+        match point {
+            Point::A => &self.of_a,
+            Point::B => &self.of_b,
+        }
+    }
+
+    /// The outcome, or that it cannot be known, because the packet may have passed the other point
+    /// while that did not capture.
+    pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
+        let reason = Reason::NotCaptured;
+        match outcome {
+            Outcome::Lost { sent, sequence } => {
+                let left = sent.stamp.utc;
+                if self.of_b.covers(left, left + self.timeout) {
+                    return outcome;
+                }
+                let sequence = Some(sequence);
+                Outcome::GivenUp { point: Point::A, observation: sent, sequence, reason }
+            }
+            Outcome::Unexpected { received } => {
+                let came = received.stamp.utc;
+                if self.of_a.covers(came - self.timeout, came) {
+                    return outcome;
+                }
+                Outcome::GivenUp { point: Point::B, observation: received, sequence: None, reason }
+            }
+            decided => decided,
+        }
+    }
+}
+
+impl Stretch {
+    const fn unknown() -> Self {
+        Self { from: AtomicI64::new(i64::MIN), until: AtomicI64::new(i64::MAX) }
+    }
+
+    fn covers(&self, from: Time<Utc>, until: Time<Utc>) -> bool {
+        from.as_nanos() >= self.from.load(Ordering::Acquire)
+            && until.as_nanos() <= self.until.load(Ordering::Acquire)
+    }
+}
+
+/// The time of day now, by the clock that stamps.
+pub(super) fn now(clock: &ClockService) -> Time<Utc> {
+    let counter = clock.counter();
+    clock.timeline(counter.domain()).convert(counter.read()).utc
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::{Domain, RawStamp, Stamp};
+    use wirestamp_metrics::Observation;
+    use wirestamp_packet::{FlowKey, PacketId};
+
+    use super::*;
+
+    fn seen(at: i64) -> Observation {
+        let utc = Time::from_nanos(at);
+        let raw = RawStamp { domain: Domain::Counter, value: 0 };
+        let flow = FlowKey {
+            source: ([10, 77, 1, 1], 1).into(),
+            destination: ([10, 77, 2, 2], 1).into(),
+            protocol: 17,
+        };
+        let stamp = Stamp { raw, utc, error: Span::ZERO };
+        Observation { id: PacketId(1), flow, length: 60, stamp }
+    }
+
+    fn is_excused(coverage: &Coverage, outcome: Outcome) -> bool {
+        matches!(coverage.judge(outcome), Outcome::GivenUp { reason: Reason::NotCaptured, .. })
+    }
+
+    #[test]
+    fn only_packets_that_the_other_point_had_to_see_are_lost_or_unexpected() {
+        let coverage = Coverage::new(Span::from_nanos(10));
+        let lost = |at| is_excused(&coverage, Outcome::Lost { sent: seen(at), sequence: 0 });
+        let unexpected = |at| is_excused(&coverage, Outcome::Unexpected { received: seen(at) });
+        assert!(!lost(0) && !unexpected(0), "nothing is known of the captures yet");
+        for point in [Point::A, Point::B] {
+            coverage.begins(point, Time::from_nanos(100));
+            coverage.ends(point, Time::from_nanos(200));
+        }
+        assert_eq!([99, 100, 190, 191].map(lost), [true, false, false, true]);
+        assert_eq!([109, 110, 200, 201].map(unexpected), [true, false, false, true]);
+    }
+}
