@@ -8,7 +8,7 @@ mod common;
 use std::fs;
 
 use captures::{BEGIN, Classic, delayed, files};
-use common::run;
+use common::{is_root, run, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -109,9 +109,55 @@ fn the_text_and_the_report_have_the_round_trips() {
     let path = folder.path().join("report.html");
     let output = run(&["delay", &files[0], &files[1], "--report", path.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["mean round trip", "handshake A", "8.00 ms", "by the clock of that point"] {
+    for part in [
+        "mean round trip",
+        "handshake A",
+        "8.00 ms",
+        "by the clock of that point",
+        "Flows that go from B to A: 1.",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let page = fs::read_to_string(&path).unwrap();
     assert!(page.contains("Round trip of TCP") && page.contains("8.00"), "{text}");
+}
+
+#[test]
+fn interfaces_that_see_both_directions_have_round_trips() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The queue of the bottleneck is between the points, and iperf3 fills it.
+    let script = r#"
+        cd "$1"
+        mkfifo said listening
+        "$0" delay tap-a@wirestamp-router tap-b@wirestamp-sink -Q inout --filter 'tcp port 5201' \
+            --json > found 2> said &
+        measuring=$!
+        exec 3< said
+        grep -q -m1 Ctrl-C <&3
+        ip netns exec wirestamp-sink iperf3 -s -1 --forceflush > listening 2>&1 &
+        serving=$!
+        exec 4< listening
+        grep -q -m1 listening <&4
+        ip netns exec wirestamp-source iperf3 -c 10.77.2.2 -n 500K > sent
+        wait $serving
+        kill -INT $measuring
+        wait $measuring
+        "#;
+    let path = folder.path().to_str().unwrap();
+    let output = run(&["lab", "run", "sh", "-euc", script, env!("CARGO_BIN_EXE_wirestamp"), path]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = fs::read_to_string(folder.path().join("found")).unwrap();
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let flows = found["flows"].as_array().unwrap();
+    let data = flows
+        .iter()
+        .filter(|flow| flow["dport"] == 5201)
+        .max_by_key(|flow| flow["sent_bytes"].as_u64());
+    let data = data.unwrap();
+    let trip = |key: &str| data[key]["mean"].as_f64().unwrap();
+    assert!(trip("rtt_a_ns") > 10.0 * trip("rtt_b_ns"), "{data:#}");
+    assert!(data["rtt_between_mean_ns"].as_f64() > Some(1e6), "{data:#}");
 }

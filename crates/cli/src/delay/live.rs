@@ -104,7 +104,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let (cores_a, cores_b) = (cores.next(), cores.next());
     let b = open(arguments, &arguments.b, cores_b, Limit::default(), &clock)?;
     let a = open(arguments, &arguments.a, cores_a, Limit::default(), &clock)?;
-    let coverage = Coverage::new(arguments.correlation().timeout);
+    let coverage = Coverage::new(arguments.correlation());
     coverage.begins(Point::A, now(&clock));
     let mut exported =
         Exported::serve(&arguments.live.endpoint, [&a, &b], arguments.share(), &clock, output)?;

@@ -3,6 +3,7 @@
 mod beyond;
 mod clocks;
 mod codec;
+mod direction;
 mod files;
 mod findings;
 mod live;

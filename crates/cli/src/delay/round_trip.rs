@@ -107,9 +107,8 @@ impl Findings {
             .collect();
         (!rows.is_empty()).then(|| {
             format!(
-                "\n{}TCP's way from a point to the receiver and back, by the clock of that point. \
-                 \"between\" passes between A and B, the rest beyond the point nearer to the \
-                 receiver.\n\n",
+                "\n{}Round trips are those of TCP from a point to the receiver and back, by the \
+                 clock of that point. What is between A and B is the difference.\n\n",
                 table(&HEADER, &rows)
             )
         })

@@ -23,6 +23,9 @@ impl Findings {
              were chosen, which were not neighbours on the way."
                 .to_owned(),
         ];
+        if self.flows.flows().iter().any(|(flow, _)| self.voice(flow).is_some()) {
+            lines.push("R and MOS do not know, then, which losses came in runs.".to_owned());
+        }
         if self.capture_dropped != [0, 0] {
             lines.push(
                 "What the captures lost they lost of all packets: it may account for more losses \

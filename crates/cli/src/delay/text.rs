@@ -138,7 +138,7 @@ impl Findings {
                 self.lost_beyond
             ));
         }
-        lines.extend(self.too_early(total));
+        lines.extend(self.below_zero(total));
         lines.extend(coarse(total));
         let unexpected = total.counts().unexpected;
         if unexpected > 0 {
@@ -172,30 +172,6 @@ impl Findings {
             ));
         }
         lines
-    }
-}
-
-impl Findings {
-    /// What delays below zero mean, where the clocks' error does not explain them.
-    fn too_early(&self, total: &Quality) -> Option<String> {
-        let delay = total.delay().summary()?;
-        let shortest = time(delay.min);
-        let explained = self.clocks.greatest(total).map(|error| delay.min >= -error);
-        if explained == Some(true) || self.clocks.aligned {
-            return None;
-        }
-        if delay.p50 < 0 {
-            return Some(format!(
-                "Most delays are below zero, the shortest is {shortest}: the points may have to change \
-                 places, or B's clock is behind A's."
-            ));
-        }
-        (explained == Some(false)).then(|| {
-            format!(
-                "The shortest delay is {shortest}, below zero by more than the clocks' error: stamps at \
-                 A were taken later after the packet than stamps at B."
-            )
-        })
     }
 }
 

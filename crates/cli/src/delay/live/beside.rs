@@ -46,7 +46,7 @@ pub(in crate::delay) fn beside_pipe(
     let stop = stop_on_signal()?;
     let cores = Cores::choose(1).into_iter().next();
     let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;
-    let coverage = Coverage::new(terms.correlation.timeout);
+    let coverage = Coverage::new(terms.correlation);
     coverage.begins(other(of_pipe), now(&clock));
     begin([&capture], &clock, output);
     let (mut flows, mut skew) = (flow_table(), ClockSkew::default());

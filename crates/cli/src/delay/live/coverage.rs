@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use wirestamp_clock::{ClockService, Span, Time, Utc};
-use wirestamp_metrics::{Outcome, Point, Reason};
+use wirestamp_clock::{ClockService, Time, Utc};
+use wirestamp_metrics::{Config, Outcome, Point, Reason};
 
 /// The times from when and until when the captures saw whatever passed. Until they are known, nothing
 /// is excused by them.
 pub(super) struct Coverage {
     of_a: Stretch,
     of_b: Stretch,
-    timeout: Span,
+    rule: Config,
 }
 
 struct Stretch {
@@ -19,9 +19,10 @@ struct Stretch {
 }
 
 impl Coverage {
-    /// For packets that may take until `timeout`.
-    pub(super) const fn new(timeout: Span) -> Self {
-        Self { of_a: Stretch::unknown(), of_b: Stretch::unknown(), timeout }
+    /// For packets that `rule` matches: those of A up to its time-out after them at B, and up to its
+    /// skew before, where packets that go back pass first.
+    pub(super) const fn new(rule: Config) -> Self {
+        Self { of_a: Stretch::unknown(), of_b: Stretch::unknown(), rule }
     }
 
     /// The capture at `point` has seen everything since before `time`.
@@ -48,7 +49,7 @@ impl Coverage {
         match outcome {
             Outcome::Lost { sent, sequence } => {
                 let left = sent.stamp.utc;
-                if self.of_b.covers(left, left + self.timeout) {
+                if self.of_b.covers(left - self.rule.skew, left + self.rule.timeout) {
                     return outcome;
                 }
                 let sequence = Some(sequence);
@@ -56,7 +57,7 @@ impl Coverage {
             }
             Outcome::Unexpected { received } => {
                 let came = received.stamp.utc;
-                if self.of_a.covers(came - self.timeout, came) {
+                if self.of_a.covers(came - self.rule.timeout, came + self.rule.skew) {
                     return outcome;
                 }
                 Outcome::GivenUp { point: Point::B, observation: received, sequence: None, reason }
@@ -85,7 +86,7 @@ pub(super) fn now(clock: &ClockService) -> Time<Utc> {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_clock::{Domain, RawStamp, Stamp};
+    use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
     use wirestamp_metrics::Observation;
     use wirestamp_packet::{FlowKey, PacketId};
 
@@ -109,7 +110,8 @@ mod tests {
 
     #[test]
     fn only_packets_that_the_other_point_had_to_see_are_lost_or_unexpected() {
-        let coverage = Coverage::new(Span::from_nanos(10));
+        let (timeout, skew) = (Span::from_nanos(10), Span::from_nanos(5));
+        let coverage = Coverage::new(Config { timeout, skew, ..Config::default() });
         let lost = |at| is_excused(&coverage, Outcome::Lost { sent: seen(at), sequence: 0 });
         let unexpected = |at| is_excused(&coverage, Outcome::Unexpected { received: seen(at) });
         assert!(!lost(0) && !unexpected(0), "nothing is known of the captures yet");
@@ -117,7 +119,7 @@ mod tests {
             coverage.begins(point, Time::from_nanos(100));
             coverage.ends(point, Time::from_nanos(200));
         }
-        assert_eq!([99, 100, 190, 191].map(lost), [true, false, false, true]);
-        assert_eq!([109, 110, 200, 201].map(unexpected), [true, false, false, true]);
+        assert_eq!([104, 105, 190, 191].map(lost), [true, false, false, true]);
+        assert_eq!([109, 110, 195, 196].map(unexpected), [true, false, false, true]);
     }
 }
