@@ -8,7 +8,7 @@ mod common;
 use std::fs;
 
 use captures::{BEGIN, Classic, delayed, files};
-use common::{is_root, run, stderr};
+use common::{is_root, run, stderr, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -91,6 +91,26 @@ fn round_trips_tell_on_which_side_the_time_goes() {
             (&(6 * MILLI).into(), &(14 * MILLI).into())
         );
         assert!((back["rtt_between_mean_ns"].as_f64().unwrap() - 8e6).abs() < 1.0);
+    }
+}
+
+#[test]
+fn round_trips_are_those_that_tshark_finds() {
+    let (_folder, files) = captured(true);
+    let found = delayed(&[], &files);
+    for (file, key) in [(&files[0], "rtt_a_ns"), (&files[1], "rtt_b_ns")] {
+        for (acknowledging, receiver) in [("tcp.srcport == 80", 80), ("tcp.dstport == 80", 4000)] {
+            let filter = format!("tcp.analysis.ack_rtt && {acknowledging}");
+            let fields = ["-T", "fields", "-e", "tcp.analysis.ack_rtt"];
+            let theirs =
+                tool("tshark", &[&["-n", "-r", file, "-Y", &filter][..], &fields].concat());
+            let theirs: Vec<f64> = theirs.lines().map(|line| line.parse().unwrap()).collect();
+            let ours = &flow(&found, receiver)[key];
+            assert_eq!(ours["count"], theirs.len(), "{ours:#} {theirs:?}");
+            let sum: f64 = theirs.iter().sum();
+            let ours = ours["mean"].as_f64().unwrap() * ours["count"].as_f64().unwrap() / 1e9;
+            assert!((ours - sum).abs() < 1e-6, "{ours} s of {sum} s");
+        }
     }
 }
 

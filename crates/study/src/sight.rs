@@ -37,6 +37,12 @@ impl Sight {
         self.monitor.iter().flat_map(FlowMonitor::flows)
     }
 
+    /// Flows of which something was forgotten, for want of room.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.monitor.as_ref().map_or(0, |monitor| monitor.given_up().flows)
+    }
+
     /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. The
     /// observation is none if it is to take no part.
     pub(crate) fn take(

@@ -107,8 +107,8 @@ impl Findings {
             .collect();
         (!rows.is_empty()).then(|| {
             format!(
-                "\n{}Round trips are those of TCP from a point to the receiver and back, by the \
-                 clock of that point. What is between A and B is the difference.\n\n",
+                "{}Round trips are those of TCP from a point to the receiver and back, by the \
+                 clock of that point. What is between A and B is the difference.\n",
                 table(&HEADER, &rows)
             )
         })

@@ -17,7 +17,8 @@ impl Findings {
         let mut lines = vec![
             format!(
                 "{sampling}, chosen by hash, the same at both points: {a} at A, {b} at B. Counts, bytes \
-                 and rates are of these; their delays and their share of losses are those of all."
+                 and rates are of these; their delays and their share of losses are those of all, \
+                 to within the error of a sample."
             ),
             "Delay variation (IPDV), reordering, loss runs and gaps are those between packets that \
              were chosen, which were not neighbours on the way."

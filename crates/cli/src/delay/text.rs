@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::{Course, Quality};
+use wirestamp_study::Sight;
 
 use super::codec;
 use super::findings::Findings;
@@ -57,13 +58,16 @@ impl Findings {
             rows.push(Row { name: "all".into(), of: &total, voice: None });
         }
         let mut text = self.qualities(&rows);
+        let mut more = Vec::new();
         if everything {
             let rows = rows
                 .iter()
                 .filter_map(|Row { name, of, .. }| Some(course_row(name, of, of.course()?)));
-            let _ = write!(text, "\n{}\n", table(&COURSE, &rows.collect::<Vec<_>>()));
+            more.push(table(&COURSE, &rows.collect::<Vec<_>>()));
         }
-        text.push_str(&self.round_trips().unwrap_or_default());
+        more.extend(self.round_trips());
+        more.iter().for_each(|table| text.push_str(&format!("\n{table}")));
+        text.push_str(if more.is_empty() { "" } else { "\n" });
         for tap in &self.taps {
             let _ = writeln!(text, "{}", tap::line(tap));
             text.push_str(&tap::complaints(&tap.ledger));
@@ -143,6 +147,13 @@ impl Findings {
         let unexpected = total.counts().unexpected;
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were seen at B only."));
+        }
+        let given_up: u64 = self.sights.iter().map(Sight::given_up).sum();
+        if given_up > 0 {
+            lines.push(format!(
+                "For want of room, {given_up} flows that were idle for longest were forgotten: if they \
+                 carried RTP, or had round trips of TCP, these are not shown."
+            ));
         }
         let unidentified = self.unidentified();
         if unidentified > 0 {

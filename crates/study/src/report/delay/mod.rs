@@ -57,7 +57,7 @@ pub struct Subject<'a> {
 }
 
 /// Terms and their meaning, with where they are defined.
-const DEFINITIONS: [(&str, &str, &str); 9] = [
+const DEFINITIONS: [(&str, &str, &str); 10] = [
     ("One-way delay", "RFC 7679", "The time from a packet's passing A to its passing B."),
     (
         "Delay variation (IPDV)",
@@ -89,6 +89,12 @@ const DEFINITIONS: [(&str, &str, &str); 9] = [
         "ITU-T G.107",
         "How people would rate a phone call over this: R from 0 to 93, the mean opinion score from 1 \
          (bad) to 4.5. What telephones add, as the buffer that takes out the jitter, is not in it.",
+    ),
+    (
+        "Round trip of TCP",
+        "RFC 6298",
+        "From a segment's passing a point to the passing, there, of the acknowledgment that covers it. \
+         What was sent again gives none. It takes the clock of that point alone.",
     ),
     (
         "Clock error",
