@@ -14,8 +14,8 @@ pub struct Config {
     pub timeout: Span,
     /// How many bytes may be taken. Where they do not do, the oldest packets are given up.
     ///
-    /// A packet that has left A takes 120 bytes until it is decided on for good, one at B that has
-    /// to wait for A 152, a flow 136, and one that a capture may have missed 320. Flows take at
+    /// A packet that has left A takes 96 bytes until it is decided on for good, one at B that has
+    /// to wait for A 152, a flow 144, and one that a capture may have missed 320. Flows take at
     /// most half of the memory, and those unused for the longest time are forgotten first; packets
     /// at B take at most a quarter, and packets missed an eighth. Packets that have left A take all
     /// that is left. Hash tables are made larger in steps and have at most a quarter more slots than

@@ -2,53 +2,14 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
 
-use super::flows::{FlowNumber, Flows};
+use super::departure::{Arrived, Departure, State, Unmatched};
+use super::flows::{FlowNumber, Flows, Order};
 use super::queue::{Link, Queue};
 use super::table::{Table, Value};
 use crate::Observation;
-
-/// A packet that left point A. Its number is its place in the order of departure at A.
-///
-/// There may be millions of them, so it is packed: an [`Observation`] taken apart, its flow as a
-/// number, and links where there could be references.
-#[derive(Clone, Copy)]
-pub(super) struct Departure {
-    pub(super) id: PacketId,
-    raw: u64,
-    utc: Time<Utc>,
-    error: Span,
-    /// Its place: when it left, in the order of departure.
-    time: Time<Utc>,
-    /// Its place at B and its one-way delay, if it has been matched.
-    arrived: Time<Utc>,
-    delay: Span,
-    /// Its place among the departures of its flow.
-    sequence: u64,
-    length: u32,
-    pub(super) flow: FlowNumber,
-    /// The next departure with the same identity.
-    twin: Link,
-    /// The departures of the same flow just before and just after this one.
-    pub(super) previous: Link,
-    pub(super) next: Link,
-    domain: Domain,
-    pub(super) matched: bool,
-}
-
-impl Departure {
-    fn delay(&self) -> Option<Span> {
-        self.matched.then_some(self.delay)
-    }
-
-    fn observation(&self, flow: FlowKey) -> Observation {
-        let raw = RawStamp { domain: self.domain, value: self.raw };
-        let stamp = Stamp { raw, utc: self.utc, error: self.error };
-        Observation { id: self.id, flow, length: self.length, stamp }
-    }
-}
 
 /// The departures of one identity.
 #[derive(Clone, Copy)]
@@ -155,32 +116,20 @@ impl Departures {
         }
         let number = self.queue.next_number();
         let (previous, sequence) = self.follow_in_flow(flow, Link::to(number));
-        self.queue.push(Departure {
-            id: sent.id,
-            raw: sent.stamp.raw.value,
-            utc: sent.stamp.utc,
-            error: sent.stamp.error,
-            time,
-            arrived: time,
-            delay: Span::ZERO,
-            sequence,
-            length: sent.length,
-            flow,
-            twin: Link::NONE,
-            previous,
-            next: Link::NONE,
-            domain: sent.stamp.raw.domain,
-            matched: false,
-        });
+        let open = Unmatched { twin: Link::NONE, previous, next: Link::NONE, sequence };
+        self.queue.push(Departure::new(sent, time, flow, open));
         let twin = self.index(number)?;
         let twin = self.linked_mut(twin)?;
-        twin.twin = Link::to(number);
+        if let Some(open) = twin.unmatched_mut() {
+            open.twin = Link::to(number);
+        }
         Some(twin.time)
     }
 
     /// Enters a departure into the index as the last of its identity; returns the one before it.
     fn index(&mut self, number: u64) -> Option<Link> {
-        let &Departure { id, matched, .. } = self.queue.get(number)?;
+        let departure = self.queue.get(number)?;
+        let (id, matched) = (departure.id, departure.unmatched().is_none());
         let link = Link::to(number);
         let Some(slot) = self.slot(id) else {
             let (open, matched) = if matched { (Link::NONE, link) } else { (link, Link::NONE) };
@@ -207,14 +156,12 @@ impl Departures {
 
     /// Makes the departure with this link the last of its flow and returns the one before it, and its
     /// place in the flow.
-    fn follow_in_flow(&mut self, flow: FlowNumber, link: Link) -> (Link, u64) {
-        self.flows.depart(flow);
-        let Some(flow) = self.flows.get_mut(flow) else { return (Link::NONE, 0) };
-        let previous = std::mem::replace(&mut flow.last, link);
-        let sequence = flow.next_sequence;
-        flow.next_sequence += 1;
-        if let Some(previous) = self.linked_mut(previous) {
-            previous.next = link;
+    fn follow_in_flow(&mut self, flow: FlowNumber, link: Link) -> (Link, u32) {
+        let Some((previous, sequence)) = self.flows.depart(flow, link) else {
+            return (Link::NONE, 0);
+        };
+        if let Some(open) = self.linked_mut(previous).and_then(Departure::unmatched_mut) {
+            open.next = link;
         }
         (previous, sequence)
     }
@@ -251,7 +198,7 @@ impl Departures {
         while let Some(departure) = self.linked(open)
             && departure.time < earliest
         {
-            open = departure.twin;
+            open = departure.twin();
         }
         self.copies.value(slot).open = open;
         let number = open.number(self.queue.front_number())?;
@@ -261,32 +208,33 @@ impl Departures {
     }
 
     /// Marks the departure that [`Self::open`] found as matched.
-    pub(super) fn set_matched(
-        &mut self,
-        open: &Open,
-        arrived: Time<Utc>,
-        delay: Span,
-    ) -> Option<Match> {
+    pub(super) fn set_matched(&mut self, open: &Open, arrival: Arrived) -> Option<Match> {
         let departure = self.queue.get_mut(open.number)?;
-        (departure.arrived, departure.delay, departure.matched) = (arrived, delay, true);
-        let Departure { time: place, sequence, flow, twin, previous, next, .. } = *departure;
+        let &Unmatched { twin, previous, next, sequence } = departure.unmatched()?;
+        let (place, flow) = (departure.time, departure.flow);
+        departure.set_matched(arrival);
 
         let copies = self.copies.value(open.slot);
         copies.open = twin;
         copies.matched = Link::to(open.number);
 
-        let after = self.linked(next).and_then(Departure::delay);
-        let before = self.linked(previous).map(Departure::delay);
+        let delay = arrival.delay;
         let flow = self.flows.get_mut(flow)?;
-        let before = before.unwrap_or(flow.gone);
-        let reordered = open.number < flow.next_expected;
-        if !reordered {
-            flow.next_expected = open.number + 1;
-        }
+        let order = flow.arrive(sequence, delay);
+        let sequence = flow.sequence(sequence);
+        let (before, after) = match order {
+            Order::Follows(before) => (before, None),
+            Order::Reordered => {
+                let gone = flow.gone;
+                let delay_of = |it: &Departure| it.arrival().map(|arrival| arrival.delay);
+                let before = self.linked(previous).map_or(gone, delay_of);
+                (before, self.linked(next).and_then(delay_of))
+            }
+        };
         Some(Match {
             place,
             sequence,
-            reordered,
+            reordered: matches!(order, Order::Reordered),
             since_previous: before.map(|before| delay - before),
             until_next: after.map(|after| after - delay),
         })
@@ -307,19 +255,19 @@ impl Departures {
     /// Takes out the oldest departure, and says what its place at A was.
     pub(super) fn pop(&mut self) -> Option<(Time<Utc>, Departed)> {
         let link = Link::to(self.queue.front_number());
-        let &Departure { id, twin, flow, .. } = self.queue.front()?;
-        self.leave_copies(id, link, twin);
-        let oldest = self.queue.front()?;
-        let departed = if oldest.matched {
-            Departed::Matched(oldest.arrived)
-        } else {
-            let observation = oldest.observation(self.flows.get(flow)?.key);
-            Departed::Unmatched(Sent { observation, sequence: oldest.sequence })
+        let &oldest = self.queue.front()?;
+        self.leave_copies(oldest.id, link, oldest.twin());
+        let arrival = oldest.arrival();
+        let flow = self.flows.leave(oldest.flow, link, arrival.map(|it| it.delay))?;
+        let departed = match oldest.state {
+            State::Matched { arrival, .. } => Departed::Matched(arrival.place),
+            State::Open { open, .. } => Departed::Unmatched(Sent {
+                observation: oldest.observation(flow.key),
+                sequence: flow.sequence(open.sequence),
+            }),
         };
-        let (time, delay) = (oldest.time, oldest.delay());
-        self.flows.leave(flow, delay);
         self.queue.pop();
-        Some((time, departed))
+        Some((oldest.time, departed))
     }
 
     fn leave_copies(&mut self, id: PacketId, link: Link, twin: Link) {
@@ -350,92 +298,4 @@ pub(super) struct Open {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn departure(number: u64, port: u16) -> Observation {
-        let stamp = Stamp {
-            raw: RawStamp { domain: Domain::Counter, value: 0 },
-            utc: Time::from_nanos(0),
-            error: Span::ZERO,
-        };
-        let flow = FlowKey {
-            source: ([10, 77, 1, 1], port).into(),
-            destination: ([10, 77, 2, 2], 1).into(),
-            protocol: 17,
-        };
-        Observation { id: PacketId(number), flow, length: 60, stamp }
-    }
-
-    /// Adds a departure as soon as there is room for its flow; returns how many left for it.
-    fn add(departures: &mut Departures, sent: &Observation) -> usize {
-        let mut left = 0;
-        loop {
-            if let Some(flow) = departures.flow(&sent.flow, true) {
-                departures.push(sent, flow, sent.stamp.utc);
-                return left;
-            }
-            departures.pop().expect("flows without departures make room");
-            left += 1;
-        }
-    }
-
-    /// Adds, matches and takes out a departure; returns its delay variation.
-    fn pass(departures: &mut Departures, sent: &Observation) -> Option<Span> {
-        let now = sent.stamp.utc;
-        add(departures, sent);
-        let known = departures.of(sent.id).expect("it was added");
-        let open = departures.open(known, now, now).expect("it was not matched");
-        let matched = departures.set_matched(&open, now, Span::ZERO).expect("it is open");
-        departures.pop();
-        matched.since_previous
-    }
-
-    #[test]
-    fn a_flow_is_remembered_until_another_needs_its_place() {
-        let mut departures = Departures::new(100, 2);
-        let mut pass = |id, port| pass(&mut departures, &departure(id, port));
-        assert_eq!([pass(1, 1), pass(2, 2)], [None, None]);
-        assert_eq!(pass(3, 1), Some(Span::ZERO));
-        // Flow 2 has been idle for the longest time.
-        assert_eq!([pass(4, 3), pass(5, 1)], [None, Some(Span::ZERO)]);
-        assert_eq!([pass(6, 2), pass(7, 1)], [None, Some(Span::ZERO)]);
-    }
-
-    #[test]
-    fn places_in_a_flow_grow_even_if_it_was_forgotten() {
-        let mut departures = Departures::new(100, 2);
-        let mut places = Vec::new();
-        for port in [1, 1, 2, 3, 4, 1] {
-            add(&mut departures, &departure(port.into(), port));
-            let Some((_, Departed::Unmatched(left))) = departures.pop() else {
-                panic!("it was added, and not matched");
-            };
-            places.extend((port == 1).then_some(left.sequence));
-        }
-        assert_eq!(places[..2], [0, 1]);
-        assert!(places[2] > 1, "{places:?}");
-    }
-
-    #[test]
-    fn a_flow_that_finds_no_place_waits_until_one_is_idle() {
-        let mut departures = Departures::new(100, 10);
-        for port in 0..1000 {
-            let left = add(&mut departures, &departure(port.into(), port));
-            assert_eq!(left, usize::from(port >= 10));
-            assert_eq!(departures.flows(), usize::from(port + 1).min(10));
-        }
-    }
-
-    #[test]
-    fn many_departures_are_found_and_leave_nothing_behind() {
-        let mut departures = Departures::new(1000, 1);
-        for id in 0..1000 {
-            add(&mut departures, &departure(id % 700, 1));
-        }
-        let of = |departures: &Departures, id| departures.of(PacketId(id)).is_some();
-        assert!((0..700).all(|id| of(&departures, id)) && !of(&departures, 700));
-        while departures.pop().is_some() {}
-        assert!((0..700).all(|id| !of(&departures, id)));
-    }
-}
+mod tests;

@@ -22,32 +22,80 @@ impl Value for FlowNumber {
 }
 
 /// A flow with departures in the queue, or without any for the time being.
+///
+/// It lies in two cache lines, all but the key in the first of them.
 #[derive(Clone, Copy)]
+#[repr(C, align(64))]
 pub(super) struct Flow {
-    pub(super) key: FlowKey,
-    /// Its last departure, if that is in the queue.
-    pub(super) last: Link,
-    /// How many of its departures are in the queue.
-    live: u32,
-    /// NextExp of RFC 4737 section 3.3, in numbers of departures.
-    pub(super) next_expected: u64,
     /// The place among its packets that its next departure takes.
-    pub(super) next_sequence: u64,
+    next_sequence: u64,
     /// The delay of the last departure that has left the queue, if that had been matched.
     pub(super) gone: Option<Span>,
+    /// The delay of the departure that is the last of those matched.
+    latest: Option<Span>,
+    /// How many of its departures left A after that one.
+    behind_latest: u32,
+    /// Its last departure, if that is in the queue.
+    pub(super) last: Link,
     /// Its neighbours in the order in which flows became idle, while it is.
     before: FlowNumber,
     behind: FlowNumber,
+    pub(super) key: FlowKey,
+}
+
+/// Where a match lies in the order of its flow.
+pub(super) enum Order {
+    /// No departure behind it has been matched; with the delay of the one just ahead of it, if that
+    /// has been.
+    Follows(Option<Span>),
+    /// One behind it has been: what RFC 4737 section 3.3 tells by the number it calls NextExp.
+    Reordered,
 }
 
 impl Flow {
-    /// Reads from both of the cache lines that it mostly lies in.
+    fn new(key: FlowKey, next_sequence: u64) -> Self {
+        Self {
+            next_sequence,
+            gone: None,
+            latest: None,
+            behind_latest: 0,
+            last: Link::NONE,
+            before: FlowNumber::FREE,
+            behind: FlowNumber::FREE,
+            key,
+        }
+    }
+
+    /// The place among its packets of which this is the lower half, of one that is in the queue.
+    #[inline]
+    pub(super) fn sequence(&self, lower: u32) -> u64 {
+        let ago = lower_half(self.next_sequence).wrapping_sub(lower);
+        self.next_sequence - u64::from(ago)
+    }
+
+    /// The departure with this place, of which this is the lower half, has been matched.
+    #[inline]
+    pub(super) fn arrive(&mut self, lower: u32, delay: Span) -> Order {
+        let behind = lower_half(self.next_sequence).wrapping_sub(lower) - 1;
+        if behind >= self.behind_latest {
+            return Order::Reordered;
+        }
+        let is_next = behind + 1 == self.behind_latest;
+        self.behind_latest = behind;
+        let latest = self.latest.replace(delay);
+        Order::Follows(latest.filter(|_| is_next))
+    }
+
+    /// Reads from the cache line of its state and from that of most of its key.
     #[inline]
     pub(super) fn touch(&self) -> u32 {
-        u32::from(self.next_expected == 0)
-            ^ u32::from(self.key.protocol)
-            ^ u32::from(self.last == Link::NONE)
+        u32::from(self.last == Link::NONE) ^ u32::from(self.key.protocol)
     }
+}
+
+#[inline]
+fn lower_half(number: u64) -> u32 {
+    (number & u64::from(u32::MAX)) as u32
 }
 
 /// The flows, found by their keys.
@@ -117,16 +165,7 @@ impl Flows {
         if let Some(slot) = self.numbers.find(hash, is_it) {
             return Some(*self.numbers.value(slot));
         }
-        let mut flow = Flow {
-            key: *key,
-            last: Link::NONE,
-            live: 0,
-            next_expected: 0,
-            next_sequence: self.forgotten_until,
-            gone: None,
-            before: FlowNumber::FREE,
-            behind: FlowNumber::FREE,
-        };
+        let mut flow = Flow::new(*key, self.forgotten_until);
         let number = if may_grow && self.list.len() < self.most || self.list.len() == 0 {
             let number = FlowNumber(u32::try_from(self.list.len()).ok()?);
             self.list.push(flow);
@@ -168,24 +207,36 @@ impl Flows {
         Some(())
     }
 
-    /// One more of the flow's departures is in the queue.
-    pub(super) fn depart(&mut self, number: FlowNumber) {
-        let Some(flow) = self.get_mut(number) else { return };
-        flow.live += 1;
-        if flow.live == 1 {
+    /// One more of the flow's departures is in the queue, with this link; returns the one before it,
+    /// and the lower half of its place among the flow's packets.
+    pub(super) fn depart(&mut self, number: FlowNumber, link: Link) -> Option<(Link, u32)> {
+        if self.get(number)?.last == Link::NONE {
             self.leave_idle(number);
+            let flow = self.get_mut(number)?;
+            (flow.latest, flow.behind_latest) = (flow.gone, 0);
         }
+        let flow = self.get_mut(number)?;
+        let sequence = lower_half(flow.next_sequence);
+        flow.next_sequence += 1;
+        flow.behind_latest = flow.behind_latest.saturating_add(1);
+        Some((std::mem::replace(&mut flow.last, link), sequence))
     }
 
-    /// The first of the flow's departures has left the queue, with this delay if it was matched.
-    pub(super) fn leave(&mut self, number: FlowNumber, delay: Option<Span>) {
-        let Some(flow) = self.get_mut(number) else { return };
-        flow.live -= 1;
+    /// The first of the flow's departures is to leave the queue, the one with this link, with this
+    /// delay if it was matched.
+    pub(super) fn leave(
+        &mut self,
+        number: FlowNumber,
+        link: Link,
+        delay: Option<Span>,
+    ) -> Option<&Flow> {
+        let flow = self.get_mut(number)?;
         flow.gone = delay;
-        if flow.live == 0 {
+        if flow.last == link {
             flow.last = Link::NONE;
             self.append_idle(number);
         }
+        self.get(number)
     }
 
     fn append_idle(&mut self, number: FlowNumber) {
