@@ -146,14 +146,21 @@ impl Flows {
         self.list.get_mut(number.0.into())
     }
 
-    /// Reads where a search for this key begins ([`Table::touch`]).
-    pub(super) fn touch(&self, key: &FlowKey) -> u32 {
-        self.numbers.touch(hash(key, self.seed))
+    /// A hash of this key, for [`Self::touch`] and [`Self::likely`].
+    pub(super) fn hash(&self, key: &FlowKey) -> u64 {
+        hash(key, self.seed)
     }
 
-    /// The flow with this key, most likely ([`Table::likely`]).
-    pub(super) fn likely(&self, key: &FlowKey) -> Option<FlowNumber> {
-        self.numbers.likely(hash(key, self.seed))
+    /// Reads where a search for the key with this hash begins ([`Table::touch`]).
+    #[inline]
+    pub(super) fn touch(&self, hash: u64) -> u32 {
+        self.numbers.touch(hash)
+    }
+
+    /// The flow whose key has this hash, most likely ([`Table::likely`]).
+    #[inline]
+    pub(super) fn likely(&self, hash: u64) -> Option<FlowNumber> {
+        self.numbers.likely(hash)
     }
 
     /// The flow with this key, new if it is not known; `None` if no more may be added, by `may_grow`

@@ -21,6 +21,7 @@ use self::departure::Arrived;
 use self::departures::{Departed, Departures, Open, Sent};
 use self::flows::Flows;
 use self::queue::Queue;
+use self::read_ahead::READ_AHEAD;
 use self::unseen::Unseen;
 use crate::observation::elapsed;
 use crate::{Observation, Outcome, Point, Reason};
@@ -394,10 +395,6 @@ struct Arrival {
     received: Observation,
     place: Time<Utc>,
 }
-
-/// For how many observations memory is read at once: more than there can be reads under way in a
-/// core (some tens of cache lines), and few enough for the innermost cache.
-const READ_AHEAD: usize = 32;
 
 /// The bytes that a packet takes which has left A.
 const DEPARTURE: usize = Departures::BYTES_EACH;

@@ -11,7 +11,14 @@ use std::hint::black_box;
 use wirestamp_packet::PacketId;
 
 use super::departures::Departures;
+use super::flows::FlowNumber;
+use super::queue::Link;
+use super::table::Value;
 use crate::Observation;
+
+/// For how many observations memory is read at once: more than there can be reads under way in a
+/// core (some tens of cache lines), and few enough for the innermost cache.
+pub(super) const READ_AHEAD: usize = 64;
 
 /// The states of so many flows stay in the cache of themselves.
 const FEW_FLOWS: usize = 2000;
@@ -22,39 +29,75 @@ impl Departures {
         &self,
         sent: impl Iterator<Item = &'a Observation> + Clone,
     ) {
-        let mut read = sent.clone().fold(0, |read, seen| read ^ self.copies.touch(seen.id.0));
-        if self.flows.len() > FEW_FLOWS {
-            read ^= sent.clone().fold(0, |read, seen| read ^ self.flows.touch(&seen.flow));
-            let known = |seen: &Observation| self.flows.get(self.flows.likely(&seen.flow)?);
-            let flows = || sent.clone().filter_map(known);
-            read ^= flows().fold(0, |read, flow| read ^ flow.touch());
-            let last = flows().filter_map(|flow| self.linked(flow.last));
-            read ^= last.fold(0, |read, departure| read ^ departure.touch());
+        read(sent.clone().map(|seen| self.copies.touch(seen.id.0)));
+        if self.flows.len() <= FEW_FLOWS {
+            return;
         }
-        black_box(read);
+        let hashes = Found::new(0, sent.map(|seen| self.flows.hash(&seen.flow)));
+        read(hashes.iter().map(|hash| self.flows.touch(hash)));
+        let known = hashes.iter().filter_map(|hash| self.flows.likely(hash));
+        let known = Found::new(FlowNumber::FREE, known);
+        self.read_flows(&known);
+        let last = known.iter().filter_map(|flow| Some(self.flows.get(flow)?.last));
+        self.read_linked(&Found::new(Link::NONE, last));
     }
 
     /// Reads what matching departures with these identities is going to read.
     pub(super) fn read_ahead_to_match(&self, ids: impl Iterator<Item = PacketId> + Clone) {
-        let mut read = ids.clone().fold(0, |read, id| read ^ self.copies.touch(id.0));
-        let last = |id: PacketId| self.linked(self.copies.likely(id.0)?.last);
-        let known = || ids.clone().filter_map(last);
-        read ^= known().fold(0, |read, departure| read ^ departure.touch());
-        if self.flows.len() > FEW_FLOWS {
-            let flows = known().filter_map(|departure| self.flows.get(departure.flow));
-            read ^= flows.fold(0, |read, flow| read ^ flow.touch());
-        }
-        black_box(read);
+        read(ids.clone().map(|id| self.copies.touch(id.0)));
+        let known = ids.filter_map(|id| Some(self.copies.likely(id.0)?.last));
+        let known = Found::new(Link::NONE, known);
+        self.read_linked(&known);
+        let known = known.iter().filter_map(|link| self.linked(link));
+        self.read_flows_of(known.map(|departure| departure.flow));
     }
 
     /// Reads what so many calls of [`Departures::pop`] are going to read.
     pub(super) fn read_ahead_to_pop(&self, calls: usize) {
-        let leaving = || self.queue.numbers().take(calls).filter_map(|it| self.queue.get(it));
-        let mut read = leaving().fold(0, |read, it| read ^ self.copies.touch(it.id.0));
+        let leaving = self.queue.numbers().take(calls).filter_map(|it| self.queue.get(it));
+        read(leaving.clone().map(|it| self.copies.touch(it.id.0)));
+        self.read_flows_of(leaving.map(|departure| departure.flow));
+    }
+
+    fn read_flows_of(&self, flows: impl Iterator<Item = FlowNumber>) {
         if self.flows.len() > FEW_FLOWS {
-            let flows = leaving().filter_map(|it| self.flows.get(it.flow));
-            read ^= flows.fold(0, |read, flow| read ^ flow.touch());
+            self.read_flows(&Found::new(FlowNumber::FREE, flows));
         }
-        black_box(read);
+    }
+
+    fn read_flows(&self, flows: &Found<FlowNumber>) {
+        read(flows.iter().filter_map(|flow| Some(self.flows.get(flow)?.touch())));
+    }
+
+    fn read_linked(&self, links: &Found<Link>) {
+        read(links.iter().filter_map(|link| Some(self.linked(link)?.touch())));
+    }
+}
+
+/// Reads what nobody uses.
+fn read(values: impl Iterator<Item = u32>) {
+    black_box(values.fold(0, |read, value| read ^ value));
+}
+
+/// What one step finds out for the next. It is put down, because the fewer instructions there are
+/// between two reads the more of them are under way at once.
+struct Found<T> {
+    found: [T; READ_AHEAD],
+    len: usize,
+}
+
+impl<T: Copy> Found<T> {
+    /// What does not fit is left out. The places left over are filled with `nothing`.
+    fn new(nothing: T, values: impl Iterator<Item = T>) -> Self {
+        let mut all = Self { found: [nothing; READ_AHEAD], len: 0 };
+        for (place, value) in all.found.iter_mut().zip(values) {
+            *place = value;
+            all.len += 1;
+        }
+        all
+    }
+
+    fn iter(&self) -> impl Iterator<Item = T> {
+        self.found.iter().take(self.len).copied()
     }
 }
