@@ -21,6 +21,7 @@
 /* Wake the reader when so many bytes wait for it: to wake it for each packet would disturb them. */
 const volatile __u64 wake_at = 0;
 
+/* Of packets that are received; those of packets that are sent are in leaving.h. */
 enum point { DRIVER, STACK, SOCKET, APPLICATION, POINTS };
 
 enum end {
@@ -31,6 +32,8 @@ enum end {
 	END_JOINED,    /* its bytes went on in another packet */
 	END_FORWARDED, /* to another interface */
 	END_UNKNOWN,   /* its address came again */
+	END_SENT,      /* the driver was done with it */
+	END_SPLIT,     /* its bytes went on in other packets */
 };
 
 struct journey {

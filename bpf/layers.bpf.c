@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * layers: follow the packets that an interface receives through their host, from the driver to the
- * application, and hand over a journey for each when it ends.
+ * application, or those that it sends (leaving.h), and hand over a journey for each when it ends.
  *
  * Inside of one host a packet needs no identity computed from its bytes: it is the address of its
  * sk_buff, from where the driver hands it over to where it is freed. Journeys are kept under that
@@ -61,6 +61,11 @@ static __always_inline bool is_inside(struct net_device *device)
 	return device->nd_net.net->ns.inum == namespace;
 }
 
+static __always_inline bool is_here(struct net_device *device)
+{
+	return is_inside(device) && device->ifindex == interface;
+}
+
 static __always_inline __u64 stamp_of_card(struct sk_buff *skb)
 {
 	struct skb_shared_info *shared = (void *)(skb->head + skb->end);
@@ -78,7 +83,7 @@ static __always_inline bool goes_on(struct journey *journey, struct net_device *
 	return journey->times[STACK] && is_before(journey, SOCKET);
 }
 
-/* The bytes of a packet whose link header is already behind its data. */
+/* The bytes of a packet, whose link header may be before its data. */
 static __always_inline struct frame frame_of(struct sk_buff *skb)
 {
 	__u64 start = (__u64)skb->head + skb->mac_header;
@@ -344,5 +349,7 @@ int BPF_PROG(sent_on, struct sk_buff *skb)
 		hand_over(key, journey, journey->socket ? END_UNKNOWN : END_FORWARDED, 0);
 	return 0;
 }
+
+#include "leaving.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -9,7 +9,7 @@ use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, Object, OpenObject, Program, ProgramMut};
 use serde::Serialize;
 
-use super::Point;
+use super::{Direction, Point};
 
 /// What turns a cgroup program's context into a packet that we can recognise (Linux 6.3).
 const CAST: &str = "bpf_cast_to_kern_ctx";
@@ -27,9 +27,9 @@ struct Hook {
 enum Place {
     /// A tracepoint, by its name below `/sys/kernel/tracing/events`.
     Tracepoint(&'static str),
-    /// The kernel's question to a cgroup, whether its socket may have a packet (bpf-cgroup(7) calls
-    /// it ingress).
-    Cgroup,
+    /// The kernel's question to a cgroup, whether its socket may have a packet or send one, by the name
+    /// of such programs.
+    Cgroup(&'static str),
 }
 
 const UDP_UNREAD: &str = "UDP datagrams that were read count as open";
@@ -43,7 +43,15 @@ const fn at(
     Hook { program, place: Place::Tracepoint(tracepoint), point, otherwise }
 }
 
-const HOOKS: [Hook; 13] = {
+/// In the order in which packets come to them.
+const fn hooks(direction: Direction) -> &'static [Hook] {
+    match direction {
+        Direction::In => &IN,
+        Direction::Out => &OUT,
+    }
+}
+
+const IN: [Hook; 13] = {
     use Point::{Application, Driver, Socket, Stack};
     const LATE: &str = "packets that come that way are seen in the stack first";
     [
@@ -55,7 +63,7 @@ const HOOKS: [Hook; 13] = {
         at("stack", "netif_receive_skb", Some(Stack), "the stack is not seen"),
         Hook {
             program: "socket",
-            place: Place::Cgroup,
+            place: Place::Cgroup("cgroup_skb/ingress"),
             point: Some(Socket),
             otherwise: "sockets are not seen, nor who reads UDP datagrams",
         },
@@ -65,6 +73,23 @@ const HOOKS: [Hook; 13] = {
         at("discarded", "kfree_skb", None, "dropped packets count as open"),
         at("consumed", "consume_skb", None, "what the kernel consumes counts as open"),
         at("sent_on", "net_dev_queue", None, "forwarded packets count as open"),
+    ]
+};
+
+const OUT: [Hook; 6] = {
+    use Point::{Driver, Queue, Sent, Socket};
+    [
+        Hook {
+            program: "leaves_socket",
+            place: Place::Cgroup("cgroup_skb/egress"),
+            point: Some(Socket),
+            otherwise: "sockets are not seen",
+        },
+        at("to_queue", "net_dev_queue", Some(Queue), "packets are seen at the driver first"),
+        at("to_driver", "net_dev_start_xmit", Some(Driver), "the driver is not seen"),
+        at("from_driver", "net_dev_xmit", Some(Sent), "packets count as sent when they are freed"),
+        at("freed", "consume_skb", None, "packets that were cut into segments count as open"),
+        at("not_sent", "kfree_skb", None, "dropped packets count as open"),
     ]
 };
 
@@ -91,8 +116,7 @@ impl Hook {
     /// What the kernel calls the place.
     fn name(&self) -> &'static str {
         match self.place {
-            Place::Tracepoint(name) => name,
-            Place::Cgroup => "cgroup_skb/ingress",
+            Place::Tracepoint(name) | Place::Cgroup(name) => name,
         }
     }
 
@@ -104,7 +128,7 @@ impl Hook {
                 let probe = kernel.type_by_name::<BtfType<'_>>(&format!("btf_trace_{name}"));
                 probe.is_none().then(|| format!("this kernel has no tracepoint {name}"))
             }
-            Place::Cgroup => {
+            Place::Cgroup(_) => {
                 let cast = kernel.type_by_name::<types::Func<'_>>(CAST);
                 cast.is_none().then(|| format!("this kernel has no {CAST} (Linux 6.3)"))
             }
@@ -114,7 +138,7 @@ impl Hook {
     fn attach(&self, program: &ProgramMut<'_>) -> Result<Link, String> {
         let attached = match self.place {
             Place::Tracepoint(_) => program.attach_trace(),
-            Place::Cgroup => {
+            Place::Cgroup(_) => {
                 let root = cgroups()?;
                 program.attach_cgroup(root.as_raw_fd())
             }
@@ -124,13 +148,20 @@ impl Hook {
     }
 }
 
-/// Has `object` load the programs that the `kernel` has a place for; says what is not known for want
-/// of the others.
-pub(super) fn choose(object: &mut OpenObject, kernel: &Btf<'_>) -> Vec<String> {
+/// Has `object` load the programs of the `direction` that the `kernel` has a place for; says what is not
+/// known for want of the others.
+pub(super) fn choose(
+    object: &mut OpenObject,
+    direction: Direction,
+    kernel: &Btf<'_>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     for mut program in object.progs_mut() {
-        let hook = HOOKS.iter().find(|hook| program.name() == hook.program);
-        let Some(hook) = hook else { continue };
+        let hook = hooks(direction).iter().find(|hook| program.name() == hook.program);
+        let Some(hook) = hook else {
+            program.set_autoload(false);
+            continue;
+        };
         if let Some(why) = hook.missing(kernel) {
             program.set_autoload(false);
             notes.push(format!("{why}: {}", hook.otherwise));
@@ -143,10 +174,10 @@ pub(super) fn choose(object: &mut OpenObject, kernel: &Btf<'_>) -> Vec<String> {
 ///
 /// Those where journeys go on and end come before those where they begin, and are detached after them,
 /// so that no packet that is followed comes to a point unseen.
-pub(super) fn attach(object: &Object, notes: Vec<String>) -> Attached {
+pub(super) fn attach(object: &Object, direction: Direction, notes: Vec<String>) -> Attached {
     let mut attached =
         Attached { links: Vec::new(), programs: Vec::new(), seen: Vec::new(), notes };
-    for hook in HOOKS.iter().rev() {
+    for hook in hooks(direction).iter().rev() {
         let program = object.progs_mut().find(|program| program.name() == hook.program);
         let Some(program) = program.filter(|program| program.autoload()) else { continue };
         match hook.attach(&program) {

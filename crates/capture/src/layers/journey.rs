@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Point;
+use super::{Direction, Point};
 
 /// The layout of `struct journey` in the BPF program, native byte order.
 mod layout {
@@ -38,11 +38,15 @@ pub enum End {
     Forwarded,
     /// Not seen: the kernel used its place in memory for another packet.
     Unknown,
+    /// The driver was done with it.
+    Sent,
+    /// Its bytes went on in other packets, as the segments that a large one is cut into.
+    Split,
 }
 
 impl End {
     /// In the order of their numbers in the BPF program.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Open,
         Self::Read,
         Self::Dropped,
@@ -50,6 +54,8 @@ impl End {
         Self::Joined,
         Self::Forwarded,
         Self::Unknown,
+        Self::Sent,
+        Self::Split,
     ];
 
     /// What it is called, here and in the JSON.
@@ -63,6 +69,8 @@ impl End {
             Self::Joined => "joined",
             Self::Forwarded => "forwarded",
             Self::Unknown => "unknown",
+            Self::Sent => "sent",
+            Self::Split => "split",
         }
     }
 }
@@ -70,12 +78,14 @@ impl End {
 /// One packet's way through the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
-    /// When it was at each point of [`Point::ALL`], if it was seen there: nanoseconds of
+    /// Which way it went.
+    pub direction: Direction,
+    /// When it was at each of the direction's points, if it was seen there: nanoseconds of
     /// `CLOCK_MONOTONIC`, which is read at the beginning of our program there.
-    pub times: [Option<u64>; Point::ALL.len()],
+    pub times: [Option<u64>; 4],
     /// Nanoseconds that our program took at each of these points, from that reading to its end; of the
     /// last one that is not known.
-    pub own: [u32; Point::ALL.len()],
+    pub own: [u32; 4],
     /// The network card's own stamp in nanoseconds of the card's clock, if it made one.
     pub card: Option<u64>,
     /// The frame's length in bytes, at the first point.
@@ -92,10 +102,11 @@ pub struct Journey {
 
 impl Journey {
     /// Reads what the BPF program wrote; `None` if that is not what this is.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn read(bytes: &[u8], direction: Direction) -> Option<Self> {
         let bytes: &[u8; layout::BYTES] = bytes.try_into().ok()?;
         let captured = u16::from_ne_bytes(bytes[layout::CAPTURED].try_into().ok()?);
         Some(Self {
+            direction,
             times: std::array::from_fn(|point| present(long(bytes, layout::TIMES + 8 * point))),
             own: std::array::from_fn(|point| word(bytes, layout::OWN + 4 * point)),
             card: present(long(bytes, layout::CARD)),
@@ -109,7 +120,7 @@ impl Journey {
     /// When the packet was at `point`, as in [`Self::times`].
     #[must_use]
     pub fn time(&self, point: Point) -> Option<u64> {
-        self.times[point as usize]
+        self.times[self.number(point)?]
     }
 
     /// The nanoseconds that the packet took from one point to another one behind it, less those that our
@@ -119,14 +130,19 @@ impl Journey {
     #[must_use]
     pub fn between(&self, from: Point, to: Point) -> Option<u64> {
         let whole = self.time(to)?.checked_sub(self.time(from)?)?;
-        let own = self.own.get(from as usize..to as usize)?;
+        let own = self.own.get(self.number(from)?..self.number(to)?)?;
         Some(whole.saturating_sub(own.iter().copied().map(u64::from).sum()))
     }
 
     /// The last point that it was seen at.
     #[must_use]
     pub fn last(&self) -> Option<Point> {
-        Point::ALL.into_iter().rev().find(|&point| self.time(point).is_some())
+        self.direction.points().into_iter().rev().find(|&point| self.time(point).is_some())
+    }
+
+    /// Which of the direction's points that is.
+    fn number(&self, point: Point) -> Option<usize> {
+        self.direction.points().iter().position(|&other| other == point)
     }
 }
 
@@ -164,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_record_tells_where_a_packet_was_and_how_it_ended() {
-        let journey = Journey::read(&record()).unwrap();
-        let times = Point::ALL.map(|point| journey.time(point));
+        let journey = Journey::read(&record(), Direction::In).unwrap();
+        let times = Direction::In.points().map(|point| journey.time(point));
         assert_eq!(times, [Some(100), Some(250), Some(300), None]);
         assert_eq!((journey.last(), journey.card), (Some(Point::Socket), None));
         assert_eq!((journey.length, journey.end, journey.reason), (1514, End::Dropped, 6));
@@ -173,8 +189,16 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_that_is_sent_comes_to_other_points() {
+        let journey = Journey::read(&record(), Direction::Out).unwrap();
+        assert_eq!((journey.time(Point::Socket), journey.last()), (Some(100), Some(Point::Driver)));
+        assert_eq!((journey.time(Point::Stack), journey.time(Point::Sent)), (None, None));
+        assert_eq!(journey.between(Point::Socket, Point::Driver), Some(153));
+    }
+
+    #[test]
     fn what_our_programs_take_is_not_part_of_the_time_between_two_points() {
-        let journey = Journey::read(&record()).unwrap();
+        let journey = Journey::read(&record(), Direction::In).unwrap();
         let between = |from, to| journey.between(from, to);
         assert_eq!(between(Point::Driver, Point::Stack), Some(110));
         assert_eq!(between(Point::Stack, Point::Socket), Some(43));
@@ -185,12 +209,13 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_not_read() {
+        let read = |bytes: &[u8]| Journey::read(bytes, Direction::In);
         let mut record = record();
-        assert_eq!(Journey::read(&record[1..]), None);
-        record[layout::END] = 7;
-        assert_eq!(Journey::read(&record), None);
+        assert_eq!(read(&record[1..]), None);
+        record[layout::END] = 9;
+        assert_eq!(read(&record), None);
         record[layout::END] = 6;
         record[layout::CAPTURED].copy_from_slice(&193_u16.to_ne_bytes());
-        assert_eq!(Journey::read(&record), None);
+        assert_eq!(read(&record), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Follows the packets that an interface receives through their host: when each was with the driver,
-//! in the stack, at its socket and with its application, and how its way ended.
+//! in the stack, at its socket and with its application, and how its way ended. Or those that it sends:
+//! when each left its socket, came to the interface's queue and to its driver, and was sent.
 //!
 //! Programs at tracepoints of the kernel (`bpf/layers.bpf.c`) read its monotonic clock, which is one
 //! clock for all points of a host, so that a time between two points has no clock error but the clock's
@@ -15,8 +16,14 @@
 //! - Where TCP joins a segment to one that waits in the socket's queue, it frees it without telling: its
 //!   way stays [`End::Open`], or [`End::Unknown`] if its place in memory is used again.
 //! - Of a multicast datagram for several sockets, one is followed, and the copies for others are not.
+//! - The kernel does not show the beginning of a call that sends: what it takes to copy the data, to make
+//!   packets of them and to route these is before the first point.
+//! - What a network card does with a packet that it has been given to send is behind the last point.
+//! - Packets that go to the driver past the queue (`PACKET_QDISC_BYPASS`) are seen there first, and those
+//!   of an AF_XDP socket in zero-copy mode never.
 //! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
 
+mod direction;
 mod hooks;
 mod journey;
 mod ledger;
@@ -36,6 +43,7 @@ use crate::interface::Interface;
 use crate::waiter::Waiter;
 use crate::{Error, Limit, Stop};
 
+pub use direction::Direction;
 pub use hooks::Seen;
 pub use journey::{End, Journey};
 pub use ledger::LayersLedger;
@@ -51,8 +59,10 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Config {
     /// The interface, by its name in the calling thread's network namespace.
     pub interface: String,
-    /// A filter in pcap syntax, for the packet as the driver hands it over, as far as it is in one
-    /// piece.
+    /// Whether it receives or sends the packets.
+    pub direction: Direction,
+    /// A filter in pcap syntax, for the packet as the driver hands it over or as the queue is given it, as
+    /// far as it is in one piece.
     pub filter: Option<String>,
     /// When it ends by itself.
     pub limit: Limit,
@@ -63,6 +73,8 @@ pub struct Config {
 pub struct Facts {
     /// The interface.
     pub interface: String,
+    /// Whether it receives or sends the packets.
+    pub direction: Direction,
     /// The filter in pcap syntax, if there is one.
     pub filter: Option<String>,
     /// The clock that is read at all points.
@@ -92,10 +104,11 @@ impl Layers {
     pub fn open(config: Config, clock: &ClockService) -> Result<Self, Error> {
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Interface::open(&config.interface)?;
-        let programs = Programs::open(&interface, filter.as_ref())?;
+        let programs = Programs::open(&interface, config.direction, filter.as_ref())?;
         let granularity = clock.timeline(Domain::Monotonic).difference().granularity();
         let facts = Facts {
             interface: config.interface,
+            direction: config.direction,
             filter: config.filter,
             clock: "CLOCK_MONOTONIC",
             granularity_ns: granularity.as_nanos(),

@@ -12,7 +12,7 @@ use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, OpenObject, RingBufferB
 
 use self::skeleton::LayersSkelBuilder;
 use super::hooks::{self, Attached};
-use super::{Journey, LayersLedger, Reasons};
+use super::{Direction, Journey, LayersLedger, Reasons};
 use crate::Error;
 use crate::bpf_program::{Counts, with_filter};
 use crate::filter::Filter;
@@ -39,6 +39,7 @@ const WAKE_AT: u64 = 1 << 22;
 pub(super) struct Programs {
     pub(super) attached: Attached,
     pub(super) reasons: Reasons,
+    direction: Direction,
     counts: Counts,
     /// Packets that are on their way.
     journeys: MapHandle,
@@ -48,8 +49,12 @@ pub(super) struct Programs {
 
 impl Programs {
     /// Loads and attaches them, for the packets that `interface`, which is in the calling thread's
-    /// network namespace, receives and that pass the filter.
-    pub(super) fn open(interface: &Interface, filter: Option<&Filter>) -> Result<Self, Error> {
+    /// network namespace, receives or sends and that pass the filter.
+    pub(super) fn open(
+        interface: &Interface,
+        direction: Direction,
+        filter: Option<&Filter>,
+    ) -> Result<Self, Error> {
         let refused = refused(interface);
         // libbpf's own lines would stand between ours; its error codes say enough.
         libbpf_rs::set_print(None);
@@ -65,7 +70,7 @@ impl Programs {
             })?;
             constants.wake_at = WAKE_AT;
         }
-        let notes = hooks::choose(open.open_object_mut(), &kernel);
+        let notes = hooks::choose(open.open_object_mut(), direction, &kernel);
         if let Some(filter) = filter {
             put_in(open.open_object_mut(), filter)?;
         }
@@ -77,7 +82,8 @@ impl Programs {
             journeys: handle(&maps.journeys)?,
             ended: handle(&maps.ended)?,
             reasons: Reasons::of(&kernel),
-            attached: hooks::attach(skeleton.object(), notes),
+            attached: hooks::attach(skeleton.object(), direction, notes),
+            direction,
         })
     }
 
@@ -91,7 +97,7 @@ impl Programs {
         let mut builder = RingBufferBuilder::new();
         builder
             .add(&self.ended, |record| {
-                take(Journey::read(record));
+                take(Journey::read(record, self.direction));
                 0
             })
             .map_err(io::Error::other)?;
@@ -102,7 +108,7 @@ impl Programs {
     pub(super) fn take_open(&self, mut take: impl FnMut(Option<Journey>)) -> io::Result<()> {
         for key in self.journeys.keys() {
             let journey = self.journeys.lookup(&key, MapFlags::ANY).map_err(io::Error::other)?;
-            take(journey.and_then(|bytes| Journey::read(&bytes)));
+            take(journey.and_then(|bytes| Journey::read(&bytes, self.direction)));
         }
         Ok(())
     }

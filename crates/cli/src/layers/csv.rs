@@ -5,21 +5,24 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use wirestamp_capture::Error;
-use wirestamp_capture::layers::{Journey, Point, Reasons};
+use wirestamp_capture::layers::{Direction, Journey, Point, Reasons};
 use wirestamp_packet::{IdentityKey, LinkType, Packet};
 
 use super::tally::Fate;
 
-/// The points that have a time after them, with the columns of these times.
-const SPANS: [(Point, Point); 4] = [
-    (Point::Driver, Point::Stack),
-    (Point::Stack, Point::Socket),
-    (Point::Socket, Point::Application),
-    (Point::Driver, Point::Application),
-];
+/// The spans that have a column: from each point to the next, then from the first to the last.
+fn spans(direction: Direction) -> [(Point, Point); 4] {
+    let [a, b, c, d] = direction.points();
+    [(a, b), (b, c), (c, d), (a, d)]
+}
 
-const HEADER: &str = "monotonic_ns,source,destination,protocol,length,identity,driver_stack_ns,\
-                      stack_socket_ns,socket_application_ns,driver_application_ns,end,point,reason";
+fn header(direction: Direction) -> String {
+    let spans = spans(direction).map(|(from, to)| format!("{}_{}_ns", from.name(), to.name()));
+    format!(
+        "monotonic_ns,source,destination,protocol,length,identity,{},end,point,reason",
+        spans.join(",")
+    )
+}
 
 /// The file.
 pub(super) struct Csv<W = BufWriter<File>> {
@@ -29,10 +32,10 @@ pub(super) struct Csv<W = BufWriter<File>> {
 
 impl Csv {
     /// Creates the file.
-    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+    pub(super) fn create(path: &Path, direction: Direction) -> Result<Self, Error> {
         let path = path.to_owned();
         let begun = File::create(&path).map(BufWriter::new).and_then(|mut out| {
-            writeln!(out, "{HEADER}")?;
+            writeln!(out, "{}", header(direction))?;
             Ok(out)
         });
         match begun {
@@ -57,8 +60,7 @@ impl<W: Write> Csv<W> {
 
 /// A row. What is not known leaves its column empty.
 fn write(out: &mut impl Write, journey: &Journey, reasons: &Reasons) -> io::Result<()> {
-    let first = Point::ALL.into_iter().find_map(|point| journey.time(point));
-    write!(out, "{},", text(first))?;
+    write!(out, "{},", text(journey.times.into_iter().flatten().next()))?;
     match Packet::parse(LinkType::Ethernet, &journey.head) {
         Ok(packet) => {
             let flow = packet.flow();
@@ -70,7 +72,7 @@ fn write(out: &mut impl Write, journey: &Journey, reasons: &Reasons) -> io::Resu
         }
         Err(_) => write!(out, ",,,{},", journey.length)?,
     }
-    for (from, to) in SPANS {
+    for (from, to) in spans(journey.direction) {
         write!(out, ",{}", text(journey.between(from, to)))?;
     }
     let Fate { end, point, reason } = Fate::of(journey, reasons);
@@ -92,9 +94,9 @@ mod tests {
     fn what_is_not_known_leaves_its_column_empty() {
         let row = |times, end, head: &[u8]| {
             let mut row = Vec::new();
-            let head = head.to_vec();
-            let journey =
-                Journey { times, own: [0; 4], card: None, length: 60, end, reason: 5, head };
+            let (direction, head) = (Direction::In, head.to_vec());
+            let (own, card, length, reason) = ([0; 4], None, 60, 5);
+            let journey = Journey { direction, times, own, card, length, end, reason, head };
             write(&mut row, &journey, &Reasons::default()).unwrap();
             String::from_utf8(row).unwrap()
         };
@@ -110,6 +112,12 @@ mod tests {
         let known = row([Some(1), Some(3), Some(6), Some(10)], End::Read, &frame);
         assert!(known.starts_with("1,10.0.0.1:5,10.0.0.2:6,17,60,"), "{known}");
         assert!(known.ends_with(",2,3,4,9,read,application,\n"), "{known}");
-        assert_eq!(known.split(',').count(), HEADER.split(',').count());
+        assert_eq!(known.split(',').count(), header(Direction::In).split(',').count());
+    }
+
+    #[test]
+    fn the_columns_of_times_are_named_after_the_points() {
+        assert!(header(Direction::In).contains(",driver_stack_ns,stack_socket_ns,"));
+        assert!(header(Direction::Out).contains(",driver_sent_ns,socket_sent_ns,end,"));
     }
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
-use wirestamp_capture::layers::{Config, Facts, Journey, Layers};
+use clap::{Args, ValueEnum};
+use wirestamp_capture::layers::{Config, Direction, Facts, Journey, Layers};
 use wirestamp_capture::{Error, Limit};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_study::layers::html;
@@ -28,14 +28,20 @@ use crate::target::Target;
     wirestamp layers -i eth0 -d 10 udp port 5004\n  \
     wirestamp layers -i eth0 -c 1000 --csv packets.csv tcp dst port 443\n  \
     wirestamp layers -i eth0 -d 10 --report layers.html\n  \
-    wirestamp layers -i eth0@namespace --json ip6\n\n\
-    Each packet that the interface receives is followed by programs at tracepoints of the kernel, all\n\
-    of which read one clock, when they begin and when they end: what they take is subtracted from the\n\
-    time after their point. It takes root, and Linux 6.3 to see sockets.")]
+    wirestamp layers -i eth0@namespace --json ip6\n  \
+    wirestamp layers -i eth0 -Q out -d 10 udp dst port 5004\n\n\
+    Each packet is followed from point to point: driver, stack, socket and application where the interface\n\
+    receives it, socket, queue, driver and sent where it sends it (-v names the places in the kernel).\n\
+    Programs at tracepoints look there. All of them read one clock, when they begin and when they end: what\n\
+    they take is subtracted from the time after their point. It takes root, and Linux 6.3 to see sockets.")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF")]
     interface: Target,
+    /// Which packets are followed: in, those that the interface receives, or out, those that it sends
+    #[arg(short = 'Q', long, value_name = "DIRECTION", value_enum, default_value_t = Way::In,
+          hide_possible_values = true)]
+    direction: Way,
     /// End after so many packets
     #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -53,11 +59,28 @@ pub(crate) struct Arguments {
     filter: Vec<String>,
 }
 
+/// As [`Direction`].
+#[derive(Clone, Copy, ValueEnum)]
+enum Way {
+    In,
+    Out,
+}
+
+impl From<Way> for Direction {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::In => Self::In,
+            Way::Out => Self::Out,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let clock = ClockService::start(Counter::select())?;
     let stop = stop_on_signal()?;
     let config = arguments.config();
-    let mut csv = arguments.csv.as_deref().map(Csv::create).transpose()?;
+    let create = |path| Csv::create(path, config.direction);
+    let mut csv = arguments.csv.as_deref().map(create).transpose()?;
     let layers = arguments.interface.enter(|| Layers::open(config, &clock))??;
     let (facts, reasons) = (layers.facts().clone(), layers.reasons().clone());
     announce(&facts, output);
@@ -84,8 +107,12 @@ fn write(path: &Path, page: &str) -> Result<(), Error> {
 
 fn announce(facts: &Facts, output: Output) {
     facts.notes.iter().for_each(|note| output.remark(note));
+    let verb = match facts.direction {
+        Direction::In => "receives",
+        Direction::Out => "sends",
+    };
     output.remark(format_args!(
-        "following what {} receives through this host; Ctrl-C ends it",
+        "following what {} {verb} through this host; Ctrl-C ends it",
         facts.interface
     ));
     for seen in &facts.points {
@@ -99,6 +126,7 @@ impl Arguments {
         let duration = self.duration.map(Duration::from_secs_f64);
         Config {
             interface: self.interface.interface.clone(),
+            direction: self.direction.into(),
             filter: (!filter.trim().is_empty()).then_some(filter),
             limit: Limit { packets: self.count, duration },
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use wirestamp_capture::layers::{End, Facts, LayersLedger, Point};
+use wirestamp_capture::layers::{Direction, End, Facts, LayersLedger, Point};
 use wirestamp_study::Circumstances;
 use wirestamp_study::layers::{Findings, Layer};
 
@@ -45,13 +45,14 @@ struct Card {
 
 impl Document {
     pub(super) fn new(facts: Facts, tally: &Tally, ledger: LayersLedger) -> Self {
+        let direction = facts.direction;
         let ended = |(fate, packets): (&Fate, u64)| Ended { fate: fate.clone(), packets };
         Self {
             facts,
             packets: ledger.delivered,
             layers: tally.segments(),
             ends: tally.fates().into_iter().map(ended).collect(),
-            card: Card::of(tally.stamped_by_card),
+            card: Card::of(direction, tally.stamped_by_card),
             ledger,
             balanced: ledger.balances(),
         }
@@ -87,6 +88,7 @@ impl Document {
         };
         Findings {
             interface: self.facts.interface.clone(),
+            direction: self.facts.direction,
             filter: self.facts.filter.clone(),
             layers: self.layers.iter().enumerate().map(layer).collect(),
             ends: self.ends.iter().map(|Ended { fate, packets }| (words(fate), *packets)).collect(),
@@ -124,12 +126,17 @@ impl Document {
 }
 
 impl Card {
-    fn of(packets: u64) -> Self {
-        let reason = if packets == 0 {
-            "it stamped no packet"
-        } else {
-            "it stamps by its own clock, which is not compared with the kernel's here; `wirestamp \
-             capture --stamp hardware` does"
+    fn of(direction: Direction, packets: u64) -> Self {
+        let (reason, packets) = match (direction, packets) {
+            (Direction::Out, _) => {
+                ("what it does comes after the driver; `wirestamp send --tx-stamps` tells when", 0)
+            }
+            (Direction::In, 0) => ("it stamped no packet", 0),
+            (Direction::In, packets) => (
+                "it stamps by its own clock, which is not compared with the kernel's here; `wirestamp \
+                 capture --stamp hardware` does",
+                packets,
+            ),
         };
         Self { available: false, reason, packets }
     }
@@ -161,6 +168,8 @@ fn words(fate: &Fate) -> String {
         (End::Joined, _) => format!("were joined to another, after {last}"),
         (End::Forwarded, _) => format!("were sent on to another interface, after {last}"),
         (End::Open, _) => format!("had not ended, after {last}"),
+        (End::Sent, _) => "were sent".to_owned(),
+        (End::Split, _) => format!("were cut into smaller ones, after {last}"),
         (End::Unknown, _) => format!("ended unseen, after {last}"),
     }
 }

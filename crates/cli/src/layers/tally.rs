@@ -34,11 +34,13 @@ pub(super) struct Fate {
 }
 
 /// All journeys.
+#[derive(Debug)]
 pub(super) struct Tally {
     /// Between each point and the next.
     segments: Vec<Segment>,
-    /// From the first point to the last.
-    whole: Option<Segment>,
+    /// From each point to the last, the first one's first: packets that were sent on from another
+    /// interface come to no socket.
+    wholes: Vec<Segment>,
     fates: BTreeMap<Fate, u64>,
     /// Packets that the network card had stamped.
     pub(super) stamped_by_card: u64,
@@ -49,28 +51,32 @@ impl Tally {
     pub(super) fn new(facts: &Facts) -> Self {
         let points: Vec<_> = facts.points.iter().map(|seen| seen.point).collect();
         let segments = points.windows(2).map(|ends| Segment::between(ends[0], ends[1])).collect();
-        let whole = match points[..] {
-            [first, .., last] => Some(Segment::between(first, last)),
-            _ => None,
+        let wholes = match points[..] {
+            [ref before @ .., last] => {
+                before.iter().map(|&from| Segment::between(from, last)).collect()
+            }
+            [] => Vec::new(),
         };
-        Self { segments, whole, fates: BTreeMap::new(), stamped_by_card: 0 }
+        Self { segments, wholes, fates: BTreeMap::new(), stamped_by_card: 0 }
     }
 
     pub(super) fn record(&mut self, journey: &Journey, reasons: &Reasons) {
-        let whole = self.whole.as_ref().and_then(|whole| whole.of(journey));
-        for segment in self.segments.iter_mut().chain(&mut self.whole) {
-            segment.record(journey, whole.is_some());
+        let is_whole = self.wholes.last().is_some_and(|last| last.of(journey).is_some());
+        for segment in &mut self.segments {
+            segment.record(journey, is_whole);
         }
+        self.wholes.iter_mut().for_each(|whole| whole.record(journey, is_whole));
         *self.fates.entry(Fate::of(journey, reasons)).or_default() += 1;
         self.stamped_by_card += u64::from(journey.card.is_some());
     }
 
-    /// Between each point and the next, and then from the first to the last.
+    /// Between each point and the next, and then from the first to the last: from the first one at which
+    /// there were packets that came to the last.
     pub(super) fn segments(&self) -> Vec<Segment> {
-        let spent = self.whole.as_ref().map_or(0, |whole| whole.spent);
-        let all = self.segments.iter().chain(&self.whole);
-        all.map(|segment| Segment { share: share(segment.spent, spent), ..segment.clone() })
-            .collect()
+        let spent = self.segments.iter().map(|segment| segment.spent).sum();
+        let parts = self.segments.iter().map(|part| part.with_share(share(part.spent, spent)));
+        let whole = self.wholes.iter().find(|whole| whole.count > 0).or(self.wholes.first());
+        parts.chain(whole.map(|whole| whole.with_share((spent > 0).then_some(1.0)))).collect()
     }
 
     /// What became of how many packets, most first.
@@ -84,6 +90,10 @@ impl Tally {
 impl Segment {
     fn between(from: Point, to: Point) -> Self {
         Self { from, to, count: 0, share: None, delay: Distribution::new(), spent: 0 }
+    }
+
+    fn with_share(&self, share: Option<f64>) -> Self {
+        Self { share, ..self.clone() }
     }
 
     pub(super) fn name(&self) -> String {
@@ -119,13 +129,14 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_capture::layers::Seen;
+    use wirestamp_capture::layers::{Direction, Seen};
 
     use super::*;
 
     fn facts(points: &[Point]) -> Facts {
         Facts {
             interface: "eth0".into(),
+            direction: Direction::In,
             filter: None,
             clock: "CLOCK_MONOTONIC",
             granularity_ns: 1,
@@ -134,8 +145,9 @@ mod tests {
         }
     }
 
-    pub(in crate::layers) fn journey(times: [Option<u64>; 4], end: End) -> Journey {
-        Journey { times, own: [0; 4], card: None, length: 60, end, reason: 2, head: Vec::new() }
+    fn journey(times: [Option<u64>; 4], end: End) -> Journey {
+        let (direction, own) = (Direction::In, [0; 4]);
+        Journey { direction, times, own, card: None, length: 60, end, reason: 2, head: Vec::new() }
     }
 
     fn counts(tally: &Tally) -> Vec<(String, u64, Option<f64>)> {
@@ -145,7 +157,7 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_packets_that_came_to_their_application() {
-        let mut tally = Tally::new(&facts(&Point::ALL));
+        let mut tally = Tally::new(&facts(&Direction::In.points()));
         let reasons = Reasons::default();
         tally.record(&journey([Some(100), Some(110), Some(130), Some(200)], End::Read), &reasons);
         tally.record(&journey([Some(100), Some(900), Some(950), None], End::Dropped), &reasons);
@@ -163,6 +175,19 @@ mod tests {
             Fate { end: End::Dropped, point: Some(Point::Socket), reason: Some("0x2".to_owned()) };
         assert!(tally.fates().contains(&(&dropped, 1)), "{:?}", tally.fates());
         assert_eq!(tally.fates().len(), 3);
+    }
+
+    #[test]
+    fn where_no_packet_came_to_the_first_point_the_whole_begins_at_the_second() {
+        let mut tally = Tally::new(&facts(&Direction::Out.points()));
+        let sent = Journey {
+            direction: Direction::Out,
+            ..journey([None, Some(100), Some(190), Some(200)], End::Sent)
+        };
+        tally.record(&sent, &Reasons::default());
+        let [_, queued, _, whole] = &counts(&tally)[..] else { panic!("{tally:?}") };
+        assert_eq!(queued, &("queue to driver".to_owned(), 1, Some(0.9)));
+        assert_eq!(whole, &("queue to sent".to_owned(), 1, Some(1.0)));
     }
 
     #[test]

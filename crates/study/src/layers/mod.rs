@@ -1,9 +1,11 @@
-//! Where inside of one host the time of packets went, as a page.
+//! Where inside of one host the time of packets went, as a page or a part of one.
 //!
 //! [`html`] only writes down and draws what it is handed, which `wirestamp layers` has measured.
 
 mod figure;
+mod points;
 
+use wirestamp_capture::layers::Direction;
 use wirestamp_metrics::Summary;
 
 use crate::Circumstances;
@@ -15,6 +17,8 @@ use crate::report::sheet::{Heading, document, on_every_screen, pairs, table, ter
 pub struct Findings {
     /// The interface whose packets were followed.
     pub interface: String,
+    /// Whether it received or sent them.
+    pub direction: Direction,
     /// The packets that were chosen, in pcap syntax.
     pub filter: Option<String>,
     /// The layers in the order in which packets come through them, then all of them together.
@@ -57,7 +61,7 @@ pub fn html(findings: &Findings) -> String {
     );
     let ends: Vec<_> = findings.ends.iter().map(|(end, n)| (end.clone(), count(*n))).collect();
     sections += &pairs("ends", "What became of the packets", &ends, "");
-    sections += &terms("points", "The points", &POINTS);
+    sections += &terms("points", "The points", points::of(findings.direction));
     sections += &pairs("machine", "Machine and run", &machine(findings), "");
     document(&heading, "", &sections)
 }
@@ -108,8 +112,11 @@ fn percent(share: f64) -> String {
 
 fn machine(findings: &Findings) -> Vec<(String, String)> {
     let here = &findings.circumstances;
-    let filter =
-        findings.filter.clone().unwrap_or_else(|| "all that the interface received".into());
+    let all = match findings.direction {
+        Direction::In => "all that the interface received",
+        Direction::Out => "all that the interface sent",
+    };
+    let filter = findings.filter.clone().unwrap_or_else(|| all.into());
     [
         ("Command", here.command.clone()),
         ("Packets", filter),
@@ -119,31 +126,6 @@ fn machine(findings: &Findings) -> Vec<(String, String)> {
     .map(|(what, which)| (what.to_owned(), which))
     .into()
 }
-
-const POINTS: [(&str, &str, &str); 4] = [
-    (
-        "driver",
-        "napi_gro_receive, netif_rx, netif_receive_skb",
-        "The driver hands the packet over to the kernel's network stack.",
-    ),
-    (
-        "stack",
-        "__netif_receive_skb_core",
-        "The stack begins with it. Before that it may have waited for others of its flow (GRO), or in \
-         the backlog of a core.",
-    ),
-    (
-        "socket",
-        "sk_filter_trim_cap",
-        "Its socket is found and about to take it. Before that come routing, packet filters and the \
-         protocol's checks.",
-    ),
-    (
-        "application",
-        "recvmsg(2)",
-        "The application has it. Before that it waited until the application ran and asked for it.",
-    ),
-];
 
 #[cfg(test)]
 mod tests {
