@@ -60,7 +60,7 @@ enum Command {
     Delay(delay::Arguments),
     /// Show the quality of each flow of a file or interface: loss, jitter, round trip, MOS
     Flows(flows::Arguments),
-    /// Follow received packets through this host: driver, stack, socket, application
+    /// Follow packets through this host, received or sent: driver, stack, socket, application
     Layers(layers::Arguments),
     /// Build, use and remove a test bed of network namespaces
     Lab(lab::Arguments),

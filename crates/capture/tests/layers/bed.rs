@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::thread;
 
 use rustix::time::{ClockId, clock_gettime};
-use wirestamp_capture::layers::{Config, Journey, Layers, LayersLedger, Reasons};
+use wirestamp_capture::layers::{Config, Direction, Journey, Layers, LayersLedger, Point, Reasons};
 use wirestamp_capture::{Limit, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, TAP_B};
@@ -34,12 +34,13 @@ pub(crate) fn follow(
     packets: Option<u64>,
     traffic: impl FnOnce(),
 ) -> Followed {
-    follow_at(lab.sink(), TAP_B, filter, packets, traffic)
+    follow_at(lab.sink(), TAP_B, Direction::In, filter, packets, traffic)
 }
 
 pub(crate) fn follow_at(
     netns: &Netns,
     interface: &str,
+    direction: Direction,
     filter: &str,
     packets: Option<u64>,
     traffic: impl FnOnce(),
@@ -48,6 +49,7 @@ pub(crate) fn follow_at(
     let stop = Stop::new().unwrap();
     let config = Config {
         interface: interface.to_owned(),
+        direction,
         filter: (!filter.is_empty()).then(|| filter.to_owned()),
         limit: Limit { packets, duration: None },
     };
@@ -120,4 +122,16 @@ pub(crate) fn queue(lab: &PathLab, port: u16) -> (u64, u64) {
     let fields: Vec<_> = line.split_whitespace().collect();
     let (_, queued) = fields[4].split_once(':').unwrap();
     (u64::from_str_radix(queued, 16).unwrap(), fields[12].parse().unwrap())
+}
+
+/// When a packet was at the points where it was seen, in their order.
+pub(crate) fn times(journey: &Journey) -> Vec<u64> {
+    let points: [Point; 4] = journey.direction.points();
+    points.into_iter().filter_map(|point| journey.time(point)).collect()
+}
+
+/// Runs iproute2's `ip` or `tc` in a namespace.
+pub(crate) fn iproute(program: &str, netns: &Netns, arguments: &str) {
+    let status = netns.command(program).args(arguments.split(' ')).status().unwrap();
+    assert!(status.success(), "{program} {arguments}");
 }

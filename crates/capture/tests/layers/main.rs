@@ -1,21 +1,18 @@
 //! Real packets, followed through the kernel of this machine.
 
 mod bed;
+mod leaving;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
-use bed::{PORT, follow, follow_at, lab, now, number, queue, read, receiver, send};
+use bed::{PORT, follow, follow_at, iproute, lab, now, number, queue, read, receiver, send, times};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use wirestamp_capture::layers::{End, Journey, Point};
+use wirestamp_capture::layers::{Direction, End, Journey, Point};
 use wirestamp_lab::{Netns, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B};
 
 const UDP: &str = "udp port 5000";
-
-fn times(journey: &Journey) -> Vec<u64> {
-    Direction::In.points().into_iter().filter_map(|point| journey.time(point)).collect()
-}
 
 #[test]
 fn every_datagram_is_at_every_point_once_and_in_order() {
@@ -192,19 +189,13 @@ fn segments_that_gro_joins_end_with_the_driver() {
 fn a_router_sends_its_packets_on() {
     let Some(lab) = lab() else { return };
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
-    let followed = follow_at(lab.router(), TAP_A, UDP, Some(100), || {
+    let followed = follow_at(lab.router(), TAP_A, Direction::In, UDP, Some(100), || {
         send(&lab, PORT, 0..100);
         read(&socket, 100);
     });
     for journey in &followed.journeys {
         assert_eq!((journey.end, journey.last()), (End::Forwarded, Some(Point::Stack)));
     }
-}
-
-/// Runs iproute2's `ip` in a namespace.
-fn ip(netns: &Netns, arguments: &str) {
-    let status = netns.command("ip").args(arguments.split(' ')).status().unwrap();
-    assert!(status.success(), "{arguments}");
 }
 
 #[test]
@@ -216,7 +207,7 @@ fn a_tagged_packet_for_nobody_passes_a_filter_for_its_tag_only() {
     let open = || pcap::Capture::from_device(SOURCE_INTERFACE).unwrap().open().unwrap();
     let mut wire = lab.source().run(open).unwrap();
     for (filter, expected) in [("vlan 7 and udp port 5000", 3), ("vlan 8", 0), (UDP, 0)] {
-        let followed = follow_at(lab.router(), TAP_A, filter, None, || {
+        let followed = follow_at(lab.router(), TAP_A, Direction::In, filter, None, || {
             (0..3).for_each(|_| wire.sendpacket(&frame[..]).unwrap());
         });
         let dropped = followed.journeys.iter().filter(|j| j.end == End::Dropped);
@@ -228,13 +219,13 @@ fn a_tagged_packet_for_nobody_passes_a_filter_for_its_tag_only() {
 fn what_comes_through_a_bridge_is_the_same_packet_behind_it() {
     let Some(lab) = lab() else { return };
     // With the hardware address of the interface, which the router knows already.
-    ip(lab.sink(), "link add bridge type bridge");
-    ip(lab.sink(), "link set bridge address 02:77:00:00:02:02");
-    ip(lab.sink(), "link set tap-b master bridge");
-    ip(lab.sink(), "address flush dev tap-b");
-    ip(lab.sink(), "address add 10.77.2.2/24 dev bridge");
-    ip(lab.sink(), "link set bridge up");
-    ip(lab.sink(), "route add default via 10.77.2.1");
+    iproute("ip", lab.sink(), "link add bridge type bridge");
+    iproute("ip", lab.sink(), "link set bridge address 02:77:00:00:02:02");
+    iproute("ip", lab.sink(), "link set tap-b master bridge");
+    iproute("ip", lab.sink(), "address flush dev tap-b");
+    iproute("ip", lab.sink(), "address add 10.77.2.2/24 dev bridge");
+    iproute("ip", lab.sink(), "link set bridge up");
+    iproute("ip", lab.sink(), "route add default via 10.77.2.1");
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let followed = follow(&lab, UDP, Some(20), || {
         send(&lab, PORT, 0..20);

@@ -155,6 +155,7 @@ fn findings(
         capture_dropped: found.capture_lost,
         undated: found.undated,
         taps: Vec::new(),
+        layers: None,
         remarks,
     }
 }

@@ -10,6 +10,7 @@ use super::clocks::{ClockError, Clocks};
 use super::codec;
 use super::media::{Media, Voice};
 use super::round_trip::{RoundTrip, RoundTrips};
+use crate::layers;
 
 /// What was found, by files or by interfaces.
 pub(super) struct Findings {
@@ -32,6 +33,8 @@ pub(super) struct Findings {
     pub(super) undated: [u64; 2],
     /// The captures that ran here; none for files.
     pub(super) taps: Vec<TapReport>,
+    /// Where the time goes behind B, if that was asked for.
+    pub(super) layers: Option<layers::Document>,
     pub(super) remarks: Vec<String>,
 }
 
@@ -56,6 +59,9 @@ impl Findings {
             "flows": flows?,
             "other_flows": self.quality(self.flows.others())?,
         });
+        if let Some(layers) = &self.layers {
+            merge(&mut document, json!({"layers": layers}));
+        }
         merge(&mut document, self.clocks());
         merge(&mut document, rest);
         Ok(document)

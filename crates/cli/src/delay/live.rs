@@ -21,7 +21,7 @@ use super::clocks::{ClockError, Clocks};
 use super::findings::Findings;
 use super::media::Media;
 use super::round_trip::RoundTrips;
-use super::{Arguments, flow_table};
+use super::{Arguments, flow_table, layers};
 use crate::capture::{Direction, detail};
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
@@ -50,6 +50,10 @@ pub(super) struct Live {
     /// [default: in]
     #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
     direction: Option<Direction>,
+    /// Tell too where the time of packets goes behind the second point, from its driver to their
+    /// application, as `wirestamp layers` does
+    #[arg(long)]
+    pub(super) layers: bool,
     #[command(flatten)]
     endpoint: Endpoint,
 }
@@ -62,6 +66,7 @@ impl Live {
             ("--method", self.method.is_some()),
             ("--stamp", self.stamp.is_some()),
             ("--direction", self.direction.is_some()),
+            ("--layers", self.layers),
             ("--metrics", self.endpoint.is_open()),
         ];
         match given.into_iter().find(|&(_, given)| given) {
@@ -90,7 +95,8 @@ impl Live {
 /// Measures between two interfaces.
 pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Result<Findings> {
     refuse_files(arguments)?;
-    let domain = arguments.live.pair()?.1.domain();
+    let (method, stamp) = arguments.live.pair()?;
+    let domain = stamp.domain();
     if domain == Domain::Nic {
         return Err(usage(
             "--stamp hardware: each network card has a clock of its own; capture at both points with \
@@ -100,6 +106,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let clock = Arc::new(start_clock()?);
     let stop = stop_on_signal()?;
     let mut cores = Cores::choose(2).into_iter();
+    let followed = layers::open(arguments, method, &clock, output)?;
     // B first, so that it captures whatever A sees.
     let (cores_a, cores_b) = (cores.next(), cores.next());
     let b = open(arguments, &arguments.b, cores_b, Limit::default(), &clock)?;
@@ -123,13 +130,15 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
         coverage.ends(Point::A, now(&clock));
     };
     let timeout = arguments.timeout();
-    let taps = attend([a, b], recordings, &meeting, timeout, &stop, end)?;
+    let measure = || attend([a, b], recordings, &meeting, timeout, &stop, end);
+    let (taps, layers) = layers::beside(followed, &stop, measure);
     let sights = meeting.finish();
-    let [a, b] = taps;
+    let [a, b] = taps?;
     let taps = [a?, b?];
     let error = clock_error(&taps, domain);
     let mut findings =
         findings(arguments, flows, (taps.into(), sights), Clocks::of_one_host(error));
+    findings.layers = layers?;
     if let Some(remark) = silence(arguments, &findings.flows, &arguments.a) {
         findings.remarks.push(remark);
     }
@@ -259,6 +268,7 @@ fn findings(
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
         undated: [0; 2],
         taps,
+        layers: None,
         remarks: Vec::new(),
     }
 }

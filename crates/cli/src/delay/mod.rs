@@ -6,6 +6,7 @@ mod codec;
 mod direction;
 mod files;
 mod findings;
+mod layers;
 mod live;
 mod media;
 mod page;
@@ -35,7 +36,7 @@ const FLOWS: usize = 1000;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     wirestamp delay a.pcapng b.pcapng --codec g711 --report delay.html\n  \
-    wirestamp delay tap-a@wirestamp-router tap-b@wirestamp-sink --duration 10\n  \
+    wirestamp delay tap-a@wirestamp-router tap-b@wirestamp-sink --duration 10 --layers\n  \
     ssh there wirestamp capture -i eth0 -w - udp | wirestamp delay - eth0 --filter udp\n  \
     wirestamp delay here.pcapng there.pcapng --align --remove-skew")]
 pub(crate) struct Arguments {

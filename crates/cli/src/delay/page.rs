@@ -10,6 +10,7 @@ use wirestamp_study::report::{DelayReport, Ledger, Subject, verdict};
 
 use super::findings::Findings;
 use super::{Arguments, clocks};
+use crate::layers::Document;
 use crate::output::time;
 
 /// Flows in the table; those beyond are in the totals.
@@ -38,6 +39,7 @@ impl Findings {
             subjects,
             relative: self.clocks.aligned,
             sampled: self.sampling.is_some(),
+            layers: self.layers.as_ref().map(Document::findings),
             trust: self.trust(total),
             ledgers: self
                 .taps

@@ -73,6 +73,9 @@ impl Findings {
             text.push_str(&tap::complaints(&tap.ledger));
         }
         self.reservations(&total).into_iter().for_each(|line| text.push_str(&(line + "\n")));
+        if let Some(layers) = &self.layers {
+            let _ = write!(text, "\nBehind B, inside this host:\n{}", layers.text());
+        }
         text
     }
 

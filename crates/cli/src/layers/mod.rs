@@ -10,18 +10,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use wirestamp_capture::layers::{Config, Direction, Facts, Journey, Layers};
-use wirestamp_capture::{Error, Limit};
+use wirestamp_capture::layers::{Config, Direction, Facts, Journey, Layers, Reasons};
+use wirestamp_capture::{Error, Limit, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_study::layers::html;
 
 use self::csv::Csv;
-use self::present::Document;
 use self::tally::Tally;
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 use crate::target::Target;
+
+pub(crate) use present::Document;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -30,10 +31,11 @@ use crate::target::Target;
     wirestamp layers -i eth0 -d 10 --report layers.html\n  \
     wirestamp layers -i eth0@namespace --json ip6\n  \
     wirestamp layers -i eth0 -Q out -d 10 udp dst port 5004\n\n\
-    Each packet is followed from point to point: driver, stack, socket and application where the interface\n\
-    receives it, socket, queue, driver and sent where it sends it (-v names the places in the kernel).\n\
-    Programs at tracepoints look there. All of them read one clock, when they begin and when they end: what\n\
-    they take is subtracted from the time after their point. It takes root, and Linux 6.3 to see sockets.")]
+    Each packet is followed from point to point: driver, stack, socket, application where the\n\
+    interface receives it; socket, queue, driver, sent where it sends it (-v names the places in\n\
+    the kernel). Programs at tracepoints look there. All of them read one clock, when they begin\n\
+    and when they end: what they take is subtracted from the time after their point. It takes\n\
+    root, and Linux 6.3 to see sockets.")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF")]
@@ -82,23 +84,34 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let create = |path| Csv::create(path, config.direction);
     let mut csv = arguments.csv.as_deref().map(create).transpose()?;
     let layers = arguments.interface.enter(|| Layers::open(config, &clock))??;
-    let (facts, reasons) = (layers.facts().clone(), layers.reasons().clone());
-    announce(&facts, output);
-    let mut tally = Tally::new(&facts);
-    let (ledger, mut outcome) = layers.run(&stop, &mut |journey: Journey| {
-        tally.record(&journey, &reasons);
-        csv.as_mut().map_or(Ok(()), |csv| csv.record(&journey, &reasons))
+    announce(layers.facts(), output);
+    let (document, mut outcome) = follow(layers, &stop, |journey, reasons| {
+        csv.as_mut().map_or(Ok(()), |csv| csv.record(journey, reasons))
     });
     if let Some(csv) = csv {
         outcome = outcome.and(csv.finish());
     }
-    let document = Document::new(facts, &tally, ledger);
     output.result(&document, Document::text)?;
     outcome?;
     if let Some(path) = &arguments.report {
         write(path, &html(&document.findings()))?;
     }
-    Ok(if ledger.balances() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if document.is_balanced() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a measurement to its end, and tells `each` of every packet.
+pub(crate) fn follow(
+    layers: Layers,
+    stop: &Stop,
+    mut each: impl FnMut(&Journey, &Reasons) -> Result<(), Error>,
+) -> (Document, Result<(), Error>) {
+    let (facts, reasons) = (layers.facts().clone(), layers.reasons().clone());
+    let mut tally = Tally::new(&facts);
+    let (ledger, outcome) = layers.run(stop, &mut |journey: Journey| {
+        tally.record(&journey, &reasons);
+        each(&journey, &reasons)
+    });
+    (Document::new(facts, &tally, ledger), outcome)
 }
 
 fn write(path: &Path, page: &str) -> Result<(), Error> {

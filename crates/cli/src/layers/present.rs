@@ -13,7 +13,7 @@ use crate::table::table;
 
 /// The document of `layers --json`.
 #[derive(Serialize)]
-pub(super) struct Document {
+pub(crate) struct Document {
     #[serde(flatten)]
     facts: Facts,
     packets: u64,
@@ -58,7 +58,7 @@ impl Document {
         }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Self { facts, packets, ledger, .. } = self;
         let rows: Vec<_> = self.layers.iter().map(row).collect();
         let mut text = table(&HEADER, &rows);
@@ -77,8 +77,13 @@ impl Document {
 }
 
 impl Document {
+    /// Whether every packet has been accounted for.
+    pub(super) fn is_balanced(&self) -> bool {
+        self.balanced
+    }
+
     /// What the page is made of.
-    pub(super) fn findings(&self) -> Findings {
+    pub(crate) fn findings(&self) -> Findings {
         let whole = self.layers.len().saturating_sub(1);
         let layer = |(number, segment): (usize, &Segment)| Layer {
             name: segment.name(),

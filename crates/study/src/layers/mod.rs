@@ -53,17 +53,24 @@ pub fn html(findings: &Findings) -> String {
         generated_at: &generated_at,
         summary: &summary(findings),
     };
-    let draw = |size, id: &str| figure::spread(&findings.layers, size, id);
-    let figure = on_every_screen("Times in each layer", "", "spread", draw).unwrap_or_default();
-    let mut sections = format!(
-        "<section id=\"layers\">\n<h2>The layers</h2>\n{figure}{}</section>\n",
-        times(&findings.layers)
-    );
-    let ends: Vec<_> = findings.ends.iter().map(|(end, n)| (end.clone(), count(*n))).collect();
-    sections += &pairs("ends", "What became of the packets", &ends, "");
-    sections += &terms("points", "The points", points::of(findings.direction));
+    let mut sections = section(findings);
     sections += &pairs("machine", "Machine and run", &machine(findings), "");
     document(&heading, "", &sections)
+}
+
+/// The figure and the tables, for a page about more than these.
+pub(crate) fn section(findings: &Findings) -> String {
+    let draw = |size, id: &str| figure::spread(&findings.layers, size, id);
+    let figure = on_every_screen("Times in each layer", "", "spread", draw).unwrap_or_default();
+    let times = times(&findings.layers);
+    let ends: Vec<_> = findings.ends.iter().map(|(end, n)| (end.clone(), count(*n))).collect();
+    format!(
+        "<section id=\"layers\">\n<h2>Where the time goes inside the host, on {}</h2>\n{figure}{times}\
+         </section>\n{}{}",
+        Escaped(&findings.interface),
+        pairs("ends", "What became of the packets", &ends, ""),
+        terms("points", "The points", points::of(findings.direction)),
+    )
 }
 
 /// What was found, in sentences.

@@ -91,8 +91,12 @@ fn together(found: Findings, read: &PipeReport, of_pipe: Point, remarks: Vec<Str
 
 /// The interface of the two points, and the clock that stamps there.
 fn interface(arguments: &Arguments, of_other: Point) -> anyhow::Result<(&str, Domain)> {
-    if arguments.live.endpoint.is_open() {
-        return Err(usage("--metrics is for two interfaces, and one of these is a capture"));
+    let given =
+        [("--metrics", arguments.live.endpoint.is_open()), ("--layers", arguments.live.layers)];
+    if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
+        return Err(usage(format!(
+            "{option} is for two interfaces, and one of these is a capture"
+        )));
     }
     let name = if of_other == Point::A { &arguments.b } else { &arguments.a };
     Ok((name, arguments.live.pair()?.1.domain()))

@@ -10,6 +10,7 @@ use super::Ledger;
 use super::format::{Escaped, NOTHING, approximate, count, duration, nanos, percent, plural};
 use super::page::ledgers;
 use super::sheet::{Heading, document, pairs, table, terms};
+use crate::layers;
 
 pub use words::verdict;
 
@@ -33,6 +34,8 @@ pub struct DelayReport<'a> {
     pub relative: bool,
     /// Whether the packets are a sample of those that passed.
     pub sampled: bool,
+    /// Where the time goes behind B, inside of its host.
+    pub layers: Option<layers::Findings>,
     /// How far the figures are to be believed: pairs of what and a statement.
     pub trust: Vec<(String, String)>,
     /// What became of the packets at points that captured for this.
@@ -113,6 +116,7 @@ impl DelayReport<'_> {
         for (index, subject) in (1..).zip(self.subjects.iter().take(self.sections)) {
             main += &section::section(subject, index, self);
         }
+        main += &self.layers.as_ref().map(layers::section).unwrap_or_default();
         main += &pairs("trust", "How far to believe this", &self.trust, "");
         main += &ledgers(&self.ledgers);
         main += &pairs("machine", "Machine and command", &self.machine, "");

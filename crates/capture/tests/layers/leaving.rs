@@ -1,0 +1,132 @@
+//! Packets that an interface sends.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread;
+
+use wirestamp_capture::layers::{Direction, End, Journey, Point};
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
+
+use crate::bed::{
+    Followed, PORT, follow_at, iproute, lab, now, number, read, receiver, send, times,
+};
+
+const UDP: &str = "udp dst port 5000";
+const BOTTLENECK: &str = "bottleneck";
+
+/// Follows what the source sends.
+fn follow_source(
+    lab: &PathLab,
+    filter: &str,
+    packets: Option<u64>,
+    traffic: impl FnOnce(),
+) -> Followed {
+    follow_at(lab.source(), SOURCE_INTERFACE, Direction::Out, filter, packets, traffic)
+}
+
+fn ends(followed: &Followed, end: End) -> impl Iterator<Item = &Journey> {
+    followed.journeys.iter().filter(move |journey| journey.end == end)
+}
+
+#[test]
+fn every_datagram_leaves_its_socket_and_is_sent_by_the_driver() {
+    let Some(lab) = lab() else { return };
+    let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
+    let followed = follow_source(&lab, UDP, Some(1000), || send(&lab, PORT, 0..1000));
+    for journey in &followed.journeys {
+        let times = times(journey);
+        assert_eq!((journey.end, times.len()), (End::Sent, 4), "{journey:?}");
+        assert!(times.is_sorted(), "{journey:?}");
+        assert_eq!(journey.length, 14 + 20 + 8 + 4);
+    }
+    assert!(followed.journeys.iter().map(number).eq(0..1000));
+    assert_eq!((followed.ledger.seen, followed.ledger.delivered), (1000, 1000));
+}
+
+#[test]
+fn what_is_received_or_leaves_by_another_interface_is_not_followed() {
+    let Some(lab) = lab() else { return };
+    let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
+    let traffic = || {
+        send(&lab, PORT, 0..10);
+        read(&socket, 10);
+    };
+    let followed = follow_at(lab.sink(), TAP_B, Direction::Out, UDP, None, traffic);
+    assert!(followed.journeys.is_empty(), "{:?}", followed.journeys);
+    iproute("ip", lab.source(), "link set lo up");
+    let followed = follow_at(lab.source(), "lo", Direction::Out, UDP, None, traffic);
+    assert!(followed.journeys.is_empty(), "{:?}", followed.journeys);
+}
+
+#[test]
+fn what_waits_in_the_queue_waits_between_queue_and_driver() {
+    let Some(lab) = lab() else { return };
+    let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
+    let tc = |arguments: &str| iproute("tc", lab.source(), arguments);
+    // A packet in 46 ms, after the first 34.
+    tc("qdisc add dev out root tbf rate 8kbit burst 1600 limit 100000");
+    let mut released = 0;
+    let followed = follow_source(&lab, UDP, Some(201), || {
+        send(&lab, PORT, 0..200);
+        released = now();
+        tc("qdisc change dev out root tbf rate 1gbit burst 16000 limit 100000");
+        // The queueing discipline looks at the next packet, or when it had planned to.
+        send(&lab, PORT, [200]);
+    });
+    for journey in &followed.journeys[100..200] {
+        assert_eq!(journey.end, End::Sent, "{journey:?}");
+        assert!(journey.time(Point::Queue).unwrap() < released, "{journey:?}");
+        assert!(journey.time(Point::Driver).unwrap() > released, "{journey:?}");
+    }
+}
+
+#[test]
+fn what_a_full_queueing_discipline_has_no_room_for_ends_at_the_queue_with_the_kernels_reason() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let lab = PathLab::new(&Impairments::bottleneck(1_000_000, 2_000)).unwrap();
+    let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
+    let followed = follow_at(lab.router(), BOTTLENECK, Direction::Out, UDP, Some(200), || {
+        send(&lab, PORT, 0..200);
+    });
+    drop(socket);
+    let lost = lab.bottleneck().unwrap().dropped_packets;
+    assert!(lost > 0 && lost < 200, "{lost}");
+    assert_eq!(ends(&followed, End::Dropped).count() as u64, lost);
+    assert_eq!(ends(&followed, End::Sent).count() as u64, 200 - lost);
+    for journey in ends(&followed, End::Dropped) {
+        assert_eq!(journey.last(), Some(Point::Queue), "{journey:?}");
+        let reason = followed.reasons.name(journey.reason);
+        assert!(reason.starts_with("QDISC_"), "{reason}");
+    }
+    // No socket of this host's has sent them.
+    assert!(ends(&followed, End::Sent).all(|journey| times(journey).len() == 3));
+}
+
+#[test]
+fn segments_of_tcp_are_sent_and_those_too_large_for_the_driver_are_cut_before_it() {
+    let Some(lab) = lab() else { return };
+    let ethtool = lab
+        .source()
+        .command("ethtool")
+        .args(["-K", SOURCE_INTERFACE, "tso", "off", "gso", "on"])
+        .status();
+    assert!(ethtool.unwrap().success());
+    let listener = lab.sink().run(|| TcpListener::bind("0.0.0.0:5000")).unwrap().unwrap();
+    let followed = follow_source(&lab, "tcp dst port 5000", None, || {
+        let mut from = lab.source().run(|| TcpStream::connect((SINK_V4, PORT))).unwrap().unwrap();
+        let (mut to, _) = listener.accept().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || from.write_all(&[0; 1 << 20]).unwrap());
+            assert_eq!(to.read_to_end(&mut Vec::new()).unwrap(), 1 << 20);
+        });
+    });
+    let cut: Vec<_> = ends(&followed, End::Split).collect();
+    assert!(cut.len() > 10, "{}", cut.len());
+    assert!(cut.iter().all(|journey| journey.last() == Some(Point::Queue)));
+    assert!(ends(&followed, End::Sent).all(|journey| journey.length <= 1514));
+    let bytes: u32 = ends(&followed, End::Sent).map(|journey| journey.length - 14 - 20 - 32).sum();
+    assert!(bytes >= 1 << 20, "{bytes}");
+}
