@@ -10,9 +10,13 @@ use std::sync::{Mutex, PoisonError};
 
 use common::{Traces, is_root, json, run, stderr, tool};
 use serde_json::Value;
-use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
+use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
 
 const PORT: u16 = 5004;
+
+/// The layers of packets that are received.
+const RECEIVED: [&str; 4] =
+    ["driver to stack", "stack to socket", "socket to application", "driver to application"];
 
 /// Held by a test that looks for processes left behind, and by whoever starts some.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -23,13 +27,28 @@ fn lab() -> PathLab {
 
 /// A run in the sink's namespace that is following packets.
 fn started(lab: &PathLab, arguments: &[&str]) -> Child {
-    let mut command = lab.sink().command(env!("CARGO_BIN_EXE_wirestamp"));
-    command.args(["layers", "-i", TAP_B]).args(arguments);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let arguments = [&["layers", "-i", TAP_B], arguments].concat();
+    started_in(lab.sink(), &arguments, "following what tap-b receives")
+}
+
+/// A run that has said that it began.
+fn started_in(netns: &Netns, arguments: &[&str], begun: &str) -> Child {
+    let mut command = netns.command(env!("CARGO_BIN_EXE_wirestamp"));
+    let mut child =
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let said = BufReader::new(child.stderr.as_mut().unwrap()).lines();
     let mut said = said.map_while(Result::ok);
-    assert!(said.any(|line| line.starts_with("following what tap-b receives")));
+    assert!(said.any(|line| line.starts_with(begun)));
     child
+}
+
+/// The names of the points that a document's layers begin and end with.
+fn ends(document: &Value) -> Vec<String> {
+    let name = |layer: &Value| {
+        let [from, to] = ["from", "to"].map(|end| layer[end].as_str().unwrap());
+        format!("{from} to {to}")
+    };
+    document["layers"].as_array().unwrap().iter().map(name).collect()
 }
 
 fn send(lab: &PathLab, count: usize) {
@@ -69,9 +88,7 @@ fn the_figures_the_rows_and_the_page_are_of_the_same_packets() {
 
     assert_eq!((&document["packets"], &document["balanced"]), (&100.into(), &true.into()));
     let layers = document["layers"].as_array().unwrap();
-    let ends =
-        |layer: &Value| [&layer["from"], &layer["to"]].map(|end| end.as_str().unwrap().len());
-    assert_eq!(layers.iter().map(ends).collect::<Vec<_>>(), [[6, 5], [5, 6], [6, 11], [6, 11]]);
+    assert_eq!(ends(&document), RECEIVED);
     let sum = |key: &str, layers: &[Value]| -> f64 {
         layers.iter().map(|layer| layer["owd_ns"][key].as_f64().unwrap()).sum()
     };
@@ -84,6 +101,80 @@ fn the_figures_the_rows_and_the_page_are_of_the_same_packets() {
     let totals = rows.lines().skip(1).map(|row| row.split(',').nth(9).unwrap().parse::<u64>());
     assert_eq!(whole[0]["owd_ns"]["max"], totals.map(Result::unwrap).max().unwrap());
     assert!(fs::read_to_string(&page).unwrap().contains("<svg"));
+}
+
+#[test]
+fn packets_that_are_sent_have_layers_of_their_own() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (lab, folder) = (lab(), tempfile::tempdir().unwrap());
+    let [csv, page] = ["rows.csv", "page.html"].map(|name| folder.path().join(name));
+    let files = ["--csv", csv.to_str().unwrap(), "--report", page.to_str().unwrap()];
+    let what = ["layers", "-i", SOURCE_INTERFACE, "-Q", "out", "--json", "-c", "50", "udp"];
+    let arguments = [&what[..8], &files, &what[8..]].concat();
+    let child = started_in(lab.source(), &arguments, "following what out sends");
+    exchange(&lab, 50);
+    let document: Value = serde_json::from_slice(&finished(child).stdout).unwrap();
+    assert_eq!((&document["packets"], &document["direction"]), (&50.into(), &"out".into()));
+    let layers = ["socket to queue", "queue to driver", "driver to sent", "socket to sent"];
+    assert_eq!(ends(&document), layers);
+    assert_eq!(
+        (&document["layers"][3]["count"], &document["ends"][0]["end"]),
+        (&50.into(), &"sent".into())
+    );
+    let rows = fs::read_to_string(&csv).unwrap();
+    assert_eq!(rows.lines().filter(|row| row.contains(",10.77.2.2:5004,17,242,")).count(), 50);
+    assert!(rows.contains(",driver_sent_ns,") && rows.ends_with(",sent,sent,\n"), "{rows}");
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains("<svg") && page.contains("ndo_start_xmit"));
+}
+
+#[test]
+fn a_delay_is_told_with_the_layers_behind_its_second_point() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (lab, folder) = (lab(), tempfile::tempdir().unwrap());
+    let page = folder.path().join("page.html");
+    let delay = ["delay", TAP_B, TAP_B, "--layers", "--filter", "udp port 5004", "--report"];
+    for json in [true, false] {
+        let more = [page.to_str().unwrap(), if json { "--json" } else { "-v" }];
+        let child = started_in(lab.sink(), &[&delay[..], &more].concat(), "measuring");
+        exchange(&lab, 50);
+        tool("kill", &["-INT", &child.id().to_string()]);
+        let found = String::from_utf8(finished(child).stdout).unwrap();
+        if json {
+            let found: Value = serde_json::from_str(&found).unwrap();
+            assert_eq!((&found["matched"], &found["layers"]["packets"]), (&50.into(), &50.into()));
+            assert_eq!(ends(&found["layers"]), RECEIVED);
+            assert_eq!(found["layers"]["layers"][3]["count"], 50);
+        } else {
+            assert!(found.contains("were read by an application"), "{found}");
+        }
+        let page = fs::read_to_string(&page).unwrap();
+        assert!(page.contains("<section id=\"layers\">") && page.contains("socket to application"));
+    }
+}
+
+#[test]
+fn a_delay_of_what_has_no_layers_here_is_refused_in_a_sentence() {
+    if !is_root() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (arguments, why) in [
+        (&["/dev/null", "/dev/null"][..], "--layers is for interfaces, and these are files"),
+        (&["-", "lo"], "--layers is for two interfaces"),
+        (&["lo", "lo", "--method", "xdp"], "xdp-pass lets them go on"),
+    ] {
+        let output = run(&[&["delay", "--layers"], arguments].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(why), "{said}");
+    }
 }
 
 #[test]
@@ -136,12 +227,13 @@ fn without_privileges_it_says_which_it_needs() {
     let binary = folder.path().join("wirestamp");
     fs::copy(env!("CARGO_BIN_EXE_wirestamp"), &binary).unwrap();
     tool("chmod", &["755", folder.path().to_str().unwrap(), binary.to_str().unwrap()]);
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
-    let output =
-        command.arg(&binary).args(["layers", "-i", "lo"]).current_dir("/").output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("sudo") && said.contains("cap_perfmon"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    for arguments in [&["layers", "-i", "lo"][..], &["delay", "lo", "lo", "--layers"]] {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+        let output = command.arg(&binary).args(arguments).current_dir("/").output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("sudo") && said.contains("cap_perfmon"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }

@@ -147,6 +147,13 @@ impl Findings {
         }
         lines.extend(self.below_zero(total));
         lines.extend(coarse(total));
+        if self.layers.is_some() {
+            lines.push(
+                "Looking at packets behind B begins before they are stamped there: delays are longer by \
+                 what that takes."
+                    .into(),
+            );
+        }
         let unexpected = total.counts().unexpected;
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were seen at B only."));

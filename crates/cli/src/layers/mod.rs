@@ -124,10 +124,8 @@ fn announce(facts: &Facts, output: Output) {
         Direction::In => "receives",
         Direction::Out => "sends",
     };
-    output.remark(format_args!(
-        "following what {} {verb} through this host; Ctrl-C ends it",
-        facts.interface
-    ));
+    let interface = &facts.interface;
+    output.remark(format_args!("following what {interface} {verb}; Ctrl-C ends it"));
     for seen in &facts.points {
         output.detail(format_args!("{}: {}", seen.point.name(), seen.places.join(", ")));
     }

@@ -74,7 +74,8 @@ impl Tally {
     /// there were packets that came to the last.
     pub(super) fn segments(&self) -> Vec<Segment> {
         let spent = self.segments.iter().map(|segment| segment.spent).sum();
-        let parts = self.segments.iter().map(|part| part.with_share(share(part.spent, spent)));
+        let share_of = |part: &Segment| share(part.spent, spent).filter(|_| part.count > 0);
+        let parts = self.segments.iter().map(|part| part.with_share(share_of(part)));
         let whole = self.wholes.iter().find(|whole| whole.count > 0).or(self.wholes.first());
         parts.chain(whole.map(|whole| whole.with_share((spent > 0).then_some(1.0)))).collect()
     }
@@ -185,7 +186,8 @@ mod tests {
             ..journey([None, Some(100), Some(190), Some(200)], End::Sent)
         };
         tally.record(&sent, &Reasons::default());
-        let [_, queued, _, whole] = &counts(&tally)[..] else { panic!("{tally:?}") };
+        let [none, queued, _, whole] = &counts(&tally)[..] else { panic!("{tally:?}") };
+        assert_eq!(none, &("socket to queue".to_owned(), 0, None));
         assert_eq!(queued, &("queue to driver".to_owned(), 1, Some(0.9)));
         assert_eq!(whole, &("queue to sent".to_owned(), 1, Some(1.0)));
     }
