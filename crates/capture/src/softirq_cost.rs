@@ -3,12 +3,13 @@
 
 use std::mem::MaybeUninit;
 
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{Object, ProgramInput};
 use wirestamp_clock::Counter;
 
 use self::skeleton::CostSkelBuilder;
 use crate::Error;
+use crate::bpf_program::opened;
 use crate::capabilities::{CounterFunction, Obstacle, counter_function};
 
 #[expect(
@@ -50,9 +51,8 @@ pub fn measure(rounds: usize, frames: u32) -> Result<Vec<Cost>, Error> {
             function.map(CounterFunction::program),
         ),
     ];
-    libbpf_rs::set_print(None);
     let mut object = MaybeUninit::uninit();
-    let mut open = CostSkelBuilder::default().open(&mut object).map_err(failed)?;
+    let mut open = opened(CostSkelBuilder::default(), &mut object).map_err(failed)?;
     for mut program in open.open_object_mut().progs_mut() {
         let wanted = programs.iter().any(|(_, wanted)| wanted.is_ok_and(|n| program.name() == n));
         program.set_autoload(wanted);

@@ -3,14 +3,14 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{MapCore, MapFlags};
 
 use self::skeleton::RedirectSkelBuilder;
 use super::CAPABILITIES;
 use super::queue::Queue;
 use crate::Error;
-use crate::bpf_program::{Attached, Counts, Hook, Place, StampedBy, refused, with_filter};
+use crate::bpf_program::{Attached, Counts, Hook, Place, StampedBy, loaded, opened, refused};
 use crate::filter::Filter;
 use crate::interface::Interface;
 
@@ -42,17 +42,12 @@ impl Program {
         stamped_by: StampedBy,
     ) -> Result<(Self, Place), Error> {
         let refused = refused(Hook::Xdp, interface, CAPABILITIES);
-        // libbpf's own lines would stand between ours; its error codes say enough.
-        libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
-        let mut open = RedirectSkelBuilder::default().open(&mut object).map_err(refused)?;
+        let mut open = opened(RedirectSkelBuilder::default(), &mut object).map_err(refused)?;
         let count = u32::try_from(queues.len()).unwrap_or(u32::MAX);
         open.maps.sockets.set_max_entries(count).map_err(refused)?;
         stamped_by.choose(Hook::Xdp, open.open_object_mut(), interface, filter, refused)?;
-        let skeleton = open.load().map_err(|error| match filter {
-            Some(_) => with_filter::refused(&error),
-            None => refused(error),
-        })?;
+        let skeleton = loaded(open, filter, refused)?;
         for (number, queue) in (0_u32..).zip(queues) {
             let socket = queue.socket().as_fd().as_raw_fd();
             let (key, value) = (number.to_ne_bytes(), socket.to_ne_bytes());

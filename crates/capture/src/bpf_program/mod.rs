@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "the kernel writes a program's counts to memory of ours")]
 
 mod hook;
+mod load;
 mod stamped_by;
 pub(crate) mod with_filter;
 
@@ -16,6 +17,7 @@ use libbpf_rs::{MapHandle, MapMut};
 use crate::Error;
 use crate::interface::Interface;
 pub(crate) use hook::{Attached, Hook, Place};
+pub(crate) use load::{lacks_privileges, loaded, opened};
 pub(crate) use stamped_by::{Stamped, StampedBy, clock};
 
 /// The error for what libbpf or the kernel refused of a program for `hook`. `capabilities` are those
@@ -26,10 +28,8 @@ pub(crate) fn refused(
     capabilities: &'static str,
 ) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
     move |error| {
-        // The verifier says "permission denied" too, and root is not helped by sudo.
-        let privileged = rustix::process::geteuid().is_root();
         let (what, interface) = (hook.program(), interface.name.clone());
-        if !privileged && error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        if lacks_privileges(&error) {
             Error::Permission { what, interface, capabilities }
         } else {
             // With its causes: the first line does not say what the kernel said.

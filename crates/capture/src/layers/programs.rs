@@ -7,14 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, OpenObject, RingBufferBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, RingBufferBuilder};
 
 use self::skeleton::LayersSkelBuilder;
 use super::hooks::{self, Attached};
 use super::{Direction, Journey, LayersLedger, Reasons};
 use crate::Error;
-use crate::bpf_program::{Counts, with_filter};
+use crate::bpf_program::{Counts, lacks_privileges, opened, with_filter};
 use crate::filter::Filter;
 use crate::interface::Interface;
 
@@ -56,11 +56,9 @@ impl Programs {
         filter: Option<&Filter>,
     ) -> Result<Self, Error> {
         let refused = refused(interface);
-        // libbpf's own lines would stand between ours; its error codes say enough.
-        libbpf_rs::set_print(None);
         let kernel = Btf::from_vmlinux().map_err(refused)?;
         let mut object = MaybeUninit::uninit();
-        let mut open = LayersSkelBuilder::default().open(&mut object).map_err(refused)?;
+        let mut open = opened(LayersSkelBuilder::default(), &mut object).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.interface = interface.index;
             constants.namespace = namespace().map_err(|cause| Error::System {
@@ -145,10 +143,8 @@ fn namespace() -> io::Result<u32> {
 /// The error for what libbpf or the kernel refused.
 fn refused(interface: &Interface) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
     move |error| {
-        // The verifier says "permission denied" too, and root is not helped by sudo.
-        let privileged = rustix::process::geteuid().is_root();
         let interface = interface.name.clone();
-        if !privileged && error.kind() == ErrorKind::PermissionDenied {
+        if lacks_privileges(&error) {
             let what = "to follow packets through the kernel";
             Error::Permission { what, interface, capabilities: CAPABILITIES }
         } else {

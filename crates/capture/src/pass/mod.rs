@@ -11,12 +11,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel};
 
 use self::ring_buffer::RingBuffer;
 use self::skeleton::StampSkelBuilder;
 use crate::Error;
-use crate::bpf_program::{Attached, Counts, Hook, Place, Stamped, StampedBy, refused, with_filter};
+use crate::bpf_program::{
+    Attached, Counts, Hook, Place, Stamped, StampedBy, loaded, opened, refused,
+};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
@@ -70,20 +72,15 @@ impl Pass {
         bytes: usize,
     ) -> Result<(Self, Place), Error> {
         let refused = refused(hook, interface, CAPABILITIES);
-        // libbpf's own lines would stand between ours; its error codes say enough.
-        libbpf_rs::set_print(None);
         let mut object = MaybeUninit::uninit();
-        let mut open = StampSkelBuilder::default().open(&mut object).map_err(refused)?;
+        let mut open = opened(StampSkelBuilder::default(), &mut object).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.head_bytes = snaplen.clamp(SMALLEST_HEAD, LARGEST_HEAD);
         }
         let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
         open.maps.frames.set_max_entries(size).map_err(refused)?;
         stamped_by.choose(hook, open.open_object_mut(), interface, filter, refused)?;
-        let skeleton = open.load().map_err(|error| match filter {
-            Some(_) => with_filter::refused(&error),
-            None => refused(error),
-        })?;
+        let skeleton = loaded(open, filter, refused)?;
 
         let variables = skeleton.maps.bss.as_fd();
         let buffer = RingBuffer::map(skeleton.maps.frames.as_fd(), size as usize, variables)
