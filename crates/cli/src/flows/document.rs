@@ -20,6 +20,9 @@ pub(super) struct Document {
     pub(super) out_of_order: u64,
     /// What the capture lost: never the network's loss.
     pub(super) capture_dropped: u64,
+    /// Of these, packets that were lost at times that are known: they are in no figure of what the
+    /// network lost, where numbers tell what was sent.
+    pub(super) capture_dropped_dated: u64,
     /// The largest error of a stamp, where it is known.
     pub(super) clock_error_ns: Option<i64>,
     /// Milliseconds that voice is rated with.
@@ -56,6 +59,7 @@ impl Document {
             not_ip: flows.not_ip,
             out_of_order: flows.out_of_order,
             capture_dropped: 0,
+            capture_dropped_dated: monitor.capture_missed(),
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),
             assumed_jitter_buffer_ms: millis(config.buffer),

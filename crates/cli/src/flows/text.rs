@@ -90,13 +90,7 @@ fn reservations(document: &Document) -> String {
             document.assumed_delay_ms, document.assumed_jitter_buffer_ms
         );
     }
-    if document.capture_dropped > 0 {
-        let _ = writeln!(
-            text,
-            "The capture lost {} packets: so many of those counted as lost may be its own.",
-            count(document.capture_dropped)
-        );
-    }
+    text.push_str(&capture_losses(document.capture_dropped, document.capture_dropped_dated));
     if document.out_of_order > 0 {
         let _ = writeln!(
             text,
@@ -121,4 +115,43 @@ fn reservations(document: &Document) -> String {
         );
     }
     text
+}
+
+/// What the capture lost itself, of which `dated` packets at times that are known.
+fn capture_losses(dropped: u64, dated: u64) -> String {
+    let undated = dropped.saturating_sub(dated);
+    let mut text = String::new();
+    if dated > 0 {
+        let _ = writeln!(
+            text,
+            "The capture lost {} packets; no loss of RTP is one of them.",
+            count(dated)
+        );
+    }
+    if undated > 0 {
+        let more = if dated > 0 { "more " } else { "" };
+        let _ = writeln!(
+            text,
+            "The capture lost {} {more}packets, and nothing says when: so many of those counted as \
+             lost may be its own.",
+            count(undated)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_lost_at_unknown_times_makes_losses_doubtful() {
+        assert_eq!(capture_losses(0, 0), "");
+        let kept_apart = "The capture lost 7 packets; no loss of RTP is one of them.\n";
+        assert_eq!(capture_losses(7, 7), kept_apart);
+        let doubtful = capture_losses(9, 0);
+        assert!(doubtful.starts_with("The capture lost 9 packets, and nothing says when"));
+        let both = capture_losses(16, 7);
+        assert!(both.starts_with(kept_apart) && both.contains("lost 9 more packets"), "{both}");
+    }
 }

@@ -77,6 +77,7 @@ pub struct FlowMonitor {
     table: Table,
     announced: Announced,
     missed: MissedTimes,
+    capture_missed: u64,
     total: Volume,
     streams: usize,
     given_up: GivenUp,
@@ -91,6 +92,7 @@ impl FlowMonitor {
             table: Table::new(config.flows),
             announced: Announced::default(),
             missed: MissedTimes::default(),
+            capture_missed: 0,
             total: Volume::default(),
             streams: 0,
             given_up: GivenUp::default(),
@@ -125,6 +127,7 @@ impl FlowMonitor {
     /// close first are the capture's, up to as many packets as it lost: so no more is counted as the
     /// network's than it lost, and in all no less than what is missing beyond what the capture lost.
     pub fn missed(&mut self, missed: Missed) {
+        self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
     }
 
@@ -207,6 +210,12 @@ impl FlowMonitor {
     #[must_use]
     pub fn given_up(&self) -> &GivenUp {
         &self.given_up
+    }
+
+    /// Packets that the capture lost at times that are known ([`Self::missed`]).
+    #[must_use]
+    pub fn capture_missed(&self) -> u64 {
+        self.capture_missed
     }
 
     /// Packets of all flows.

@@ -64,5 +64,6 @@ pub fn of_file(
             left -= 1;
         }
     }
+    reader.take_missed().iter().for_each(|missed| flows.missed(missed));
     Ok(FileReport { flows, error, capture_lost: reader.capture_lost(), damage })
 }
