@@ -45,9 +45,9 @@ pub(super) struct Tap {
 }
 
 impl Document {
-    pub(super) fn of(flows: &Flows) -> Self {
-        let monitor = &flows.monitor;
-        let config = monitor.config();
+    pub(super) fn of(flows: &mut Flows) -> Self {
+        let monitor = &mut flows.monitor;
+        let config = *monitor.config();
         let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
         let mut reports: Vec<_> = monitor.flows().collect();
         reports.sort_by(FlowReport::by_what_hurts);

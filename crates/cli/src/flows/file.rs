@@ -18,13 +18,13 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> anyhow::Result<Document
         partial: arguments.partial,
     };
     let stop = arguments.browses()?.then(stop_on_signal).transpose()?;
-    let found = of_file(Reader::open(path)?, arguments.config(), &options)?;
+    let mut found = of_file(Reader::open(path)?, arguments.config(), &options)?;
     let document = Document {
         file: Some(path.display().to_string()),
         capture_dropped: found.capture_lost,
         clock_error_ns: found.error.map(|error| error.as_nanos()),
         remarks: found.damage.into_iter().collect(),
-        ..Document::of(&found.flows)
+        ..Document::of(&mut found.flows)
     };
     if let Some(stop) = stop {
         let data = Data {

@@ -45,7 +45,7 @@ pub(super) fn run(
     } else {
         tap().attend(capture, &stop)?
     };
-    let document = Document::of(&flows.lock());
+    let document = Document::of(&mut flows.lock());
     Ok(Document {
         capture_dropped: tap.ledger.lost(),
         clock_error_ns: tap.figures.error_ns,

@@ -1,5 +1,6 @@
 //! What keeps a stream's packets from being heard or seen: how many, and how they are spread.
 
+use super::gaps::Change;
 use crate::distribution::count_to_f64;
 
 /// Packets of a stream, or of a stretch of it, that were lost or came too late to be played.
@@ -34,6 +35,13 @@ impl Impairment {
             1 => self.periods,
             _ => self.periods + 1,
         };
+    }
+
+    /// What was counted of a gap has come to something else.
+    pub(super) fn correct(&mut self, change: &Change) {
+        let Change { before, now, .. } = change;
+        self.lost = (self.lost + now.by_network).saturating_sub(before.by_network);
+        self.periods = (self.periods + now.periods).saturating_sub(before.periods);
     }
 
     /// A packet has come too late; `again` if the one before it had, too.

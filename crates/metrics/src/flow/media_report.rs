@@ -22,12 +22,14 @@ pub struct RtpReport {
     pub codec: Option<String>,
     /// The rate of its timestamps. Where it is not known, nothing is told of jitter, skew and opinion.
     pub clock_rate_hz: Option<u32>,
-    /// Packets that were sent, by their numbers; without those that the capture lost.
+    /// Packets that were sent, by their numbers; those that the capture lost too, because the network
+    /// did not.
     pub expected: u64,
     /// Packets expected less packets received, as RFC 3550 appendix A.3 and tshark count losses:
     /// copies hide losses, and it may be negative.
     pub cumulative_lost: i64,
-    /// Packets that are missing because the capture lost them; in no other figure of loss.
+    /// Packets that are missing because the capture lost them; [`Self::cumulative_lost`] has them too,
+    /// and no other figure of loss.
     pub capture_lost: u64,
     /// Packets that came later than the assumed de-jitter buffer waits.
     pub late: u64,

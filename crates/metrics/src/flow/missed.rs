@@ -1,38 +1,143 @@
-//! When the capture lost packets: gaps at that time are not the network's.
+//! When the capture lost packets, and which of the packets that are missing it accounts for.
 
 use std::collections::VecDeque;
 
-use wirestamp_clock::{Time, Utc};
+use wirestamp_clock::Span;
 
+use super::gap::Gap;
 use crate::Missed;
 
 /// Losses of the capture that are remembered, the newest.
 const REMEMBERED: usize = 256;
 
 /// The newest times in which the capture lost packets.
+///
+/// Which gaps they account for is decided on late, and again when there is news: a capture may tell
+/// of its losses after the packets behind them, and the gaps of slow streams close long after.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissedTimes {
     newest_last: VecDeque<Missed>,
+    /// How many there were before these.
+    forgotten: u64,
+    /// Whether there is news since the last decision.
+    news: bool,
+    /// Whether somebody cannot remember more before there is a decision.
+    pressing: bool,
 }
 
 impl MissedTimes {
     pub(super) fn note(&mut self, missed: Missed) {
-        if self.newest_last.len() >= REMEMBERED {
-            self.newest_last.pop_front();
+        if missed.packets == 0 {
+            return;
         }
         self.newest_last.push_back(missed);
+        self.news = true;
+        self.pressing |= self.newest_last.len() >= REMEMBERED;
     }
 
-    /// Of so many packets that are missing between these times, those that the capture lost. They are
-    /// taken: what it lost of one stream, it did not lose of another.
-    pub(super) fn take(&mut self, missing: u64, from: Time<Utc>, until: Time<Utc>) -> u64 {
-        let shares = |it: &&mut Missed| it.from <= until && from <= it.until;
-        let mut left = missing;
-        for missed in self.newest_last.iter_mut().filter(shares) {
-            let taken = left.min(missed.packets);
-            missed.packets -= taken;
-            left -= taken;
-        }
-        missing - left
+    /// Whether a decision is due.
+    pub(super) fn has_news(&self) -> bool {
+        self.news
     }
+
+    /// Whether it has to be made at once.
+    pub(super) fn is_pressing(&self) -> bool {
+        self.pressing
+    }
+
+    /// Asks for a decision at once.
+    pub(super) fn press(&mut self) {
+        (self.news, self.pressing) = (true, true);
+    }
+
+    /// Whether the capture lost packets while a gap was open.
+    pub(super) fn concern(&self, gap: &Gap) -> bool {
+        self.newest_last.iter().any(|missed| gap.shares((missed.from, missed.until)))
+    }
+
+    /// Takes note of a gap; how much of it the capture may account for.
+    pub(super) fn may_account_for(&mut self, gap: &Gap) -> u64 {
+        let near =
+            self.newest_last.iter().map(|missed| ((missed.from, missed.until), missed.packets));
+        let near = near.filter(|(stretch, _)| gap.shares(*stretch));
+        let due = near.map(|(stretch, packets)| gap.due(stretch, gap.farthest()).min(packets));
+        let packets = due.fold(0, u64::saturating_add).min(gap.losses().by_network);
+        self.news |= packets > 0;
+        packets
+    }
+
+    /// Decides which of these gaps the capture accounts for, of all that are remembered.
+    ///
+    /// A stretch accounts for as many of the missing packets as the capture lost in it: those that
+    /// were due in it and, if they are fewer, those that were due nearest to it, as far as they may
+    /// have passed in it. If more were due at the same distance, the network lost the others: then
+    /// all gaps have their part in what the network lost, because it is not known which has.
+    pub(super) fn decide(&mut self, gaps: &mut [&mut Gap]) {
+        gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));
+        for (name, missed) in (self.forgotten..).zip(&self.newest_last) {
+            account(missed, name, gaps);
+        }
+        (self.news, self.pressing) = (false, false);
+    }
+
+    /// Forgets a gap that was decided on: what accounts for it accounts for nothing else.
+    pub(super) fn forget(&mut self, gap: &Gap) {
+        for (name, packets) in gap.missed() {
+            let place = name.checked_sub(self.forgotten).and_then(|it| usize::try_from(it).ok());
+            if let Some(missed) = place.and_then(|place| self.newest_last.get_mut(place)) {
+                missed.packets = missed.packets.saturating_sub(packets);
+            }
+        }
+    }
+
+    /// Forgets the oldest, if they are many. What was decided by them stays.
+    pub(super) fn make_room(&mut self) {
+        if self.newest_last.len() >= REMEMBERED {
+            self.newest_last.drain(..REMEMBERED / 2);
+            self.forgotten += REMEMBERED as u64 / 2;
+        }
+    }
+}
+
+/// Accounts for the gaps by one stretch.
+fn account(missed: &Missed, name: u64, gaps: &mut [&mut Gap]) {
+    let stretch = (missed.from, missed.until);
+    let mut near: Vec<_> = gaps.iter_mut().filter(|gap| gap.shares(stretch)).collect();
+    let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
+    let due = |distance: Span| near.iter().map(|gap| gap.due(stretch, distance)).sum::<u64>();
+    if due(farthest) <= missed.packets {
+        near.iter_mut().for_each(|gap| gap.miss(stretch, farthest, u64::MAX, name));
+        return;
+    }
+    let at = first_that(farthest, |distance| due(distance) > missed.packets);
+    let nearer = (at > Span::ZERO).then(|| Span::from_nanos(at.as_nanos() - 1));
+    let sure = nearer.map_or(0, due);
+    let (together, left) = (due(at) - sure, missed.packets - sure);
+    let (mut passed, mut taken) = (0, 0);
+    for gap in &mut near {
+        if let Some(nearer) = nearer {
+            gap.miss(stretch, nearer, u64::MAX, name);
+        }
+        passed += gap.due(stretch, at);
+        let part = part(left, passed, together) - taken;
+        taken += part;
+        gap.miss(stretch, at, part, name);
+    }
+}
+
+/// The least distance, not greater than `most`, of which something holds, which holds of `most` and
+/// of all that are greater than another of which it does.
+fn first_that(most: Span, holds: impl Fn(Span) -> bool) -> Span {
+    let (mut below, mut above) = (-1, most.as_nanos());
+    while above - below > 1 {
+        let middle = below + (above - below) / 2;
+        if holds(Span::from_nanos(middle)) { above = middle } else { below = middle }
+    }
+    Span::from_nanos(above)
+}
+
+/// The share of `count` that `some` of `all` have.
+fn part(count: u64, some: u64, all: u64) -> u64 {
+    let share = u128::from(count) * u128::from(some) / u128::from(all.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }

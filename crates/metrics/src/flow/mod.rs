@@ -13,13 +13,16 @@
 //! | `recognition.rs` | which datagrams are RTP |
 //! | `signalling.rs`, `encoding.rs` | what SIP announced, what payload types mean |
 //! | `media.rs`, `stream.rs` | the RTP streams of a flow; one of them |
-//! | `numbers.rs`, `impairment.rs`, `missed.rs` | losses, late packets and copies by sequence numbers; what the capture lost |
+//! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
+//! | `missed.rs`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
 //! | `playout.rs` | which packets come too late to be heard |
 //! | `series.rs` | how a stream fared over time |
 //! | `video.rs` | the media delivery index of a stream whose rate nobody told |
 //! | `report.rs`, `media_report.rs` | what is told of a flow, and of an RTP stream |
 
 mod encoding;
+mod gap;
+mod gaps;
 mod impairment;
 mod media;
 mod media_report;
@@ -29,6 +32,7 @@ mod numbers;
 mod playout;
 mod recognition;
 mod report;
+mod rhythm;
 mod series;
 mod signalling;
 mod stream;

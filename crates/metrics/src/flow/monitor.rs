@@ -8,7 +8,7 @@ use super::media::Found;
 use super::missed::MissedTimes;
 use super::report::{self, FlowReport};
 use super::signalling::Announced;
-use super::stream::{Header, Surroundings};
+use super::stream::{Header, Stream, Surroundings};
 use super::table::{Carries, Flow, Table};
 use super::volume::Volume;
 use crate::Missed;
@@ -119,16 +119,37 @@ impl FlowMonitor {
             }
             Carries::Anything => flow.rest.record(length, time, self.config.train_gap),
         }
+        if self.missed.is_pressing() {
+            self.decide();
+        }
     }
 
-    /// Takes note that the capture lost packets, before the first packet after them is observed: RTP
-    /// packets that are missing at that time are counted as the capture's, not as the network's. Where
-    /// several streams miss packets then, and the network lost some too, the gaps that are seen to
-    /// close first are the capture's, up to as many packets as it lost: so no more is counted as the
-    /// network's than it lost, and in all no less than what is missing beyond what the capture lost.
+    /// Takes note that the capture lost packets, before or after the packets around them are observed:
+    /// packets of RTP that are missing at that time are counted as the capture's, not as the
+    /// network's.
+    ///
+    /// As many are as the capture lost: those that were due in the stretch by the numbers,
+    /// timestamps and arrivals around them, and if they are fewer, those that may have passed in it
+    /// and were due nearest to it. What is missing beyond that is the network's. Which ones they are
+    /// cannot be known where both lost packets at the same time; all streams then have their part
+    /// in what the network lost, by what they miss.
     pub fn missed(&mut self, missed: Missed) {
         self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
+        if self.missed.is_pressing() {
+            self.decide();
+        }
+    }
+
+    /// Decides which of the packets that are missing the capture lost, if there is news of them.
+    fn decide(&mut self) {
+        if !self.missed.has_news() {
+            return;
+        }
+        let mut gaps: Vec<_> = self.table.streams().flat_map(Stream::gaps).collect();
+        self.missed.decide(&mut gaps);
+        self.table.streams().for_each(|stream| stream.settle(&mut self.missed));
+        self.missed.make_room();
     }
 
     fn open(&mut self, key: FlowKey) -> usize {
@@ -181,14 +202,16 @@ impl FlowMonitor {
     }
 
     /// What is known of each flow, in no particular order: one report for each RTP stream, and one for
-    /// the packets of a flow that belong to none.
-    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
+    /// the packets of a flow that belong to none. What is missing is judged by all that is known now,
+    /// which changes the flows.
+    pub fn flows(&mut self) -> impl Iterator<Item = FlowReport> {
         self.some_flows(0, usize::MAX)
     }
 
     /// The same of `count` flows only, those after the first `skipped`: flows keep their places, so
     /// that one who has little time can ask for some and come again for the others.
-    pub fn some_flows(&self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
+    pub fn some_flows(&mut self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
+        self.decide();
         let config = self.config;
         let flows = self.table.flows().iter().skip(skipped).take(count);
         flows.flat_map(move |flow| report::of(flow, &config))

@@ -2,6 +2,7 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::gaps::Change;
 use super::impairment::Impairment;
 
 /// Intervals that are kept: as many as a narrow screen has columns.
@@ -64,6 +65,17 @@ impl Series {
         let mut recent = self.intervals.iter_mut().rev().take(RECOVERABLE);
         if let Some(interval) = recent.find(|interval| interval.impairment.lost > 0) {
             interval.impairment.recover(missing_neighbours);
+        }
+    }
+
+    /// What was counted of a gap has come to something else.
+    pub(super) fn correct(&mut self, change: &Change) {
+        let Some(begin) = self.begin else { return };
+        let place = (change.time - begin).as_nanos() / self.length.as_nanos();
+        let newest = self.intervals.len().saturating_sub(1);
+        let place = usize::try_from(place).unwrap_or(0).min(newest);
+        if let Some(interval) = self.intervals.get_mut(place) {
+            interval.impairment.correct(change);
         }
     }
 

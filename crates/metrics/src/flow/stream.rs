@@ -1,15 +1,20 @@
 //! One RTP stream of a flow.
 
+use std::num::NonZeroU32;
+
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::Rtp;
 
 use super::encoding::Encoding;
+use super::gap::Gap;
+use super::gaps::{Change, Gaps};
 use super::impairment::Impairment;
 use super::missed::MissedTimes;
 use super::monitor::FlowConfig;
 use super::numbers::{Numbers, Seen};
 use super::playout::{Playout, Timeliness};
+use super::rhythm::{Beat, Rhythm};
 use super::series::Series;
 use super::signalling::Announced;
 use super::video::{Video, VideoPacket};
@@ -76,13 +81,15 @@ pub(super) struct Stream {
     pub(super) series: Series,
     pub(super) duplicated: u64,
     pub(super) reordered: u64,
-    /// Packets that the capture lost.
+    /// Packets that the capture lost, as far as was decided.
     pub(super) capture_lost: u64,
     /// The payload of the medium, not of what stands beside it.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
     payload: Payload,
     numbers: Numbers,
+    rhythm: Rhythm,
+    gaps: Gaps,
     playout: Playout,
     first_arrival: Time<Utc>,
 }
@@ -105,6 +112,8 @@ impl Stream {
             video: is_video.then(Box::default),
             payload,
             numbers: Numbers::default(),
+            rhythm: Rhythm::default(),
+            gaps: Gaps::default(),
             playout: Playout::default(),
             first_arrival: first.time,
         }
@@ -117,7 +126,6 @@ impl Stream {
         around: Surroundings<'_>,
         missed: &mut MissedTimes,
     ) {
-        let since = self.volume.previous.unwrap_or(header.time);
         self.volume.record(header.length, header.time, around.config.train_gap);
         self.follow_payload(header.payload_type, around);
         let clock_rate = self.payload.encoding.as_ref().and_then(Encoding::jitter_rate);
@@ -130,8 +138,8 @@ impl Stream {
             arrival: header.time,
         });
         let seen = self.numbers.record(step);
-        let by_capture = |skipped| missed.take(skipped, since, header.time);
-        let skipped = self.count(seen, header.time, by_capture);
+        let skipped = self.count(seen, header.time);
+        let skipped = skipped - self.follow_gaps(seen, step, header, clock_rate, missed);
         if clock_rate.is_none() || seen == Seen::Stray {
             return;
         }
@@ -153,9 +161,8 @@ impl Stream {
         self.watch(header, seen, skipped, skew);
     }
 
-    /// Counts what a packet's number says; how many were seen to be lost before it. `by_capture` says
-    /// how many of the packets that are missing before it the capture lost.
-    fn count(&mut self, seen: Seen, time: Time<Utc>, by_capture: impl FnOnce(u64) -> u64) -> u64 {
+    /// Counts what a packet's number says; how many are missing before it.
+    fn count(&mut self, seen: Seen, time: Time<Utc>) -> u64 {
         let interval = &mut self.series.at(time).impairment;
         let mut come = |lost: u64, packets: u64| {
             for impairment in [&mut self.total, &mut *interval] {
@@ -165,21 +172,14 @@ impl Stream {
             lost
         };
         match seen {
-            Seen::Ahead { skipped: 0 } => come(0, 1),
-            Seen::Ahead { skipped } => {
-                let by_capture = by_capture(skipped);
-                self.capture_lost += by_capture;
-                come(skipped - by_capture, 1)
-            }
+            Seen::Ahead { skipped } => come(skipped, 1),
             Seen::Early { skipped } => {
                 self.reordered += 1;
                 come(skipped, 1)
             }
             Seen::Restarted => come(0, 2),
-            Seen::Late { missing_neighbours } => {
+            Seen::Late { .. } => {
                 self.reordered += 1;
-                self.total.recover(missing_neighbours);
-                self.series.recover(missing_neighbours);
                 0
             }
             Seen::Copy => {
@@ -188,6 +188,68 @@ impl Stream {
             }
             Seen::Stray => 0,
         }
+    }
+
+    /// Follows what becomes of gaps. Of the packets that are missing before this one, so many may be
+    /// the capture's, as far as is known now.
+    fn follow_gaps(
+        &mut self,
+        seen: Seen,
+        step: rtp::Step,
+        header: &Header,
+        clock_rate: Option<NonZeroU32>,
+        missed: &mut MissedTimes,
+    ) -> u64 {
+        let (rtp::Step::Ahead(number) | rtp::Step::Behind(number) | rtp::Step::Restarted(number)) =
+            step
+        else {
+            return 0;
+        };
+        let beat = Beat { number, timestamp: header.timestamp, arrival: header.time };
+        match seen {
+            Seen::Ahead { skipped } => {
+                let jitter = self.rtp.jitter().as_nanos();
+                let between = self.rhythm.record(beat, clock_rate, jitter);
+                if let Some(between) = between.filter(|_| skipped > 0) {
+                    let times = (between.since, header.time);
+                    let gap = Gap::before(number, skipped, times, between.reach);
+                    return self.gaps.push(gap, missed);
+                }
+            }
+            Seen::Late { missing_neighbours } => match self.gaps.came(number) {
+                Some(change) => self.correct(&change),
+                None => {
+                    self.total.recover(missing_neighbours);
+                    self.series.recover(missing_neighbours);
+                }
+            },
+            Seen::Restarted => {
+                self.gaps.forget(missed);
+                self.rhythm.interrupt();
+                self.rhythm.record(beat, clock_rate, 0.0);
+            }
+            Seen::Early { .. } | Seen::Copy | Seen::Stray => {}
+        }
+        0
+    }
+
+    /// The gaps that may be the capture's.
+    pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
+        self.gaps.iter_mut()
+    }
+
+    /// Counts as was decided.
+    pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
+        let mut changes = Vec::new();
+        self.gaps.settle(missed, |change| changes.push(change));
+        changes.iter().for_each(|change| self.correct(change));
+    }
+
+    fn correct(&mut self, change: &Change) {
+        let Change { before, now, .. } = change;
+        self.total.correct(change);
+        self.series.correct(change);
+        self.capture_lost = (self.capture_lost + now.by_capture).saturating_sub(before.by_capture);
     }
 
     /// The sender's numbers and timestamps have nothing to do with those before.

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use wirestamp_packet::FlowKey;
 
 use super::media::Media;
+use super::stream::Stream;
 use super::tcp::Direction;
 use super::volume::Volume;
 
@@ -85,6 +86,14 @@ impl Table {
 
     pub(super) fn flow(&mut self, place: usize) -> &mut Flow {
         &mut self.flows[place]
+    }
+
+    /// The RTP streams of all flows.
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.flows.iter_mut().flat_map(|flow| match &mut flow.carries {
+            Carries::Udp(media) => &mut media.streams[..],
+            _ => &mut [],
+        })
     }
 
     /// The flow of the other direction, if it is TCP's and has come.

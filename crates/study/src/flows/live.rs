@@ -38,7 +38,7 @@ impl SharedFlows {
     pub fn reports(&self) -> Vec<FlowReport> {
         let (mut reports, mut told) = (Vec::new(), 0);
         loop {
-            let flows = self.lock();
+            let mut flows = self.lock();
             reports.extend(flows.monitor.some_flows(told, AT_ONCE));
             told += AT_ONCE;
             if told >= flows.monitor.len() {

@@ -1,5 +1,6 @@
 //! Whole packets into the monitor, reports out of it.
 
+mod missed;
 mod other_traffic;
 mod rtp;
 mod tcp;
@@ -12,8 +13,8 @@ use super::*;
 /// The addresses and ports of most packets here.
 const ENDS: ([u8; 4], u16, [u8; 4], u16) = ([10, 0, 0, 1], 4000, [10, 0, 0, 2], 5004);
 
-fn at(millis: i64) -> Time<Utc> {
-    Time::from_nanos(0) + Span::from_millis(millis)
+const fn at(millis: i64) -> Time<Utc> {
+    Time::from_nanos(millis * 1_000_000)
 }
 
 fn ip(protocol: u8, ends: ([u8; 4], u16, [u8; 4], u16), rest: &[u8]) -> Vec<u8> {
@@ -44,7 +45,7 @@ fn observe(monitor: &mut FlowMonitor, bytes: &[u8], time: Time<Utc>) {
     monitor.observe(&FlowPacket { packet: &packet, length, time });
 }
 
-fn reports(monitor: &FlowMonitor) -> Vec<FlowReport> {
+fn reports(monitor: &mut FlowMonitor) -> Vec<FlowReport> {
     let mut reports: Vec<_> = monitor.flows().collect();
     reports.sort_by(FlowReport::by_what_hurts);
     reports
@@ -67,7 +68,7 @@ fn packets_and_bytes_of_all_reports_and_of_what_was_given_up_are_those_observed(
         packets += 1;
         bytes += packet.len() as u64;
     }
-    let reports = reports(&monitor);
+    let reports = reports(&mut monitor);
     let given_up = monitor.given_up();
     assert!(given_up.flows > 0 && reports.len() <= 6);
     assert_eq!(reports.iter().map(|it| it.packets).sum::<u64>() + given_up.packets, packets);
@@ -81,7 +82,7 @@ fn a_report_has_the_keys_of_the_contract() {
     for number in 0..10 {
         observe(&mut monitor, &udp(ENDS, &voice(9, 0, number)), at(20 * i64::from(number)));
     }
-    let json = serde_json::to_value(&reports(&monitor)[0]).expect("JSON");
+    let json = serde_json::to_value(&reports(&mut monitor)[0]).expect("JSON");
     for key in [
         "src",
         "dst",

@@ -111,7 +111,7 @@ proptest! {
             let payload = voice(ssrc, payload_type, number % 40);
             observe(&mut monitor, &udp(ends, &payload), Time::from_nanos(nanos));
         }
-        for report in reports(&monitor) {
+        for report in reports(&mut monitor) {
             prop_assert!(report.packets > 0);
             let Some(rtp) = report.rtp else { continue };
             prop_assert!(report.lost.is_some_and(|lost| lost <= rtp.expected));

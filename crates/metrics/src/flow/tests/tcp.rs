@@ -30,7 +30,7 @@ fn both_directions_have_their_part_of_the_round_trip() {
     ] {
         observe(&mut monitor, &packet, at(millis));
     }
-    let found = reports(&monitor);
+    let found = reports(&mut monitor);
     let of = |port| {
         let report = found.iter().find(|it| it.sport == port).expect("a direction");
         let tcp = report.tcp.expect("TCP");
@@ -47,6 +47,6 @@ fn one_direction_alone_has_no_round_trip() {
     for number in 0..100 {
         observe(&mut monitor, &segment(false, ACK, number * 1000, 1, 1000), at(number.into()));
     }
-    let [report] = &reports(&monitor)[..] else { panic!("one flow") };
+    let [report] = &reports(&mut monitor)[..] else { panic!("one flow") };
     assert_eq!((report.lost, report.tcp.expect("TCP").rtt_ns), (Some(0), None));
 }

@@ -1,0 +1,86 @@
+//! The newest gaps of a source, as long as it may turn out that the capture made them.
+
+use std::collections::VecDeque;
+
+use super::gap::{Gap, Losses};
+use super::missed::MissedTimes;
+
+/// Gaps of a source that are remembered.
+const REMEMBERED: usize = 32;
+
+/// The newest gaps of a source, and what it was told that each comes to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gaps {
+    newest_last: VecDeque<(Gap, Losses)>,
+}
+
+impl Gaps {
+    /// Takes a gap, all of which was counted as the network's; how much of it may be the capture's,
+    /// as far as is known.
+    pub(super) fn push(&mut self, gap: Gap, missed: &mut MissedTimes) -> u64 {
+        let by_capture = missed.may_account_for(&gap);
+        let told = gap.losses();
+        self.newest_last.push_back((gap, told));
+        if self.newest_last.len() > REMEMBERED {
+            let oldest = self.newest_last.front();
+            if oldest.is_some_and(|(gap, _)| missed.concern(gap)) {
+                missed.press();
+            } else {
+                self.newest_last.pop_front();
+            }
+        }
+        by_capture
+    }
+
+    /// Takes note that a number has come late: what its gap came to, and comes to now. None if the
+    /// gap is forgotten.
+    pub(super) fn came(&mut self, number: u64) -> Option<Change> {
+        let place = self.newest_last.iter().rposition(|(gap, _)| gap.has(number))?;
+        let (gap, told) = &mut self.newest_last[place];
+        gap.came(number);
+        let change = Change::of(gap, told);
+        if gap.is_filled() {
+            self.newest_last.remove(place);
+        }
+        Some(change)
+    }
+
+    /// The gaps, to be decided on.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Gap> {
+        self.newest_last.iter_mut().map(|(gap, _)| gap)
+    }
+
+    /// Tells what a decision has changed, and makes room for more gaps.
+    pub(super) fn settle(&mut self, missed: &mut MissedTimes, mut tell: impl FnMut(Change)) {
+        for (gap, told) in &mut self.newest_last {
+            let change = Change::of(gap, told);
+            if change.before != change.now {
+                tell(change);
+            }
+        }
+        while self.newest_last.len() > REMEMBERED {
+            self.newest_last.drain(..REMEMBERED / 2).for_each(|(gap, _)| missed.forget(&gap));
+        }
+    }
+
+    /// Forgets them all.
+    pub(super) fn forget(&mut self, missed: &mut MissedTimes) {
+        self.newest_last.drain(..).for_each(|(gap, _)| missed.forget(&gap));
+    }
+}
+
+/// What a gap came to, and what it comes to now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) before: Losses,
+    pub(super) now: Losses,
+    /// When the packet behind the gap came.
+    pub(super) time: wirestamp_clock::Time<wirestamp_clock::Utc>,
+}
+
+impl Change {
+    fn of(gap: &Gap, told: &mut Losses) -> Self {
+        let now = gap.losses();
+        Self { before: std::mem::replace(told, now), now, time: gap.until() }
+    }
+}

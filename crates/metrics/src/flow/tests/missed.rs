@@ -1,0 +1,229 @@
+//! The capture and the network lose packets at the same time, and the truth of both is known.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Missed;
+
+const LOST: Missed = Missed { from: at(1990), until: at(2990), packets: 60 };
+
+/// A call whose capture lost 50 packets within a second, and whose network lost one that was due long
+/// after. The capture tells of it before this packet.
+fn call(told_before: u16) -> FlowMonitor {
+    let mut monitor = monitor();
+    for number in (0..300u16).filter(|it| !(100..150).contains(it) && *it != 200) {
+        if number == told_before {
+            monitor.missed(LOST);
+        }
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
+    }
+    monitor
+}
+
+#[test]
+fn what_the_capture_lost_is_not_the_networks_and_does_not_move_the_opinion() {
+    for told_before in [101, 150, 151, 230, 299] {
+        let mut monitor = call(told_before.max(150));
+        let [report] = &reports(&mut monitor)[..] else { panic!("one flow") };
+        let rtp = report.rtp.as_ref().expect("RTP");
+        assert_eq!((report.lost, rtp.capture_lost, rtp.expected), (Some(1), 50, 300));
+        assert_eq!((rtp.loss_periods, rtp.cumulative_lost), (1, 51));
+        assert!(rtp.mos > Some(4.3), "{rtp:?}");
+        let lossy: Vec<_> = rtp.loss_over_time.iter().map(|ratio| *ratio > Some(0.0)).collect();
+        assert_eq!(lossy, [false, false, false, false, true, false], "told before {told_before}");
+    }
+}
+
+#[test]
+fn news_changes_what_was_reported_before_it() {
+    let mut monitor = call(u16::MAX);
+    assert_eq!(reports(&mut monitor)[0].lost, Some(51));
+    monitor.missed(LOST);
+    assert_eq!((reports(&mut monitor)[0].lost, monitor.capture_missed()), (Some(1), 60));
+}
+
+#[test]
+fn a_packet_that_comes_late_was_lost_by_nobody() {
+    let mut monitor = monitor();
+    let send = |monitor: &mut FlowMonitor, numbers: &[u16]| {
+        for number in numbers {
+            observe(monitor, &udp(ENDS, &voice(7, 0, *number)), at(20 * i64::from(*number)));
+        }
+    };
+    send(&mut monitor, &(0..50).chain(55..60).collect::<Vec<_>>());
+    monitor.missed(Missed { from: at(1000), until: at(1090), packets: 5 });
+    assert_eq!(reports(&mut monitor)[0].lost, Some(0));
+    send(&mut monitor, &[52, 60]);
+    let report = reports(&mut monitor).remove(0);
+    let by_capture = report.rtp.map(|rtp| (rtp.capture_lost, rtp.loss_periods));
+    assert_eq!((report.lost, by_capture), (Some(0), Some((4, 0))));
+}
+
+#[test]
+fn what_was_due_outside_of_the_stretch_is_the_networks_however_much_the_capture_lost() {
+    let mut monitor = monitor();
+    for number in (0..100u16).filter(|it| !(50..53).contains(it)) {
+        observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
+    }
+    // Other packets than these, too.
+    monitor.missed(Missed { from: at(1015), until: at(1025), packets: 1000 });
+    let report = reports(&mut monitor).remove(0);
+    let by_capture = report.rtp.map(|rtp| (rtp.capture_lost, rtp.loss_periods));
+    assert_eq!((report.lost, by_capture), (Some(2), Some((1, 2))));
+}
+
+#[test]
+fn more_stretches_than_are_remembered_account_for_what_was_lost_in_them() {
+    let (mut monitor, mut lost) = (monitor(), 0);
+    for number in 0..6000u16 {
+        let time = at(20 * i64::from(number));
+        if number > 50 && number % 10 == 0 {
+            lost += 1;
+            monitor.missed(Missed { from: time, until: time, packets: 1 });
+        } else if number % 55 != 54 {
+            observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), time);
+        }
+    }
+    let report = reports(&mut monitor).remove(0);
+    let by_network = (0..6000).filter(|it| it % 55 == 54 && (*it <= 50 || it % 10 != 0)).count();
+    assert_eq!(report.lost, Some(by_network as u64));
+    assert_eq!(report.rtp.map(|rtp| rtp.capture_lost), Some(lost));
+}
+
+/// A sequence of numbers that look random (the generator of D. Knuth's MMIX).
+struct Chance(u64);
+
+impl Chance {
+    /// A number below the bound.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A packet on its way.
+#[derive(Clone, Copy)]
+struct Sent {
+    stream: u16,
+    number: u16,
+    micros: i64,
+    by_network: bool,
+    by_capture: bool,
+}
+
+const PACKETS: u16 = 1000;
+
+/// Packets of some streams, every 20 ms each and up to a millisecond late, in the order of arrival;
+/// in a hundred the network loses so many.
+fn sent(streams: u16, percent: u64, chance: &mut Chance) -> Vec<Sent> {
+    let mut sent = Vec::new();
+    for stream in 0..streams {
+        let phase = chance.below(20_000);
+        for number in 0..PACKETS {
+            let micros = u64::from(number) * 20_000 + phase + chance.below(1000);
+            let by_network = (50..PACKETS - 10).contains(&number) && chance.below(100) < percent;
+            let micros = i64::try_from(micros).unwrap();
+            sent.push(Sent { stream, number, micros, by_network, by_capture: false });
+        }
+    }
+    sent.sort_by_key(|it| it.micros);
+    sent
+}
+
+fn micros(micros: i64) -> Time<Utc> {
+    Time::from_nanos(micros * 1000)
+}
+
+/// The capture loses what comes in these stretches, and so many packets that are none of the streams'.
+fn capture(sent: &mut [Sent], stretches: &[(i64, i64)], others: u64) -> Vec<Missed> {
+    let lose = |(from, until): &(i64, i64)| {
+        let within = |it: &&mut Sent| (*from..=*until).contains(&it.micros) && !it.by_network;
+        let lost = sent.iter_mut().filter(within).map(|it| it.by_capture = true).count();
+        Missed { from: micros(*from), until: micros(*until), packets: lost as u64 + others }
+    };
+    stretches.iter().map(lose).collect()
+}
+
+/// What is reported of each stream, by the order of the streams.
+fn observed(sent: &[Sent], missed: &[Missed], told_late: i64) -> Vec<FlowReport> {
+    let (mut monitor, mut told) = (monitor(), 0);
+    for it in sent {
+        while missed.get(told).is_some_and(|next| next.until < micros(it.micros - told_late)) {
+            monitor.missed(missed[told]);
+            told += 1;
+        }
+        if !it.by_network && !it.by_capture {
+            let ends = (ENDS.0, 4000 + 2 * it.stream, ENDS.2, 5004);
+            let packet = udp(ends, &voice(it.stream.into(), 0, it.number));
+            observe(&mut monitor, &packet, micros(it.micros));
+        }
+    }
+    let mut reports: Vec<_> = monitor.flows().collect();
+    reports.sort_by_key(|report| report.sport);
+    reports
+}
+
+/// The streams as they would be had the capture lost nothing.
+fn truth(sent: &[Sent]) -> Vec<FlowReport> {
+    let sent: Vec<_> = sent.iter().map(|it| Sent { by_capture: false, ..*it }).collect();
+    observed(&sent, &[], 0)
+}
+
+fn lost(reports: &[FlowReport]) -> Vec<u64> {
+    reports.iter().filter_map(|report| report.lost).collect()
+}
+
+/// Stretches that do not touch, from the second second on.
+fn stretches(chance: &mut Chance, longest: u64) -> Vec<(i64, i64)> {
+    let mut begin = 1_100_000;
+    (0..4)
+        .map(|_| {
+            begin += 100_000 + chance.below(3_000_000);
+            let end = begin + chance.below(longest * 1000);
+            let stretch = (i64::try_from(begin).unwrap(), i64::try_from(end).unwrap());
+            begin = end;
+            stretch
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Of all streams together to the packet, and of each as near as can be.
+    #[test]
+    fn network_loss_is_exact_and_opinions_stay_whatever_the_capture_lost(
+        seed: u64, streams in 1..8u16, percent in 0..8u64, longest in 1..200u64,
+        told_late in 0..200_000i64,
+    ) {
+        let mut chance = Chance(seed);
+        let mut sent = sent(streams, percent, &mut chance);
+        let stretches = stretches(&mut chance, longest);
+        let missed = capture(&mut sent, &stretches, 0);
+        let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
+        prop_assert_eq!(lost(&found).iter().sum::<u64>(), lost(&truth).iter().sum::<u64>());
+        for (found, truth) in found.iter().zip(&truth) {
+            let [found, truth] = [found, truth].map(|it| it.rtp.as_ref().unwrap().mos.unwrap());
+            prop_assert!((found - truth).abs() < 0.05, "{} for {}", found, truth);
+        }
+    }
+
+    /// Also where the capture lost many packets that are none of RTP, if the network lost none near
+    /// the stretches.
+    #[test]
+    fn network_loss_of_each_stream_is_exact_where_it_can_be_known(
+        seed: u64, streams in 1..8u16, percent in 0..8u64, longest in 1..200u64,
+        told_late in 0..200_000i64, others in 0..1000u64,
+    ) {
+        let mut chance = Chance(seed);
+        let mut sent = sent(streams, percent, &mut chance);
+        let stretches = stretches(&mut chance, longest);
+        for it in &mut sent {
+            let near = |(from, until): &(i64, i64)| (from - 8000..until + 8000).contains(&it.micros);
+            it.by_network &= !stretches.iter().any(near);
+        }
+        let missed = capture(&mut sent, &stretches, others);
+        prop_assert_eq!(lost(&observed(&sent, &missed, told_late)), lost(&truth(&sent)));
+    }
+}
