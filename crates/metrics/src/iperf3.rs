@@ -22,6 +22,8 @@ const MICROSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 /// taken where the datagram arrived has not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
+    /// Datagrams ahead of the first that count for nothing.
+    before: u64,
     highest: u64,
     received: u64,
     lost: u64,
@@ -34,6 +36,12 @@ impl Stream {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A test that began before it could be seen, with so many datagrams.
+    #[must_use]
+    pub fn after(datagrams: u64) -> Self {
+        Self { before: datagrams, highest: datagrams, ..Self::default() }
     }
 
     /// Takes the next datagram, in the order of arrival.
@@ -49,10 +57,11 @@ impl Stream {
         self.jitter.record(wrapped(datagram.sent_micros), MICROSECONDS, arrival);
     }
 
-    /// Datagrams that should have arrived: the highest count so far. iperf3's `packets`.
+    /// Datagrams that should have arrived: the highest count so far, less those that were sent before
+    /// the test could be seen. iperf3's `packets`.
     #[must_use]
     pub const fn packets(&self) -> u64 {
-        self.highest
+        self.highest - self.before
     }
 
     /// Datagrams that have arrived, copies too.
@@ -113,6 +122,15 @@ mod tests {
         assert_eq!(counts(&stream(&[1, 2, 3])), [3, 3, 0, 0]);
         assert_eq!(counts(&stream(&[3])), [3, 1, 2, 0]);
         assert_eq!(counts(&stream(&[1, 5, 3])), [5, 3, 2, 1]);
+    }
+
+    #[test]
+    fn what_was_sent_before_it_could_be_seen_is_not_counted() {
+        let mut stream = Stream::after(1000);
+        for count in [1001, 1003] {
+            stream.record(&Iperf3 { sent_micros: count, count }, Time::from_nanos(0));
+        }
+        assert_eq!(counts(&stream), [3, 2, 1, 0]);
     }
 
     #[test]

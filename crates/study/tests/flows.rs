@@ -75,7 +75,7 @@ fn packets_out_of_time_order_are_counted_and_no_loss() {
     let mut packets = call(50);
     packets.swap(20, 21);
     packets.swap(30, 35);
-    let found = flows(&pcap(&packets), &FileOptions::default()).unwrap();
+    let mut found = flows(&pcap(&packets), &FileOptions::default()).unwrap();
     assert_eq!(found.flows.out_of_order, 1 + 5);
     let [flow] = &found.flows.monitor.flows().collect::<Vec<_>>()[..] else { panic!("one flow") };
     assert_eq!((flow.packets, flow.lost), (50, Some(0)));

@@ -1,7 +1,7 @@
 //! What `flows` found, as a table for other programs: a row a flow, with the names of `--json`.
 
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, RtpReport, TcpReport, VideoReport};
+use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, VideoReport};
 use wirestamp_results::{Field, Table};
 
 /// The table of these flows.
@@ -52,6 +52,11 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::real("media_rate_bps", |it| video(it, |index| Some(index.media_rate_bps))),
     Field::real("max_delay_factor_ms", |it| video(it, |index| index.max_delay_factor_ms)),
     Field::real("max_loss_rate", |it| video(it, |index| Some(index.max_loss_rate))),
+    Field::whole("iperf3_sent", |it| test(it, |test| whole(test.sent))),
+    Field::whole("iperf3_lost", |it| test(it, |test| whole(test.lost))),
+    Field::whole("iperf3_out_of_order", |it| test(it, |test| whole(test.out_of_order))),
+    Field::real("iperf3_jitter_ms", |it| test(it, |test| Some(test.jitter_ms))),
+    Field::whole("iperf3_capture_lost", |it| test(it, |test| whole(test.capture_lost))),
     Field::whole("retransmitted", |it| tcp(it, |tcp| whole(tcp.retransmitted))),
     Field::whole("handshake_ns", |it| tcp(it, |tcp| tcp.handshake_ns)),
     Field::whole("rtt_ns_min", |it| trip(it).map(|it| it.min)),
@@ -76,6 +81,10 @@ fn video<T>(flow: &FlowReport, get: impl FnOnce(&VideoReport) -> Option<T>) -> O
 
 fn tcp<T>(flow: &FlowReport, get: impl FnOnce(&TcpReport) -> Option<T>) -> Option<T> {
     flow.tcp.as_ref().and_then(get)
+}
+
+fn test<T>(flow: &FlowReport, get: impl FnOnce(&Iperf3Report) -> Option<T>) -> Option<T> {
+    flow.iperf3.as_ref().and_then(get)
 }
 
 fn trip(flow: &FlowReport) -> Option<Summary> {

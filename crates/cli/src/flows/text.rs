@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wirestamp_metrics::flow::{FlowReport, RtpReport};
+use wirestamp_metrics::flow::FlowReport;
 
 use super::document::Document;
 use crate::output::{count, mean, percent, time};
@@ -53,30 +53,36 @@ fn row(flow: &FlowReport) -> Vec<String> {
     let round_trip = flow.tcp.as_ref().and_then(|tcp| tcp.rtt_ns);
     vec![
         flow.flow.to_string(),
-        rtp.map_or_else(none, payload),
+        payload(flow).unwrap_or_else(none),
         count(flow.packets),
         flow.throughput_bps.map_or_else(none, |bps| format!("{:.3}", bps / 1e6)),
         flow.lost.map_or_else(none, |lost| lost_of(flow, lost)),
         counted(flow.reordered),
         counted(flow.duplicated),
-        rtp.and_then(|rtp| rtp.mean_jitter_ms).map_or_else(none, |ms| mean(ms * 1e6)),
+        jitter(flow).map_or_else(none, |ms| mean(ms * 1e6)),
         flow.max_gap_ns.map_or_else(none, time),
         round_trip.map_or_else(none, |it| time(it.p50)),
         rtp.and_then(|rtp| rtp.mos).map_or_else(none, |mos| format!("{mos:.2}")),
     ]
 }
 
-/// `PCMU 0x1234abcd`.
-fn payload(rtp: &RtpReport) -> String {
-    match &rtp.codec {
+/// `PCMU 0x1234abcd`, or `iperf3`.
+fn payload(flow: &FlowReport) -> Option<String> {
+    let Some(rtp) = &flow.rtp else { return flow.iperf3.map(|_| "iperf3".to_owned()) };
+    Some(match &rtp.codec {
         Some(codec) => format!("{codec} 0x{:08x}", rtp.ssrc),
         None => format!("RTP {} 0x{:08x}", rtp.payload_type, rtp.ssrc),
-    }
+    })
+}
+
+/// The mean jitter of RTP in milliseconds, and that at the end of a test, which iperf3 tells.
+fn jitter(flow: &FlowReport) -> Option<f64> {
+    let of_rtp = flow.rtp.as_ref().and_then(|rtp| rtp.mean_jitter_ms);
+    of_rtp.or(flow.iperf3.map(|test| test.jitter_ms))
 }
 
 fn lost_of(flow: &FlowReport, lost: u64) -> String {
-    let sent = flow.rtp.as_ref().map_or(flow.packets, |rtp| rtp.expected);
-    format!("{} ({})", count(lost), percent(lost, sent))
+    format!("{} ({})", count(lost), percent(lost, flow.sent()))
 }
 
 /// What has to be known before the figures are believed, a line each.
@@ -124,7 +130,7 @@ fn capture_losses(dropped: u64, dated: u64) -> String {
     if dated > 0 {
         let _ = writeln!(
             text,
-            "The capture lost {} packets; no loss of RTP is one of them.",
+            "The capture lost {} packets; no loss of RTP and iperf3 is one of them.",
             count(dated)
         );
     }
@@ -147,7 +153,7 @@ mod tests {
     #[test]
     fn only_what_was_lost_at_unknown_times_makes_losses_doubtful() {
         assert_eq!(capture_losses(0, 0), "");
-        let kept_apart = "The capture lost 7 packets; no loss of RTP is one of them.\n";
+        let kept_apart = "The capture lost 7 packets; no loss of RTP and iperf3 is one of them.\n";
         assert_eq!(capture_losses(7, 7), kept_apart);
         let doubtful = capture_losses(9, 0);
         assert!(doubtful.starts_with("The capture lost 9 packets, and nothing says when"));

@@ -1,13 +1,16 @@
-//! What UDP carries: RTP streams, and the sources that may be some.
+//! What UDP carries: RTP streams and the sources that may be some, and tests of iperf3.
 
+use super::gap::Gap;
+use super::iperf3;
 use super::missed::MissedTimes;
 use super::recognition::Recognition;
 use super::stream::{Header, Stream, Surroundings};
 
-/// The RTP streams of a flow.
+/// The RTP streams of a flow, and the test of iperf3 that the rest of it may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Media {
     pub(super) streams: Vec<Stream>,
+    pub(super) test: iperf3::Found,
     recognition: Recognition,
 }
 
@@ -43,6 +46,19 @@ impl Media {
             self.recognition.record(header)
         };
         packets.map_or(Found::Unknown, |packets| self.begin(&packets, around, missed))
+    }
+
+    /// The gaps that may be the capture's.
+    pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
+        let Self { streams, test, .. } = self;
+        let tests = test.test_mut().into_iter();
+        streams.iter_mut().flat_map(Stream::gaps).chain(tests.flat_map(iperf3::Test::gaps))
+    }
+
+    /// Counts as was decided.
+    pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
+        self.streams.iter_mut().for_each(|stream| stream.settle(missed));
+        self.test.test_mut().into_iter().for_each(|test| test.settle(missed));
     }
 
     fn begin(

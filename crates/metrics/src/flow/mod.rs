@@ -15,6 +15,7 @@
 //! | `media.rs`, `stream.rs` | the RTP streams of a flow; one of them |
 //! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
 //! | `missed.rs`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
+//! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | which packets come too late to be heard |
 //! | `series.rs` | how a stream fared over time |
 //! | `video.rs` | the media delivery index of a stream whose rate nobody told |
@@ -24,6 +25,7 @@ mod encoding;
 mod gap;
 mod gaps;
 mod impairment;
+mod iperf3;
 mod media;
 mod media_report;
 mod missed;
@@ -41,6 +43,7 @@ mod tcp;
 mod video;
 mod volume;
 
+pub use iperf3::Iperf3Report;
 pub use media_report::RtpReport;
 pub use monitor::{FlowConfig, FlowMonitor, FlowPacket, GivenUp};
 pub use report::{FlowReport, TcpReport};

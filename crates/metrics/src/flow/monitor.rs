@@ -4,11 +4,11 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, TcpSegment};
 
-use super::media::Found;
+use super::media::{Found, Media};
 use super::missed::MissedTimes;
 use super::report::{self, FlowReport};
 use super::signalling::Announced;
-use super::stream::{Header, Stream, Surroundings};
+use super::stream::{Header, Surroundings};
 use super::table::{Carries, Flow, Table};
 use super::volume::Volume;
 use crate::Missed;
@@ -70,7 +70,7 @@ pub struct GivenUp {
 ///
 /// RTP streams are recognised without being told a port: by several packets of one source in sequence
 /// (RFC 3550 appendix A.1), or at once where SIP announced them. What SIP said also tells what
-/// dynamic payload types mean.
+/// dynamic payload types mean. UDP tests of iperf3 are recognised by the clocks and counts in them.
 #[derive(Clone, Debug)]
 pub struct FlowMonitor {
     config: FlowConfig,
@@ -146,9 +146,9 @@ impl FlowMonitor {
         if !self.missed.has_news() {
             return;
         }
-        let mut gaps: Vec<_> = self.table.streams().flat_map(Stream::gaps).collect();
+        let mut gaps: Vec<_> = self.table.media().flat_map(Media::gaps).collect();
         self.missed.decide(&mut gaps);
-        self.table.streams().for_each(|stream| stream.settle(&mut self.missed));
+        self.table.media().for_each(|media| media.settle(&mut self.missed));
         self.missed.make_room();
     }
 
@@ -166,8 +166,9 @@ impl FlowMonitor {
         let Self { config, table, announced, missed, streams, .. } = self;
         let Flow { key, rest, carries, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
-        let rtp = Rtp::parse(packet.payload(), on_wire);
-        let (Ok(rtp), Carries::Udp(media)) = (rtp, carries) else {
+        let Carries::Udp(media) = carries else { return };
+        let Ok(rtp) = Rtp::parse(packet.payload(), on_wire) else {
+            media.test.record(packet.payload(), time, missed);
             return rest.record(length, time, config.train_gap);
         };
         let around = Surroundings { config, announced, flow: key };

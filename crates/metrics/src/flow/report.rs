@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use wirestamp_packet::FlowKey;
 
+use super::iperf3::{Iperf3Report, Test};
 use super::media_report::RtpReport;
 use super::monitor::{FlowConfig, GivenUp};
 use super::stream::Stream;
@@ -45,10 +46,10 @@ pub struct FlowReport {
     /// The mean rate between the two, in bits per second; none of packets that came at one time.
     pub throughput_bps: Option<f64>,
     /// Of RTP, packets that did not come, by their numbers, each counted once whether or not others
-    /// were doubled. Of TCP, segments that were sent again: what the sender took for lost.
+    /// were doubled; the same of a test of iperf3. Of TCP, segments that were sent again: what the sender took for lost.
     /// None where nothing tells.
     pub lost: Option<u64>,
-    /// Of RTP, copies beyond the first.
+    /// Of RTP and iperf3, copies beyond the first.
     pub duplicated: Option<u64>,
     /// Packets that came after one that was sent later.
     pub reordered: Option<u64>,
@@ -64,6 +65,9 @@ pub struct FlowReport {
     /// What only TCP has.
     #[serde(flatten)]
     pub tcp: Option<TcpReport>,
+    /// What only a UDP test of iperf3 has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iperf3: Option<Iperf3Report>,
 }
 
 /// What TCP tells of its receiver.
@@ -80,13 +84,20 @@ pub struct TcpReport {
 }
 
 impl FlowReport {
-    /// The share of packets that were lost, 0 to 1, of those that were sent as far as that is known.
+    /// Packets that were sent, as far as that is known; where nothing tells, those that came.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        match (&self.rtp, &self.iperf3) {
+            (Some(rtp), _) => rtp.expected,
+            (None, Some(test)) => test.sent,
+            (None, None) => self.packets,
+        }
+    }
+
+    /// The share of packets that were lost, 0 to 1, of those that were sent.
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
-        let sent = match &self.rtp {
-            Some(rtp) => rtp.expected,
-            None => self.packets,
-        };
+        let sent = self.sent();
         let lost = self.lost.filter(|_| sent > 0)?;
         Some((count_to_f64(lost) / count_to_f64(sent)).min(1.0))
     }
@@ -98,8 +109,10 @@ impl FlowReport {
         let opinion =
             |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.mos).unwrap_or(f64::INFINITY);
         let loss = |report: &Self| report.loss_ratio().unwrap_or(0.0);
-        let jitter =
-            |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.max_jitter_ms).unwrap_or(0.0);
+        let jitter = |report: &Self| {
+            let of_rtp = report.rtp.as_ref().and_then(|rtp| rtp.max_jitter_ms);
+            of_rtp.or(report.iperf3.map(|test| test.jitter_ms)).unwrap_or(0.0)
+        };
         opinion(self)
             .total_cmp(&opinion(other))
             .then_with(|| loss(other).total_cmp(&loss(self)))
@@ -130,6 +143,7 @@ impl FlowReport {
             max_gap_ns: volume.gaps.max(),
             rtp: None,
             tcp: None,
+            iperf3: None,
         }
     }
 
@@ -157,20 +171,35 @@ impl FlowReport {
     }
 }
 
+/// The report of the packets that belong to no RTP stream.
+fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
+    let report = FlowReport::of(flow.key, &flow.rest);
+    let Some(test) = test else { return report };
+    FlowReport {
+        lost: Some(test.lost),
+        duplicated: Some(test.duplicated),
+        reordered: Some(test.reordered()),
+        iperf3: Some(test.report()),
+        ..report
+    }
+}
+
 /// The reports of a flow.
 pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
-    let mut reports = Vec::new();
+    let (mut reports, mut test) = (Vec::new(), None);
     match &flow.carries {
         Carries::Tcp { direction, .. } => {
             return vec![FlowReport::of_tcp(flow.key, &flow.rest, direction)];
         }
-        Carries::Udp(media) => reports.extend(
-            media.streams.iter().map(|stream| FlowReport::of_stream(flow.key, stream, config)),
-        ),
+        Carries::Udp(media) => {
+            test = media.test.test();
+            let streams = media.streams.iter();
+            reports.extend(streams.map(|it| FlowReport::of_stream(flow.key, it, config)));
+        }
         Carries::Anything => {}
     }
     if flow.rest.packets > 0 {
-        reports.push(FlowReport::of(flow.key, &flow.rest));
+        reports.push(of_rest(flow, test));
     }
     reports
 }
@@ -183,6 +212,7 @@ pub(super) fn give_up(flow: &Flow, sum: &mut GivenUp) {
     match &flow.carries {
         Carries::Tcp { direction, .. } => sum.lost += direction.retransmitted,
         Carries::Udp(media) => {
+            sum.lost += media.test.test().map_or(0, |test| test.lost);
             for stream in &media.streams {
                 sum.streams += 1;
                 sum.packets += stream.volume.packets;

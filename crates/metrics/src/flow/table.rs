@@ -6,7 +6,6 @@ use foldhash::fast::RandomState;
 use wirestamp_packet::FlowKey;
 
 use super::media::Media;
-use super::stream::Stream;
 use super::tcp::Direction;
 use super::volume::Volume;
 
@@ -88,11 +87,11 @@ impl Table {
         &mut self.flows[place]
     }
 
-    /// The RTP streams of all flows.
-    pub(super) fn streams(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.flows.iter_mut().flat_map(|flow| match &mut flow.carries {
-            Carries::Udp(media) => &mut media.streams[..],
-            _ => &mut [],
+    /// What UDP carries, in all flows.
+    pub(super) fn media(&mut self) -> impl Iterator<Item = &mut Media> {
+        self.flows.iter_mut().filter_map(|flow| match &mut flow.carries {
+            Carries::Udp(media) => Some(&mut **media),
+            _ => None,
         })
     }
 

@@ -57,6 +57,7 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         max_gap_ns: Some(145_000_000),
         rtp: None,
         tcp: None,
+        iperf3: None,
     }
 }
 

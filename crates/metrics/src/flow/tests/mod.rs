@@ -1,5 +1,6 @@
 //! Whole packets into the monitor, reports out of it.
 
+mod iperf3;
 mod missed;
 mod other_traffic;
 mod rtp;

@@ -119,7 +119,9 @@ impl Column {
                 (words::lost(report), theme.loss(report.loss_ratio().unwrap_or_default()))
             }
             Self::Jitter => {
-                (rtp.and_then(|rtp| rtp.mean_jitter_ms).map(|ms| mean(ms * 1e6)), plain)
+                let of_rtp = rtp.and_then(|rtp| rtp.mean_jitter_ms);
+                let jitter = of_rtp.or(report.iperf3.map(|test| test.jitter_ms));
+                (jitter.map(|ms| mean(ms * 1e6)), plain)
             }
             Self::Gap => (report.max_gap_ns.map(time), plain),
             Self::RoundTrip => {

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, RtpReport, TcpReport};
+use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
 
 use super::super::LOOK;
 use super::super::data::Data;
@@ -48,6 +48,9 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     }
     if let Some(tcp) = &report.tcp {
         page.round_trips(tcp);
+    }
+    if let Some(test) = &report.iperf3 {
+        page.test(report, test);
     }
     let longest = report.max_gap_ns.map_or(NONE.into(), time);
     page.figure("trains", format!("{}, longest gap {longest}", count(report.trains)));
@@ -124,10 +127,29 @@ impl Page {
             count(rtp.restarts)
         );
         self.figure("others", text);
-        if rtp.capture_lost > 0 {
-            let text = format!("{}, which no other figure counts", count(rtp.capture_lost));
+        self.captures_own(rtp.capture_lost);
+    }
+
+    fn captures_own(&mut self, lost: u64) {
+        if lost > 0 {
+            let text = format!("{}, which no other figure counts", count(lost));
             self.styled("capture lost", text, self.theme.bad());
         }
+    }
+
+    /// What only iperf3 has.
+    fn test(&mut self, report: &FlowReport, test: &Iperf3Report) {
+        self.figure("payload", format!("iperf3, counts of {} bits", test.counter_bits));
+        let text = format!(
+            "{} of {} ({}), {} out of order (as iperf3 counts)",
+            count(test.lost),
+            count(test.sent),
+            percent(test.lost, test.sent),
+            count(test.out_of_order)
+        );
+        self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
+        self.figure("jitter", millis(Some(test.jitter_ms)));
+        self.captures_own(test.capture_lost);
     }
 
     /// What only TCP has.

@@ -18,20 +18,19 @@ pub(super) fn rate(bits_per_second: f64) -> String {
     }
 }
 
-/// `PCMU`, or the payload type's number, or the protocol above IP.
+/// `PCMU`, or the payload type's number, or `iperf3`.
 pub(super) fn payload(report: &FlowReport) -> String {
     match &report.rtp {
         Some(RtpReport { codec: Some(codec), .. }) => codec.clone(),
         Some(rtp) => format!("RTP {}", rtp.payload_type),
-        None => NONE.to_owned(),
+        None => report.iperf3.map_or(NONE, |_| "iperf3").to_owned(),
     }
 }
 
 /// The share of losses in percent.
 pub(super) fn lost(report: &FlowReport) -> Option<String> {
     let lost = report.lost?;
-    let sent = report.rtp.as_ref().map_or(report.packets, |rtp| rtp.expected);
-    Some(percent(lost, sent))
+    Some(percent(lost, report.sent()))
 }
 
 /// A flow in so many characters: where that is too few, the middle of its addresses goes.

@@ -1,0 +1,222 @@
+//! Whether a flow is a UDP test of iperf3, and what arrived of it.
+
+use serde::Serialize;
+use wirestamp_clock::{Time, Utc};
+use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
+
+use super::gap::Gap;
+use super::gaps::Gaps;
+use super::missed::MissedTimes;
+use super::numbers::{Numbers, Seen};
+use crate::iperf3::Stream;
+use crate::rtp::Step;
+
+/// So many datagrams of a flow are looked at; four that fit are enough for a test to be recognised.
+const LOOKED_AT: u8 = 16;
+/// Bytes of a datagram with the widest counts.
+const HEAD: usize = 16;
+/// Bytes of the datagram that opens a test in either direction (`UDP_CONNECT_MSG` and
+/// `UDP_CONNECT_REPLY` in iperf's `src/iperf_udp.c`).
+const OPENING: usize = 4;
+
+/// The quality of a UDP test of iperf3, counted as its server does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Iperf3Report {
+    /// Datagrams that were sent up to the highest count that came, `packets` of iperf3; since the
+    /// capture began, if that was after the test did.
+    pub sent: u64,
+    /// Datagrams that the network lost, `lost_packets` of iperf3, where each copy hides a loss.
+    pub lost: u64,
+    /// Datagrams that came after one with a higher count, and copies.
+    pub out_of_order: u64,
+    /// The interarrival jitter at the last datagram.
+    pub jitter_ms: f64,
+    /// Datagrams that are missing because the capture lost them; in no other figure of loss.
+    pub capture_lost: u64,
+    /// How wide the counts are, in bits.
+    pub counter_bits: u8,
+}
+
+/// What a flow was found to be.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// Nothing that is known yet.
+    Open(Candidate),
+    Test(Box<Test>),
+    /// No test.
+    Other,
+}
+
+/// A flow that may be a test.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    recogniser: Recogniser,
+    left: u8,
+    /// Whether the datagram that opens a test was seen.
+    opened: bool,
+    /// Datagrams that may be of the test, with what they begin with.
+    kept: Vec<([u8; HEAD], Time<Utc>)>,
+}
+
+/// A test.
+#[derive(Clone, Debug)]
+pub(super) struct Test {
+    pub(super) duplicated: u64,
+    pub(super) lost: u64,
+    counter: Counter,
+    stream: Stream,
+    numbers: Numbers,
+    /// When the datagram with the highest count came.
+    highest: Time<Utc>,
+    gaps: Gaps,
+    capture_lost: u64,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self::Open(Candidate {
+            recogniser: Recogniser::new(),
+            left: LOOKED_AT,
+            opened: false,
+            kept: Vec::new(),
+        })
+    }
+}
+
+impl Found {
+    /// Takes the payload of a datagram that is none of RTP, as much as was captured of it.
+    pub(super) fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut MissedTimes) {
+        match self {
+            Self::Open(candidate) => {
+                if let Some(test) = candidate.record(payload, time, missed) {
+                    *self = Self::Test(Box::new(test));
+                } else if candidate.left == 0 {
+                    *self = Self::Other;
+                }
+            }
+            Self::Test(test) => test.record(payload, time, missed),
+            Self::Other => {}
+        }
+    }
+
+    pub(super) fn test(&self) -> Option<&Test> {
+        if let Self::Test(test) = self { Some(test) } else { None }
+    }
+
+    pub(super) fn test_mut(&mut self) -> Option<&mut Test> {
+        if let Self::Test(test) = self { Some(test) } else { None }
+    }
+}
+
+impl Candidate {
+    fn record(
+        &mut self,
+        payload: &[u8],
+        time: Time<Utc>,
+        missed: &mut MissedTimes,
+    ) -> Option<Test> {
+        self.left -= 1;
+        self.opened |= payload.len() == OPENING;
+        let counter = self.recogniser.record(payload);
+        let mut head = [0; HEAD];
+        let length = payload.len().min(HEAD);
+        head[..length].copy_from_slice(&payload[..length]);
+        if Iperf3::parse(&head, Counter::Bits32).is_ok()
+            || Iperf3::parse(&head, Counter::Bits64).is_ok()
+        {
+            self.kept.push((head, time));
+        }
+        counter.map(|counter| Test::of(&self.kept, counter, self.opened, missed))
+    }
+}
+
+impl Test {
+    /// A test of which these datagrams came. What had been sent ahead of the first is known to be lost
+    /// only if the test has been seen to begin.
+    fn of(
+        kept: &[([u8; HEAD], Time<Utc>)],
+        counter: Counter,
+        opened: bool,
+        missed: &mut MissedTimes,
+    ) -> Self {
+        let first = kept.iter().find_map(|(head, _)| Iperf3::parse(head, counter).ok());
+        let before = first.filter(|_| !opened).map_or(0, |first| first.count - 1);
+        let mut numbers = Numbers::default();
+        numbers.record(Step::Ahead(before));
+        let mut test = Self {
+            duplicated: 0,
+            lost: 0,
+            counter,
+            stream: Stream::after(before),
+            numbers,
+            highest: kept.first().map_or(Time::from_nanos(0), |(_, time)| *time),
+            gaps: Gaps::default(),
+            capture_lost: 0,
+        };
+        kept.iter().for_each(|(head, time)| test.record(head, *time, missed));
+        test
+    }
+
+    fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut MissedTimes) {
+        let Ok(datagram) = Iperf3::parse(payload, self.counter) else { return };
+        self.stream.record(&datagram, time);
+        match self.numbers.record(Step::Ahead(datagram.count)) {
+            Seen::Ahead { skipped } => {
+                let since = std::mem::replace(&mut self.highest, time);
+                if skipped > 0 {
+                    self.lost += skipped;
+                    let gap = Gap::before(datagram.count, skipped, (since, time), None);
+                    self.gaps.push(gap, missed);
+                }
+            }
+            // What is too late to be remembered is taken for late, as iperf3 takes it.
+            Seen::Late { .. } | Seen::Stray => self.come_late(datagram.count),
+            Seen::Copy => self.duplicated += 1,
+            Seen::Early { .. } | Seen::Restarted => {}
+        }
+    }
+
+    /// A datagram that was counted as lost has come.
+    fn come_late(&mut self, count: u64) {
+        let change = self.gaps.came(count);
+        if change.is_some_and(|change| change.before.by_capture > change.now.by_capture) {
+            self.capture_lost = self.capture_lost.saturating_sub(1);
+        } else {
+            self.lost = self.lost.saturating_sub(1);
+        }
+    }
+
+    /// The gaps that may be the capture's.
+    pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
+        self.gaps.iter_mut()
+    }
+
+    /// Counts as was decided.
+    pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
+        let Self { gaps, lost, capture_lost, .. } = self;
+        gaps.settle(missed, |change| {
+            *lost = (*lost + change.now.by_network).saturating_sub(change.before.by_network);
+            *capture_lost =
+                (*capture_lost + change.now.by_capture).saturating_sub(change.before.by_capture);
+        });
+    }
+
+    /// Datagrams that came after one with a higher count, without copies.
+    pub(super) fn reordered(&self) -> u64 {
+        self.stream.out_of_order().saturating_sub(self.duplicated)
+    }
+
+    pub(super) fn report(&self) -> Iperf3Report {
+        Iperf3Report {
+            sent: self.stream.packets(),
+            lost: self.stream.lost().saturating_sub(self.capture_lost),
+            out_of_order: self.stream.out_of_order(),
+            jitter_ms: self.stream.jitter().as_nanos() / 1e6,
+            capture_lost: self.capture_lost,
+            counter_bits: match self.counter {
+                Counter::Bits32 => 32,
+                Counter::Bits64 => 64,
+            },
+        }
+    }
+}

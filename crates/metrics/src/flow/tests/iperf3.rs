@@ -1,0 +1,85 @@
+use super::*;
+use crate::Missed;
+
+/// A datagram of a test that is sent every millisecond.
+fn datagram(count: u64, wide: bool) -> Vec<u8> {
+    let micros = u32::try_from(count * 1000).unwrap();
+    let clock = [7 + micros / 1_000_000, micros % 1_000_000].map(u32::to_be_bytes);
+    let count = count.to_be_bytes();
+    [clock.as_flattened(), if wide { &count } else { &count[4..] }, &[0x30; 40]].concat()
+}
+
+/// What is reported when these datagrams come at these milliseconds.
+fn test(opened: bool, wide: bool, datagrams: impl IntoIterator<Item = (u64, i64)>) -> FlowMonitor {
+    let mut monitor = monitor();
+    if opened {
+        observe(&mut monitor, &udp(ENDS, &[0x36, 0x37, 0x38, 0x39]), at(0));
+    }
+    for (count, millis) in datagrams {
+        observe(&mut monitor, &udp(ENDS, &datagram(count, wide)), at(millis));
+    }
+    monitor
+}
+
+fn report(monitor: &mut FlowMonitor) -> (FlowReport, Iperf3Report) {
+    let report = reports(monitor).remove(0);
+    let test = report.iperf3.expect("a test of iperf3");
+    (report, test)
+}
+
+fn on_time(counts: impl IntoIterator<Item = u64>) -> impl Iterator<Item = (u64, i64)> {
+    counts.into_iter().map(|count| (count, 100 + count.cast_signed()))
+}
+
+#[test]
+fn a_test_is_recognised_with_the_datagrams_before_that_whatever_the_width_of_its_counts() {
+    for wide in [false, true] {
+        let datagrams = on_time((3..100).filter(|count| count % 10 != 0));
+        let (report, test) = report(&mut test(true, wide, datagrams));
+        assert_eq!((test.sent, test.lost, test.out_of_order), (99, 2 + 9, 0), "{wide}");
+        assert_eq!(test.counter_bits, if wide { 64 } else { 32 });
+        assert_eq!((report.lost, report.sent(), report.packets), (Some(11), 99, 89));
+        assert!(test.jitter_ms < 1e-9 && report.rtp.is_none());
+    }
+}
+
+#[test]
+fn what_was_sent_before_the_capture_began_is_not_lost() {
+    let (_, test) = report(&mut test(false, false, on_time((5000..5100).filter(|it| *it != 5050))));
+    assert_eq!((test.sent, test.lost), (100, 1));
+}
+
+#[test]
+fn copies_hide_losses_of_iperf3_and_none_of_the_flows() {
+    let datagrams = on_time([1, 2, 3, 4, 5, 8, 8, 7, 9]);
+    let (report, test) = report(&mut test(true, false, datagrams));
+    assert_eq!((test.sent, test.lost, test.out_of_order), (9, 0, 2));
+    assert_eq!((report.lost, report.duplicated, report.reordered), (Some(1), Some(1), Some(1)));
+}
+
+#[test]
+fn what_the_capture_lost_is_not_the_networks() {
+    let lost = |it: &u64| *it == 50 || (200..300).contains(it);
+    let mut monitor = test(true, false, on_time((1..400).filter(|it| !lost(it))));
+    monitor.missed(Missed { from: at(299), until: at(401), packets: 100 });
+    let (flow, of_test) = report(&mut monitor);
+    assert_eq!((flow.lost, of_test.lost, of_test.capture_lost), (Some(1), 1, 100));
+    // One of them was only late, and lost by nobody.
+    observe(&mut monitor, &udp(ENDS, &datagram(299, false)), at(600));
+    let (flow, of_test) = report(&mut monitor);
+    assert_eq!((flow.lost, of_test.lost, of_test.capture_lost), (Some(1), 1, 99));
+}
+
+#[test]
+fn flows_that_are_no_test_are_not_looked_at_for_long() {
+    let mut monitor = monitor();
+    for number in 0..16 {
+        observe(&mut monitor, &udp(ENDS, &[0x11; 60]), at(number));
+    }
+    for (count, millis) in on_time(1..50) {
+        observe(&mut monitor, &udp(ENDS, &datagram(count, false)), at(millis));
+    }
+    assert!(reports(&mut monitor)[0].iperf3.is_none());
+    let json = serde_json::to_value(&reports(&mut monitor)[0]).unwrap();
+    assert!(json.get("iperf3").is_none(), "{json}");
+}
