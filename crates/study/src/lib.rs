@@ -11,11 +11,13 @@
 mod circumstances;
 mod compare;
 pub mod demo;
+pub mod experiment;
 pub mod flows;
 pub mod layers;
 mod live;
 mod meeting;
 mod recording;
+pub mod overhead;
 pub mod report;
 mod sampling;
 mod sight;

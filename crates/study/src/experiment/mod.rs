@@ -1,0 +1,16 @@
+//! Experiments that are run cell by cell: in a random order, repeated, and resumed where they were
+//! stopped.
+//!
+//! A [`Study`] is data, its [`Design`], and one function that runs one cell. [`run`] makes the runs
+//! and keeps what they bring; [`Estimate`] and [`effects()`] are what is computed of it.
+
+mod archive;
+mod design;
+mod effects;
+mod estimate;
+mod runner;
+
+pub use design::{Cell, Design, Factor, Turn};
+pub use effects::{Effect, effects};
+pub use estimate::{Estimate, Sign, deviation, mean};
+pub use runner::{Progress, Runs, Study, run};

@@ -1,0 +1,194 @@
+//! What a stamp costs in user space, packet by packet: a stream over the loopback interface, each
+//! packet of which is stamped by the thread that receives it.
+
+use std::hint::black_box;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, ensure};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+use wirestamp_capture::{Cores, Stop};
+use wirestamp_clock::{ClockService, Counter, Span, survey};
+use wirestamp_traffic::{Pattern, Plan, Sender, ServiceClock, Stream};
+
+use super::paper::{Method, Traffic};
+use crate::experiment::{Cell, Design, Factor, Study};
+use crate::report::format::real;
+
+/// No packet is waited for longer than this: many times the longest gap of the patterns.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many packets a run of each of the paper's patterns has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// How often each cell is run.
+    pub repetitions: u32,
+    /// Packets of a run of pattern 1, and of pattern 2.
+    pub packets: [u32; 2],
+}
+
+impl Size {
+    /// As many packets as 20 minutes have room for; the paper does not say how many it took.
+    pub const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
+    /// As many as 35 seconds have room for.
+    pub const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
+}
+
+/// One packet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
+    pub at_ns: f64,
+    /// From one checkpoint to the next with nothing in between, in nanoseconds.
+    pub checkpoint_ns: f64,
+    /// From that checkpoint to the one after the stamp, in nanoseconds.
+    pub stamped_ns: f64,
+}
+
+/// The study, with a counter for the checkpoints and for pacing.
+pub(super) struct Packets {
+    size: Size,
+    clock: ClockService,
+    tick_ns: f64,
+}
+
+impl Packets {
+    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+        let survey = survey();
+        let source = survey.sources.iter().find(|source| source.name == survey.selected);
+        let frequency = source.and_then(|source| source.frequency_hz);
+        let frequency = frequency.context("the counter's frequency is not known")?;
+        let counter = Counter::select();
+        let clock = ClockService::start(counter).context("cannot calibrate the counter")?;
+        Ok(Self { size, clock, tick_ns: 1e9 / frequency })
+    }
+
+    /// What a cell is about.
+    pub(super) fn of(cell: &Cell) -> (Method, Traffic) {
+        let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
+        (Method::ALL[level(0) % 2], Traffic::ALL[level(1) % 2])
+    }
+
+    fn packets(&self, traffic: Traffic) -> u32 {
+        let [first, second] = self.size.packets;
+        if traffic == Traffic::Call { first } else { second }
+    }
+
+    /// Readings of the counter as samples.
+    fn samples(&self, readings: &[Readings]) -> Vec<Stamped> {
+        let first = readings.first().map_or(0, |readings| readings[1]);
+        let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * self.tick_ns;
+        let sample = |&[before, between, after]: &Readings| Stamped {
+            at_ns: nanos(first, between),
+            checkpoint_ns: nanos(before, between),
+            stamped_ns: nanos(between, after),
+        };
+        readings.iter().map(sample).collect()
+    }
+}
+
+impl Study for Packets {
+    type Sample = Stamped;
+
+    fn design(&self) -> Design {
+        let Size { repetitions, packets } = self.size;
+        let constant = |(traffic, packets): (Traffic, u32)| {
+            (format!("packets of {}", traffic.name()), packets.to_string())
+        };
+        Design {
+            name: "overhead".to_owned(),
+            factors: vec![
+                Factor::new("method", Method::ALL.map(Method::name)),
+                Factor::new("pattern", Traffic::ALL.map(Traffic::name)),
+            ],
+            repetitions,
+            constants: Traffic::ALL.into_iter().zip(packets).map(constant).collect(),
+        }
+    }
+
+    fn lasts(&self, cell: &Cell) -> Duration {
+        let (_, traffic) = Self::of(cell);
+        let gap = u64::try_from(traffic.pattern().interval().as_nanos()).unwrap_or(0);
+        Duration::from_nanos(gap) * self.packets(traffic)
+    }
+
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Stamped>> {
+        let (method, traffic) = Self::of(cell);
+        let packets = self.packets(traffic);
+        let socket = socket().context("cannot open a UDP socket on the loopback interface")?;
+        let sender = sender(traffic.pattern(), packets, &socket)?;
+        let counter = self.clock.counter();
+        let (received, _) = thread::scope(|scope| {
+            let receiver = thread::Builder::new().name("ws-receiver".into());
+            let receiver =
+                receiver.spawn_scoped(scope, || receive(&socket, packets, method, counter))?;
+            let mut clock = ServiceClock::new(&self.clock);
+            let report = sender.run(&mut clock, stop.flag(), |_| ());
+            let received = receiver.join().map_err(|_| io::Error::other("the receiver failed"))??;
+            io::Result::Ok((received, report))
+        })
+        .context("cannot receive packets on the loopback interface")?;
+        ensure!(!received.is_empty(), "no packet arrived over the loopback interface: is it up?");
+        Ok(self.samples(&received))
+    }
+}
+
+fn socket() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
+fn sender(pattern: Pattern, packets: u32, to: &UdpSocket) -> anyhow::Result<Sender> {
+    let plan = Plan { pattern, start: Span::ZERO, packets: packets.into() };
+    Ok(Sender::open(vec![Stream::new(1, plan, to.local_addr()?)])?)
+}
+
+/// The counter at three checkpoints. The stamp is taken between the second and the third.
+type Readings = [u64; 3];
+
+/// Receives packets and stamps each as soon as it is there, on a core of its own where there is one:
+/// all of them, or until no more come.
+fn receive(
+    socket: &UdpSocket,
+    packets: u32,
+    method: Method,
+    counter: Counter,
+) -> io::Result<Vec<Readings>> {
+    if let Some(core) = Cores::choose(1).first().and_then(|cores| cores.acquire) {
+        let mut only = CpuSet::new();
+        only.set(core);
+        sched_setaffinity(None, &only)?;
+    }
+    match method {
+        Method::Ktime => receive_with(socket, packets, counter, SystemTime::now),
+        Method::Raw => receive_with(socket, packets, counter, || counter.read()),
+    }
+}
+
+fn receive_with<T>(
+    socket: &UdpSocket,
+    packets: u32,
+    counter: Counter,
+    stamp: impl Fn() -> T,
+) -> io::Result<Vec<Readings>> {
+    let mut readings = Vec::with_capacity(usize::try_from(packets).unwrap_or(0));
+    let mut packet = [0; 2048];
+    while readings.len() < readings.capacity() {
+        match socket.recv(&mut packet) {
+            Ok(_) => {
+                let before = counter.read_ordered();
+                let between = counter.read_ordered();
+                black_box(stamp());
+                readings.push([before, between, counter.read_ordered()]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(readings)
+}

@@ -1,0 +1,102 @@
+//! What the paper measured, in its numbers and its words.
+
+use serde::Serialize;
+use wirestamp_traffic::Pattern;
+
+/// Where the numbers come from.
+pub const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Timestamping for End-to-End QoS \
+                         Evaluation\" (2013), section V";
+
+/// The machine of the paper.
+pub(super) const MACHINE: &str = "Intel Core i7 at 2.93 GHz, Linux 2.6.39.2, Intel 1000/PRO PT";
+
+/// A way to stamp a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// The kernel's time of day, which is computed from a counter at once.
+    Ktime,
+    /// The counter as it is, to be converted later by another thread.
+    Raw,
+}
+
+impl Method {
+    /// Both, in the order of the paper's tables.
+    pub const ALL: [Self; 2] = [Self::Ktime, Self::Raw];
+
+    /// In a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ktime => "ktime",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+/// One of the paper's patterns of traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Traffic {
+    /// Pattern 1, a telephone call.
+    Call,
+    /// Pattern 2, a video.
+    Video,
+}
+
+impl Traffic {
+    /// Both, in the paper's order.
+    pub const ALL: [Self; 2] = [Self::Call, Self::Video];
+
+    /// In a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Video => "video",
+        }
+    }
+
+    /// Its frames and gaps.
+    #[must_use]
+    pub fn pattern(self) -> Pattern {
+        match self {
+            Self::Call => Pattern::voip(),
+            Self::Video => Pattern::hd_video(),
+        }
+    }
+
+    /// The paper's table, its figure, and the pattern in words.
+    pub(super) const fn place(self) -> [&'static str; 3] {
+        match self {
+            Self::Call => ["Table I", "Figure 2", "pattern 1, 140-byte packets every 20 ms"],
+            Self::Video => ["Table II", "Figure 4", "pattern 2, 1368-byte packets every 1.37 ms"],
+        }
+    }
+}
+
+/// A row of a table of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// How packets were stamped.
+    pub method: Method,
+    /// The traffic.
+    pub pattern: Traffic,
+    /// "Overhead average [ns]".
+    pub mean_ns: f64,
+    /// "Overhead variance [ns]": by its unit a deviation, by its name the square of one. The paper
+    /// does not say.
+    pub variance: f64,
+}
+
+const fn row(method: Method, pattern: Traffic, mean_ns: f64, variance: f64) -> Published {
+    Published { method, pattern, mean_ns, variance }
+}
+
+/// Tables I and II.
+pub const PUBLISHED: [Published; 4] = [
+    row(Method::Ktime, Traffic::Call, 195.2762, 176.0954),
+    row(Method::Raw, Traffic::Call, 73.49326, 3.793385),
+    row(Method::Ktime, Traffic::Video, 173.3606, 177.1197),
+    row(Method::Raw, Traffic::Video, 70.84912, 8.197374),
+];
