@@ -12,6 +12,9 @@ use wirestamp_clock::{OutOfRange, Time, Utc};
 pub struct Circumstances {
     /// When it was made, in UTC: `2026-11-21 14:05:09`.
     pub date: String,
+    /// The version of this program, with the commit that it was built from if that is known.
+    #[serde(default)]
+    pub version: String,
     /// The release of the kernel, as `uname -r` has it.
     pub kernel: String,
     /// The model of the processor and the number of its cores that this process may use.
@@ -29,6 +32,7 @@ impl Circumstances {
         let now = Time::try_from(SystemTime::now()).unwrap_or_else(OutOfRange::into_nearest);
         Self {
             date: date(now),
+            version: env!("WIRESTAMP_VERSION").to_owned(),
             kernel: read("/proc/sys/kernel/osrelease"),
             processor: processor(),
             clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),

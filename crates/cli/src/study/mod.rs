@@ -1,12 +1,20 @@
 //! `wirestamp study`: the experiments of papers, made again here. A file for each.
 
+mod list;
+mod overhead;
 mod timers;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use wirestamp_study::Circumstances;
+use wirestamp_study::experiment::Progress;
+use wirestamp_study::report::Table;
 
-use crate::output::Output;
+use crate::output::{Output, plain};
+use crate::progress::per_mille;
+use crate::table::table;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -16,12 +24,39 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Study {
+    /// List the studies, each with its paper
+    List,
     /// What it costs to read each time source (Fedotova and Siemens, "HighPerTimer")
     Timers(timers::Arguments),
+    /// What it costs to stamp a packet (Orosz and Skopkó, 2013)
+    Overhead(overhead::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     match arguments.study {
+        Study::List => list::run(output),
         Study::Timers(arguments) => timers::run(arguments, output),
+        Study::Overhead(arguments) => overhead::run(arguments, output),
     }
+}
+
+/// What was measured, when, and on what.
+fn header(title: &str, here: &Circumstances) -> String {
+    format!(
+        "{title}\n{} UTC; Linux {}; {}; the kernel keeps time by {}\n{}\n",
+        here.date, here.kernel, here.processor, here.clocksource, here.command,
+    )
+}
+
+/// A table below what it shows.
+fn titled(Table { caption, heads, rows }: &Table) -> String {
+    let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|c| plain(c)).collect()).collect();
+    format!("{caption}\n{}", table(heads, &rows))
+}
+
+/// Moves the bar to where an experiment is, and says what is run and how long the rest will take.
+fn show(bar: &ProgressBar, Progress { share, left, doing }: &Progress) {
+    bar.set_position(per_mille(*share));
+    let left = left.as_secs();
+    bar.set_message(format!("{}; {}:{:02} left", doing.trim(), left / 60, left % 60));
 }

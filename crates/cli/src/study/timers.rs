@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use wirestamp_study::timers::{self, Elsewhere, Findings, Options, READS_PER_ROUND, Table};
+use wirestamp_study::timers::{self, Elsewhere, Findings, Options, READS_PER_ROUND};
 
+use super::{header, titled};
 use crate::interrupt::stop_on_signal;
-use crate::output::{Output, count, plain};
+use crate::output::{Output, count};
 use crate::progress::{per_mille, progress_bar};
-use crate::table::table;
 
 #[derive(Args)]
 #[command(after_help = "Measures what Tables 1 and 2 and Figures 2 and 3 of the paper show. The \
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
 }
 
 fn text(findings: &Findings) -> String {
-    let mut text = header(findings);
+    let mut text = opening(findings);
     text.push_str(&titled(&findings.beside_the_paper()));
     text.push('\n');
     text.push_str(&titled(&findings.every_way()));
@@ -61,28 +61,16 @@ fn text(findings: &Findings) -> String {
     text
 }
 
-/// What was measured, when, and on what.
-fn header(findings: &Findings) -> String {
-    let here = &findings.circumstances;
+/// What was measured, on what, and how often.
+fn opening(findings: &Findings) -> String {
+    let title = format!("What it costs to read the time, after {}", findings.paper);
     let reads = u64::from(findings.rounds) * u64::from(READS_PER_ROUND);
     let interrupted = if findings.interrupted { "interrupted: " } else { "" };
     format!(
-        "What it costs to read the time, after {}\n{} UTC; Linux {}; {}; the kernel keeps time by \
-         {}\n{}\n{interrupted}{} reads in each way, in {} turns of {}\n\n",
-        findings.paper,
-        here.date,
-        here.kernel,
-        here.processor,
-        here.clocksource,
-        here.command,
+        "{}{interrupted}{} reads in each way, in {} turns of {}\n\n",
+        header(&title, &findings.circumstances),
         count(reads),
         count(findings.rounds.into()),
         count(READS_PER_ROUND.into()),
     )
-}
-
-/// A table below what it shows.
-fn titled(Table { caption, heads, rows }: &Table) -> String {
-    let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|c| plain(c)).collect()).collect();
-    format!("{caption}\n{}", table(heads, &rows))
 }

@@ -110,10 +110,12 @@ mod tests {
     fn effects_and_errors_are_those_of_the_worked_example() {
         // Jain, example 18.1 and 18.4: 41, 9.5 (b), 21.5 (a) and 5 (ab), s = 3.57 (SSE 102, 8
         // degrees of freedom), each effect with a deviation of 1.03.
-        let responses =
-            [vec![15.0, 18.0, 12.0], vec![25.0, 28.0, 19.0], vec![45.0, 48.0, 51.0], vec![
-                75.0, 75.0, 81.0,
-            ]];
+        let responses = [
+            vec![15.0, 18.0, 12.0],
+            vec![25.0, 28.0, 19.0],
+            vec![45.0, 48.0, 51.0],
+            vec![75.0, 75.0, 81.0],
+        ];
         let effects = effects(&design(), &responses);
         let found: Vec<_> = effects.iter().map(|effect| effect.effect.mean).collect();
         assert_eq!(found, [-21.5, 21.5, -9.5, 9.5, 5.0, -5.0, -5.0, 5.0]);

@@ -42,10 +42,18 @@ impl Size {
 pub struct Stamped {
     /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
     pub at_ns: f64,
-    /// From one checkpoint to the next with nothing in between, in nanoseconds.
-    pub checkpoint_ns: f64,
     /// From that checkpoint to the one after the stamp, in nanoseconds.
-    pub stamped_ns: f64,
+    pub between_ns: f64,
+    /// What a checkpoint alone costs, in nanoseconds: the same for all packets of a run.
+    pub checkpoint_ns: f64,
+}
+
+impl Stamped {
+    /// The overhead of the stamp in nanoseconds. It may be below zero by a step of the counter.
+    #[must_use]
+    pub fn overhead_ns(&self) -> f64 {
+        self.between_ns - self.checkpoint_ns
+    }
 }
 
 /// The study, with a counter for the checkpoints and for pacing.
@@ -53,17 +61,20 @@ pub(super) struct Packets {
     size: Size,
     clock: ClockService,
     tick_ns: f64,
+    /// The smallest usual step of the counter, in nanoseconds.
+    pub(super) step_ns: f64,
 }
 
 impl Packets {
     pub(super) fn new(size: Size) -> anyhow::Result<Self> {
         let survey = survey();
         let source = survey.sources.iter().find(|source| source.name == survey.selected);
-        let frequency = source.and_then(|source| source.frequency_hz);
-        let frequency = frequency.context("the counter's frequency is not known")?;
+        let source = source.context("the counter is not known")?;
+        let tick_ns = 1e9 / source.frequency_hz.context("the counter's frequency is not known")?;
+        let step_ns = source.granularity_ns.unwrap_or(0.0).max(tick_ns);
         let counter = Counter::select();
         let clock = ClockService::start(counter).context("cannot calibrate the counter")?;
-        Ok(Self { size, clock, tick_ns: 1e9 / frequency })
+        Ok(Self { size, clock, tick_ns, step_ns })
     }
 
     /// What a cell is about.
@@ -78,13 +89,13 @@ impl Packets {
     }
 
     /// Readings of the counter as samples.
-    fn samples(&self, readings: &[Readings]) -> Vec<Stamped> {
-        let first = readings.first().map_or(0, |readings| readings[1]);
+    fn samples(&self, readings: &[Readings], checkpoint_ns: f64) -> Vec<Stamped> {
+        let first = readings.first().map_or(0, |[before, _]| *before);
         let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * self.tick_ns;
-        let sample = |&[before, between, after]: &Readings| Stamped {
-            at_ns: nanos(first, between),
-            checkpoint_ns: nanos(before, between),
-            stamped_ns: nanos(between, after),
+        let sample = |&[before, after]: &Readings| Stamped {
+            at_ns: nanos(first, before),
+            between_ns: nanos(before, after),
+            checkpoint_ns,
         };
         readings.iter().map(sample).collect()
     }
@@ -121,18 +132,18 @@ impl Study for Packets {
         let socket = socket().context("cannot open a UDP socket on the loopback interface")?;
         let sender = sender(traffic.pattern(), packets, &socket)?;
         let counter = self.clock.counter();
-        let (received, _) = thread::scope(|scope| {
+        let checkpoint_ns = checkpoint(counter) * self.tick_ns;
+        let received = thread::scope(|scope| {
             let receiver = thread::Builder::new().name("ws-receiver".into());
             let receiver =
                 receiver.spawn_scoped(scope, || receive(&socket, packets, method, counter))?;
             let mut clock = ServiceClock::new(&self.clock);
-            let report = sender.run(&mut clock, stop.flag(), |_| ());
-            let received = receiver.join().map_err(|_| io::Error::other("the receiver failed"))??;
-            io::Result::Ok((received, report))
+            sender.run(&mut clock, stop.flag(), |_| ());
+            receiver.join().map_err(|_| io::Error::other("the receiver failed"))?
         })
         .context("cannot receive packets on the loopback interface")?;
         ensure!(!received.is_empty(), "no packet arrived over the loopback interface: is it up?");
-        Ok(self.samples(&received))
+        Ok(self.samples(&received, checkpoint_ns))
     }
 }
 
@@ -147,8 +158,19 @@ fn sender(pattern: Pattern, packets: u32, to: &UdpSocket) -> anyhow::Result<Send
     Ok(Sender::open(vec![Stream::new(1, plan, to.local_addr()?)])?)
 }
 
-/// The counter at three checkpoints. The stamp is taken between the second and the third.
-type Readings = [u64; 3];
+/// What a checkpoint costs, in ticks: the least mean of many in a row.
+fn checkpoint(counter: Counter) -> f64 {
+    const IN_A_ROW: u32 = 1000;
+    let mean = |_| {
+        let start = counter.read_ordered();
+        let end = (0..IN_A_ROW).map(|_| counter.read_ordered()).last().unwrap_or(start);
+        real(end.saturating_sub(start)) / f64::from(IN_A_ROW)
+    };
+    (0..50).map(mean).fold(f64::INFINITY, f64::min)
+}
+
+/// The counter at the checkpoints before and after the stamp.
+type Readings = [u64; 2];
 
 /// Receives packets and stamps each as soon as it is there, on a core of its own where there is one:
 /// all of them, or until no more come.
@@ -180,10 +202,11 @@ fn receive_with<T>(
     while readings.len() < readings.capacity() {
         match socket.recv(&mut packet) {
             Ok(_) => {
+                // The first after a pause is slow, and what is subtracted is the cost of a quick one.
+                black_box(counter.read_ordered());
                 let before = counter.read_ordered();
-                let between = counter.read_ordered();
                 black_box(stamp());
-                readings.push([before, between, counter.read_ordered()]);
+                readings.push([before, counter.read_ordered()]);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

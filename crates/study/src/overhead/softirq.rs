@@ -79,9 +79,7 @@ pub(super) fn added(runs: &Runs<Program>) -> Vec<Added> {
         return Vec::new();
     };
     let added = |(index, program): (usize, &Program)| {
-        let difference = |run: &[Program]| {
-            Some(run.get(index)?.frame_ns? - run.first()?.frame_ns?)
-        };
+        let difference = |run: &[Program]| Some(run.get(index)?.frame_ns? - run.first()?.frame_ns?);
         let differences: Vec<_> = runs.of_cell(0).filter_map(difference).collect();
         Added {
             stamp: program.stamp.clone(),
@@ -105,8 +103,11 @@ mod tests {
             reason: frame_ns.is_none().then(|| "no module".to_owned()),
         };
         let run = |repetition, none, kernel| {
-            let programs =
-                vec![program("no stamp", Some(none)), program("k", Some(kernel)), program("m", None)];
+            let programs = vec![
+                program("no stamp", Some(none)),
+                program("k", Some(kernel)),
+                program("m", None),
+            ];
             (Turn { repetition, cell: 0 }, programs)
         };
         let runs = Runs {

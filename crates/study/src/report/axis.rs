@@ -77,6 +77,30 @@ impl Axis {
         Self { label: format!("{what}, log scale"), range, ticks, scale: 1.0 }
     }
 
+    /// An axis of numbers without a unit, with about `ticks` ticks.
+    pub(crate) fn of_numbers(what: &str, range: Range<f64>, ticks: f64) -> Self {
+        let range = widened(range);
+        let (ticks, decimals) = round_ticks(&range, ticks);
+        let ticks = ticks.into_iter().map(|tick| (tick, number(tick, decimals))).collect();
+        Self { label: what.to_owned(), range, ticks, scale: 1.0 }
+    }
+
+    /// A logarithmic axis of shares of a whole, from the decade of the least to the whole. Its values
+    /// are decimal logarithms.
+    pub(crate) fn of_shares_by_decade(what: &str, least: f64) -> Self {
+        let first = least.clamp(1e-9, 0.1).log10().floor();
+        let (ticks, _) = round_ticks(&(first..0.0), -first);
+        let label = |decade: f64| {
+            let percent = 10_f64.powf(decade + 2.0);
+            // 0.1 % has one decimal, 0.01 % two.
+            let decimals =
+                (0_u8..7).take_while(|places| decade + f64::from(*places) < -2.5).count();
+            (decade, format!("{} %", number(percent, decimals)))
+        };
+        let ticks = ticks.into_iter().map(label).collect();
+        Self { label: format!("{what}, log scale"), range: first..0.1, ticks, scale: 1.0 }
+    }
+
     /// Where a duration in nanoseconds lies on a logarithmic axis; what is below 1 ns, at 1 ns.
     pub(crate) fn decade(ns: f64) -> f64 {
         ns.max(1.0).log10()
@@ -219,6 +243,16 @@ mod tests {
             let axis = Axis::of_durations_by_decade("cost", ns..ns);
             assert!(axis.range.start < axis.range.end && axis.ticks.len() >= 2, "{ns}");
         }
+    }
+
+    #[test]
+    fn shares_are_percents_of_the_whole_by_decade() {
+        let axis = Axis::of_shares_by_decade("packets", 0.0003);
+        assert_eq!(labels(&axis), ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]);
+        assert_eq!(labels(&Axis::of_shares_by_decade("packets", 1.0)), ["10 %", "100 %"]);
+        assert!(Axis::of_shares_by_decade("packets", 0.0).ticks.len() <= MOST_TICKS);
+        let axis = Axis::of_numbers("correlation", -0.3..1.0, 5.0);
+        assert_eq!(labels(&axis), ["0.0", "0.5", "1.0"]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod histogram;
 mod page;
 pub(crate) mod sheet;
 mod stream;
+mod text;
 mod timeline;
 
 use serde::Serialize;
@@ -22,6 +23,7 @@ use wirestamp_metrics::Summary;
 
 pub use delay::{DelayReport, Subject, verdict};
 pub use page::html;
+pub use text::Table;
 
 /// Everything the page says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

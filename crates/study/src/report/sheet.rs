@@ -38,6 +38,11 @@ pub(crate) fn document(heading: &Heading<'_>, outcome: &str, sections: &str) -> 
     )
 }
 
+/// A section with the HTML `body`.
+pub(crate) fn section(id: &str, heading: &str, body: &str) -> String {
+    format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{body}</section>\n")
+}
+
 /// A section of terms: what, where that comes from, and the text about it.
 pub(crate) fn terms(id: &str, heading: &str, terms: &[(&str, &str, &str)]) -> String {
     let entry = |(term, source, text): &(&str, &str, &str)| {

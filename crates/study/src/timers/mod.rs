@@ -31,7 +31,6 @@ use tally::Tally;
 pub use contender::READS_PER_ROUND;
 pub use elsewhere::Elsewhere;
 pub use paper::{PAPER, PUBLISHED, Published, PublishedCost, Timer};
-pub use tables::Table;
 pub use tally::Cost;
 
 /// Where this experiment departs from the paper's: the subject, and what is done and why.

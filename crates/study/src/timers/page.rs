@@ -2,9 +2,9 @@
 
 use super::figures::{self, FIRST_SERIES};
 use super::paper::{Published, Timer};
-use super::{DEVIATIONS, Elsewhere, Findings, Measured, Table};
+use super::{DEVIATIONS, Elsewhere, Findings, Measured};
 use crate::report::format::{Escaped, count, duration};
-use crate::report::sheet::{Heading, document, key, on_every_screen, pairs, table, terms};
+use crate::report::sheet::{Heading, document, key, on_every_screen, pairs, section, terms};
 
 /// The page.
 pub(super) fn html(findings: &Findings) -> String {
@@ -23,10 +23,6 @@ pub(super) fn html(findings: &Findings) -> String {
     sections += &terms("deviations", "Where this departs from the paper", &deviations);
     sections += &pairs("machine", "Machine and run", &machine(findings), "");
     document(&heading, "", &sections)
-}
-
-fn section(id: &str, heading: &str, body: &str) -> String {
-    format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{body}</section>\n")
 }
 
 /// What was found, in sentences.
@@ -85,14 +81,7 @@ fn beside_the_paper(findings: &Findings) -> String {
     let draw = |size, id: &str| Some(figures::beside_the_paper(findings, size, id));
     let key = key(places.into_iter(), FIRST_SERIES);
     let drawn = on_every_screen("Mean and deviation", &key, "beside", draw).unwrap_or_default();
-    format!("{}{}{drawn}", costs(&findings.beside_the_paper()), missing(findings))
-}
-
-/// A table below what it shows.
-fn costs(costs: &Table) -> String {
-    let escaped = |row: &Vec<String>| row.iter().map(|cell| Escaped(cell).to_string()).collect();
-    let rows: Vec<Vec<String>> = costs.rows.iter().map(escaped).collect();
-    format!("<h3>{0}</h3>\n{1}", costs.caption, table("costs", costs.caption, &costs.heads, &rows))
+    format!("{}{}{drawn}", findings.beside_the_paper().html(), missing(findings))
 }
 
 /// Why timers of the paper have no numbers.
@@ -118,7 +107,7 @@ fn ways(findings: &Findings) -> String {
     let note = "<p class=\"pattern\">A clock that moves in steps shows each cost as a whole number \
                 of steps: the mean is right all the same, the deviation is that of the steps where \
                 they are no smaller than the cost.</p>\n";
-    costs(&findings.every_way()) + note
+    findings.every_way().html() + note
 }
 
 fn sources(findings: &Findings) -> Vec<(String, String)> {

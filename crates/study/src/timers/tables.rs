@@ -2,18 +2,8 @@
 
 use super::paper::Timer;
 use super::{Cost, Findings, Measured};
+use crate::report::Table;
 use crate::report::format::{NOTHING, duration, percent};
-
-/// A table of text. Numbers are written as in the report ([`crate::report::format`]).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
-    /// What it shows.
-    pub caption: &'static str,
-    /// The heads of its columns, with units.
-    pub heads: [&'static str; 7],
-    /// Its rows, the first cell of each its name.
-    pub rows: Vec<Vec<String>>,
-}
 
 impl Findings {
     /// Means and deviations of the paper's timers, here and in its tables, and the means as
@@ -33,7 +23,7 @@ impl Findings {
         };
         Table {
             caption: "Mean ± standard deviation of a read, peaks filtered",
-            heads: [
+            heads: &[
                 "",
                 "here (ns)",
                 "Table 1, VIA (ns)",
@@ -86,7 +76,7 @@ impl Findings {
         let beside = self.ways_beside().map(|way| row(way, mark_elsewhere(way)));
         Table {
             caption: "Every way to read each source: mean ± standard deviation",
-            heads: [
+            heads: &[
                 "",
                 "filtered (ns)",
                 "unfiltered (ns)",

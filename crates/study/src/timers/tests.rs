@@ -1,4 +1,5 @@
 use super::*;
+use crate::report::Table;
 
 fn measured(timer: Timer, mean: f64, course: Vec<Moment>) -> Measured {
     let cost = Cost {

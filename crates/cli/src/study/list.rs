@@ -1,0 +1,36 @@
+//! `wirestamp study list`.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use wirestamp_study::{overhead, timers};
+
+use crate::output::Output;
+use crate::table::table;
+
+/// A study that can be run.
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    about: &'static str,
+    paper: &'static str,
+}
+
+const STUDIES: [Entry; 2] = [
+    Entry { name: "timers", about: "what it costs to read the time", paper: timers::PAPER },
+    Entry { name: "overhead", about: "what it costs to stamp a packet", paper: overhead::PAPER },
+];
+
+#[derive(Serialize)]
+struct List {
+    studies: [Entry; 2],
+}
+
+pub(crate) fn run(output: Output) -> anyhow::Result<ExitCode> {
+    output.result(&List { studies: STUDIES }, |list| {
+        let row =
+            |Entry { name, about, paper }: &Entry| [name, about, paper].map(|&t| t.into()).into();
+        table(&["study", "measures", "after"], &list.studies.iter().map(row).collect::<Vec<_>>())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,65 @@
+//! The studies, run in their quick form.
+
+mod common;
+
+use std::fs;
+
+use common::{is_root, json, run, stderr};
+
+const DISTRIBUTION: [&str; 9] =
+    ["count", "min", "mean", "stddev", "p50", "p90", "p99", "p999", "max"];
+
+#[test]
+fn every_study_is_listed_with_its_paper() {
+    let list = json(&["study", "list", "--json"]);
+    let names: Vec<_> = list["studies"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
+    assert_eq!(names, ["timers", "overhead"]);
+    let text = String::from_utf8(run(&["study", "list"]).stdout).unwrap();
+    assert!(text.contains("overhead") && text.contains("Orosz"), "{text}");
+}
+
+#[test]
+fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_stamps() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").to_str().unwrap().to_owned();
+    let quick = ["study", "overhead", "--quick", "--json", "-o", &path];
+    let found = json(&quick);
+    assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &5.into()));
+    let cells = found["cells"].as_array().unwrap();
+    for (cell, packets) in cells.iter().zip([500, 5000, 500, 5000]) {
+        for key in DISTRIBUTION {
+            assert!(cell["overhead_ns"][key].is_number(), "{key}: {cell:#}");
+        }
+        assert_eq!(cell["overhead_ns"]["count"], packets);
+        assert_eq!(cell["autocorrelation"].as_array().unwrap().len(), 20);
+    }
+    let deviation = |cell: usize| cells[cell]["deviation_ns"]["mean"].as_f64().unwrap();
+    for pattern in [0, 1] {
+        assert!(deviation(pattern + 2) < deviation(pattern), "{:#}", found["claims"]);
+    }
+    assert_eq!(found["published"][0]["mean_ns"], 195.2762);
+    let softirq = found["softirq"].as_array().unwrap();
+    assert_eq!(softirq[0]["stamp"], "bpf_ktime_get_ns");
+    assert!(softirq[0]["added_ns"]["mean"].as_f64() > Some(0.0), "{softirq:?}");
+
+    let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
+    // Two figures of each pattern, for two sizes of screen.
+    assert_eq!(page.matches("<svg ").count(), 8);
+    for text in ["195.2762", "8.197374", "Where this departs from the paper"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let raw = fs::read_to_string(folder.path().join("new/overhead/001-raw-call.csv")).unwrap();
+    assert_eq!(raw.lines().next(), Some("at_ns,between_ns,checkpoint_ns"));
+    assert_eq!(raw.lines().count(), 101);
+
+    // All that was measured is in the folder, so nothing is measured again.
+    let again = json(&quick);
+    assert_eq!((&again["cells"], &again["sessions"]), (&found["cells"], &2.into()));
+    let other = run(&["study", "overhead", "-o", &path]);
+    let said = stderr(&other);
+    assert_eq!((other.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("another design"), "{said}");
+}

@@ -1,0 +1,137 @@
+//! What the paper finds, and what the data here say of it.
+
+use serde::Serialize;
+
+use super::findings::overheads;
+use super::packets::Stamped;
+use super::paper::{Method, PUBLISHED, Traffic};
+use super::series;
+use crate::experiment::{Estimate, Runs, Sign, deviation, mean};
+use crate::report::format::duration;
+
+/// Something that the paper finds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What it finds.
+    pub claim: &'static str,
+    /// Whether it is so here.
+    pub verdict: Verdict,
+    /// By how much raw stamps are ahead, for each pattern: the difference of the two methods within a
+    /// repetition. In nanoseconds, or without a unit for a correlation.
+    pub lead: [Option<Estimate>; 2],
+    /// All that in a sentence.
+    pub sentence: String,
+}
+
+/// What data say of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds for both patterns, with 95 % confidence for each.
+    Confirmed,
+    /// The contrary holds for a pattern.
+    Contradicted,
+    /// Neither can be told.
+    Open,
+}
+
+impl Verdict {
+    fn of(signs: [Sign; 2]) -> Self {
+        match signs {
+            [Sign::Above, Sign::Above] => Self::Confirmed,
+            _ if signs.contains(&Sign::Below) => Self::Contradicted,
+            _ => Self::Open,
+        }
+    }
+
+    /// In words that follow those of the claim.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed here",
+            Self::Contradicted => "contradicted here",
+            Self::Open => "not decided here, the data are too few or too noisy",
+        }
+    }
+}
+
+/// A figure of a run by which the methods are compared.
+struct Measure {
+    claim: &'static str,
+    of: fn(&[f64]) -> Option<f64>,
+    /// Whether raw stamps are ahead if theirs is the smaller.
+    less_is_better: bool,
+    /// How it is written.
+    text: fn(f64) -> String,
+    /// What the paper's tables have of it.
+    published: Option<fn(Method, Traffic) -> Option<f64>>,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure {
+        claim: "A raw stamp has less overhead than one of ktime",
+        of: mean,
+        less_is_better: true,
+        text: duration,
+        published: Some(|method, pattern| Some(published(method, pattern)?.mean_ns)),
+    },
+    Measure {
+        claim: "The overhead of a raw stamp deviates less",
+        of: deviation,
+        less_is_better: true,
+        text: duration,
+        published: Some(|method, pattern| Some(published(method, pattern)?.variance)),
+    },
+    Measure {
+        claim: "With raw stamps an overhead tells more of the next (auto-correlation)",
+        of: |run| series::autocorrelation(run, 1)?.first().copied(),
+        less_is_better: false,
+        text: |correlation| format!("{correlation:.2}"),
+        published: None,
+    },
+];
+
+fn published(method: Method, pattern: Traffic) -> Option<super::Published> {
+    PUBLISHED.into_iter().find(|row| row.method == method && row.pattern == pattern)
+}
+
+/// The paper's claims, held against whole repetitions.
+pub(super) fn claims(runs: &Runs<Stamped>) -> Vec<Claim> {
+    MEASURES.iter().map(|measure| measure.claim(runs)).collect()
+}
+
+impl Measure {
+    fn claim(&self, runs: &Runs<Stamped>) -> Claim {
+        // Both patterns of ktime, then both of raw.
+        let responses = runs.responses(|run| (self.of)(&overheads(run)));
+        let [ktime_call, ktime_video, raw_call, raw_video] =
+            responses.try_into().unwrap_or_default();
+        let pairs = [(ktime_call, raw_call), (ktime_video, raw_video)];
+        let lead = pairs.each_ref().map(|(ktime, raw)| self.lead(ktime, raw));
+        let verdict = Verdict::of(lead.map(|lead| lead.map_or(Sign::Open, |lead| lead.sign())));
+        let compared =
+            Traffic::ALL.into_iter().zip(&pairs).filter_map(|(pattern, (ktime, raw))| {
+                let [raw, ktime] = [raw, ktime].map(|values| mean(values).map(self.text));
+                let paper = self.published.map_or(Some(String::new()), |published| {
+                    let [raw, ktime] = [Method::Raw, Method::Ktime].map(|m| published(m, pattern));
+                    Some(format!(" (paper: {} and {})", (self.text)(raw?), (self.text)(ktime?)))
+                })?;
+                Some(format!("{} and {} for the {}{paper}", raw?, ktime?, pattern.name()))
+            });
+        let compared: Vec<_> = compared.collect();
+        let numbers = match compared.as_slice() {
+            [] => "nothing was measured".to_owned(),
+            some => some.join(", "),
+        };
+        let sentence = format!("{}: {}; {numbers}.", self.claim, verdict.words());
+        Claim { claim: self.claim, verdict, lead, sentence }
+    }
+
+    /// By how much raw is ahead within a repetition. Runs without the figure are left out.
+    fn lead(&self, ktime: &[f64], raw: &[f64]) -> Option<Estimate> {
+        let lead = |(ktime, raw): (&f64, &f64)| {
+            if self.less_is_better { ktime - raw } else { raw - ktime }
+        };
+        let leads: Vec<_> = ktime.iter().zip(raw).map(lead).filter(|l| l.is_finite()).collect();
+        Estimate::of(&leads)
+    }
+}

@@ -1,0 +1,109 @@
+//! The findings as tables, for the page and for the terminal alike.
+
+use super::findings::{CellFindings, Findings};
+use super::paper::{Method, Published};
+use crate::experiment::{Effect, Estimate};
+use crate::report::Table;
+use crate::report::format::{NOTHING, count};
+
+impl Findings {
+    /// Mean and deviation of each method with each pattern, here and in the paper.
+    #[must_use]
+    pub fn beside_the_paper(&self) -> Table {
+        let row = |published: &Published| {
+            let Published { method, pattern, mean_ns, variance } = *published;
+            let [table, ..] = pattern.place();
+            let here = self.cell(method, pattern);
+            let here = |of: fn(&CellFindings) -> Option<String>| {
+                here.and_then(of).unwrap_or_else(|| NOTHING.to_owned())
+            };
+            vec![
+                format!("{table}, {}: {}", pattern.name(), in_the_paper(method)),
+                here(|cell| cell.mean_ns.map(estimate)),
+                // With the paper's own digits.
+                mean_ns.to_string(),
+                here(|cell| cell.deviation_ns.map(estimate)),
+                here(|cell| cell.variance_ns2.map(|variance| format!("{variance:.0}"))),
+                variance.to_string(),
+                here(|cell| cell.overhead_ns.map(|cost| count(cost.count))),
+            ]
+        };
+        Table {
+            caption: "Overhead of a stamp for a packet, in user space",
+            heads: &[
+                "",
+                "mean here (ns)",
+                "in the paper",
+                "deviation here (ns)",
+                "variance here (ns²)",
+                "\"variance [ns]\" in the paper",
+                "packets here",
+            ],
+            rows: self.published.iter().map(row).collect(),
+        }
+    }
+
+    /// The distribution of the overheads of each method with each pattern.
+    #[must_use]
+    pub fn distributions(&self) -> Table {
+        let row = |cell: &CellFindings| {
+            let name = format!("{}, {}", cell.pattern.name(), cell.method.name());
+            let values = cell.overhead_ns.map_or(vec![NOTHING.to_owned(); 6], |cost| {
+                let values = [cost.min, cost.p50, cost.p90, cost.p99, cost.p999, cost.max];
+                values.map(|value| format!("{value:.1}")).to_vec()
+            });
+            [vec![name], values].concat()
+        };
+        Table {
+            caption: "Distribution of the overhead (ns)",
+            heads: &["", "least", "median", "90 %", "99 %", "99.9 %", "most"],
+            rows: self.cells.iter().map(row).collect(),
+        }
+    }
+
+    /// What a stamp adds to a program in the softIRQ.
+    #[must_use]
+    pub fn in_the_softirq(&self) -> Table {
+        let row = |added: &super::Added| {
+            let reason = || added.reason.clone().unwrap_or_else(|| NOTHING.to_owned());
+            vec![added.stamp.clone(), added.added_ns.map_or_else(reason, estimate)]
+        };
+        Table {
+            caption: "What a stamp adds to a frame, in the softIRQ",
+            heads: &["", "above no stamp (ns)"],
+            rows: self.softirq.iter().map(row).collect(),
+        }
+    }
+
+    /// What the method, the pattern, and both together do to mean and deviation.
+    #[must_use]
+    pub fn effects(&self) -> Table {
+        let row = |(mean, deviation): (&Effect, &Effect)| {
+            let levels: Vec<_> = mean.levels.iter().map(|(_, level)| level.as_str()).collect();
+            vec![levels.join(" with "), estimate(mean.effect), estimate(deviation.effect)]
+        };
+        let effects = self.effects_on_mean.iter().zip(&self.effects_on_deviation);
+        Table {
+            caption: "Main effects, and interactions of two: away from the mean of all runs",
+            heads: &["", "on the mean (ns)", "on the deviation (ns)"],
+            rows: effects.map(row).collect(),
+        }
+    }
+}
+
+/// The paper's word for a method beside ours.
+fn in_the_paper(method: Method) -> &'static str {
+    match method {
+        Method::Ktime => "ktime (generic ktime)",
+        Method::Raw => "raw (multi-thread TS)",
+    }
+}
+
+/// With the interval of 95 % confidence.
+fn estimate(Estimate { mean, ci95 }: Estimate) -> String {
+    match ci95 {
+        Some(ci95) => format!("{mean:.2} ± {ci95:.2}"),
+        None => format!("{mean:.2}"),
+    }
+    .replace('-', "\u{2212}")
+}

@@ -1,0 +1,96 @@
+use super::paper::Traffic;
+use super::*;
+use crate::experiment::{Runs, Study, Turn};
+
+/// Runs of made-up overheads: of method, pattern, repetition and packet.
+fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> Runs<Stamped> {
+    let size = Size { repetitions, packets: [200, 200] };
+    let design = Packets::new(size).unwrap().design();
+    let order = design.order(1);
+    let stamped = |turn: &Turn, packet: u32| Stamped {
+        at_ns: f64::from(packet) * 1e6,
+        between_ns: 20.0 + overhead(turn.cell / 2, turn.cell % 2, turn.repetition, packet),
+        checkpoint_ns: 20.0,
+    };
+    let run = |turn: Turn| (turn, (0..200).map(|packet| stamped(&turn, packet)).collect());
+    let runs = order.into_iter().map(run).collect();
+    Runs { design, seed: 1, sessions: Vec::new(), interrupted: false, runs }
+}
+
+/// Nothing in the softIRQ.
+fn found(runs: &Runs<Stamped>) -> Findings {
+    Findings::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), 10.0)
+}
+
+#[test]
+fn what_the_data_say_of_the_paper_is_computed() {
+    let verdicts = |runs: &Runs<Stamped>| {
+        let claims = found(runs).claims;
+        [claims[0].verdict, claims[1].verdict]
+    };
+    // ktime: 100 and spread by 50; raw: 20 and spread by 5. And the other way round.
+    let overhead = |method: usize, repetition: u32, packet: u32| {
+        let (mean, spread) = if method == 0 { (100.0, 50.0) } else { (20.0, 5.0) };
+        mean + f64::from(repetition) + if packet % 3 == 0 { spread } else { -spread / 2.0 }
+    };
+    let as_in_the_paper =
+        runs(3, |method, _, repetition, packet| overhead(method, repetition, packet));
+    assert_eq!(verdicts(&as_in_the_paper), [Verdict::Confirmed; 2]);
+    let contrary =
+        runs(3, |method, _, repetition, packet| overhead(1 - method, repetition, packet));
+    assert_eq!(verdicts(&contrary), [Verdict::Contradicted; 2]);
+    let noisy = runs(3, |method, _, repetition, packet| {
+        overhead(usize::from(repetition == 1) ^ method, repetition, packet)
+    });
+    assert_eq!(verdicts(&noisy), [Verdict::Open; 2]);
+    let once = runs(1, |method, _, repetition, packet| overhead(method, repetition, packet));
+    assert_eq!(verdicts(&once), [Verdict::Open; 2]);
+}
+
+#[test]
+fn findings_are_those_of_the_overheads() {
+    let found = found(&runs(2, |method, pattern, _, packet| {
+        f64::from(u32::try_from(method * 10 + pattern).unwrap()) + f64::from(packet % 2)
+    }));
+    let cell = found.cell(Method::Raw, Traffic::Video).unwrap();
+    let cost = cell.overhead_ns.unwrap();
+    assert_eq!((cost.count, cost.min, cost.mean, cost.max), (400, 11.0, 11.5, 12.0));
+    assert!((cell.variance_ns2.unwrap() - 0.25).abs() < 0.01);
+    assert!(cell.autocorrelation[0] < -0.9 && cell.autocorrelation[1] > 0.9);
+    let effect = &found.effects_on_mean[1];
+    assert_eq!((effect.levels[0].1.as_str(), effect.effect.mean), ("raw", 5.0));
+}
+
+#[test]
+fn any_overheads_make_a_page_beside_the_papers_numbers() {
+    let shapes: [fn(u32) -> f64; 4] =
+        [|_| 0.0, |packet| f64::from(packet), |_| -10.0, |packet| f64::from(packet).powi(4)];
+    for shape in shapes {
+        let page = page::html(&found(&runs(2, |_, _, _, packet| shape(packet))));
+        assert!(!page.contains("NaN") && !page.contains("<b>needs root"));
+        for number in ["195.2762", "176.0954", "73.49326", "8.197374"] {
+            assert!(page.contains(number), "the paper's {number}");
+        }
+        assert!(page.contains("Not measured: &lt;b&gt;needs root"));
+        assert!(page.len() < 600_000, "{} bytes", page.len());
+    }
+    let nothing = Runs { runs: Vec::new(), interrupted: true, ..runs(1, |_, _, _, _| 0.0) };
+    let page = page::html(&found(&nothing));
+    assert!(page.contains("was interrupted") && page.contains("Nothing was measured."));
+}
+
+#[test]
+fn packets_of_a_stream_are_stamped_one_by_one() {
+    let size = Size { repetitions: 1, packets: [2, 20] };
+    let mut packets = Packets::new(size).unwrap();
+    let stop = Stop::new().unwrap();
+    for (index, cell) in packets.design().cells().iter().enumerate() {
+        let stamped = packets.run(cell, &stop).unwrap();
+        assert_eq!(stamped.len(), [2, 20][index % 2]);
+        assert!(stamped.is_sorted_by_key(|stamped| stamped.at_ns));
+        assert!(stamped.iter().all(|stamped| stamped.checkpoint_ns > 0.0));
+        let last = stamped[stamped.len() - 1].at_ns;
+        // No packet is sent before it is due, though the first may be received late.
+        assert!(last > 1e6, "{last}");
+    }
+}
