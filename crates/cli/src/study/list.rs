@@ -6,7 +6,6 @@ use serde::Serialize;
 use wirestamp_study::{overhead, timers};
 
 use crate::output::Output;
-use crate::table::table;
 
 /// A study that can be run.
 #[derive(Serialize)]
@@ -28,9 +27,9 @@ struct List {
 
 pub(crate) fn run(output: Output) -> anyhow::Result<ExitCode> {
     output.result(&List { studies: STUDIES }, |list| {
-        let row =
-            |Entry { name, about, paper }: &Entry| [name, about, paper].map(|&t| t.into()).into();
-        table(&["study", "measures", "after"], &list.studies.iter().map(row).collect::<Vec<_>>())
+        let line =
+            |Entry { name, about, paper }: &Entry| format!("{name:<10}{about}\n{:10}{paper}\n", "");
+        list.studies.iter().map(line).collect()
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -52,9 +52,9 @@ fn text(findings: &Findings) -> String {
     for table in [findings.beside_the_paper(), findings.distributions(), findings.effects()] {
         let _ = writeln!(text, "{}", titled(&table));
     }
-    match &findings.softirq_reason {
-        Some(reason) => _ = writeln!(text, "In the softIRQ nothing was measured: {reason}"),
-        None => text.push_str(&titled(&findings.in_the_softirq())),
+    text.push_str(&titled(&findings.in_the_softirq()));
+    for line in findings.not_in_the_softirq() {
+        let _ = writeln!(text, "{line}");
     }
     text.push('\n');
     for claim in &findings.claims {

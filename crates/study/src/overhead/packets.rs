@@ -42,6 +42,8 @@ impl Size {
 pub struct Stamped {
     /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
     pub at_ns: f64,
+    /// The stamp itself, in nanoseconds since the first packet's, as its clock has it.
+    pub stamp_ns: f64,
     /// From that checkpoint to the one after the stamp, in nanoseconds.
     pub between_ns: f64,
     /// What a checkpoint alone costs, in nanoseconds: the same for all packets of a run.
@@ -88,12 +90,16 @@ impl Packets {
         if traffic == Traffic::Call { first } else { second }
     }
 
-    /// Readings of the counter as samples.
-    fn samples(&self, readings: &[Readings], checkpoint_ns: f64) -> Vec<Stamped> {
-        let first = readings.first().map_or(0, |[before, _]| *before);
+    /// Readings as samples.
+    fn samples(&self, method: Method, readings: &[Reading], checkpoint_ns: f64) -> Vec<Stamped> {
+        let Some(first) = readings.first() else { return Vec::new() };
         let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * self.tick_ns;
-        let sample = |&[before, after]: &Readings| Stamped {
-            at_ns: nanos(first, before),
+        let sample = |&Reading { before, stamp, after }: &Reading| Stamped {
+            at_ns: nanos(first.before, before),
+            stamp_ns: match method {
+                Method::Ktime => real(stamp.saturating_sub(first.stamp)),
+                Method::Raw => nanos(first.stamp, stamp),
+            },
             between_ns: nanos(before, after),
             checkpoint_ns,
         };
@@ -143,7 +149,7 @@ impl Study for Packets {
         })
         .context("cannot receive packets on the loopback interface")?;
         ensure!(!received.is_empty(), "no packet arrived over the loopback interface: is it up?");
-        Ok(self.samples(&received, checkpoint_ns))
+        Ok(self.samples(method, &received, checkpoint_ns))
     }
 }
 
@@ -163,14 +169,21 @@ fn checkpoint(counter: Counter) -> f64 {
     const IN_A_ROW: u32 = 1000;
     let mean = |_| {
         let start = counter.read_ordered();
-        let end = (0..IN_A_ROW).map(|_| counter.read_ordered()).last().unwrap_or(start);
+        let mut end = start;
+        for _ in 0..IN_A_ROW {
+            end = counter.read_ordered();
+        }
         real(end.saturating_sub(start)) / f64::from(IN_A_ROW)
     };
     (0..50).map(mean).fold(f64::INFINITY, f64::min)
 }
 
-/// The counter at the checkpoints before and after the stamp.
-type Readings = [u64; 2];
+/// The counter at the checkpoints before and after a stamp, and the stamp in the unit of its clock.
+struct Reading {
+    before: u64,
+    stamp: u64,
+    after: u64,
+}
 
 /// Receives packets and stamps each as soon as it is there, on a core of its own where there is one:
 /// all of them, or until no more come.
@@ -179,24 +192,32 @@ fn receive(
     packets: u32,
     method: Method,
     counter: Counter,
-) -> io::Result<Vec<Readings>> {
+) -> io::Result<Vec<Reading>> {
     if let Some(core) = Cores::choose(1).first().and_then(|cores| cores.acquire) {
         let mut only = CpuSet::new();
         only.set(core);
         sched_setaffinity(None, &only)?;
     }
     match method {
-        Method::Ktime => receive_with(socket, packets, counter, SystemTime::now),
-        Method::Raw => receive_with(socket, packets, counter, || counter.read()),
+        Method::Ktime => receive_with(socket, packets, counter, SystemTime::now, nanos),
+        Method::Raw => receive_with(socket, packets, counter, || counter.read(), |stamp| stamp),
     }
 }
 
+/// Nanoseconds since 1970.
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Stamps packets by `stamp`, whose values `value` makes comparable afterwards.
 fn receive_with<T>(
     socket: &UdpSocket,
     packets: u32,
     counter: Counter,
     stamp: impl Fn() -> T,
-) -> io::Result<Vec<Readings>> {
+    value: impl Fn(T) -> u64,
+) -> io::Result<Vec<Reading>> {
     let mut readings = Vec::with_capacity(usize::try_from(packets).unwrap_or(0));
     let mut packet = [0; 2048];
     while readings.len() < readings.capacity() {
@@ -205,8 +226,9 @@ fn receive_with<T>(
                 // The first after a pause is slow, and what is subtracted is the cost of a quick one.
                 black_box(counter.read_ordered());
                 let before = counter.read_ordered();
-                black_box(stamp());
-                readings.push([before, counter.read_ordered()]);
+                let stamp = black_box(stamp());
+                let after = counter.read_ordered();
+                readings.push(Reading { before, stamp: value(stamp), after });
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -40,12 +40,15 @@ fn summary(findings: &Findings) -> Vec<String> {
     summary
 }
 
+/// Draws a figure of a size, with an identity.
+type Draw<'a> = &'a dyn Fn((u32, u32), &str) -> Option<Figure>;
+
 /// The figures of a pattern.
 fn of_pattern(findings: &Findings, pattern: Traffic) -> String {
     let [_, figure, words] = pattern.place();
     let name = pattern.name();
     let key = key(figures::names(), FIRST_SERIES);
-    let drawn = |heading: &str, id: String, draw: &dyn Fn((u32, u32), &str) -> Option<Figure>| {
+    let drawn = |heading: &str, id: String, draw: Draw<'_>| {
         on_every_screen(heading, &key, &id, draw)
             .unwrap_or_else(|| "<p class=\"empty\">Nothing was measured.</p>\n".to_owned())
     };
@@ -57,10 +60,10 @@ fn of_pattern(findings: &Findings, pattern: Traffic) -> String {
 }
 
 fn softirq(findings: &Findings) -> String {
-    match &findings.softirq_reason {
-        Some(reason) => format!("<p class=\"empty\">Not measured: {}.</p>\n", Escaped(reason)),
-        None => findings.in_the_softirq().html(),
-    }
+    let line = |line: String| format!("<p class=\"pattern\">{}</p>\n", Escaped(&line));
+    let missing: String = findings.not_in_the_softirq().into_iter().map(line).collect();
+    let table = findings.in_the_softirq();
+    if table.rows.is_empty() { missing } else { table.html() + &missing }
 }
 
 fn machine(findings: &Findings) -> Vec<(String, String)> {

@@ -65,14 +65,24 @@ impl Findings {
     #[must_use]
     pub fn in_the_softirq(&self) -> Table {
         let row = |added: &super::Added| {
-            let reason = || added.reason.clone().unwrap_or_else(|| NOTHING.to_owned());
-            vec![added.stamp.clone(), added.added_ns.map_or_else(reason, estimate)]
+            vec![added.stamp.clone(), added.added_ns.map_or(NOTHING.to_owned(), estimate)]
         };
         Table {
             caption: "What a stamp adds to a frame, in the softIRQ",
             heads: &["", "above no stamp (ns)"],
             rows: self.softirq.iter().map(row).collect(),
         }
+    }
+
+    /// Why stamps were not measured in the softIRQ, a line for each.
+    #[must_use]
+    pub fn not_in_the_softirq(&self) -> Vec<String> {
+        let every =
+            self.softirq_reason.iter().map(|reason| format!("Nothing was measured: {reason}."));
+        let one = |added: &super::Added| {
+            Some(format!("{} was not measured: {}.", added.stamp, added.reason.as_ref()?))
+        };
+        every.chain(self.softirq.iter().filter_map(one)).collect()
     }
 
     /// What the method, the pattern, and both together do to mean and deviation.
@@ -102,6 +112,7 @@ fn in_the_paper(method: Method) -> &'static str {
 /// With the interval of 95 % confidence.
 fn estimate(Estimate { mean, ci95 }: Estimate) -> String {
     match ci95 {
+        _ if !mean.is_finite() => NOTHING.to_owned(),
         Some(ci95) => format!("{mean:.2} ± {ci95:.2}"),
         None => format!("{mean:.2}"),
     }

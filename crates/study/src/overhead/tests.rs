@@ -9,6 +9,7 @@ fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> R
     let order = design.order(1);
     let stamped = |turn: &Turn, packet: u32| Stamped {
         at_ns: f64::from(packet) * 1e6,
+        stamp_ns: f64::from(packet) * 1e6,
         between_ns: 20.0 + overhead(turn.cell / 2, turn.cell % 2, turn.repetition, packet),
         checkpoint_ns: 20.0,
     };
@@ -31,7 +32,7 @@ fn what_the_data_say_of_the_paper_is_computed() {
     // ktime: 100 and spread by 50; raw: 20 and spread by 5. And the other way round.
     let overhead = |method: usize, repetition: u32, packet: u32| {
         let (mean, spread) = if method == 0 { (100.0, 50.0) } else { (20.0, 5.0) };
-        mean + f64::from(repetition) + if packet % 3 == 0 { spread } else { -spread / 2.0 }
+        mean + f64::from(repetition) + if packet.is_multiple_of(3) { spread } else { -spread / 2.0 }
     };
     let as_in_the_paper =
         runs(3, |method, _, repetition, packet| overhead(method, repetition, packet));
@@ -71,12 +72,12 @@ fn any_overheads_make_a_page_beside_the_papers_numbers() {
         for number in ["195.2762", "176.0954", "73.49326", "8.197374"] {
             assert!(page.contains(number), "the paper's {number}");
         }
-        assert!(page.contains("Not measured: &lt;b&gt;needs root"));
+        assert!(page.contains("Nothing was measured: &lt;b&gt;needs root"));
         assert!(page.len() < 600_000, "{} bytes", page.len());
     }
     let nothing = Runs { runs: Vec::new(), interrupted: true, ..runs(1, |_, _, _, _| 0.0) };
     let page = page::html(&found(&nothing));
-    assert!(page.contains("was interrupted") && page.contains("Nothing was measured."));
+    assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
 }
 
 #[test]
