@@ -238,11 +238,13 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
     assert!(said.contains("No space left") && said.contains("free some space"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let file = format!("{path}/full.pcapng");
-    let packets = tool("tshark", &["-r", &file, "-T", "fields", "-e", "frame.number"]);
-    assert!(packets.lines().count() >= 10, "{packets}");
+    let lengths = tool("tshark", &["-r", &file, "-T", "fields", "-e", "frame.len"]);
+    let lengths: Vec<u64> = lengths.lines().map(|length| length.parse().unwrap()).collect();
+    assert!(lengths.len() >= 10, "{lengths:?}");
     let summary = read("summary");
     assert!(summary.contains("by the consumer") && !summary.contains("not balance"), "{summary}");
-    assert!(summary.starts_with(&format!("{} packets,", packets.lines().count())), "{summary}");
+    let whole = format!("{} packets, {} bytes on", lengths.len(), lengths.iter().sum::<u64>());
+    assert!(summary.starts_with(&whole), "{summary}");
 }
 
 #[test]

@@ -103,6 +103,8 @@ impl<'a> Recording<'a> {
         self.figures.files = self.writer.as_ref().map_or_else(Vec::new, |w| w.paths().to_vec());
         // What did not fit on the disk was taken, and is not there.
         self.figures.packets = ledger.delivered;
+        let lost = self.writer.as_ref().map_or(0, Writer::lost_bytes);
+        self.figures.bytes = self.figures.bytes.saturating_sub(lost);
         let written = self.writer.map_or(Ok(()), |writer| writer.finish(ledger));
         (self.figures, written.and(self.anchors_failed.map_or(Ok(()), Err)))
     }
@@ -179,10 +181,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_file_of_anchors_that_fails_leaves_the_packets_whole_and_is_told_of_at_the_end() {
-        let clock = ClockService::start(Counter::select()).unwrap();
-        let facts = Facts {
+    fn facts() -> Facts {
+        Facts {
             interface: "tap-a".into(),
             method: "ring",
             stamp: "raw",
@@ -192,7 +192,13 @@ mod tests {
             snaplen: 262_144,
             filter: None,
             notes: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_file_of_anchors_that_fails_leaves_the_packets_whole_and_is_told_of_at_the_end() {
+        let clock = ClockService::start(Counter::select()).unwrap();
+        let facts = facts();
         let provenance = Provenance::of(&facts, 0);
         let (reader, pipe) = io::pipe().unwrap();
         let anchors = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
@@ -215,6 +221,25 @@ mod tests {
         assert_eq!(figures.anchors.map(|anchors| anchors.written), Some(0));
         assert_eq!(packets(&path), figures.packets);
         fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn packets_that_were_taken_and_could_not_be_written_are_in_neither_figure() {
+        let clock = ClockService::start(Counter::select()).unwrap();
+        let (reader, pipe) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+        let writer = Writer::create(&path, &facts(), Provenance::of(&facts(), 0)).unwrap();
+        let mut recording = Recording::new(&clock, Domain::Counter, Some(writer));
+        let stamp = clock.timeline(Domain::Counter).convert(Counter::select().read());
+        let packet = |length| Captured { stamp, kernel: None, bytes: &[7; 60], length };
+        recording.packet(&packet(1514)).unwrap();
+        recording.pause().unwrap();
+        [60, 90].iter().for_each(|&length| recording.packet(&packet(length)).unwrap());
+        drop(reader);
+        assert!(recording.end().unwrap_err().is_broken_pipe());
+        let ledger = Ledger { delivered: 3 - recording.lost(), ..Ledger::default() };
+        let (figures, _) = recording.finish(&ledger);
+        assert_eq!((figures.packets, figures.bytes), (1, 1514));
     }
 
     fn packets(path: &Path) -> u64 {

@@ -26,7 +26,23 @@ pub(super) trait Target: Write + Send {
 /// The first record of a run of them.
 pub(super) struct Record {
     pub(super) length: usize,
-    pub(super) is_packet: bool,
+    /// The packet's length on the wire, if it is a packet.
+    pub(super) packet: Option<u32>,
+}
+
+/// Packets that were collected and could not be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) packets: u64,
+    /// Their bytes on the wire.
+    pub(super) bytes: u64,
+}
+
+impl Lost {
+    pub(super) fn add(&mut self, more: Self) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
+    }
 }
 
 /// Finds the first record of a run in a file's format; none where the run ends or makes no sense.
@@ -45,8 +61,7 @@ pub(super) struct Buffer<T = Growing> {
     written: u64,
     /// Bytes of records that were collected and left, before compression.
     collected: u64,
-    /// Packets that were collected and could not be written.
-    lost: u64,
+    lost: Lost,
     /// Whether the target ends in part of a record, so that nothing may follow.
     dead: bool,
 }
@@ -68,7 +83,7 @@ impl Buffer {
 impl<T: Target> Buffer<T> {
     fn over(target: T, cuttable: bool, first_of: FirstOf, frames: Option<Frames>) -> Self {
         let pending = Vec::with_capacity(PENDING_BYTES);
-        let (written, collected, lost, dead) = (0, 0, 0, false);
+        let (written, collected, lost, dead) = (0, 0, Lost::default(), false);
         Self { target, cuttable, first_of, pending, frames, written, collected, lost, dead }
     }
 
@@ -92,8 +107,8 @@ impl<T: Target> Buffer<T> {
         self.collected + self.pending.len() as u64
     }
 
-    /// Packets that were collected and could not be written.
-    pub(super) fn lost(&self) -> u64 {
+    /// What was collected and could not be written.
+    pub(super) fn lost(&self) -> Lost {
         self.lost
     }
 
@@ -146,21 +161,24 @@ impl<T: Target> Buffer<T> {
 
     /// Ends the target after its last whole record, of those pending the one that ends at `whole`.
     fn give_up_after(&mut self, whole: usize, done: usize) {
-        let packets = records(&self.pending[whole..], self.first_of);
-        self.lost += packets.map(|(_, is_packet)| u64::from(is_packet)).sum::<u64>();
+        for length in
+            records(&self.pending[whole..], self.first_of).filter_map(|(_, packet)| packet)
+        {
+            self.lost.add(Lost { packets: 1, bytes: length.into() });
+        }
         let end = self.written + whole as u64;
         let cut = self.cuttable && self.target.cut_back(end).is_ok();
         self.dead |= !cut && done > whole;
     }
 }
 
-/// The records of a run: where each ends, and whether it is a packet.
-fn records(run: &[u8], first_of: FirstOf) -> impl Iterator<Item = (usize, bool)> {
+/// The records of a run: where each ends, and the length of its packet if it is one.
+fn records(run: &[u8], first_of: FirstOf) -> impl Iterator<Item = (usize, Option<u32>)> {
     let mut end = 0;
     std::iter::from_fn(move || {
-        let Record { length, is_packet } = first_of(run.get(end..)?)?;
+        let Record { length, packet } = first_of(run.get(end..)?)?;
         end += length;
-        (length > 0).then_some((end, is_packet))
+        (length > 0).then_some((end, packet))
     })
 }
 
@@ -225,7 +243,7 @@ mod tests {
     fn a_record_that_does_not_fit_is_taken_back_and_its_packet_counted() {
         for first_of in FORMATS {
             let mut buffer = fill(first_of, true);
-            assert_eq!((buffer.target.0.len(), buffer.lost()), (44, 1));
+            assert_eq!((buffer.target.0.len(), buffer.lost().packets), (44, 1));
             buffer.target.1 = 100;
             write(&mut buffer, &[16]).unwrap();
             assert_eq!(buffer.target.0.len(), 60);
@@ -236,11 +254,11 @@ mod tests {
     fn nothing_ever_follows_part_of_a_record_that_cannot_be_taken_back() {
         for first_of in FORMATS {
             let mut buffer = fill(first_of, false);
-            assert_eq!((buffer.target.0.len(), buffer.lost()), (50, 1));
+            assert_eq!((buffer.target.0.len(), buffer.lost().packets), (50, 1));
             buffer.target.1 = 100;
             for lost in [2, 3] {
                 assert!(write(&mut buffer, &[16]).is_err());
-                assert_eq!((buffer.target.0.len(), buffer.lost()), (50, lost));
+                assert_eq!((buffer.target.0.len(), buffer.lost().packets), (50, lost));
             }
         }
     }
@@ -253,7 +271,10 @@ mod tests {
         let whole = buffer.target.0.len();
         buffer.target.1 = whole + 5;
         assert!(write(&mut buffer, &[600, 600]).is_err());
-        assert_eq!((buffer.target.0.len(), buffer.lost(), buffer.length()), (whole, 2, 2400));
+        assert_eq!(
+            (buffer.target.0.len(), buffer.lost().packets, buffer.length()),
+            (whole, 2, 2400)
+        );
         assert_eq!(zstd::decode_all(&*buffer.target.0).unwrap().len(), 1200);
     }
 }

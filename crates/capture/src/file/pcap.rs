@@ -45,7 +45,7 @@ pub(super) fn packet(into: &mut Vec<u8>, precision: Precision, packet: &Captured
 
 /// The first record of a run of packets in this machine's byte order.
 pub(super) fn first_of(run: &[u8]) -> Option<Record> {
-    let captured = *run.get(8..)?.first_chunk()?;
+    let [captured, length] = *run.get(8..RECORD_HEADER)?.as_chunks::<4>().0 else { return None };
     let captured = u32::from_ne_bytes(captured) as usize;
-    Some(Record { length: RECORD_HEADER + captured, is_packet: true })
+    Some(Record { length: RECORD_HEADER + captured, packet: Some(u32::from_ne_bytes(length)) })
 }

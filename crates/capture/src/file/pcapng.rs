@@ -25,6 +25,7 @@ use super::{Provenance, comment};
 use crate::{Captured, Facts, Ledger};
 
 const ENHANCED_PACKET: u32 = 6; // block type (section 4.3)
+const ORIGINAL_LENGTH: usize = 24; // where such a block has the packet's length on the wire
 const COMMENT: u16 = 1; // opt_comment (section 3.5)
 const LIBPCAP: u8 = 0; // if_filter: a filter in libpcap's syntax follows (section 4.2)
 
@@ -185,5 +186,7 @@ fn length(bytes: usize) -> u32 {
 pub(super) fn first_of(run: &[u8]) -> Option<Record> {
     let [a, b, c, d, e, f, g, h] = *run.first_chunk()?;
     let length = u32::from_ne_bytes([e, f, g, h]) as usize;
-    Some(Record { length, is_packet: u32::from_ne_bytes([a, b, c, d]) == ENHANCED_PACKET })
+    let is_packet = u32::from_ne_bytes([a, b, c, d]) == ENHANCED_PACKET;
+    let original = || run.get(ORIGINAL_LENGTH..)?.first_chunk().copied().map(u32::from_ne_bytes);
+    Some(Record { length, packet: is_packet.then(|| original().unwrap_or(0)) })
 }

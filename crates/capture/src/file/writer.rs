@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Domain, Time, Utc};
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Lost};
 use super::format::Encoder;
 use super::frames::Frames;
 use super::pcapng::Statistics;
@@ -39,8 +39,8 @@ pub struct Writer {
     error_ns: i64,
     /// Packets that the capture lost before they got here.
     missed: u64,
-    /// Packets of earlier files that could not be written.
-    lost: u64,
+    /// What of earlier files could not be written.
+    lost: Lost,
 }
 
 /// The file that is written to.
@@ -87,7 +87,7 @@ impl Writer {
             last: Time::from_nanos(0),
             error_ns: 0,
             missed: 0,
-            lost: 0,
+            lost: Lost::default(),
         })
     }
 
@@ -102,6 +102,18 @@ impl Writer {
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
+    }
+
+    /// Bytes on the wire of the packets that are counted by [`Sink::lost`].
+    #[must_use]
+    pub fn lost_bytes(&self) -> u64 {
+        self.all_lost().bytes
+    }
+
+    fn all_lost(&self) -> Lost {
+        let mut lost = self.lost;
+        lost.add(self.file.buffer.lost());
+        lost
     }
 
     /// Writes the ledger and the final error, and flushes.
@@ -132,7 +144,7 @@ impl Writer {
         let path = name(&self.set, &self.file.path)?;
         let zstd = self.file.buffer.compresses();
         let next = Open::create(path.clone(), self.format, zstd, &self.facts, &self.provenance)?;
-        self.lost += self.file.buffer.lost();
+        self.lost.add(self.file.buffer.lost());
         self.file = next;
         self.paths.retain(|earlier| *earlier != path);
         self.paths.push(path);
@@ -205,7 +217,7 @@ impl Sink for Writer {
     }
 
     fn lost(&self) -> u64 {
-        self.lost + self.file.buffer.lost()
+        self.all_lost().packets
     }
 }
 
