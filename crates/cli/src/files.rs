@@ -1,11 +1,121 @@
 //! Files and their names.
 
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{Access, access};
+
+use crate::usage::usage;
 
 /// Whether two paths lead to one file, whatever they look like.
 pub(crate) fn are_one(a: &Path, b: &Path) -> bool {
     let identity = |path| fs::metadata(path).map(|file: Metadata| (file.dev(), file.ino()));
     matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Whether what is there can be read once only: standard input, `-`, or a FIFO.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    is_standard(path) || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Refuses, before anything is measured or opened for writing, files that would take the place of
+/// what is read or of each other, and those that cannot be written. `outputs` are options and the
+/// files they name.
+pub(crate) fn check_outputs(
+    outputs: &[(&str, Option<&Path>)],
+    inputs: &[&Path],
+) -> anyhow::Result<()> {
+    let given: Vec<_> =
+        outputs.iter().filter_map(|&(option, path)| path.map(|path| (option, path))).collect();
+    for (before, &(option, path)) in given.iter().enumerate() {
+        if is_standard(path) {
+            return Err(usage(format!(
+                "{option} takes a file, and - is none; ./- is one of that name"
+            )));
+        }
+        if inputs.iter().any(|input| are_one(standard_input(input), path)) {
+            return Err(usage(format!(
+                "{option} would overwrite what is read: write to another file"
+            )));
+        }
+        if let Some((other, _)) = given[..before].iter().find(|(_, it)| is_same_place(it, path)) {
+            return Err(usage(format!("{other} and {option} name one file: give each its own")));
+        }
+        check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Whether it stands for standard input or output.
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What is read, which may be a file that a shell has put in the place of standard input.
+fn standard_input(path: &Path) -> &Path {
+    if is_standard(path) { Path::new("/dev/stdin") } else { path }
+}
+
+/// Whether writing to both would be writing to one file, which need not exist yet.
+fn is_same_place(a: &Path, b: &Path) -> bool {
+    let place =
+        |path: &Path| Some((fs::canonicalize(folder(path)).ok()?, path.file_name()?.to_owned()));
+    are_one(a, b) || matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
+}
+
+fn check_writable(path: &Path) -> anyhow::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
+        Ok(_) => Ok(access(path, Access::WRITE_OK)?),
+        Err(_) => {
+            let folder = folder(path);
+            access(&folder, Access::WRITE_OK | Access::EXEC_OK)
+                .with_context(|| format!("no file can be made in {}", folder.display()))
+        }
+    }
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> PathBuf {
+    // Of a plain name, the parent is the empty path.
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_may_be_neither_an_input_nor_each_other_nor_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, link, new] = ["in", "link", "new"].map(|name| folder.path().join(name));
+        fs::write(&input, "precious").unwrap();
+        fs::hard_link(&input, &link).unwrap();
+        let check = |csv: &Path, log: Option<&Path>| {
+            let checked = check_outputs(&[("--csv", Some(csv)), ("--log", log)], &[&input]);
+            checked.map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(check(&new, None), Ok(()));
+        assert!(check(&link, None).unwrap_err().contains("--csv would overwrite"));
+        let detour = folder.path().join(".").join("new");
+        let said = check(&new, Some(&detour)).unwrap_err();
+        assert!(said.contains("--csv and --log name one file"), "{said}");
+        assert!(check(Path::new("-"), None).unwrap_err().contains("./-"));
+        let nowhere = folder.path().join("no/such");
+        let said = check(&nowhere, None).unwrap_err();
+        assert!(said.contains("cannot write") && said.contains("No such file"), "{said}");
+        assert!(check(folder.path(), None).unwrap_err().contains("directory"));
+        assert_eq!(check(Path::new("plain-name"), None), Ok(()));
+        assert!(!new.exists());
+    }
+
+    #[test]
+    fn a_folder_that_a_plain_name_is_in_is_the_current_one() {
+        assert_eq!(folder(Path::new("a.csv")), Path::new("."));
+        assert_eq!(folder(Path::new("/a.csv")), Path::new("/"));
+    }
 }

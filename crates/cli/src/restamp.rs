@@ -13,7 +13,7 @@ use wirestamp_capture::file::{Conversion, Restamp, Restamped, read_anchors};
 use wirestamp_clock::AnchorFile;
 use wirestamp_metrics::Distribution;
 
-use crate::files::are_one;
+use crate::files::{are_one, is_pipe};
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
 use crate::progress::{per_mille, progress_bar};
@@ -47,6 +47,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     if [capture, anchors].into_iter().any(|input| are_one(input, write)) {
         return Err(usage("-w would overwrite what is read: write to another file"));
+    }
+    if is_pipe(capture) {
+        return Err(usage(
+            "a pipe cannot be restamped, because the capture is read twice: write it to a file first",
+        ));
     }
     let anchors = read_anchors(anchors)?;
     let stop = stop_on_signal()?;

@@ -169,6 +169,41 @@ fn says_twice(line: &str) -> bool {
 }
 
 #[test]
+fn what_is_read_is_not_overwritten_nor_one_output_by_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [input, new, nowhere] = ["in.pcap", "new", "no/such"].map(path);
+    fs::write(&input, classic_capture(20)).unwrap();
+    let replay = ["send", "-i", "lo", "--replay"];
+    let cases: [(&[&str], &str); 13] = [
+        (&["flows", &input, "--csv", &input], "--csv would overwrite what is read"),
+        (&["flows", &input, "--parquet", &input], "--parquet would overwrite what is read"),
+        (&["flows", &input, "--csv", &new, "--parquet", &new], "give each its own"),
+        (&["flows", &input, "--csv", "-"], "./-"),
+        (&["flows", "-i", "lo", "--csv", &nowhere], "No such file"),
+        (&["delay", &input, &input, "--report", &input], "--report would overwrite"),
+        (&["delay", "lo", "lo", "--report", &nowhere], "No such file"),
+        (&["delay", "-", "-"], "only one point can be standard input"),
+        (&["layers", "-i", "lo", "--csv", &new, "--report", &new], "give each its own"),
+        (&["layers", "-i", "lo", "--report", &nowhere], "No such file"),
+        (&[&replay[..], &[&input, "--log", &input]].concat(), "--log would overwrite"),
+        (&[&replay[..], &["-"]].concat(), "a pipe cannot be replayed"),
+        (&["restamp", "-", "--anchors", &input, "-w", &new], "a pipe cannot be restamped"),
+    ];
+    for (arguments, hint) in cases {
+        let output = run(arguments);
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(hint), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    }
+    assert_eq!(fs::read(&input).unwrap(), classic_capture(20));
+    assert!(!fs::exists(&new).unwrap());
+    let full = run(&["delay", &input, &input, "--report", "/dev/full"]);
+    assert!(stderr(&full).contains("cannot write /dev/full: No space left"), "{}", stderr(&full));
+    assert!(String::from_utf8_lossy(&full.stdout).contains("20"), "the figures are lost");
+}
+
+#[test]
 fn garbage_and_truncated_files_are_refused_and_partial_uses_what_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

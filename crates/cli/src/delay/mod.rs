@@ -28,7 +28,9 @@ use wirestamp_study::{Sampling, Sight};
 
 use self::live::Live;
 use self::point::Point;
+use crate::files::check_outputs;
 use crate::output::Output;
+use crate::usage::usage;
 
 /// Flows that are reported one by one; those beyond are added up.
 const FLOWS: usize = 1000;
@@ -83,6 +85,13 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let [a, b] = [&arguments.a, &arguments.b].map(|name| Point::named(name));
+    if [&arguments.a, &arguments.b].into_iter().all(|name| name == "-") {
+        return Err(usage(
+            "only one point can be standard input: read the other from a file or FIFO",
+        ));
+    }
+    let captures: Vec<_> = [&a, &b].into_iter().filter_map(Point::capture).collect();
+    check_outputs(&[("--report", arguments.report.as_deref())], &captures)?;
     let findings = match (&a, &b) {
         (Point::Interface, Point::Interface) => live::interfaces(arguments, output)?,
         (Point::Pipe(pipe), Point::Interface) => {
@@ -103,11 +112,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         }
     };
     findings.remarks.iter().for_each(|remark| output.remark(remark));
-    if let Some(path) = &arguments.report {
-        page::write(path, &findings, arguments)?;
-        output.remark(format!("report: {}", path.display()));
-    }
+    let report = arguments.report.as_deref();
+    let written = report.map_or(Ok(()), |path| page::write(path, &findings, arguments));
+    // A full disk costs the page, and not the figures too.
     output.result(&findings.document()?, |_| findings.text(output.verbose))?;
+    written?;
+    report.iter().for_each(|path| output.remark(format!("report: {}", path.display())));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -22,9 +22,7 @@ const SECTIONS: usize = 12;
 pub(super) fn write(path: &Path, findings: &Findings, arguments: &Arguments) -> anyhow::Result<()> {
     let total = findings.flows.total();
     let page = findings.page(&total, arguments).html();
-    std::fs::write(path, page).with_context(|| {
-        format!("cannot write the report {}: the folder has to exist", path.display())
-    })
+    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
 impl Findings {

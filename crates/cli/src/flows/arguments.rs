@@ -107,6 +107,16 @@ pub(super) enum Source<'a> {
     Interface(&'a Target),
 }
 
+impl Source<'_> {
+    /// The file, if it is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Interface(_) => None,
+        }
+    }
+}
+
 impl Arguments {
     /// Where the packets come from.
     ///

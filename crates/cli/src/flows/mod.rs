@@ -11,20 +11,34 @@ mod text;
 use std::process::ExitCode;
 
 pub(crate) use arguments::Arguments;
+use document::Document;
 
+use crate::files::check_outputs;
 use crate::output::Output;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let document = match arguments.source()? {
+    let source = arguments.source()?;
+    let outputs =
+        [("--csv", arguments.csv.as_deref()), ("--parquet", arguments.parquet.as_deref())];
+    check_outputs(&outputs, source.file().as_slice())?;
+    let document = match source {
         arguments::Source::File(path) => file::run(path, arguments)?,
         arguments::Source::Interface(target) => live::run(target, arguments, output)?,
     };
     document.remarks.iter().for_each(|remark| output.remark(remark));
-    if arguments.csv.is_some() || arguments.parquet.is_some() {
-        let table = columns::table(&document.flows);
-        arguments.csv.as_deref().map_or(Ok(()), |path| table.write_csv(path))?;
-        arguments.parquet.as_deref().map_or(Ok(()), |path| table.write_parquet(path))?;
-    }
+    let written = write(&document, arguments);
+    // A full disk costs the tables, and not the result too.
     output.result(&document, |document| text::of(document, arguments.top))?;
+    written?;
     Ok(if document.is_balanced() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write(document: &Document, arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { csv, parquet, .. } = arguments;
+    if csv.is_some() || parquet.is_some() {
+        let table = columns::table(&document.flows);
+        csv.as_deref().map_or(Ok(()), |path| table.write_csv(path))?;
+        parquet.as_deref().map_or(Ok(()), |path| table.write_parquet(path))?;
+    }
+    Ok(())
 }

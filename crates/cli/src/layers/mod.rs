@@ -18,6 +18,7 @@ use wirestamp_study::layers::html;
 use self::csv::Csv;
 use self::tally::Tally;
 use crate::clock::seconds;
+use crate::files::check_outputs;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 use crate::target::Target;
@@ -78,6 +79,8 @@ impl From<Way> for Direction {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let outputs = [("--csv", arguments.csv.as_deref()), ("--report", arguments.report.as_deref())];
+    check_outputs(&outputs, &[])?;
     let clock = ClockService::start(Counter::select())?;
     let stop = stop_on_signal()?;
     let config = arguments.config();

@@ -9,6 +9,7 @@ use wirestamp_traffic::{Pattern, Plan, Recording, SendMethod, Speed, Stream, Tra
 
 use super::arguments::{Arguments, LIVE};
 use super::live::LiveJob;
+use crate::files::is_pipe;
 use crate::usage::usage;
 
 /// The UDP port that packets go to, and live frames come from, unless another is asked for.
@@ -59,6 +60,12 @@ impl Arguments {
                 ("--mac", self.mac.is_some()),
             ],
         )?;
+        if is_pipe(path) {
+            return Err(usage(
+                "a pipe cannot be replayed, because a replay looks into the file first: write it to \
+                 a file",
+            ));
+        }
         let speed = self.speed.unwrap_or(Speed::RECORDED);
         Ok(Recording { path: path.to_owned(), speed, loops: self.loops.unwrap_or(1) })
     }

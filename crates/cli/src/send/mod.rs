@@ -18,6 +18,7 @@ use wirestamp_traffic::{
     Recording, Replay, Sender, Sent, ServiceClock, Stream, Transmission, Unavailable,
 };
 
+use crate::files::check_outputs;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 use crate::target::Target;
@@ -31,6 +32,8 @@ pub(crate) use arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let job = arguments.job()?;
+    let replayed = arguments.replay.as_deref();
+    check_outputs(&[("--log", arguments.log.as_deref())], replayed.as_slice())?;
     let log = arguments.log.as_deref().map(Log::create).transpose()?;
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
