@@ -33,8 +33,8 @@ impl Sight {
     }
 
     /// What is known of the flows by this point alone, in no particular order.
-    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
-        self.monitor.iter().flat_map(FlowMonitor::flows)
+    pub fn flows(&mut self) -> impl Iterator<Item = FlowReport> {
+        self.monitor.iter_mut().flat_map(FlowMonitor::flows)
     }
 
     /// Flows of which something was forgotten, for want of room.

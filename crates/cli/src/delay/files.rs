@@ -128,7 +128,7 @@ fn offset_argument(offset: Span) -> String {
 fn findings(
     arguments: &Arguments,
     flows: FlowTable,
-    found: Comparison,
+    mut found: Comparison,
     correction: Correction,
     mut remarks: Vec<String>,
 ) -> Findings {
@@ -148,8 +148,8 @@ fn findings(
         },
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
-        media: Media::seen(&found.sights),
-        round_trips: RoundTrips::seen(&found.sights),
+        media: Media::seen(&mut found.sights),
+        round_trips: RoundTrips::seen(&mut found.sights),
         sights: found.sights,
         lost_beyond: 0,
         capture_dropped: found.capture_lost,

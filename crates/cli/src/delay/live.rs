@@ -253,7 +253,7 @@ fn silence(arguments: &Arguments, flows: &FlowTable, name: &str) -> Option<Strin
 fn findings(
     arguments: &Arguments,
     flows: FlowTable,
-    (taps, sights): (Vec<TapReport>, [Sight; 2]),
+    (taps, mut sights): (Vec<TapReport>, [Sight; 2]),
     clocks: Clocks,
 ) -> Findings {
     Findings {
@@ -261,8 +261,8 @@ fn findings(
         clocks,
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
-        media: Media::seen(&sights),
-        round_trips: RoundTrips::seen(&sights),
+        media: Media::seen(&mut sights),
+        round_trips: RoundTrips::seen(&mut sights),
         sights,
         lost_beyond: 0,
         capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),

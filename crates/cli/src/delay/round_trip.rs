@@ -28,9 +28,9 @@ pub(super) struct RoundTrip([Option<TcpReport>; 2]);
 
 impl RoundTrips {
     /// What A and B saw.
-    pub(super) fn seen(sights: &[Sight; 2]) -> Self {
+    pub(super) fn seen(sights: &mut [Sight; 2]) -> Self {
         let mut trips: HashMap<FlowKey, RoundTrip> = HashMap::new();
-        for (point, sight) in sights.iter().enumerate() {
+        for (point, sight) in sights.iter_mut().enumerate() {
             for report in sight.flows() {
                 if report.tcp.is_some_and(|tcp| tcp.rtt_ns.is_some()) {
                     trips.entry(report.flow).or_default().0[point] = report.tcp;

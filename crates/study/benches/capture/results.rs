@@ -40,7 +40,7 @@ impl Results {
         let mut results = Self { folder, said, figures: Vec::new(), verdicts: Vec::new() };
         let here = Circumstances::here();
         let busy_cores_before = busy_cores(Duration::from_secs(1));
-        let Circumstances { date, kernel, processor, clocksource, command } = &here;
+        let Circumstances { date, kernel, processor, clocksource, command, .. } = &here;
         results.say(&format!(
             "{date} UTC; Linux {kernel}, keeps time by {clocksource}; {processor}\n{command}\n\
              Others kept {busy_cores_before:.2} cores busy before the run.\n"
