@@ -16,13 +16,13 @@ pub struct Config {
     ///
     /// A packet that has left A takes 96 bytes until it is decided on for good, one at B that has
     /// to wait for A 152, a flow 144, and one that a capture may have missed 320. Flows take at
-    /// most half of the memory, and those unused for the longest time are forgotten first; packets
-    /// at B take at most a quarter, and packets missed an eighth. Packets that have left A take all
-    /// that is left. Hash tables are made larger in steps and have at most a quarter more slots than
-    /// these figures allow for, so that up to 8 % more may be taken; and up to half a megabyte more,
-    /// because memory is taken in pages.
+    /// most three fifths of the memory, and those unused for the longest time are forgotten first;
+    /// packets at B take at most a quarter, and packets missed an eighth. Packets that have left A
+    /// take all that is left. Hash tables are made larger in steps and have at most a quarter more
+    /// slots than these figures allow for, so that up to 9 % more may be taken; and up to half a
+    /// megabyte more, because memory is taken in pages.
     ///
-    /// The default is 128 MiB: a second of 1.1 million packets a second in some thousand flows.
+    /// The default is 128 MiB: a second of 1.3 million packets a second in some thousand flows.
     pub memory: usize,
     /// How far B's clock may be behind A's, beyond what the packet takes. A packet that seems to
     /// arrive longer than this before it was sent is not matched.

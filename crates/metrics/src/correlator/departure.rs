@@ -3,7 +3,7 @@
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
 
-use super::flows::FlowNumber;
+use super::flow::FlowNumber;
 use super::queue::Link;
 use crate::Observation;
 
@@ -43,7 +43,7 @@ pub(super) struct Unmatched {
     pub(super) previous: Link,
     pub(super) next: Link,
     /// Its place among the packets of its flow, the lower half of it
-    /// ([`Flow::sequence`](super::flows::Flow::sequence)).
+    /// ([`Flow::sequence`](super::flow::Flow::sequence)).
     pub(super) sequence: u32,
 }
 

@@ -5,30 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
 
+use super::copies::Copies;
 use super::departure::{Arrived, Departure, State, Unmatched};
-use super::flows::{FlowNumber, Flows, Order};
+use super::flow::{FlowNumber, Order};
+use super::flows::Flows;
 use super::queue::{Link, Queue};
-use super::table::{Table, Value};
+use super::table::Table;
 use crate::Observation;
-
-/// The departures of one identity.
-#[derive(Clone, Copy)]
-pub(super) struct Copies {
-    /// The first that may still be matched.
-    open: Link,
-    /// The last that was matched.
-    matched: Link,
-    /// The last of all.
-    pub(super) last: Link,
-}
-
-impl Value for Copies {
-    const FREE: Self = Self { open: Link::NONE, matched: Link::NONE, last: Link::NONE };
-
-    fn is_free(&self) -> bool {
-        self.last == Link::NONE
-    }
-}
 
 /// What a match says beyond its delay. The fields are those of [`crate::Outcome::Matched`].
 pub(super) struct Match {
@@ -129,21 +112,15 @@ impl Departures {
     /// Enters a departure into the index as the last of its identity; returns the one before it.
     fn index(&mut self, number: u64) -> Option<Link> {
         let departure = self.queue.get(number)?;
-        let (id, matched) = (departure.id, departure.unmatched().is_none());
+        let (id, is_open) = (departure.id, departure.unmatched().is_some());
         let link = Link::to(number);
-        let Some(slot) = self.slot(id) else {
-            let (open, matched) = if matched { (Link::NONE, link) } else { (link, Link::NONE) };
-            self.copies.insert(id.0, Copies { open, matched, last: link });
-            return None;
-        };
-        let copies = self.copies.value(slot);
-        if matched {
-            // What was passed over then is passed over for good.
-            (copies.open, copies.matched) = (Link::NONE, link);
-        } else if copies.open == Link::NONE {
-            copies.open = link;
+        match self.slot(id) {
+            Some(slot) => Some(self.copies.value(slot).add(link, is_open)),
+            None => {
+                self.copies.insert(id.0, Copies::of(link, is_open));
+                None
+            }
         }
-        Some(std::mem::replace(&mut copies.last, link))
     }
 
     /// Makes the index larger.
@@ -214,9 +191,7 @@ impl Departures {
         let (place, flow) = (departure.time, departure.flow);
         departure.set_matched(arrival);
 
-        let copies = self.copies.value(open.slot);
-        copies.open = twin;
-        copies.matched = Link::to(open.number);
+        self.copies.value(open.slot).set_matched(Link::to(open.number), twin);
 
         let delay = arrival.delay;
         let flow = self.flows.get_mut(flow)?;
@@ -272,16 +247,8 @@ impl Departures {
 
     fn leave_copies(&mut self, id: PacketId, link: Link, twin: Link) {
         let Some(slot) = self.slot(id) else { return };
-        let copies = self.copies.value(slot);
-        if copies.last == link {
+        if self.copies.value(slot).leave(link, twin) {
             self.copies.remove(slot);
-            return;
-        }
-        if copies.open == link {
-            copies.open = twin;
-        }
-        if copies.matched == link {
-            copies.matched = Link::NONE;
         }
     }
 }

@@ -6,97 +6,9 @@ use wirestamp_clock::Span;
 use wirestamp_packet::FlowKey;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::flow::{Flow, FlowNumber};
 use super::queue::{Link, Queue};
 use super::table::{Table, Value};
-
-/// A flow's number in the list of flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FlowNumber(u32);
-
-impl Value for FlowNumber {
-    const FREE: Self = Self(u32::MAX);
-
-    fn is_free(&self) -> bool {
-        *self == Self::FREE
-    }
-}
-
-/// A flow with departures in the queue, or without any for the time being.
-///
-/// It lies in two cache lines, all but the key in the first of them.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Flow {
-    /// The place among its packets that its next departure takes.
-    next_sequence: u64,
-    /// The delay of the last departure that has left the queue, if that had been matched.
-    pub(super) gone: Option<Span>,
-    /// The delay of the departure that is the last of those matched.
-    latest: Option<Span>,
-    /// How many of its departures left A after that one.
-    behind_latest: u32,
-    /// Its last departure, if that is in the queue.
-    pub(super) last: Link,
-    /// Its neighbours in the order in which flows became idle, while it is.
-    before: FlowNumber,
-    behind: FlowNumber,
-    pub(super) key: FlowKey,
-}
-
-/// Where a match lies in the order of its flow.
-pub(super) enum Order {
-    /// No departure behind it has been matched; with the delay of the one just ahead of it, if that
-    /// has been.
-    Follows(Option<Span>),
-    /// One behind it has been: what RFC 4737 section 3.3 tells by the number it calls NextExp.
-    Reordered,
-}
-
-impl Flow {
-    fn new(key: FlowKey, next_sequence: u64) -> Self {
-        Self {
-            next_sequence,
-            gone: None,
-            latest: None,
-            behind_latest: 0,
-            last: Link::NONE,
-            before: FlowNumber::FREE,
-            behind: FlowNumber::FREE,
-            key,
-        }
-    }
-
-    /// The place among its packets of which this is the lower half, of one that is in the queue.
-    #[inline]
-    pub(super) fn sequence(&self, lower: u32) -> u64 {
-        let ago = lower_half(self.next_sequence).wrapping_sub(lower);
-        self.next_sequence - u64::from(ago)
-    }
-
-    /// The departure with this place, of which this is the lower half, has been matched.
-    #[inline]
-    pub(super) fn arrive(&mut self, lower: u32, delay: Span) -> Order {
-        let behind = lower_half(self.next_sequence).wrapping_sub(lower) - 1;
-        if behind >= self.behind_latest {
-            return Order::Reordered;
-        }
-        let is_next = behind + 1 == self.behind_latest;
-        self.behind_latest = behind;
-        let latest = self.latest.replace(delay);
-        Order::Follows(latest.filter(|_| is_next))
-    }
-
-    /// Reads from the cache line of its state and from that of most of its key.
-    #[inline]
-    pub(super) fn touch(&self) -> u32 {
-        u32::from(self.last == Link::NONE) ^ u32::from(self.key.protocol)
-    }
-}
-
-#[inline]
-fn lower_half(number: u64) -> u32 {
-    (number & u64::from(u32::MAX)) as u32
-}
 
 /// The flows, found by their keys.
 ///
@@ -219,14 +131,8 @@ impl Flows {
     pub(super) fn depart(&mut self, number: FlowNumber, link: Link) -> Option<(Link, u32)> {
         if self.get(number)?.last == Link::NONE {
             self.leave_idle(number);
-            let flow = self.get_mut(number)?;
-            (flow.latest, flow.behind_latest) = (flow.gone, 0);
         }
-        let flow = self.get_mut(number)?;
-        let sequence = lower_half(flow.next_sequence);
-        flow.next_sequence += 1;
-        flow.behind_latest = flow.behind_latest.saturating_add(1);
-        Some((std::mem::replace(&mut flow.last, link), sequence))
+        Some(self.get_mut(number)?.depart(link))
     }
 
     /// The first of the flow's departures is to leave the queue, the one with this link, with this

@@ -1,9 +1,13 @@
 //! The correlator: what became of each packet between two points.
 
+mod arrivals;
 mod config;
+mod copies;
 mod departure;
 mod departures;
+mod flow;
 mod flows;
+mod memory;
 mod missed;
 mod queue;
 mod read_ahead;
@@ -17,14 +21,14 @@ pub use config::Config;
 pub(crate) use flows::hash as hash_of_flow;
 pub use missed::Missed;
 
-use self::departure::Arrived;
-use self::departures::{Departed, Departures, Open, Sent};
+use self::arrivals::Arrival;
+use self::departures::{Departed, Departures, Sent};
 use self::flows::Flows;
+use self::memory::{DEPARTURE, MISSED_SHARE, SUSPECT, flows_share};
 use self::queue::Queue;
 use self::read_ahead::READ_AHEAD;
 use self::unseen::Unseen;
-use crate::observation::elapsed;
-use crate::{Observation, Outcome, Point, Reason};
+use crate::{Observation, Outcome, Point};
 
 /// Matches the observations of two points and says of each what became of it.
 ///
@@ -86,7 +90,7 @@ impl Correlator {
             Config { timeout: timeout.max(Span::ZERO), skew: skew.max(Span::ZERO), memory };
         let Config { timeout, skew, .. } = config;
         let suspects = memory / MISSED_SHARE / 2 / SUSPECT;
-        let (most, flows) = (memory / DEPARTURE, memory / FLOWS_SHARE / Flows::BYTES_EACH);
+        let (most, flows) = (memory / DEPARTURE, flows_share(memory) / Flows::BYTES_EACH);
         Self {
             config,
             difference_clock: None,
@@ -225,36 +229,6 @@ impl Correlator {
         }
     }
 
-    fn arrive(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) {
-        self.pass(Point::B, received.stamp.utc);
-        let arrival = Arrival { received, place: self.delivered_until };
-        if self.waiting.len() == 0 && self.decide(&arrival, sink) {
-            return;
-        }
-        if (self.waiting.len() + 1) * ARRIVAL > self.config.memory / WAITING_SHARE {
-            self.forget_arrival(sink);
-        }
-        while self.is_full() {
-            self.forget_departure(sink);
-        }
-        self.waiting.push(arrival);
-    }
-
-    /// The bytes that are left.
-    fn free(&self) -> usize {
-        let suspects = self.unseen_at_a.suspects() + self.unseen_at_b.suspects();
-        let taken = self.departures.len() * DEPARTURE
-            + self.departures.flows() * Flows::BYTES_EACH
-            + self.waiting.len() * ARRIVAL
-            + suspects * SUSPECT;
-        self.config.memory.saturating_sub(taken)
-    }
-
-    /// Whether a departure has to be forgotten before there is room for one more packet.
-    fn is_full(&self) -> bool {
-        self.departures.len() > 0 && self.free() < ARRIVAL
-    }
-
     /// Decides whatever can be decided by now.
     fn settle(&mut self, sink: &mut impl FnMut(Outcome)) {
         if !self.is_held() {
@@ -271,70 +245,6 @@ impl Correlator {
         let judged = (!self.finished).then(|| self.passed() - self.config.timeout);
         self.unseen_at_b.settle(judged, &mut |Sent { observation, sequence }, reason| {
             sink(Outcome::not_at_b(observation, sequence, reason));
-        });
-    }
-
-    /// Whether the first of the waiting observations at B has to wait still.
-    fn is_held(&self) -> bool {
-        !self.finished && self.held.is_some_and(|(_, until)| self.sent_until <= until)
-    }
-
-    fn decide_waiting(&mut self, sink: &mut impl FnMut(Outcome)) {
-        self.held = None;
-        while let Some(&arrival) = self.waiting.front() {
-            if self.waiting.front_number().is_multiple_of(READ_AHEAD as u64) {
-                let next = self.waiting.numbers().take(READ_AHEAD);
-                let next = next.filter_map(|number| self.waiting.get(number));
-                self.departures.read_ahead_to_match(next.map(|next| next.received.id));
-            }
-            if !self.decide(&arrival, sink) {
-                break;
-            }
-            self.waiting.pop();
-        }
-    }
-
-    /// Decides on the first of the undecided observations at B, or returns false if it has to wait.
-    fn decide(&mut self, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) -> bool {
-        let &Arrival { received, place } = arrival;
-        let earliest = place - self.config.timeout;
-        let latest = place + self.config.skew;
-        let known = self.departures.of(received.id);
-        if let Some(open) = known.and_then(|it| self.departures.open(it, earliest, latest)) {
-            self.set_matched(&open, arrival, sink);
-        } else if self.sent_until <= latest && !self.finished {
-            self.held = Some((received.id, latest));
-            return false;
-        } else if let Some(sent) = known.and_then(|it| self.departures.matched(it, earliest)) {
-            sink(Outcome::Duplicated { sent, received });
-        } else {
-            self.unseen_at_a.judge(received, place, &mut |received, reason| {
-                sink(Outcome::not_at_a(received, reason));
-            });
-        }
-        self.received_until = place;
-        true
-    }
-
-    fn set_matched(&mut self, open: &Open, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) {
-        let (sent, received) = (open.sent, arrival.received);
-        let clock = self.difference_clock.as_ref();
-        let (delay, error) = elapsed(clock, &sent.stamp, &received.stamp);
-        let Some(matched) =
-            self.departures.set_matched(open, Arrived { place: arrival.place, delay })
-        else {
-            return;
-        };
-        self.unseen_at_a.seen(matched.place);
-        sink(Outcome::Matched {
-            sent,
-            received,
-            sequence: matched.sequence,
-            delay,
-            error,
-            reordered: matched.reordered,
-            since_previous: matched.since_previous,
-            until_next: matched.until_next,
         });
     }
 
@@ -365,56 +275,5 @@ impl Correlator {
                 }
             }
         }
-    }
-
-    fn forget_departure(&mut self, sink: &mut impl FnMut(Outcome)) {
-        let Some((time, departed)) = self.departures.pop() else { return };
-        // Matched or not: a copy that arrives later can no longer be recognised.
-        self.unseen_at_a.forget(time);
-        match departed {
-            Departed::Matched(place) => self.unseen_at_b.seen(place),
-            Departed::Unmatched(Sent { observation, sequence }) => {
-                sink(Outcome::not_at_b(observation, sequence, Some(Reason::Memory)));
-            }
-        }
-    }
-
-    fn forget_arrival(&mut self, sink: &mut impl FnMut(Outcome)) {
-        self.held = None;
-        if let Some(Arrival { received, place }) = self.waiting.pop() {
-            self.received_until = place;
-            self.unseen_at_b.forget(place);
-            sink(Outcome::not_at_a(received, Some(Reason::Memory)));
-        }
-    }
-}
-
-/// An observation at B that may have to wait.
-#[derive(Clone, Copy)]
-struct Arrival {
-    received: Observation,
-    place: Time<Utc>,
-}
-
-/// The bytes that a packet takes which has left A.
-const DEPARTURE: usize = Departures::BYTES_EACH;
-/// The bytes that a packet takes which a capture may have missed: those seen at A take more.
-const SUSPECT: usize = Unseen::<Sent>::BYTES_EACH;
-/// The bytes that a packet takes which waits at B. Those of the index are counted, because they
-/// stay with it when such packets take the place of others that have left A.
-const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
-/// Which part of the memory flows, packets waiting, and packets missed may take at most.
-const FLOWS_SHARE: usize = 2;
-const WAITING_SHARE: usize = 4;
-const MISSED_SHARE: usize = 8;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_and_flows_take_the_bytes_that_the_configuration_is_documented_with() {
-        assert_eq!([DEPARTURE, ARRIVAL, Flows::BYTES_EACH], [96, 152, 144]);
-        assert!((270..370).contains(&SUSPECT), "{SUSPECT}");
     }
 }

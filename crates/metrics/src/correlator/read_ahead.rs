@@ -11,7 +11,7 @@ use std::hint::black_box;
 use wirestamp_packet::PacketId;
 
 use super::departures::Departures;
-use super::flows::FlowNumber;
+use super::flow::FlowNumber;
 use super::queue::Link;
 use super::table::Value;
 use crate::Observation;
