@@ -135,3 +135,15 @@ pub(crate) fn iproute(program: &str, netns: &Netns, arguments: &str) {
     let status = netns.command(program).args(arguments.split(' ')).status().unwrap();
     assert!(status.success(), "{program} {arguments}");
 }
+
+/// Puts a bridge over the sink's interface.
+pub(crate) fn bridge(lab: &PathLab) {
+    // With the hardware address of the interface, which the router knows already.
+    iproute("ip", lab.sink(), "link add bridge type bridge");
+    iproute("ip", lab.sink(), "link set bridge address 02:77:00:00:02:02");
+    iproute("ip", lab.sink(), "link set tap-b master bridge");
+    iproute("ip", lab.sink(), "address flush dev tap-b");
+    iproute("ip", lab.sink(), "address add 10.77.2.2/24 dev bridge");
+    iproute("ip", lab.sink(), "link set bridge up");
+    iproute("ip", lab.sink(), "route add default via 10.77.2.1");
+}

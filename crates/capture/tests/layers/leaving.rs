@@ -1,14 +1,14 @@
 //! Packets that an interface sends.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
 use wirestamp_capture::layers::{Direction, End, Journey, Point};
-use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, SOURCE_V4, TAP_B};
 
 use crate::bed::{
-    Followed, PORT, follow_at, iproute, lab, now, number, read, receiver, send, times,
+    Followed, PORT, bridge, follow_at, iproute, lab, now, number, read, receiver, send, times,
 };
 
 const UDP: &str = "udp dst port 5000";
@@ -56,6 +56,24 @@ fn what_is_received_or_leaves_by_another_interface_is_not_followed() {
     iproute("ip", lab.source(), "link set lo up");
     let followed = follow_at(lab.source(), "lo", Direction::Out, UDP, None, traffic);
     assert!(followed.journeys.is_empty(), "{:?}", followed.journeys);
+}
+
+#[test]
+fn what_leaves_through_a_bridge_is_sent_by_both_interfaces() {
+    let Some(lab) = lab() else { return };
+    bridge(&lab);
+    // The router tells nobody its hardware address.
+    iproute("ip", lab.sink(), "neigh add 10.77.2.1 lladdr 02:77:00:00:02:01 dev bridge");
+    let from = lab.sink().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    for interface in ["bridge", TAP_B] {
+        let sink = lab.sink();
+        let followed = follow_at(sink, interface, Direction::Out, UDP, Some(20), || {
+            (0..20).for_each(|_| assert_eq!(from.send_to(&[7], (SOURCE_V4, PORT)).unwrap(), 1));
+        });
+        for journey in &followed.journeys {
+            assert_eq!((journey.end, times(journey).len()), (End::Sent, 4), "{journey:?}");
+        }
+    }
 }
 
 #[test]

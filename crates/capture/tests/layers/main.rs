@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
-use bed::{PORT, follow, follow_at, iproute, lab, now, number, queue, read, receiver, send, times};
+use bed::{PORT, bridge, follow, follow_at, lab, now, number, queue, read, receiver, send, times};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use wirestamp_capture::layers::{Direction, End, Journey, Point};
 use wirestamp_lab::{Netns, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B};
@@ -218,14 +218,7 @@ fn a_tagged_packet_for_nobody_passes_a_filter_for_its_tag_only() {
 #[test]
 fn what_comes_through_a_bridge_is_the_same_packet_behind_it() {
     let Some(lab) = lab() else { return };
-    // With the hardware address of the interface, which the router knows already.
-    iproute("ip", lab.sink(), "link add bridge type bridge");
-    iproute("ip", lab.sink(), "link set bridge address 02:77:00:00:02:02");
-    iproute("ip", lab.sink(), "link set tap-b master bridge");
-    iproute("ip", lab.sink(), "address flush dev tap-b");
-    iproute("ip", lab.sink(), "address add 10.77.2.2/24 dev bridge");
-    iproute("ip", lab.sink(), "link set bridge up");
-    iproute("ip", lab.sink(), "route add default via 10.77.2.1");
+    bridge(&lab);
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let followed = follow(&lab, UDP, Some(20), || {
         send(&lab, PORT, 0..20);

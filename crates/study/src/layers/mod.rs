@@ -53,23 +53,21 @@ pub fn html(findings: &Findings) -> String {
         generated_at: &generated_at,
         summary: &summary(findings),
     };
-    let mut sections = section(findings);
+    let mut sections = section(findings, "The layers");
     sections += &pairs("machine", "Machine and run", &machine(findings), "");
     document(&heading, "", &sections)
 }
 
 /// The figure and the tables, for a page about more than these.
-pub(crate) fn section(findings: &Findings) -> String {
+pub(crate) fn section(findings: &Findings, heading: &str) -> String {
     let draw = |size, id: &str| figure::spread(&findings.layers, size, id);
     let figure = on_every_screen("Times in each layer", "", "spread", draw).unwrap_or_default();
     let times = times(&findings.layers);
     let ends: Vec<_> = findings.ends.iter().map(|(end, n)| (end.clone(), count(*n))).collect();
+    let ends = pairs("ends", "What became of the packets", &ends, "");
+    let points = terms("points", "The points", points::of(findings.direction));
     format!(
-        "<section id=\"layers\">\n<h2>Where the time goes inside the host, on {}</h2>\n{figure}{times}\
-         </section>\n{}{}",
-        Escaped(&findings.interface),
-        pairs("ends", "What became of the packets", &ends, ""),
-        terms("points", "The points", points::of(findings.direction)),
+        "<section id=\"layers\">\n<h2>{heading}</h2>\n{figure}{times}</section>\n{ends}{points}"
     )
 }
 

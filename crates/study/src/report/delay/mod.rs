@@ -116,7 +116,9 @@ impl DelayReport<'_> {
         for (index, subject) in (1..).zip(self.subjects.iter().take(self.sections)) {
             main += &section::section(subject, index, self);
         }
-        main += &self.layers.as_ref().map(layers::section).unwrap_or_default();
+        if let Some(layers) = &self.layers {
+            main += &layers::section(layers, "Behind B, inside this host");
+        }
         main += &pairs("trust", "How far to believe this", &self.trust, "");
         main += &ledgers(&self.ledgers);
         main += &pairs("machine", "Machine and command", &self.machine, "");
