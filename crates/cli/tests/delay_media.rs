@@ -2,13 +2,16 @@
 
 #[expect(dead_code, reason = "not every test file needs all of it")]
 mod captures;
-#[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
+#[expect(dead_code, reason = "not every test file needs all of it")]
+mod real_rtp;
 
 use std::fs;
+use std::path::Path;
 
 use captures::{Classic, delay, delayed, files, sent};
-use common::{run, stderr};
+use common::{Traces, is_root, json, run, stderr};
+use real_rtp::{capture, degrade};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -95,6 +98,33 @@ fn what_is_no_voice_that_is_known_has_no_rating() {
     let told = delayed(&["--codec", "g729a"], &files);
     assert!(flow(&told, 4040)["mos"].is_f64() && flow(&told, 4000)["codec"] == "g729a");
     assert_eq!(flow(&delayed(&["--align"], &files), 4000)["mos"], Value::Null);
+}
+
+/// The codecs that flows of two captures are rated with, and their opinion scores, in the order of the
+/// flows.
+fn opinions(a: &Path, b: &Path) -> Vec<(String, f64)> {
+    let found = json(&["delay", a.to_str().unwrap(), b.to_str().unwrap(), "--json"]);
+    let rated = |flow: &Value| Some((flow["codec"].as_str()?.to_owned(), flow["mos"].as_f64()?));
+    found["flows"].as_array().unwrap().iter().filter_map(rated).collect()
+}
+
+#[test]
+fn calls_of_real_programs_are_recognised_and_suffer_from_a_bad_network() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let [real, bad] = ["real.pcapng", "bad.pcap"].map(|name| folder.path().join(name));
+    capture(folder.path());
+    degrade::copy(&real, &bad);
+    let (perfect, worse) = (opinions(&real, &real), opinions(&real, &bad));
+    let mut codecs: Vec<_> = perfect.iter().map(|(codec, _)| codec.as_str()).collect();
+    codecs.sort_unstable();
+    assert_eq!(codecs, ["g711-plc", "g711-plc", "g711-plc", "g729a"]);
+    assert_eq!(perfect.len(), worse.len());
+    assert!(perfect.iter().zip(&worse).all(|(real, bad)| real.1 > bad.1), "{perfect:?} {worse:?}");
+    assert_eq!(Traces::now(), before);
 }
 
 #[test]

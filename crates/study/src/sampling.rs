@@ -82,7 +82,7 @@ impl fmt::Display for Sampling {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-    use wirestamp_metrics::{Config, Correlator, Point, Quality};
+    use wirestamp_metrics::{Config, Correlator, Missed, Point, Quality};
     use wirestamp_packet::LinkType;
 
     use super::*;
@@ -151,6 +151,32 @@ mod tests {
         let error = 5.0 * delays[0].stddev / real(delays[1].count).sqrt();
         let [all, found] = delays.map(|delay| delay.mean);
         assert!((found - all).abs() < error, "{found} ns of the sample, {all} ns of all");
+    }
+
+    #[test]
+    fn what_a_capture_lost_is_never_the_networks_loss_in_a_sample() {
+        let sampling: Sampling = "1/16".parse().expect("a share");
+        let (mut quality, mut correlator) = (Quality::new(), Correlator::new(Config::default()));
+        let mut sink = |outcome| quality.record(&outcome);
+        let lost = 5000..6000;
+        for number in 0..10_000 {
+            let [sent, received] = [seen(number, 0, 0), seen(number, 3, 2000)];
+            if number == lost.end {
+                let at = |number| seen(number, 3, 2000).stamp.utc;
+                let missed = Missed { from: at(lost.start), until: at(lost.end), packets: 1000 };
+                correlator.missed(Point::B, missed);
+            }
+            if sampling.chooses(&sent) {
+                correlator.observe(Point::A, sent, &mut sink);
+            }
+            if !lost.contains(&number) && sampling.chooses(&received) {
+                correlator.observe(Point::B, received, &mut sink);
+            }
+        }
+        correlator.finish(&mut sink);
+        let counts = quality.counts();
+        assert_eq!((counts.lost, counts.unexpected), (0, 0), "{counts:?}");
+        assert!((30..100).contains(&counts.given_up_sent), "{counts:?}");
     }
 
     #[test]
