@@ -82,6 +82,7 @@ fn a_scrape_of_a_measurement_says_what_the_result_says() {
     assert_conventional(&text);
     let of = |name: &str| value(&text, &format!("wirestamp_{name}")).unwrap();
     assert_eq!(of("delay_one_way_seconds_count"), 40.0);
+    assert_eq!(of("delay_sample_share"), 1.0);
     assert_eq!(of("delay_one_way_seconds_bucket{le=\"+Inf\"}"), 40.0);
     for point in ["a", "b"] {
         assert_eq!(

@@ -10,6 +10,7 @@ use wirestamp_packet::rtp::StaticPayloadType;
 use wirestamp_study::Sight;
 
 use super::codec;
+use super::findings::Findings;
 
 /// The RTP streams of each flow, as either point recognised them.
 #[derive(Default)]
@@ -110,6 +111,27 @@ impl Voice {
 impl std::fmt::Display for Voice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, {}", codec::name(self.codec), self.reason)
+    }
+}
+
+impl Findings {
+    /// How the codecs are known that flows are rated with, and which RTP is not rated, a line each.
+    pub(super) fn voices(&self) -> Vec<String> {
+        if self.codec.is_some() {
+            return Vec::new();
+        }
+        let flows = self.flows.flows();
+        let voices: BTreeSet<_> =
+            flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
+        let mut lines: Vec<_> = voices.iter().map(|voice| format!("Codec: {voice}.")).collect();
+        let unrated: Vec<_> = self.media.unrated().into_iter().collect();
+        if !unrated.is_empty() {
+            lines.push(format!(
+                "RTP without R and MOS, of which ITU-T G.113 has no values: {}.",
+                unrated.join(", ")
+            ));
+        }
+        lines
     }
 }
 

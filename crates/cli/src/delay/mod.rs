@@ -11,6 +11,7 @@ mod live;
 mod media;
 mod page;
 mod point;
+mod reservations;
 mod round_trip;
 mod sample;
 mod text;

@@ -1,10 +1,8 @@
 //! What `delay` found, as text.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::{Course, Quality};
-use wirestamp_study::Sight;
 
 use super::codec;
 use super::findings::Findings;
@@ -41,8 +39,8 @@ struct Row<'a> {
 }
 
 impl Findings {
-    /// A table with a row for each flow, a second one if everything is wanted, and what has to be known
-    /// before the figures are believed.
+    /// A table with a row for each flow, a second one if everything is wanted, one of round trips if there
+    /// are any, and what has to be known before the figures are believed.
     pub(super) fn text(&self, everything: bool) -> String {
         let total = self.flows.total();
         let flows = self.flows.flows();
@@ -118,97 +116,6 @@ impl Findings {
             rating.map_or_else(none, |rating| format!("{:.2}", rating.mos())),
         ]
     }
-
-    /// What has to be known before the figures are believed, a line each.
-    pub(super) fn reservations(&self, total: &Quality) -> Vec<String> {
-        let mut lines = self.sample(total);
-        lines.extend(self.voices());
-        lines.extend(self.clocks.statements());
-        let [a, b] = self.capture_dropped;
-        if a + b > 0 {
-            lines.push(format!(
-                "The captures lost {a} packets at A and {b} at B: what only the other point saw at \
-                 that time counts neither as lost nor as unexpected."
-            ));
-        }
-        let [a, b] = self.undated;
-        if a + b > 0 {
-            lines.push(format!(
-                "Of {a} of them at A and {b} at B it is not known when: so many of the packets \
-                 counted as lost, or as seen at B only, may be theirs."
-            ));
-        }
-        if self.lost_beyond > 0 {
-            lines.push(format!(
-                "{} of the lost packets left A before the first or after the last packet that was seen \
-                 at B: if B's capture did not run then, the network did not lose them.",
-                self.lost_beyond
-            ));
-        }
-        lines.extend(self.below_zero(total));
-        lines.extend(coarse(total));
-        if self.layers.is_some() {
-            lines.push(
-                "Looking at packets behind B begins before they are stamped there: delays are longer by \
-                 what that takes."
-                    .into(),
-            );
-        }
-        let unexpected = total.counts().unexpected;
-        if unexpected > 0 {
-            lines.push(format!("{unexpected} packets were seen at B only."));
-        }
-        let given_up: u64 = self.sights.iter().map(Sight::given_up).sum();
-        if given_up > 0 {
-            lines.push(format!(
-                "For want of room, {given_up} flows that were idle for longest were forgotten: if they \
-                 carried RTP, or had round trips of TCP, these are not shown."
-            ));
-        }
-        let unidentified = self.unidentified();
-        if unidentified > 0 {
-            lines.push(format!(
-                "{unidentified} packets took no part: not IP, or cut too short to be recognised."
-            ));
-        }
-        lines
-    }
-}
-
-impl Findings {
-    /// How the codecs are known that flows are rated with, and what RTP is not rated.
-    fn voices(&self) -> Vec<String> {
-        if self.codec.is_some() {
-            return Vec::new();
-        }
-        let flows = self.flows.flows();
-        let voices: BTreeSet<_> =
-            flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
-        let mut lines: Vec<_> = voices.iter().map(|voice| format!("Codec: {voice}.")).collect();
-        let unrated: Vec<_> = self.media.unrated().into_iter().collect();
-        if !unrated.is_empty() {
-            lines.push(format!(
-                "RTP without R and MOS, of which ITU-T G.113 has no values: {}.",
-                unrated.join(", ")
-            ));
-        }
-        lines
-    }
-}
-
-/// Says so, where clocks are so far apart that percentiles of the delay tell little of its variation.
-fn coarse(total: &Quality) -> Option<String> {
-    let delay = total.delay().summary()?;
-    let largest = delay.min.unsigned_abs().max(delay.max.unsigned_abs());
-    // Percentiles are within a 2048th of themselves.
-    let within = i64::try_from(largest / 2048).unwrap_or(i64::MAX);
-    (delay.above_minimum().p99 < within.saturating_mul(20)).then(|| {
-        format!(
-            "Percentiles are within {}, which is much beside so little variation: mean, least and most \
-             are exact, and between files --align makes all of them so.",
-            time(within)
-        )
-    })
 }
 
 /// What the order of a flow's packets tells.
