@@ -198,6 +198,12 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
             if self.downstream.is_patient() {
                 self.read_drops()?;
             }
+        }
+        if count < room && !self.downstream.is_patient() {
+            self.drops.stamped();
+            self.tell_drops();
+        }
+        if count > 0 {
             self.downstream.turn();
         }
         Ok(count)
@@ -209,8 +215,18 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         if self.drops.is_due() { self.read_drops() } else { Ok(()) }
     }
 
+    /// Reads the kernel's counts, and tells of them at once unless frames that are to be stamped may be
+    /// waiting.
     fn read_drops(&mut self) -> io::Result<()> {
-        self.drops.read(&mut self.receiver, |missed| self.downstream.missed(missed))
+        self.drops.read(&mut self.receiver)?;
+        if self.downstream.is_patient() {
+            self.tell_drops();
+        }
+        Ok(())
+    }
+
+    fn tell_drops(&mut self) {
+        self.drops.tell(|missed| self.downstream.missed(missed));
     }
 
     /// Acquires until as many frames have come out as the kernel says went in. The consumer may

@@ -45,18 +45,26 @@ impl<'a> Drops<'a> {
         self.last.elapsed() >= INTERVAL
     }
 
-    /// Reads the counts. What was dropped goes to `tell`, which gives back what it has no room for.
-    pub(super) fn read(
-        &mut self,
-        receiver: &mut impl Receiver,
-        tell: impl FnOnce(Missed) -> Result<(), Missed>,
-    ) -> io::Result<()> {
+    /// Reads the counts.
+    pub(super) fn read(&mut self, receiver: &mut impl Receiver) -> io::Result<()> {
         self.last = Instant::now();
         let begun = now();
         let counts = receiver.counts()?;
         self.note(begun, counts, now());
-        self.untold = self.untold.take().and_then(|missed| tell(missed).err());
         Ok(())
+    }
+
+    /// What was dropped goes to `tell`, which gives back what it has no room for.
+    pub(super) fn tell(&mut self, tell: impl FnOnce(Missed) -> Result<(), Missed>) {
+        self.untold = self.untold.take().and_then(|missed| tell(missed).err());
+    }
+
+    /// All frames that arrived before the counts were read have been stamped by now: where stamps are
+    /// taken after the arrival, those of frames from before the drops may be later than the drops.
+    pub(super) fn stamped(&mut self) {
+        if let Some(untold) = &mut self.untold {
+            untold.until = untold.until.max(now());
+        }
     }
 
     /// Takes note of a reading. What it has more than the one before was dropped after that one had

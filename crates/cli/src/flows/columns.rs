@@ -38,6 +38,7 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("expected", |it| rtp(it, |rtp| whole(rtp.expected))),
     Field::whole("cumulative_lost", |it| rtp(it, |rtp| Some(rtp.cumulative_lost))),
     Field::whole("capture_lost", |it| rtp(it, |rtp| whole(rtp.capture_lost))),
+    Field::whole("lost_uncertainty", |it| rtp(it, |rtp| whole(rtp.lost_uncertainty))),
     Field::whole("late", |it| rtp(it, |rtp| whole(rtp.late))),
     Field::whole("loss_periods", |it| rtp(it, |rtp| whole(rtp.loss_periods))),
     Field::real("burst_ratio", |it| rtp(it, |rtp| Some(rtp.burst_ratio))),

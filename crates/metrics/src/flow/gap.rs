@@ -4,6 +4,12 @@ use std::ops::Range;
 
 use wirestamp_clock::{Span, Time, Utc};
 
+/// The longest gap that is looked at as a whole: RTP has none that comes near (RFC 3550 appendix A.1),
+/// and whoever sends as many packets in a gap has other worries.
+const MOST: u64 = u32::MAX as u64;
+/// So many runs are left over in a gap at the most.
+const RUNS: u64 = 256;
+
 /// Numbers that did not come when they should have, between two that did.
 #[derive(Clone, Debug)]
 pub(super) struct Gap {
@@ -15,6 +21,8 @@ pub(super) struct Gap {
     reach: Option<Span>,
     /// Numbers that are accounted for, in order, without overlaps.
     accounts: Vec<Account>,
+    /// By how many packets each stretch may be wrong.
+    doubts: Vec<(u64, u64)>,
 }
 
 /// What has become of some numbers of a gap.
@@ -40,10 +48,12 @@ pub(super) struct Losses {
     pub(super) periods: u64,
     /// Packets that the capture lost.
     pub(super) by_capture: u64,
+    /// How many of both may be on the wrong side.
+    pub(super) in_doubt: u64,
 }
 
 impl Gap {
-    /// A gap before the number `next`, where `skipped` are missing.
+    /// A gap before the number `next`, where `skipped` are missing, of which the newest are looked at.
     pub(super) fn before(
         next: u64,
         skipped: u64,
@@ -52,11 +62,12 @@ impl Gap {
     ) -> Self {
         let (from, until) = (one.min(other), one.max(other));
         Self {
-            numbers: next.saturating_sub(skipped)..next,
+            numbers: next.saturating_sub(skipped.min(MOST))..next,
             from,
             until,
             reach,
             accounts: Vec::new(),
+            doubts: Vec::new(),
         }
     }
 
@@ -90,7 +101,8 @@ impl Gap {
     /// What the gap comes to.
     pub(super) fn losses(&self) -> Losses {
         let length = |numbers: &Range<u64>| numbers.end - numbers.start;
-        let mut losses = Losses::default();
+        let in_doubt = self.doubts.iter().map(|(_, packets)| packets).sum();
+        let mut losses = Losses { in_doubt, ..Losses::default() };
         let mut open = self.numbers.start;
         for Account { numbers, fate } in &self.accounts {
             losses.lose(numbers.start - open);
@@ -105,12 +117,14 @@ impl Gap {
 
     /// Whether all of it has come.
     pub(super) fn is_filled(&self) -> bool {
-        self.losses() == Losses::default()
+        let Losses { by_network, by_capture, .. } = self.losses();
+        by_network + by_capture == 0
     }
 
     /// Takes back what stretches from the number `first` on account for.
     pub(super) fn reopen(&mut self, first: u64) {
         self.accounts.retain(|it| !matches!(it.fate, Fate::Missed(stretch) if stretch >= first));
+        self.doubts.retain(|(stretch, _)| *stretch < first);
     }
 
     /// How many numbers each stretch accounts for.
@@ -119,6 +133,11 @@ impl Gap {
             Fate::Missed(stretch) => Some((stretch, it.numbers.end - it.numbers.start)),
             Fate::Came => None,
         })
+    }
+
+    /// By how many packets each stretch may be wrong.
+    pub(super) fn doubts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.doubts.iter().copied()
     }
 
     /// How many numbers that nothing accounts for were due within a stretch, or not farther than
@@ -139,24 +158,29 @@ impl Gap {
         let window = self.window(stretch, distance);
         let open: Vec<_> = self.open(&window).collect();
         let total: u64 = open.iter().map(|it| it.end - it.start).sum();
-        let left = total.saturating_sub(count);
-        // The places of those that are left, among the open ones.
-        let place = |nth: u64| {
-            let place = (u128::from(nth) * 2 + 1) * u128::from(total) / (u128::from(left) * 2);
-            u64::try_from(place).unwrap_or(u64::MAX)
-        };
-        let (mut nth, mut passed) = (0, 0);
+        let mut begin = 0;
+        for spared in spread(total.saturating_sub(count), total) {
+            self.account_places(&open, begin..spared.start, name);
+            begin = spared.end;
+        }
+        self.account_places(&open, begin..total, name);
+    }
+
+    /// Accounts for the numbers at these places among those of `open`.
+    fn account_places(&mut self, open: &[Range<u64>], places: Range<u64>, name: u64) {
+        let mut passed = 0;
         for numbers in open {
             let length = numbers.end - numbers.start;
-            let mut begin = numbers.start;
-            while nth < left && place(nth) < passed + length {
-                let spared = numbers.start + (place(nth) - passed);
-                self.account(begin..spared, Fate::Missed(name));
-                begin = spared + 1;
-                nth += 1;
-            }
-            self.account(begin..numbers.end, Fate::Missed(name));
+            let place = |at: u64| numbers.start + at.clamp(passed, passed + length) - passed;
+            self.account(place(places.start)..place(places.end), Fate::Missed(name));
             passed += length;
+        }
+    }
+
+    /// Takes note that a stretch may account for so many more or fewer.
+    pub(super) fn doubt(&mut self, packets: u64, name: u64) {
+        if packets > 0 {
+            self.doubts.push((name, packets));
         }
     }
 
@@ -219,5 +243,85 @@ impl Losses {
     fn lose(&mut self, packets: u64) {
         self.by_network += packets;
         self.periods += u64::from(packets > 0);
+    }
+}
+
+/// So many places of all, spread evenly, one at a time as long as there are not too many.
+fn spread(count: u64, all: u64) -> impl Iterator<Item = Range<u64>> {
+    let runs = count.min(RUNS);
+    let share = move |whole: u64, nth: u64| {
+        let share = u128::from(whole) * u128::from(nth) / u128::from(runs.max(1));
+        u64::try_from(share).unwrap_or(whole)
+    };
+    (0..runs).map(move |nth| {
+        let (begin, end) = (share(all, nth), share(all, nth + 1));
+        let length = share(count, nth + 1) - share(count, nth);
+        let begin = begin + (end - begin).saturating_sub(length) / 2;
+        begin..begin + length
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(nanos: i64) -> Time<Utc> {
+        Time::from_nanos(nanos)
+    }
+
+    #[test]
+    fn numbers_are_due_at_equal_intervals() {
+        // Numbers 10 to 13 are due at 20, 40, 60 and 80 ns.
+        let gap = Gap::before(14, 4, (at(0), at(100)), None);
+        let due =
+            |from, until, distance| gap.due((at(from), at(until)), Span::from_nanos(distance));
+        assert_eq!([due(20, 60, 0), due(21, 59, 0), due(21, 39, 0), due(0, 100, 0)], [3, 1, 0, 4]);
+        assert_eq!([due(21, 39, 1), due(95, 300, 14), due(95, 300, 15)], [2, 0, 1]);
+        let near = Gap::before(14, 4, (at(0), at(100)), Some(Span::from_nanos(5)));
+        assert_eq!(near.due((at(45), at(50)), Span::from_nanos(1000)), 1);
+    }
+
+    #[test]
+    fn a_run_that_the_capture_has_a_part_of_is_two_runs() {
+        let mut gap = Gap::before(14, 4, (at(0), at(100)), None);
+        gap.miss((at(30), at(50)), Span::ZERO, 1, 0);
+        let losses = Losses { by_network: 3, periods: 2, by_capture: 1, in_doubt: 0 };
+        assert_eq!(gap.losses(), losses);
+        gap.came(11);
+        assert_eq!(gap.losses(), Losses { by_capture: 0, ..losses });
+        gap.reopen(0);
+        assert_eq!(gap.losses(), Losses { by_capture: 0, ..losses });
+    }
+
+    proptest! {
+        #[test]
+        fn any_stamps_numbers_and_stretches_leave_each_number_with_one_fate(
+            next: u64, skipped: u64, times: [i64; 4], reach: Option<u32>,
+            counts in prop::collection::vec(any::<u64>(), 0..4),
+            came in prop::collection::vec(any::<u16>(), 0..8),
+        ) {
+            let skipped = skipped % next.max(1);
+            let reach = reach.map(|reach| Span::from_nanos(reach.into()));
+            let [one, other, from, until] = times.map(at);
+            let mut gap = Gap::before(next, skipped, (one, other), reach);
+            let all = gap.losses().by_network;
+            let stretch = (from.min(until), from.max(until));
+            for (name, count) in (0..).zip(counts) {
+                let (before, due) = (gap.losses(), gap.due(stretch, gap.farthest()));
+                gap.miss(stretch, gap.farthest(), count, name);
+                let now = gap.losses();
+                prop_assert_eq!(now.by_capture - before.by_capture, due.min(count));
+                prop_assert_eq!(now.by_network + now.by_capture, all);
+            }
+            let mut late: Vec<_> = came.iter().map(|ago| next.saturating_sub(1 + u64::from(*ago))).collect();
+            late.retain(|number| gap.has(*number));
+            late.iter().for_each(|number| gap.came(*number));
+            late.sort_unstable();
+            late.dedup();
+            gap.reopen(0);
+            prop_assert_eq!(gap.losses().by_network, all - late.len() as u64);
+        }
     }
 }

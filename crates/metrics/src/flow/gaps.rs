@@ -22,11 +22,9 @@ impl Gaps {
         let told = gap.losses();
         self.newest_last.push_back((gap, told));
         if self.newest_last.len() > REMEMBERED {
-            let oldest = self.newest_last.front();
-            if oldest.is_some_and(|(gap, _)| missed.concern(gap)) {
-                missed.press();
-            } else {
-                self.newest_last.pop_front();
+            match self.newest_last.iter().position(|(gap, _)| !missed.concern(gap)) {
+                Some(oldest) => drop(self.newest_last.remove(oldest)),
+                None => missed.press(),
             }
         }
         by_capture

@@ -31,6 +31,9 @@ pub struct RtpReport {
     /// Packets that are missing because the capture lost them; [`Self::cumulative_lost`] has them too,
     /// and no other figure of loss.
     pub capture_lost: u64,
+    /// How many more or fewer than `lost` the network may have lost, and the capture fewer or more:
+    /// where both lost packets at the same time, or the capture some that may be of no stream.
+    pub lost_uncertainty: u64,
     /// Packets that came later than the assumed de-jitter buffer waits.
     pub late: u64,
     /// Packets far from all others in number.
@@ -95,6 +98,7 @@ impl RtpReport {
             expected: stream.total.expected,
             cumulative_lost: sequence.lost(),
             capture_lost: stream.capture_lost,
+            lost_uncertainty: stream.in_doubt,
             late: stream.total.late,
             stray: sequence.stray(),
             restarts: sequence.restarts(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 
 use super::gap::Gap;
 use crate::Missed;
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 256;
 /// of its losses after the packets behind them, and the gaps of slow streams close long after.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissedTimes {
-    newest_last: VecDeque<Missed>,
+    newest_last: VecDeque<Stretch>,
     /// How many there were before these.
     forgotten: u64,
     /// Whether there is news since the last decision.
@@ -25,12 +25,22 @@ pub(super) struct MissedTimes {
     pressing: bool,
 }
 
+/// A stretch of time, and what the capture lost in it.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    times: (Time<Utc>, Time<Utc>),
+    packets: u64,
+    /// By how much gaps that are forgotten may have had more or less of it.
+    in_doubt: u64,
+}
+
 impl MissedTimes {
     pub(super) fn note(&mut self, missed: Missed) {
-        if missed.packets == 0 {
+        let Missed { from, until, packets } = missed;
+        if packets == 0 {
             return;
         }
-        self.newest_last.push_back(missed);
+        self.newest_last.push_back(Stretch { times: (from, until), packets, in_doubt: 0 });
         self.news = true;
         self.pressing |= self.newest_last.len() >= REMEMBERED;
     }
@@ -52,15 +62,13 @@ impl MissedTimes {
 
     /// Whether the capture lost packets while a gap was open.
     pub(super) fn concern(&self, gap: &Gap) -> bool {
-        self.newest_last.iter().any(|missed| gap.shares((missed.from, missed.until)))
+        self.newest_last.iter().any(|stretch| gap.shares(stretch.times))
     }
 
     /// Takes note of a gap; how much of it the capture may account for.
     pub(super) fn may_account_for(&mut self, gap: &Gap) -> u64 {
-        let near =
-            self.newest_last.iter().map(|missed| ((missed.from, missed.until), missed.packets));
-        let near = near.filter(|(stretch, _)| gap.shares(*stretch));
-        let due = near.map(|(stretch, packets)| gap.due(stretch, gap.farthest()).min(packets));
+        let near = self.newest_last.iter().filter(|stretch| gap.shares(stretch.times));
+        let due = near.map(|it| gap.due(it.times, gap.farthest()).min(it.packets));
         let packets = due.fold(0, u64::saturating_add).min(gap.losses().by_network);
         self.news |= packets > 0;
         packets
@@ -74,8 +82,8 @@ impl MissedTimes {
     /// all gaps have their part in what the network lost, because it is not known which has.
     pub(super) fn decide(&mut self, gaps: &mut [&mut Gap]) {
         gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));
-        for (name, missed) in (self.forgotten..).zip(&self.newest_last) {
-            account(missed, name, gaps);
+        for (name, stretch) in (self.forgotten..).zip(&self.newest_last) {
+            stretch.account(name, gaps);
         }
         (self.news, self.pressing) = (false, false);
     }
@@ -83,11 +91,20 @@ impl MissedTimes {
     /// Forgets a gap that was decided on: what accounts for it accounts for nothing else.
     pub(super) fn forget(&mut self, gap: &Gap) {
         for (name, packets) in gap.missed() {
-            let place = name.checked_sub(self.forgotten).and_then(|it| usize::try_from(it).ok());
-            if let Some(missed) = place.and_then(|place| self.newest_last.get_mut(place)) {
-                missed.packets = missed.packets.saturating_sub(packets);
+            if let Some(stretch) = self.stretch(name) {
+                stretch.packets = stretch.packets.saturating_sub(packets);
             }
         }
+        for (name, packets) in gap.doubts() {
+            if let Some(stretch) = self.stretch(name) {
+                stretch.in_doubt += packets;
+            }
+        }
+    }
+
+    fn stretch(&mut self, name: u64) -> Option<&mut Stretch> {
+        let place = usize::try_from(name.checked_sub(self.forgotten)?).ok()?;
+        self.newest_last.get_mut(place)
     }
 
     /// Forgets the oldest, if they are many. What was decided by them stays.
@@ -99,29 +116,42 @@ impl MissedTimes {
     }
 }
 
-/// Accounts for the gaps by one stretch.
-fn account(missed: &Missed, name: u64, gaps: &mut [&mut Gap]) {
-    let stretch = (missed.from, missed.until);
-    let mut near: Vec<_> = gaps.iter_mut().filter(|gap| gap.shares(stretch)).collect();
-    let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
-    let due = |distance: Span| near.iter().map(|gap| gap.due(stretch, distance)).sum::<u64>();
-    if due(farthest) <= missed.packets {
-        near.iter_mut().for_each(|gap| gap.miss(stretch, farthest, u64::MAX, name));
-        return;
-    }
-    let at = first_that(farthest, |distance| due(distance) > missed.packets);
-    let nearer = (at > Span::ZERO).then(|| Span::from_nanos(at.as_nanos() - 1));
-    let sure = nearer.map_or(0, due);
-    let (together, left) = (due(at) - sure, missed.packets - sure);
-    let (mut passed, mut taken) = (0, 0);
-    for gap in &mut near {
-        if let Some(nearer) = nearer {
-            gap.miss(stretch, nearer, u64::MAX, name);
+impl Stretch {
+    /// Accounts for the gaps as far as the capture lost packets.
+    fn account(&self, name: u64, gaps: &mut [&mut Gap]) {
+        let mut near: Vec<_> = gaps.iter_mut().filter(|gap| gap.shares(self.times)).collect();
+        let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
+        let due = |distance| near.iter().map(|gap| gap.due(self.times, distance)).sum::<u64>();
+        let possible = due(farthest);
+        let (at, nearer) = if possible <= self.packets {
+            (farthest, Some(farthest))
+        } else {
+            let at = first_that(farthest, |distance| due(distance) > self.packets);
+            (at, (at > Span::ZERO).then(|| Span::from_nanos(at.as_nanos() - 1)))
+        };
+        let sure = nearer.map_or(0, due);
+        let (together, left) = (due(at) - sure, self.packets - sure);
+        let (mut passed, mut taken) = (0, 0);
+        for gap in &mut near {
+            let own = gap.due(self.times, farthest);
+            if let Some(nearer) = nearer {
+                gap.miss(self.times, nearer, u64::MAX, name);
+            }
+            passed += gap.due(self.times, at);
+            let part = part(left, passed, together) - taken;
+            taken += part;
+            gap.miss(self.times, at, part, name);
+            let part = own - gap.due(self.times, farthest);
+            gap.doubt(self.doubt(part, own, possible), name);
         }
-        passed += gap.due(stretch, at);
-        let part = part(left, passed, together) - taken;
-        taken += part;
-        gap.miss(stretch, at, part, name);
+    }
+
+    /// By how much a gap's part may be wrong, which has `own` of the `possible` packets of all gaps. If
+    /// the capture lost more than these, some are of no stream, and it is not known how many.
+    fn doubt(&self, part: u64, own: u64, possible: u64) -> u64 {
+        let others = possible - own + self.in_doubt;
+        let least = if self.packets > possible { 0 } else { self.packets.saturating_sub(others) };
+        part.saturating_sub(least).max(own.min(self.packets + self.in_doubt) - part)
     }
 }
 

@@ -83,6 +83,8 @@ pub(super) struct Stream {
     pub(super) reordered: u64,
     /// Packets that the capture lost, as far as was decided.
     pub(super) capture_lost: u64,
+    /// By how much that may be wrong.
+    pub(super) in_doubt: u64,
     /// The payload of the medium, not of what stands beside it.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
@@ -108,6 +110,7 @@ impl Stream {
             duplicated: 0,
             reordered: 0,
             capture_lost: 0,
+            in_doubt: 0,
             medium: payload.clone(),
             video: is_video.then(Box::default),
             payload,
@@ -249,7 +252,9 @@ impl Stream {
         let Change { before, now, .. } = change;
         self.total.correct(change);
         self.series.correct(change);
-        self.capture_lost = (self.capture_lost + now.by_capture).saturating_sub(before.by_capture);
+        let corrected = |count: u64, now: u64, before| (count + now).saturating_sub(before);
+        self.capture_lost = corrected(self.capture_lost, now.by_capture, before.by_capture);
+        self.in_doubt = corrected(self.in_doubt, now.in_doubt, before.in_doubt);
     }
 
     /// The sender's numbers and timestamps have nothing to do with those before.

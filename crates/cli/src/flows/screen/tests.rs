@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use wirestamp_metrics::Summary;
-use wirestamp_metrics::flow::{FlowReport, RtpReport, TcpReport};
+use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
 use wirestamp_packet::FlowKey;
 
 use super::data::Data;
@@ -70,6 +70,7 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
         expected: 1000,
         cumulative_lost: 0,
         capture_lost: 0,
+        lost_uncertainty: 0,
         late: 3,
         stray: 0,
         restarts: 0,
@@ -209,6 +210,34 @@ between packets mean 1.00 ms, 900 times
                   most    100 ms ████████████████████████████████
 ? help  q quit  Esc back  space pause
 ";
+
+#[test]
+fn a_test_of_iperf3_is_told_as_its_server_tells_it() {
+    let iperf3 = Iperf3Report {
+        sent: 1000,
+        lost: 20,
+        out_of_order: 7,
+        jitter_ms: 0.25,
+        capture_lost: 5,
+        counter_bits: 32,
+    };
+    let test = flow("10.77.1.1:40000", "10.77.2.2:5201", 17);
+    let test = FlowReport { lost: Some(21), iperf3: Some(iperf3), ..test };
+    let data = Data { reports: vec![test], ..data() };
+    let (list, _) = drawn(&State::default(), &data, 100, 4);
+    assert!(
+        list.contains("iperf3") && list.contains("2.10 %") && list.contains("250 us"),
+        "{list}"
+    );
+    let (page, _) = drawn(&after(&[Key::Enter], &data), &data, 80, 12);
+    for line in [
+        "payload         iperf3, counts of 32 bits",
+        "lost            20 of 1 000 (2.00 %), 7 out of order (as iperf3 counts)",
+        "capture lost    5, which no other figure counts",
+    ] {
+        assert!(page.contains(line), "{page}");
+    }
+}
 
 #[test]
 fn the_bar_stays_on_its_flow_and_in_the_list() {

@@ -204,6 +204,9 @@ proptest! {
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
         prop_assert_eq!(lost(&found).iter().sum::<u64>(), lost(&truth).iter().sum::<u64>());
         for (found, truth) in found.iter().zip(&truth) {
+            let undecided = found.rtp.as_ref().unwrap().lost_uncertainty;
+            let off = found.lost.unwrap().abs_diff(truth.lost.unwrap());
+            prop_assert!(off <= undecided, "{} with {} undecided", off, undecided);
             let [found, truth] = [found, truth].map(|it| it.rtp.as_ref().unwrap().mos.unwrap());
             prop_assert!((found - truth).abs() < 0.05, "{} for {}", found, truth);
         }

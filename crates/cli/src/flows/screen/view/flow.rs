@@ -128,6 +128,10 @@ impl Page {
         );
         self.figure("others", text);
         self.captures_own(rtp.capture_lost);
+        if rtp.lost_uncertainty > 0 {
+            let text = format!("{} more or fewer by the network", count(rtp.lost_uncertainty));
+            self.figure("undecided", text);
+        }
     }
 
     fn captures_own(&mut self, lost: u64) {
