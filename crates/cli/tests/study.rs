@@ -1,5 +1,6 @@
 //! The studies, run in their quick form.
 
+#[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
 
 use std::fs;

@@ -112,18 +112,8 @@ impl Measure {
         let pairs = [(ktime_call, raw_call), (ktime_video, raw_video)];
         let lead = pairs.each_ref().map(|(ktime, raw)| self.lead(ktime, raw));
         let verdict = Verdict::of(lead.map(|lead| lead.map_or(Sign::Open, |lead| lead.sign())));
-        let compared =
-            Traffic::ALL.into_iter().zip(&pairs).filter_map(|(pattern, (ktime, raw))| {
-                let [raw, ktime] = [raw, ktime].map(|values| {
-                    let finite: Vec<_> = values.iter().copied().filter(|v| v.is_finite()).collect();
-                    mean(&finite).map(self.text)
-                });
-                let paper = self.published.map_or(Some(String::new()), |published| {
-                    let [raw, ktime] = [Method::Raw, Method::Ktime].map(|m| published(m, pattern));
-                    Some(format!(" (paper: {} against {})", (self.text)(raw?), (self.text)(ktime?)))
-                })?;
-                Some(format!("{} against {} for the {}{paper}", raw?, ktime?, pattern.name()))
-            });
+        let compared = Traffic::ALL.into_iter().zip(&pairs);
+        let compared = compared.filter_map(|(pattern, of)| self.compared(pattern, of));
         let compared: Vec<_> = compared.collect();
         let numbers = match compared.as_slice() {
             [] => "nothing was measured".to_owned(),
@@ -132,6 +122,23 @@ impl Measure {
         let sentence =
             format!("The paper finds that {}: {}; {numbers}.", self.claim, verdict.words());
         Claim { claim: self.claim, verdict, lead, sentence }
+    }
+
+    /// The figures of raw and of ktime with a pattern, and the paper's; none if there are none here.
+    fn compared(&self, pattern: Traffic, (ktime, raw): &(Vec<f64>, Vec<f64>)) -> Option<String> {
+        let text = |values: &[f64]| {
+            let finite: Vec<_> = values.iter().copied().filter(|v| v.is_finite()).collect();
+            mean(&finite).map(self.text)
+        };
+        let mut compared =
+            format!("{} against {} for the {}", text(raw)?, text(ktime)?, pattern.name());
+        if let Some(published) = self.published {
+            let [raw, ktime] =
+                [Method::Raw, Method::Ktime].map(|method| published(method, pattern));
+            let [raw, ktime] = [raw?, ktime?].map(self.text);
+            compared += &format!(" (paper: {raw} against {ktime})");
+        }
+        Some(compared)
     }
 
     /// By how much raw is ahead within a repetition. Runs without the figure are left out.
