@@ -98,6 +98,9 @@ impl Reader {
         } else {
             (Box::new(Chunks(bytes)), kind)
         };
+        if let Some(reason) = source::obstacle(kind) {
+            return Err(strange(reason.into()));
+        }
         let mut interfaces = Interfaces::default();
         let format = if kind == Kind::Pcapng {
             Format::Next(PcapNgReader::new(bytes).map_err(|e| strange(reason(&e)))?)

@@ -12,6 +12,12 @@ const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// First bytes of a frame of zstd (RFC 8878, section 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// First bytes of classic pcap in one byte order or the other, with microseconds and with nanoseconds
+/// (pcap-savefile(5)).
+const CLASSIC: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
+/// First bytes of a gzip member (RFC 1952, section 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 /// The memory that a frame of zstd may ask for as a power of two: the 8 MiB that every decoder is
 /// to have (RFC 8878, section 3.1.1.1.2). A few bytes can ask for 128 MiB and more.
 const WINDOW_LOG: u32 = 23;
@@ -34,7 +40,8 @@ impl<R: Read> Read for Chunks<R> {
 pub(super) enum Kind {
     Pcapng,
     Zstd,
-    /// Classic pcap, if it is a capture at all.
+    Classic,
+    Gzip,
     Other,
 }
 
@@ -101,10 +108,23 @@ fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(magic)
 }
 
+/// Why what is in a file is no capture, if it is none.
+pub(super) fn obstacle(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Gzip => Some("it is compressed: gunzip it first"),
+        Kind::Other => Some("it begins with neither's magic number"),
+        Kind::Pcapng | Kind::Zstd | Kind::Classic => None,
+    }
+}
+
 fn kind(magic: &[u8]) -> Kind {
     match magic {
         _ if magic == PCAPNG => Kind::Pcapng,
         _ if magic == ZSTD => Kind::Zstd,
+        _ if magic.starts_with(&GZIP) => Kind::Gzip,
+        _ if CLASSIC.iter().any(|it| magic == it.to_be_bytes() || magic == it.to_le_bytes()) => {
+            Kind::Classic
+        }
         _ => Kind::Other,
     }
 }

@@ -130,7 +130,10 @@ impl<'a> Restamp<'a> {
             Kind::Zstd => {
                 return Err(restamp.refuse("it is compressed; `zstd -d` undoes that"));
             }
-            Kind::Other => {
+            Kind::Gzip => {
+                return Err(restamp.refuse("it is compressed; `gunzip` undoes that"));
+            }
+            Kind::Classic | Kind::Other => {
                 let reason = "it is no pcapng, and nothing else has room for raw values";
                 return Err(restamp.refuse(reason));
             }
