@@ -16,7 +16,8 @@ use crate::table::table;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Calibrate for so many seconds before printing; the longer, the better the rate is known
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0,
+          allow_negative_numbers = true, value_parser = seconds)]
     duration: f64,
     /// Use this source instead of the one that was chosen
     #[arg(long, value_name = "NAME")]
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Some(name) => Counter::named(name)?,
         None => Counter::select(),
     };
-    let survey = Survey { selected: counter.name(), ..survey() };
+    let survey = with_source(survey(), counter.name());
     let service = ClockService::start(counter).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
     let deadline = Instant::now() + Duration::from_secs_f64(arguments.duration);
@@ -52,6 +53,18 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let vm_clock = VmClock::of_machine().err().map(ToString::to_string);
     output.result(&Document::new(survey, status, vm_clock), text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The survey with the source that is used, which the user may have chosen against it.
+fn with_source(mut survey: Survey, name: &'static str) -> Survey {
+    if survey.selected != name {
+        let chosen = survey.sources.iter_mut().filter(|source| source.name == name);
+        chosen.for_each(|it| {
+            it.reason = format!("chosen by --source, instead of {}", survey.selected)
+        });
+        survey.selected = name;
+    }
+    survey
 }
 
 impl Document {
@@ -109,10 +122,44 @@ fn text(document: &Document) -> String {
     )
 }
 
+/// The seconds of 365 days.
+const YEAR: f64 = 31_536_000.0;
+
 /// A number of seconds that a run may last: more than none, and less than a year.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds < 31_536_000.0 => Ok(seconds),
+        Ok(seconds) if seconds > 0.0 && seconds < YEAR => Ok(seconds),
+        Ok(seconds) if seconds >= YEAR => Err("expected less than 31536000 seconds, a year".into()),
         _ => Err("expected a number of seconds above 0, such as 2.5".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_that_are_refused_are_told_the_limit_they_exceed() {
+        assert_eq!(seconds("2.5"), Ok(2.5));
+        for (text, limit) in [("-1", "above 0"), ("0", "above 0"), ("nan", "above 0")] {
+            assert!(seconds(text).unwrap_err().contains(limit));
+        }
+        for text in ["1e30", "inf", "31536000"] {
+            assert!(seconds(text).unwrap_err().contains("a year"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_the_user_chose_is_not_said_to_be_not_chosen() {
+        let found = survey();
+        let mut names = found.sources.iter().map(|source| source.name);
+        let other = names.find(|&name| name != found.selected).unwrap();
+        let survey = with_source(found.clone(), other);
+        let reason = |survey: &Survey| {
+            survey.sources.iter().find(|it| it.name == survey.selected).unwrap().reason.clone()
+        };
+        assert_eq!(reason(&survey), format!("chosen by --source, instead of {}", found.selected));
+        let as_found = with_source(found.clone(), found.selected);
+        assert_eq!(reason(&as_found), reason(&found));
     }
 }
