@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::capabilities::Obstacle;
+use crate::capabilities::{Obstacle, how_to_get};
 use crate::method::{Method, StampSource};
 
 /// Why a capture could not be opened, went wrong, or could not be read back.
@@ -86,10 +86,7 @@ pub enum Error {
     #[error("there is no interface {0}; `ip link` lists those of this network namespace")]
     NoSuchInterface(String),
     /// The kernel refused for want of privileges.
-    #[error(
-        "{what} on {interface} needs privileges: run it with sudo, or grant it once with \
-         `setcap {capabilities}+ep $(command -v wirestamp)`"
-    )]
+    #[error("cannot {what} on {interface} without privileges: {}", how_to_get(capabilities))]
     Permission {
         /// What was tried.
         what: &'static str,
@@ -180,6 +177,19 @@ pub enum Error {
         /// The operating system's reason.
         cause: io::Error,
     },
+    /// There was no more room for packets.
+    #[error(
+        "cannot write {path} any further: {cause}; the {packets} packets before that are \
+         readable: free some space and run again"
+    )]
+    NoRoomLeft {
+        /// The file.
+        path: PathBuf,
+        /// Packets that were written, in this file and in those before it.
+        packets: u64,
+        /// The operating system's reason.
+        cause: io::Error,
+    },
     /// A capture file could not be opened or read.
     #[error("cannot read {path}: {cause}")]
     Read {
@@ -229,10 +239,7 @@ pub enum Error {
         reason: String,
     },
     /// The file ends, or stops making sense, in mid-way.
-    #[error(
-        "{path} is damaged after packet {packets} ({reason}); add --partial to measure the \
-         packets before that point"
-    )]
+    #[error("{path} is damaged after packet {packets} ({reason})")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -264,6 +271,15 @@ impl Error {
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { cause, .. } if cause.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The error for a capture at `path` that cannot be written after so many packets were.
+    pub(crate) fn writing(path: PathBuf, packets: u64, cause: io::Error) -> Self {
+        if packets > 0 && is_full(&cause) {
+            Self::NoRoomLeft { path, packets, cause }
+        } else {
+            Self::Write { path, cause }
+        }
     }
 
     /// The error for a system call `what` that failed on `interface` with `cause`.
@@ -301,11 +317,14 @@ fn next_step(cause: &io::Error) -> &'static str {
     }
 }
 
+/// Whether there is no room for more.
+fn is_full(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 fn next_step_of_writing(cause: &io::Error) -> &'static str {
     match cause.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; what was captured before is in the file and readable: free some space and run again"
-        }
+        _ if is_full(cause) => "; free some space and run again",
         io::ErrorKind::NotFound => "; the folder has to exist",
         _ => "",
     }
@@ -329,6 +348,31 @@ mod tests {
             )
         );
         assert!(error.source().is_none());
+    }
+
+    #[test]
+    fn packets_are_said_to_be_readable_where_some_were_written() {
+        let said = |packets| {
+            let cause = io::ErrorKind::StorageFull.into();
+            Error::writing("x".into(), packets, cause).to_string()
+        };
+        assert!(said(0).contains("free some space") && !said(0).contains("readable"));
+        assert!(
+            said(7).contains("free some space")
+                && said(7).contains("the 7 packets before that are readable")
+        );
+    }
+
+    #[test]
+    fn a_missing_privilege_is_told_with_the_program_that_runs() {
+        let denied = io::Error::from_raw_os_error(libc::EPERM);
+        let said = Error::system("see all packets", "lo", "cap_net_raw", denied).to_string();
+        let program = std::env::current_exe().unwrap();
+        assert!(said.starts_with("cannot see all packets on lo without privileges: "), "{said}");
+        assert!(
+            said.ends_with(&format!("`setcap cap_net_raw+ep {}`", program.display())),
+            "{said}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
+use wirestamp_capture::capabilities::how_to_get;
 
 use crate::{PatternError, Plan, SendMethod};
 
@@ -145,12 +146,10 @@ pub enum SendError {
     TxStamps(io::Error),
 }
 
-fn privileges(cause: &io::Error) -> &'static str {
+fn privileges(cause: &io::Error) -> String {
     match cause.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "; run it with sudo, or grant it once with `setcap cap_net_raw+ep $(command -v wirestamp)`"
-        }
-        _ => "",
+        io::ErrorKind::PermissionDenied => format!("; {}", how_to_get("cap_net_raw")),
+        _ => String::new(),
     }
 }
 
@@ -158,6 +157,6 @@ fn xdp_remedy(interface: &str, cause: &io::Error) -> String {
     match cause.raw_os_error() {
         Some(libc::EINVAL) => format!("; `ethtool -l {interface}` says how many queues it has"),
         Some(libc::EBUSY) => "; another program has the queue, take another one".into(),
-        _ => privileges(cause).into(),
+        _ => privileges(cause),
     }
 }

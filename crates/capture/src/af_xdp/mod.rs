@@ -29,7 +29,7 @@ use crate::receiver::{Frame, KernelCounts, Lender, Receiver};
 use crate::xsk::Bound;
 
 /// What the sockets, the program and its link take.
-const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon";
+pub(crate) const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon";
 /// Frames taken from a queue before the next one has its turn: enough to spread the cost of
 /// publishing that they are taken, few enough for no queue to wait for long.
 const BATCH: usize = 64;

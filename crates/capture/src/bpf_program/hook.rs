@@ -51,6 +51,14 @@ impl Hook {
         }
     }
 
+    /// What is done with it, in words.
+    pub(crate) fn running(self) -> &'static str {
+        match self {
+            Self::Xdp => "run the XDP program",
+            Self::Tc => "run the tc program",
+        }
+    }
+
     /// The function `passes` for a program that runs there.
     pub(super) fn passes(self, filter: &Filter) -> Result<Vec<bpf_insn>, Error> {
         match self {

@@ -28,13 +28,13 @@ pub(crate) fn refused(
     capabilities: &'static str,
 ) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
     move |error| {
-        let (what, interface) = (hook.program(), interface.name.clone());
+        let interface = interface.name.clone();
         if lacks_privileges(&error) {
-            Error::Permission { what, interface, capabilities }
+            Error::Permission { what: hook.running(), interface, capabilities }
         } else {
             // With its causes: the first line does not say what the kernel said.
             let reason = format!("{error:#}{}", without_types());
-            Error::Program { what, interface, reason }
+            Error::Program { what: hook.program(), interface, reason }
         }
     }
 }

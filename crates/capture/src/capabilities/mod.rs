@@ -18,7 +18,7 @@ pub use counter_function::CounterFunction;
 pub use ethtool::{CardStamps, Stamping};
 #[cfg(fuzzing)]
 pub(crate) use generic_netlink::read_any;
-pub use privileges::Privileges;
+pub use privileges::{Privileges, how_to_get};
 pub use verdict::{Obstacle, card_stamps, verdict};
 pub(crate) use verdict::{STACK_WITHOUT_XDP, THREAD_WITHOUT_FUNCTION};
 pub use xdp::Xdp;

@@ -1,6 +1,6 @@
 //! What this process may do: capabilities(7).
 
-use std::fs;
+use std::{env, fs};
 
 /// Numbers of linux/capability.h.
 mod number {
@@ -34,6 +34,17 @@ impl Privileges {
         Self::of(effective(&status).unwrap_or(u64::MAX))
     }
 
+    /// Whether all of these are there, as setcap(8) writes them.
+    pub(super) fn include(self, capabilities: &str) -> bool {
+        capabilities.split(',').all(|name| match name {
+            "cap_net_raw" => self.net_raw,
+            "cap_net_admin" => self.net_admin,
+            "cap_bpf" => self.bpf,
+            "cap_perfmon" => self.perfmon,
+            _ => self.sys_admin,
+        })
+    }
+
     fn of(effective: u64) -> Self {
         let has = |number: u32| effective >> number & 1 == 1;
         let all = has(number::SYS_ADMIN);
@@ -45,6 +56,15 @@ impl Privileges {
             sys_admin: all,
         }
     }
+}
+
+/// The next step of somebody who lacks these capabilities, as setcap(8) writes them, with a line to
+/// copy.
+#[must_use]
+pub fn how_to_get(capabilities: &str) -> String {
+    let program =
+        env::current_exe().map_or_else(|_| "PROGRAM".into(), |path| path.display().to_string());
+    format!("run it with sudo, or grant it once with `setcap {capabilities}+ep {program}`")
 }
 
 /// The effective set in a `/proc/PID/status` (proc_pid_status(5)).

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{Capabilities, CardStamps, CounterFunction, Privileges};
+use crate::af_xdp::CAPABILITIES as XDP;
 use crate::interface::is_ethernet;
 use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, PAIRS, Pair, StampSource};
+use crate::pass::CAPABILITIES as PASS;
 
 /// Where an XDP program's stamp is taken on an interface whose driver has no XDP.
 pub(crate) const STACK_WITHOUT_XDP: &str = "in the network stack, because the driver has no XDP";
@@ -87,7 +89,8 @@ pub fn verdict(pair: &Pair, of: &Capabilities) -> Result<&'static str, Obstacle>
             pair.taken
         }
         Method::Xdp | Method::XdpPass => {
-            xdp_program(of)?;
+            let capabilities = if pair.method == Method::Xdp { XDP } else { PASS };
+            xdp_program(of, capabilities)?;
             match (pair.stamp, counter_function(of.counter_function, of.privileges)) {
                 (StampSource::Raw, Err(obstacle)) => thread_stamps(pair.method, obstacle)?,
                 (StampSource::Xdp | StampSource::Raw, _) if without_xdp => STACK_WITHOUT_XDP,
@@ -156,8 +159,8 @@ fn thread_stamps(method: Method, obstacle: Obstacle) -> Result<&'static str, Obs
 }
 
 /// Whether an XDP program of ours can be attached.
-fn xdp_program(of: &Capabilities) -> Result<(), Obstacle> {
-    program(of, XDP_LINKS)?;
+fn xdp_program(of: &Capabilities, capabilities: &'static str) -> Result<(), Obstacle> {
+    program(of, capabilities, XDP_LINKS)?;
     of.xdp_program.map_or(Ok(()), |id| Err(Obstacle::XdpProgram(id)))
 }
 
@@ -166,13 +169,17 @@ fn xdp_program(of: &Capabilities) -> Result<(), Obstacle> {
 /// # Errors
 /// Why not.
 pub(super) fn tc_program(of: &Capabilities) -> Result<(), Obstacle> {
-    program(of, TCX_LINKS)
+    program(of, PASS, TCX_LINKS)
 }
 
-/// Whether a program can be loaded, and attached as a link that came with the kernel `needs`.
-fn program(of: &Capabilities, needs: (u32, u32)) -> Result<(), Obstacle> {
-    let allowed = of.privileges.bpf && of.privileges.perfmon && of.privileges.net_admin;
-    require(allowed, || Obstacle::Privileges("cap_bpf,cap_net_admin,cap_perfmon"))?;
+/// Whether a program can be loaded for a method that takes these `capabilities`, and attached as a
+/// link that came with the kernel `needs`.
+fn program(
+    of: &Capabilities,
+    capabilities: &'static str,
+    needs: (u32, u32),
+) -> Result<(), Obstacle> {
+    require(of.privileges.include(capabilities), || Obstacle::Privileges(capabilities))?;
     require(of.kernel >= needs, || Obstacle::Kernel { has: of.kernel, needs })
 }
 

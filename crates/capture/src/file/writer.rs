@@ -1,5 +1,6 @@
 //! Writes a capture to a file, or to a set of them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -133,9 +134,9 @@ impl Writer {
             ledger,
             provenance: &Provenance { error_ns: self.error_ns, ..self.provenance.clone() },
         };
-        let Open { path, encoder, buffer } = &mut self.file;
+        let Open { encoder, buffer, .. } = &mut self.file;
         let ended = encoder.end(buffer.pending(), &said).and_then(|()| buffer.flush());
-        ended.map_err(|cause| Error::Write { path: path.clone(), cause })
+        ended.map_err(|cause| self.failed(cause))
     }
 
     /// Ends the file, and goes on in the next one of the set.
@@ -163,9 +164,19 @@ impl Writer {
     fn make_room(&mut self) -> Result<(), Error> {
         if self.file.buffer.is_full() {
             self.flushed = Instant::now();
-            self.file.flush()?;
+            self.flush()?;
         }
         Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.file.buffer.flush().map_err(|cause| self.failed(cause))
+    }
+
+    /// The error for what could not be written to the file, and is counted as lost by now.
+    fn failed(&self, cause: io::Error) -> Error {
+        let written = self.packets.saturating_sub(self.all_lost().packets);
+        Error::writing(self.file.path.clone(), written, cause)
     }
 }
 
@@ -209,11 +220,11 @@ impl Sink for Writer {
             }
             self.flushed = Instant::now();
         }
-        self.file.flush()
+        self.flush()
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        self.file.flush()
+        self.flush()
     }
 
     fn lost(&self) -> u64 {
@@ -241,10 +252,6 @@ impl Open {
             Ok((encoder, buffer)) => Ok(Self { path, encoder, buffer }),
             Err(cause) => Err(Error::Write { path, cause }),
         }
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        self.buffer.flush().map_err(|cause| Error::Write { path: self.path.clone(), cause })
     }
 }
 

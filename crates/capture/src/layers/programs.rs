@@ -145,7 +145,7 @@ fn refused(interface: &Interface) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
     move |error| {
         let interface = interface.name.clone();
         if lacks_privileges(&error) {
-            let what = "to follow packets through the kernel";
+            let what = "follow packets through the kernel";
             Error::Permission { what, interface, capabilities: CAPABILITIES }
         } else {
             Error::Layers { interface, reason: format!("{error:#}") }

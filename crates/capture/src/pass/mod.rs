@@ -47,7 +47,8 @@ mod record {
     pub(super) const HEAD: usize = 16;
 }
 
-const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_perfmon";
+/// What the program and its link take.
+pub(crate) const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_perfmon";
 
 /// The attached program and the buffer it fills. The program is detached when this is dropped, and
 /// by the kernel when the process ends in any way, because the link is a file descriptor.

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use thiserror::Error;
+use wirestamp_capture::capabilities::how_to_get;
 
 use super::template::LONGEST;
 use crate::SendError;
@@ -75,8 +76,8 @@ pub enum LiveError {
     Burst(u32),
     /// The kernel refused for want of privileges.
     #[error(
-        "live frames on {interface} need privileges: run it with sudo, or grant them once with \
-         `setcap cap_bpf,cap_net_admin,cap_perfmon,cap_sys_admin+ep $(command -v wirestamp)`"
+        "cannot send live frames on {interface} without privileges: {}",
+        how_to_get("cap_bpf,cap_net_admin,cap_perfmon,cap_sys_admin")
     )]
     Permission {
         /// The interface.
