@@ -318,6 +318,13 @@ impl Method {
         self.runs_xdp() || self == Self::TcPass
     }
 
+    /// Whether it can take what this machine sends: an XDP program, and a tc program at the ingress,
+    /// sees only what arrives.
+    #[must_use]
+    pub fn takes_outgoing(self) -> bool {
+        !self.runs_program()
+    }
+
     /// The source used when none is asked for.
     #[must_use]
     pub fn default_stamp(self) -> StampSource {

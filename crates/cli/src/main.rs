@@ -17,6 +17,7 @@ mod interrupt;
 mod lab;
 mod layers;
 mod metrics;
+mod numbers;
 mod output;
 mod progress;
 mod quality;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use output::Output;
+use usage::suggest_partial;
 
 /// Precise packet timestamps and end-to-end quality of service, on ordinary Linux machines.
 ///
@@ -82,8 +84,8 @@ fn main() -> ExitCode {
         Command::Capture(arguments) => capture::run(&arguments, output),
         Command::Restamp(arguments) => restamp::run(&arguments, output),
         Command::Send(arguments) => send::run(&arguments, output),
-        Command::Delay(arguments) => delay::run(&arguments, output),
-        Command::Flows(arguments) => flows::run(&arguments, output),
+        Command::Delay(arguments) => suggest_partial(delay::run(&arguments, output)),
+        Command::Flows(arguments) => suggest_partial(flows::run(&arguments, output)),
         Command::Layers(arguments) => layers::run(&arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),

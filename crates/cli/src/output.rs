@@ -72,6 +72,11 @@ pub(crate) fn count(value: u64) -> String {
     plain(&format::count(value))
 }
 
+/// A number of things: `1 packet`, `2 packets`.
+pub(crate) fn things(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// `part` of `whole` in percent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     plain(&format::percent(part, whole))

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wirestamp_capture::Ledger;
 use wirestamp_study::{Figures, TapReport};
 
-use crate::output::time;
+use crate::output::{things, time};
 
 /// A line about a tap of a measurement.
 pub(crate) fn line(tap: &TapReport) -> String {
@@ -15,9 +15,9 @@ pub(crate) fn line(tap: &TapReport) -> String {
         None => format!(" {}", facts.taken),
     };
     format!(
-        "{}: {} packets stamped with {}{taken}; {} lost by the capture",
+        "{}: {} stamped with {}{taken}; {} lost by the capture",
         facts.interface,
-        tap.figures.packets,
+        things(tap.figures.packets, "packet"),
         facts.clock,
         tap.ledger.lost()
     )
@@ -40,13 +40,17 @@ pub(crate) fn complaints(ledger: &Ledger) -> String {
     if ledger.stamped_late > 0 {
         let _ = writeln!(
             text,
-            "{} stamps were taken later than asked for: when the packet was copied to the ring, or \
-             by the kernel in place of the network card",
-            ledger.stamped_late
+            "{} taken later than asked for: when the packet was copied to the ring, or by the kernel \
+             in place of the network card",
+            things(ledger.stamped_late, "stamp")
         );
     }
     if ledger.out_of_order > 0 {
-        let _ = writeln!(text, "{} packets came after one with a later stamp", ledger.out_of_order);
+        let _ = writeln!(
+            text,
+            "{} came after one with a later stamp",
+            things(ledger.out_of_order, "packet")
+        );
     }
     if !ledger.balances() {
         let _ = writeln!(text, "the account of packets does not balance: {ledger:?}");

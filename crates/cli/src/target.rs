@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use wirestamp_capture::Error;
 use wirestamp_lab::Netns;
 
 /// An interface as the command line names it.
@@ -36,6 +37,20 @@ impl Target {
                 .run(work)
                 .with_context(|| format!("cannot enter the namespace {name}")),
         }
+    }
+
+    /// Asks something of the interface, in its namespace.
+    pub(crate) fn ask<T: Send>(
+        &self,
+        question: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> anyhow::Result<T> {
+        self.enter(question)?.map_err(|error| match (&self.namespace, error) {
+            (Some(namespace), Error::NoSuchInterface(name)) => anyhow!(
+                "there is no interface {name} in the namespace {namespace}; \
+                 `ip -n {namespace} link` lists those that are"
+            ),
+            (_, error) => error.into(),
+        })
     }
 }
 

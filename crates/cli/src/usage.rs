@@ -2,6 +2,7 @@
 
 use std::io;
 
+use anyhow::anyhow;
 use wirestamp_capture::Error;
 use wirestamp_clock::SourceError;
 use wirestamp_traffic::PatternError;
@@ -31,6 +32,17 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(SourceError::Unknown { .. }))
         || error.downcast_ref::<LiveError>().is_some_and(LiveError::is_usage)
         || error.downcast_ref::<Error>().is_some_and(Error::is_usage)
+}
+
+/// Names the flag that takes what can be read of a damaged file, for the commands that have it. Where
+/// it was given, damage is no error.
+pub(crate) fn suggest_partial<T>(result: anyhow::Result<T>) -> anyhow::Result<T> {
+    result.map_err(|error| match error.downcast_ref() {
+        Some(Error::Damaged { .. }) => {
+            anyhow!("{error:#}; add --partial to measure the packets before that point")
+        }
+        _ => error,
+    })
 }
 
 /// Whether it only says that nobody reads our output any more.

@@ -125,7 +125,7 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 22] = [
+    let cases: [(&[&str], i32, &str); 33] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
@@ -140,6 +140,17 @@ fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
         (&["clock", "--source", "sundial"], 2, "no source named sundial"),
         (&["capture"], 2, "--interface"),
         (&["capture", "-i", "lo", "--duration", "0"], 2, "number of seconds"),
+        (&["capture", "-i", "lo", "-d", "-1"], 2, "seconds above 0"),
+        (&["capture", "-i", "lo", "-d", "1e30"], 2, "a year"),
+        (&["capture", "-i", "lo", "-c", "0"], 2, "at least 1"),
+        (&["capture", "-i", "lo", "-c", "-1"], 2, "at least 1"),
+        (&["capture", "-i", "lo", "-c", "3", "--tune", "apply"], 2, "--tune=apply"),
+        (&["capture", "-i", "lo", "--tune", "udp"], 2, "nothing is captured"),
+        (&["capture", "--list", "udp"], 2, "nothing is captured"),
+        (&["capture", "-i", "lo", "--method", "xdp", "-Q", "inout"], 2, "take -Q in"),
+        (&["capture", "-i", "lo", "--method", "xdp-pass", "-Q", "inout"], 2, "take -Q in"),
+        (&["capture", "-i", "lo", "--method", "tc-pass", "-Q", "inout"], 2, "take -Q in"),
+        (&["send", "-i", "lo", "--to", "::1", "--pattern", "voip", "-d", "-1"], 2, "above 0"),
         (&["delay", "no-such-a", "no-such-b"], 1, "neither a file nor an interface"),
         (&["send", "-i", "lo", "--to", "::1", "--pattern", "fax"], 2, "voip"),
         (&["send", "-i", "no-such-if", "--to", "127.0.0.1", "--pattern", "voip"], 1, "ip link"),
@@ -212,13 +223,26 @@ fn garbage_and_truncated_files_are_refused_and_partial_uses_what_is_whole() {
     fs::write(&garbage, "this is no capture at all, whatever its name says").unwrap();
     fs::write(&whole, classic_capture(20)).unwrap();
     fs::write(&cut, &classic_capture(20)[..500]).unwrap();
-    for (file, hint) in [(&empty, "empty"), (&garbage, "not a capture"), (&cut, "--partial")] {
+    let [short, gzip] = ["short", "gzip"].map(path);
+    fs::write(&short, "hello\n").unwrap();
+    fs::write(&gzip, [0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 0]).unwrap();
+    let refused = [
+        (&empty, "empty"),
+        (&garbage, "not a capture"),
+        (&short, "magic number"),
+        (&gzip, "gunzip"),
+        (&cut, "--partial"),
+    ];
+    for (file, hint) in refused {
         let output = run(&["delay", &whole, file]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(hint) && said.contains(file.as_str()), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
+    let replayed = run(&["send", "-i", "lo", "--replay", &cut]);
+    let said = stderr(&replayed);
+    assert!(said.contains("damaged after") && !said.contains("--partial"), "{said}");
     let found = json(&["delay", &whole, &cut, "--partial", "--json"]);
     assert_eq!(found["matched"].as_u64().unwrap() + found["lost"].as_u64().unwrap(), 20);
     assert!(found["matched"].as_u64() > Some(0), "{found:#}");

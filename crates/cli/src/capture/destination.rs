@@ -11,6 +11,7 @@ use wirestamp_clock::{ClockService, Domain};
 use wirestamp_study::Recording;
 
 use crate::files::are_one;
+use crate::numbers::at_least_one;
 use crate::usage::usage;
 
 /// The unit of -C, which is tcpdump's.
@@ -29,18 +30,18 @@ pub(super) struct Destination {
     #[arg(long, requires = "write")]
     zstd: bool,
     /// Go on in another file when one has more than so many million bytes, before compression; the
-    /// names of those after the first end in a number
+    /// names of those after the first end in a number, with -W above 1 that of the first too
     #[arg(short = 'C', long, value_name = "MILLIONS", requires = "write",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     file_size: Option<u32>,
     /// Go on in another file after so many seconds; the name may have strftime(3) conversions in it,
     /// such as %H%M%S, and a file whose name comes again is overwritten
     #[arg(short = 'G', long, value_name = "SECONDS", requires = "write",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     rotate_seconds: Option<u32>,
     /// With -C, overwrite the oldest file when there are so many; with -G alone, end after so many
     #[arg(short = 'W', long, value_name = "FILES",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          allow_negative_numbers = true, value_parser = at_least_one::<u32>)]
     file_count: Option<u32>,
     /// Keep what the stamps were converted with in this CSV file, and the raw values beside the
     /// packets, for `wirestamp restamp`; the packets of the last quarter of a second have no anchor

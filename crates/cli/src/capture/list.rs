@@ -19,7 +19,7 @@ pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<Ex
             })?;
         }
         Some(target) => {
-            let of = target.enter(|| Capabilities::of(&target.interface))??;
+            let of = target.ask(|| Capabilities::of(&target.interface))?;
             let judged: Vec<_> = PAIRS.iter().map(|pair| (pair, verdict(pair, &of))).collect();
             let documents: Vec<_> = judged.iter().map(judged_document).collect();
             output.result(&documents, |_| {

@@ -21,8 +21,10 @@ use self::destination::Destination;
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::metrics::{self, Endpoint};
+use crate::numbers::at_least_one;
 use crate::output::{Output, time};
 use crate::target::Target;
+use crate::usage::usage;
 use tune::Tune;
 
 #[derive(Args)]
@@ -53,20 +55,23 @@ pub(crate) struct Arguments {
     #[arg(long)]
     list: bool,
     /// End after so many packets
-    #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "PACKETS", allow_negative_numbers = true,
+          value_parser = at_least_one::<u64>)]
     count: Option<u64>,
     /// End after so many seconds
-    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
+          value_parser = seconds)]
     duration: Option<f64>,
     /// Bytes of each packet to keep
-    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144,
+    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=262_144))]
     snaplen: u32,
     /// in: only what arrives; inout: what this machine sends as well
-    #[arg(short = 'Q', long, value_enum, default_value = "inout")]
-    direction: Direction,
+    /// [default: inout, but in for xdp, xdp-pass and tc-pass, which take nothing else]
+    #[arg(short = 'Q', long, value_enum)]
+    direction: Option<Direction>,
     /// Memory for the ring between kernel and capture, in KiB
-    #[arg(short = 'B', long, value_name = "KIB", default_value_t = 32_768,
+    #[arg(short = 'B', long, value_name = "KIB", default_value_t = 32_768, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     buffer_size: u32,
     /// Look for packets without pause: raw stamps without the wake-up, for the price of a core
@@ -77,7 +82,8 @@ pub(crate) struct Arguments {
     realtime: bool,
     /// Share the packets among so many acquiring threads, each with a converting one; what comes
     /// out is in the order of the stamps, if no thread is late by more than 50 ms
-    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "THREADS", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
     /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - leaves one free;
     /// again for each further acquiring thread
@@ -104,6 +110,7 @@ pub(crate) enum Direction {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    arguments.check()?;
     if arguments.list {
         return list::list(arguments.interface.as_ref(), output);
     }
@@ -116,11 +123,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Some(Tune::Apply) | None => {}
     }
     let pair = pair(config.method, config.stamp)?;
-    let clock = Arc::new(clock::start(target.enter(|| card_clock(pair, &target.interface))??)?);
+    let clock = Arc::new(clock::start(target.ask(|| card_clock(pair, &target.interface))?)?);
     let stop = stop_on_signal()?;
     let domain = pair.domain;
     destination.check(domain, output.json)?;
-    let capture = target.enter(|| Capture::open(config.clone(), &clock))??;
+    let capture = target.ask(|| Capture::open(config.clone(), &clock))?;
     let facts = capture.facts().clone();
     let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
@@ -164,6 +171,26 @@ pub(crate) fn detail(output: Output, clock: &ClockService) {
 }
 
 impl Arguments {
+    /// Refuses what makes no sense together.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.direction == Some(Direction::Inout) && !self.method.takes_outgoing() {
+            return Err(usage(format!(
+                "-Q inout: method {} takes only what arrives: take -Q in, or method ring, recvmsg, \
+                 recvmmsg or libpcap",
+                self.method
+            )));
+        }
+        let shows = self.list || matches!(self.tune, Some(Tune::Show | Tune::Restore));
+        let Some(first) = self.filter.first().filter(|_| shows) else { return Ok(()) };
+        Err(usage(match (self.tune, Tune::from_str(first, false)) {
+            (Some(_), Ok(_)) => format!("--tune {first}: write it with =, as --tune={first}"),
+            _ => format!(
+                "nothing is captured that the filter '{}' could choose from: leave it away",
+                self.filter.join(" ")
+            ),
+        }))
+    }
+
     pub(crate) fn config(&self, interface: &str) -> Config {
         let stamp = self.stamp.unwrap_or_else(|| self.method.default_stamp());
         let filter = self.filter.join(" ");
@@ -173,7 +200,7 @@ impl Arguments {
         Config {
             snaplen: self.snaplen,
             filter: (!filter.trim().is_empty()).then_some(filter),
-            outgoing: self.direction == Direction::Inout,
+            outgoing: self.direction != Some(Direction::In),
             ring_bytes: self.buffer_size as usize * 1024,
             lanes: self.lanes(),
             wait: if self.spin { Wait::Spin } else { Wait::Block { realtime: self.realtime } },

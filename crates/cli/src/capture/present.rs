@@ -9,7 +9,7 @@ use wirestamp_capture::{Facts, Ledger};
 use wirestamp_study::Figures;
 
 use super::tune;
-use crate::output::{mean, time};
+use crate::output::{mean, things, time};
 use crate::tap;
 
 /// The document of `capture --json`.
@@ -54,8 +54,12 @@ impl Summary {
     pub(super) fn text(&self) -> String {
         let Self { facts, figures, dropped, ledger, .. } = self;
         let mut text = format!(
-            "{} packets, {} bytes on {}, stamped with {} {}",
-            figures.packets, figures.bytes, facts.interface, facts.clock, facts.taken
+            "{}, {} on {}, stamped with {} {}",
+            things(figures.packets, "packet"),
+            things(figures.bytes, "byte"),
+            facts.interface,
+            facts.clock,
+            facts.taken
         );
         if let Some(error) = figures.error_ns {
             let _ = write!(text, ", within {} of system time", time(error));
@@ -81,13 +85,17 @@ impl Summary {
         );
         text += &elsewhere(ledger);
         if let Some(anchors) = figures.anchors {
-            let _ = writeln!(text, "{} anchors kept to convert the stamps again", anchors.written);
+            let _ = writeln!(
+                text,
+                "{} kept to convert the stamps again",
+                things(anchors.written, "anchor")
+            );
             if anchors.gaps > 0 {
                 let _ = writeln!(
                     text,
-                    "{} times no anchor was kept for more than half a minute; stamps in between \
-                     will keep their time",
-                    anchors.gaps
+                    "{} no anchor was kept for more than half a minute; stamps in between will \
+                     keep their time",
+                    things(anchors.gaps.into(), "time")
                 );
             }
         }
@@ -104,12 +112,14 @@ fn elsewhere(ledger: &Ledger) -> String {
             "of those dropped by the kernel found the AF_XDP fill ring empty; some drivers count \
              them as dropped by the interface too",
         ),
-        (ledger.left_behind, "were left in the ring or queue at the end, and are lost"),
-        (ledger.filtered, "were refused by the filter after the kernel"),
+        (ledger.left_behind, "left in the ring or queue at the end, and lost"),
+        (ledger.filtered, "refused by the filter after the kernel"),
         (ledger.surplus, "came after the count that was asked for"),
     ];
     let lines = went.iter().filter(|(packets, _)| *packets > 0);
-    lines.map(|(packets, where_to)| format!("{packets} packets {where_to}\n")).collect()
+    lines
+        .map(|(packets, where_to)| format!("{} {where_to}\n", things(*packets, "packet")))
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,7 +139,7 @@ mod tests {
         };
         let said = lines(all);
         for (number, about) in (1..).zip(["fill ring", "left in", "filter", "count"]) {
-            let begins = format!("{number} packets ");
+            let begins = format!("{} ", things(number, "packet"));
             let found = said.iter().find(|line| line.starts_with(&begins));
             assert!(found.is_some_and(|line| line.contains(about)), "{about}: {said:?}");
         }

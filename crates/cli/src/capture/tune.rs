@@ -39,7 +39,7 @@ pub(super) fn apply(
     if tune != Some(Tune::Apply) {
         return Ok(None);
     }
-    let tuned = target.enter(|| Tuned::apply(config))??;
+    let tuned = target.ask(|| Tuned::apply(config))?;
     for refusal in &tuned.report().refused {
         let (place, wanted, reason) = (&refusal.place, &refusal.wanted, &refusal.reason);
         output.remark(format_args!("not tuned: {place} stays, {wanted} was refused: {reason}"));
@@ -49,7 +49,7 @@ pub(super) fn apply(
 
 /// `--tune=show`.
 pub(super) fn show(target: &Target, config: &Config, output: Output) -> anyhow::Result<ExitCode> {
-    let settings = target.enter(|| tune::survey(config))??;
+    let settings = target.ask(|| tune::survey(config))?;
     let rows: Vec<_> =
         settings.iter().map(|setting| Row { setting, changes: setting.changes() }).collect();
     output.result(&rows, |_| table(&settings))?;
@@ -58,7 +58,7 @@ pub(super) fn show(target: &Target, config: &Config, output: Output) -> anyhow::
 
 /// `--tune=restore`.
 pub(super) fn restore(target: &Target, output: Output) -> anyhow::Result<ExitCode> {
-    let report = target.enter(|| tune::restore(&target.interface))??;
+    let report = target.ask(|| tune::restore(&target.interface))?;
     output.result(&report, |report| match report.changed.len() {
         0 => "nothing was left changed\n".to_owned(),
         _ => report.changed.iter().map(put_back).collect(),
@@ -69,7 +69,10 @@ pub(super) fn restore(target: &Target, output: Output) -> anyhow::Result<ExitCod
 /// How much was changed, and what of it could not be put back.
 pub(super) fn text(report: &Report) -> String {
     let (back, left): (Vec<&Change>, Vec<_>) = report.changed.iter().partition(|c| c.restored);
-    let back = format!("{} settings of the machine were changed and put back\n", back.len());
+    let back = match back.len() {
+        1 => "1 setting of the machine was changed and put back\n".to_owned(),
+        number => format!("{number} settings of the machine were changed and put back\n"),
+    };
     back + &left.into_iter().map(put_back).collect::<String>()
 }
 

@@ -10,6 +10,7 @@ use wirestamp_traffic::{MacAddress, SendMethod, Speed};
 
 use super::live::LiveArguments;
 use crate::clock::seconds;
+use crate::numbers::at_least_one;
 use crate::target::Target;
 
 /// The method beside those of [`SendMethod`].
@@ -47,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", required_unless_present = "replay")]
     pub(super) to: Option<IpAddr>,
     /// UDP destination port [default: 5004]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(super) port: Option<u16>,
     /// voip, hd-video, or free with --size and --interval
     #[arg(long, value_name = "PATTERN", hide_possible_values = true,
@@ -55,7 +56,12 @@ pub(crate) struct Arguments {
     pub(super) pattern: Option<String>,
     /// Frame size of the free pattern or of live frames in bytes, Ethernet header included
     /// [default: 60 of live frames, 80 over IPv6]
-    #[arg(long, value_name = "BYTES", required_if_eq("pattern", "free"))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        allow_negative_numbers = true,
+        required_if_eq("pattern", "free")
+    )]
     pub(super) size: Option<u16>,
     /// Interval of the free pattern, such as 20ms, 50us or 1500ns; 0ns sends back to back
     #[arg(long, value_name = "TIME", value_parser = interval,
@@ -63,23 +69,25 @@ pub(crate) struct Arguments {
     pub(super) interval: Option<Span>,
     /// End after so many packets
     #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     pub(super) count: Option<u64>,
     /// End after so many seconds
-    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
+          value_parser = seconds)]
     pub(super) duration: Option<f64>,
     /// Differentiated services code point [default: 0]
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=63))]
+    #[arg(long, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u8).range(0..=63))]
     pub(super) dscp: Option<u8>,
     /// Send the frames of this capture file as they are, with its timing, instead of a pattern
     #[arg(long, value_name = "FILE", help_heading = "Replay")]
     pub(super) replay: Option<PathBuf>,
     /// Replay so many times faster than recorded, such as 2 or 0.5
-    #[arg(long, value_name = "FACTOR", help_heading = "Replay")]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, help_heading = "Replay")]
     pub(super) speed: Option<Speed>,
     /// Replay the file so many times
     #[arg(long, value_name = "N", help_heading = "Replay",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     pub(super) loops: Option<u64>,
     /// How packets get to the kernel: udp, packet, ring, xdp or live [default: udp; packet to replay]
     #[arg(long, value_name = "METHOD", hide_possible_values = true,
@@ -89,7 +97,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MAC", help_heading = "Method")]
     pub(super) mac: Option<MacAddress>,
     /// The interface's queue that xdp sends over [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Method")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Method")]
     pub(super) queue: Option<u32>,
     /// Go round the interface's queueing discipline, as xdp and live always do
     #[arg(long, help_heading = "Method")]

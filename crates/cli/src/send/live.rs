@@ -17,16 +17,17 @@ use super::present::{Document, Sort};
 #[command(next_help_heading = "Live frames")]
 pub(super) struct LiveArguments {
     /// Frames a second, or max
-    #[arg(long, value_name = "PPS", value_parser = rate, required_if_eq("method", "live"))]
+    #[arg(long, value_name = "PPS", allow_negative_numbers = true, value_parser = rate,
+          required_if_eq("method", "live"))]
     pub(super) rate: Option<Pace>,
     /// Send so many frames back to back; by default the fewest that keep the rate
-    #[arg(long, value_name = "FRAMES")]
+    #[arg(long, value_name = "FRAMES", allow_negative_numbers = true)]
     pub(super) burst: Option<u32>,
     /// Spread the frames over so many source ports [default: 1]
-    #[arg(long, value_name = "FLOWS")]
+    #[arg(long, value_name = "FLOWS", allow_negative_numbers = true)]
     pub(super) flows: Option<u16>,
     /// UDP source port of the first flow [default: 5004]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", allow_negative_numbers = true)]
     pub(super) source_port: Option<u16>,
     /// Where from; by default what the kernel would send from
     #[arg(long, value_name = "ADDRESS", required_if_eq("receive", "true"))]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use wirestamp_metrics::Distribution;
 
 use super::stamps::Stamps;
-use crate::output::{mean, time};
+use crate::output::{mean, things, time};
 
 #[derive(Serialize)]
 pub(super) struct Document {
@@ -85,7 +85,7 @@ pub(super) fn text(document: &Document) -> String {
         Sort::Replay { replay } => replay.file.display().to_string(),
         Sort::Live { destination, .. } => format!("live frames to {destination}"),
     };
-    let mut text = format!("{sent} packets, {bytes} bytes of {what}\n");
+    let mut text = format!("{}, {} of {what}\n", things(*sent, "packet"), things(*bytes, "byte"));
     if let Some(mode) = document.mode {
         text.push_str(&format!("sent by {} in {mode} mode\n", document.method));
     }
@@ -102,7 +102,10 @@ pub(super) fn text(document: &Document) -> String {
         text += &stamps.text();
     }
     if let Some(reason) = &document.first_error {
-        text.push_str(&format!("{failed} packets were refused, the first with: {reason}\n"));
+        text.push_str(&format!(
+            "{} refused, the first with: {reason}\n",
+            things(*failed, "packet")
+        ));
     }
     text + &document.sort.text(document.late)
 }
@@ -121,10 +124,13 @@ impl Sort {
         let mut text =
             format!("{packets_per_second:.0} a second for {elapsed}, in bursts of {burst}\n");
         if *dropped > 0 {
-            text.push_str(&format!("the interface dropped {dropped} frames meanwhile\n"));
+            text.push_str(&format!(
+                "the interface dropped {} meanwhile\n",
+                things(*dropped, "frame")
+            ));
         }
         if late > 0 {
-            text.push_str(&format!("{late} bursts were late because a sleep ended late\n"));
+            text.push_str(&format!("{} late because a sleep ended late\n", things(late, "burst")));
         }
         text
     }
@@ -134,12 +140,12 @@ impl Replayed {
     /// A line for each oddity there was.
     fn text(&self) -> String {
         let lines = [
-            (self.too_long, "were not sent: they are longer than the interface's MTU allows"),
-            (self.not_ethernet, "were not sent: they are no Ethernet frames"),
-            (self.cut_short, "were sent short: the file has only their beginning"),
-            (self.time_went_back, "have a time before that of a packet ahead of them"),
+            (self.too_long, "not sent: longer than the interface's MTU allows"),
+            (self.not_ethernet, "not sent: no Ethernet frame"),
+            (self.cut_short, "sent short: the file has only the beginning"),
+            (self.time_went_back, "with a time before that of a packet ahead"),
         ];
         let found = lines.into_iter().filter(|(packets, _)| *packets > 0);
-        found.map(|(packets, what)| format!("{packets} packets {what}\n")).collect()
+        found.map(|(packets, what)| format!("{} {what}\n", things(packets, "packet"))).collect()
     }
 }
