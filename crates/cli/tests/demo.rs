@@ -101,6 +101,21 @@ fn killed_in_mid_run_it_leaves_nothing_and_the_next_run_works() {
     assert_eq!(Traces::now(), before);
 }
 
+#[test]
+fn a_demo_that_fails_leaves_nothing_of_its_witness() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Where its capture should go.
+    std::fs::create_dir(folder.path().join("tap-a.pcapng")).unwrap();
+    let output = run(&["demo", "--duration", "1", "-o", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("witness")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 fn file_length(path: &str) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

@@ -1,7 +1,6 @@
 //! A second measurement of the same packets, by somebody else: tcpdump with the kernel's stamps at
 //! both taps.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::process::{Child, ChildStderr, Stdio};
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempPath;
 use wirestamp_capture::file::Reader;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_lab::{Netns, PathLab, TAP_A, TAP_B};
@@ -24,7 +24,8 @@ pub(super) struct Witness {
 struct Tcpdump {
     child: Child,
     said: BufReader<ChildStderr>,
-    file: PathBuf,
+    /// Removed with this, however the run ends.
+    file: TempPath,
 }
 
 impl Witness {
@@ -39,15 +40,11 @@ impl Witness {
     }
 
     /// Ends both, and says what they found.
-    pub(super) fn finish(self) -> anyhow::Result<Testimony> {
-        let [a, b] = self.taps.map(Tcpdump::finish);
-        let (a, b) = (a?, b?);
+    pub(super) fn finish(mut self) -> anyhow::Result<Testimony> {
+        self.taps.iter_mut().try_for_each(Tcpdump::finish)?;
+        let [a, b] = self.taps.each_ref().map(|tap| Reader::open(&tap.file));
         let mut testimony = Testimony::default();
-        let mut record = |outcome| testimony.record(&outcome);
-        compare(Reader::open(&a)?, Reader::open(&b)?, &Terms::default(), &mut record)?;
-        for file in [a, b] {
-            fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
-        }
+        compare(a?, b?, &Terms::default(), &mut |outcome| testimony.record(&outcome))?;
         Ok(testimony)
     }
 }
@@ -109,6 +106,7 @@ impl Tcpdump {
             Err(error) => return Err(error).context("cannot start tcpdump"),
         };
         let said = child.stderr.take().context("tcpdump has no standard error")?;
+        let file = TempPath::try_from_path(file).context("cannot tell the current folder")?;
         let mut tcpdump = Self { child, said: BufReader::new(said), file };
         let mut all = String::new();
         while !all.contains("listening on") {
@@ -119,7 +117,7 @@ impl Tcpdump {
         Ok(Some(tcpdump))
     }
 
-    fn finish(mut self) -> anyhow::Result<PathBuf> {
+    fn finish(&mut self) -> anyhow::Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::INT).context("cannot end tcpdump")?;
         let mut last_words = String::new();
@@ -132,7 +130,7 @@ impl Tcpdump {
         if dropped != "0" {
             bail!("tcpdump dropped {dropped} packets, which makes it no witness; run it again");
         }
-        Ok(self.file.clone())
+        Ok(())
     }
 }
 
