@@ -80,8 +80,8 @@ pub(super) fn destination(role: Role, ipv6: bool) -> SocketAddr {
 /// A stream's rhythm in words.
 pub(super) fn describe(pattern: &Pattern) -> String {
     let bytes = pattern.frame_bytes();
-    let interval = pattern.interval().as_nanos();
-    let (whole, thousandths) = (interval / 1_000_000, interval / 1_000 % 1_000);
+    let micros = (pattern.interval().as_nanos() + 500) / 1_000;
+    let (whole, thousandths) = (micros / 1_000, micros % 1_000);
     let every = if thousandths == 0 {
         format!("{whole} ms")
     } else {
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn patterns_are_described_in_whole_and_broken_milliseconds() {
         assert_eq!(describe(&Pattern::voip()), "140-byte frames every 20 ms");
-        assert_eq!(describe(&Pattern::hd_video()), "1368-byte frames every 1.367 ms");
+        assert_eq!(describe(&Pattern::hd_video()), "1368-byte frames every 1.368 ms");
     }
 
     #[test]
