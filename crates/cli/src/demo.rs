@@ -87,6 +87,9 @@ fn text(findings: &Findings) -> String {
 
 /// A comparison with the truth as a row; the report says how the truth is known.
 fn check(check: &Check) -> Vec<String> {
-    let verdict = if check.holds { "yes" } else { "NO" };
-    vec![check.what.clone(), check.measured.clone(), check.truth.clone(), verdict.into()]
+    let mut verdict = if check.holds { "yes" } else { "NO" }.to_owned();
+    if let Some(most) = check.within_percent {
+        let _ = write!(verdict, ", {} {most} %", if check.holds { "within" } else { "not within" });
+    }
+    vec![check.what.clone(), check.measured.clone(), check.truth.clone(), verdict]
 }

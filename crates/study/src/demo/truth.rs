@@ -103,6 +103,7 @@ impl Truth<'_> {
             what: format!("{what}: {}", ROLES.map(|role| role.short).join(", ")),
             truth: join(&truth),
             measured: join(&measured),
+            within_percent: None,
             holds: truth == measured,
             how: format!("{how}; equal to the packet"),
         }
@@ -115,6 +116,7 @@ impl Truth<'_> {
             what: "Packets that the bottleneck dropped, copies included".into(),
             truth: truth.to_string(),
             measured: measured.to_string(),
+            within_percent: None,
             holds: truth == measured,
             how: "the queue's own counter; equal to the packet".into(),
         }
@@ -127,6 +129,7 @@ impl Truth<'_> {
             what: "Packets that the receiving sockets dropped".into(),
             truth: "0".into(),
             measured: dropped.to_string(),
+            within_percent: None,
             holds: complete,
             how: "otherwise the counts above would be no truth".into(),
         }
@@ -143,10 +146,11 @@ impl Truth<'_> {
             what: "Longest delay".into(),
             truth: format!("{truth:.1} ms"),
             measured: format!("{longest:.1} ms"),
+            within_percent: Some(QUEUE_PERCENT),
             holds: percent_off(longest, truth) <= QUEUE_PERCENT,
             how: format!(
                 "the full queue at the bottleneck's rate, {full:.1} ms, and {stood_still:.1} ms in which \
-                 tcpdump saw nothing leave it; within {QUEUE_PERCENT} %"
+                 tcpdump saw nothing leave it"
             ),
         })
     }
@@ -159,10 +163,10 @@ impl Truth<'_> {
             what: "Mean one-way delay".into(),
             truth: format!("{:.4} ms over {} packets", theirs.mean / 1e6, theirs.count),
             measured: format!("{:.4} ms over {} packets", ours.mean / 1e6, ours.count),
+            within_percent: Some(WITNESS_PERCENT),
             holds: off <= WITNESS_PERCENT,
             how: format!(
-                "tcpdump with the kernel's stamps at both taps; within {WITNESS_PERCENT} %, here \
-                 {off:.2} %"
+                "tcpdump with the kernel's stamps at both taps; they differ by {off:.2} %"
             ),
         })
     }
@@ -174,6 +178,7 @@ fn captures(taps: &[TapReport]) -> Check {
         what: "Packets that the captures lost: tap A, tap B".into(),
         truth: join(&vec![0; taps.len()]),
         measured: join(&lost),
+        within_percent: None,
         holds: taps.iter().all(|tap| tap.balanced && tap.ledger.lost() == 0),
         how: "otherwise their loss could pass for the network's; the ledgers have to balance"
             .into(),

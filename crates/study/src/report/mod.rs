@@ -92,9 +92,11 @@ pub struct Check {
     pub truth: String,
     /// The value this report gives.
     pub measured: String,
+    /// By how many percent the two may differ; none where they have to be equal.
+    pub within_percent: Option<f64>,
     /// Whether the two agree as closely as they must.
     pub holds: bool,
-    /// Where the truth comes from, and how close is close enough.
+    /// Where the truth comes from.
     pub how: String,
 }
 

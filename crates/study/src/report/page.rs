@@ -135,17 +135,18 @@ fn glance_row(stream: &Stream, index: usize) -> Vec<String> {
 /// Every check with its two values and whether they agree.
 fn checks(checks: &[Check]) -> String {
     let cells = |check: &Check| {
-        let Check { what, truth, measured, holds, how } = check;
+        let Check { what, truth, measured, within_percent, holds, how } = check;
         let (class, word) =
             if *holds { ("pass", "✓ holds") } else { ("fail", "✗ does not hold") };
+        let within = within_percent.map_or(String::new(), |most| format!(" within {most} %"));
         let mut cells: Vec<_> =
-            [what, truth, measured].into_iter().map(|text| Escaped(text).to_string()).collect();
-        cells.push(format!("<span class=\"mark {class}\">{word}</span>"));
+            [what, measured, truth].into_iter().map(|text| Escaped(text).to_string()).collect();
+        cells.push(format!("<span class=\"mark {class}\">{word}{within}</span>"));
         cells.push(Escaped(how).to_string());
         cells
     };
     let rows: Vec<_> = checks.iter().map(cells).collect();
-    let heads = ["What", "Truth", "Measured", "Result", "How it is known"];
+    let heads = ["What", "Measured", "Known", "Result", "How it is known"];
     let body = if rows.is_empty() {
         "<p class=\"empty\">Nothing was checked.</p>\n".to_owned()
     } else {

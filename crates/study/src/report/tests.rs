@@ -43,7 +43,10 @@ fn report() -> Report {
         summary: vec!["Ten packets were lost.".to_owned(), "None was late.".to_owned()],
         machine: vec![("Kernel".to_owned(), "6.18".to_owned())],
         streams: vec![stream()],
-        checks: vec![check("lost packets", true), check("mean delay", false)],
+        checks: vec![
+            check("lost packets", true),
+            Check { within_percent: Some(2.0), ..check("mean delay", false) },
+        ],
         ledgers: vec![Ledger {
             point: "tap A".to_owned(),
             rows: vec![("seen".to_owned(), 123_456)],
@@ -79,7 +82,7 @@ fn the_page_says_what_the_report_holds() {
         "4.21\u{202f}ms",
         "± 45\u{202f}ns",
         "1 of 2 checks against the truth does not hold.",
-        "✗ does not hold",
+        "✗ does not hold within 2 %",
         "✓ balances",
         "123\u{202f}456",
         "tshark -r tap-a.pcapng",
@@ -142,6 +145,7 @@ fn hostile_text_is_shown_and_not_interpreted() {
             what: text(),
             truth: text(),
             measured: text(),
+            within_percent: Some(2.0),
             holds: false,
             how: text(),
         }],
