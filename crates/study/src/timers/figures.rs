@@ -66,7 +66,7 @@ fn thinned(course: &[Moment], slices: usize) -> Vec<Moment> {
 pub(super) fn beside_the_paper(findings: &Findings, size: (u32, u32), id: &str) -> Figure {
     let places = places(findings);
     let costs = || places.iter().flatten();
-    let least = costs().map(|cost| cost.mean).fold(f64::INFINITY, f64::min);
+    let least = costs().map(|cost| cost.mean - cost.stddev).fold(f64::INFINITY, f64::min);
     let most = costs().map(|cost| cost.mean + cost.stddev).fold(0.0, f64::max);
     let x = Axis::of_names(Timer::ALL.iter().map(|timer| timer.name()));
     let y = Axis::of_durations_by_decade("cost of a read", least..most);
