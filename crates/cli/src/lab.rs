@@ -26,9 +26,9 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Build the bed; it stays until `lab down`
+    /// Build the bed; it stays until `lab down`, and takes the place of one that is there
     Up(Path),
-    /// Remove the bed, whole or in part
+    /// Remove the bed
     Down,
     /// Build a bed, run a command that sees its namespaces, exit with its status, remove the bed
     /// however that ends
@@ -82,6 +82,11 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     wirestamp_lab::check_privilege()?;
     match arguments.action {
         Action::Up(path) => {
+            if !wirestamp_lab::down(PREFIX)?.is_empty() {
+                output.remark(
+                    "replaced the bed that was there; what still runs in that is not in this one",
+                );
+            }
             wirestamp_lab::up(PREFIX, &path.impairments())?;
             output.result(&bed(), text)?;
         }
