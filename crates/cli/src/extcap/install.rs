@@ -10,11 +10,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use crate::files::are_one;
 use crate::output::Output;
+use crate::usage::usage;
 
 /// The link's name, and that of the files that ours lead to.
 const NAME: &str = "wirestamp";
@@ -47,7 +49,7 @@ struct Place {
     /// For all users of this machine, instead of the one who runs it
     #[arg(long)]
     system: bool,
-    /// Into this folder, instead of one that tshark names
+    /// Into this folder, which has to exist, instead of one that tshark names
     #[arg(long, value_name = "DIR", conflicts_with = "system")]
     dir: Option<PathBuf>,
 }
@@ -65,25 +67,32 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     match &arguments.action {
         Action::Install(place) => {
             let link = place.folder()?.join(NAME);
-            let changed = install(&link, &binary)?;
-            output.result(&Done { link, binary, changed }, installed)?;
+            place.check()?;
+            let changed = install(&link, &binary).map_err(with_next_step)?;
+            let done = Done { link, binary, changed };
+            output.result(&done, |done| installed(done, place.is_usual()))?;
         }
         Action::Remove(place) => {
             let link = place.folder()?.join(NAME);
-            let changed = remove(&link)?;
+            let changed = remove(&link).map_err(with_next_step)?;
             output.result(&Done { link, binary, changed }, removed)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn installed(done: &Done) -> String {
+fn installed(done: &Done, is_usual: bool) -> String {
     let Done { link, binary, changed } = done;
     let (link, binary) = (link.display(), binary.display());
     let what = if *changed { "is now" } else { "is already" };
+    let next = if is_usual {
+        "`tshark -D` lists the interfaces; in Wireshark: Capture, Refresh Interfaces (F5)"
+    } else {
+        "tshark does not look there by itself; without --dir the link goes where it does"
+    };
     format!(
         "{link} {what} a link to {binary}\n\
-         `tshark -D` lists the interfaces; in Wireshark: Capture, Refresh Interfaces (F5)\n\
+         {next}\n\
          to capture without being root: sudo setcap {CAPABILITIES}+ep {binary}\n"
     )
 }
@@ -93,7 +102,36 @@ fn removed(done: &Done) -> String {
     format!("{what} {}\n", done.link.display())
 }
 
+/// The same error, with what to do where it is the privileges.
+fn with_next_step(error: anyhow::Error) -> anyhow::Error {
+    let is_denied = |io: &io::Error| io.kind() == io::ErrorKind::PermissionDenied;
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_denied) {
+        anyhow!("{error:#}; run it as root, or without --system and --dir for yourself alone")
+    } else {
+        error
+    }
+}
+
 impl Place {
+    /// Refuses a folder that somebody has mistyped.
+    fn check(&self) -> anyhow::Result<()> {
+        match &self.dir {
+            Some(folder) if !folder.is_dir() => Err(usage(format!(
+                "there is no folder {0}: make it with `mkdir -p {0}`, or leave --dir out",
+                folder.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether Wireshark looks there by itself.
+    fn is_usual(&self) -> bool {
+        let Some(folder) = &self.dir else { return true };
+        let folders = ask_tshark();
+        let usual = [personal(&folders), system(&folders)];
+        usual.iter().flatten().any(|usual| are_one(usual, folder))
+    }
+
     fn folder(&self) -> anyhow::Result<PathBuf> {
         if let Some(folder) = &self.dir {
             return Ok(folder.clone());
