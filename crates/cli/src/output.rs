@@ -77,6 +77,11 @@ pub(crate) fn things(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
+/// The same with the digits in groups, and any plural.
+pub(crate) fn plural(value: u64, one: &str, many: &str) -> String {
+    plain(&format::plural(value, one, many))
+}
+
 /// `part` of `whole` in percent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     plain(&format::percent(part, whole))

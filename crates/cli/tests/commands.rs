@@ -125,11 +125,14 @@ fn send_capture_and_delay_agree_across_a_bed() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line_with_a_way_on() {
-    let cases: [(&[&str], i32, &str); 33] = [
+    let cases: [(&[&str], i32, &str); 36] = [
         (&["capture", "-i", "no-such-if"], 1, "ip link"),
         (&["capture", "-i", "lo", "--stamp", "xdp"], 2, "it has kernel, raw, hardware"),
         (&["capture", "-i", "lo", "udp prot 1"], 2, "pcap-filter"),
         (&["capture", "-i", "lo", "-w", "-", "--json"], 2, "write to a file"),
+        (&["flows", "lo"], 2, "flows -i lo"),
+        (&["extcap", "install", "--dir", "/no/such/folder"], 2, "mkdir -p"),
+        (&["flows"], 2, "FILE, or an interface with -i"),
         (&["delay", "/dev/null", "no-such-b"], 1, "neither a file nor an interface"),
         (&["delay", "/dev/null", "lo", "--align"], 2, "capture into files"),
         (&["delay", "lo", "lo", "--offset", "1"], 2, "for two clocks"),

@@ -26,7 +26,7 @@ use crate::usage::usage;
     that --delay and --jitter-buffer add up to.")]
 pub(crate) struct Arguments {
     /// A capture file: pcapng or pcap, compressed with zstd or not
-    #[arg(value_name = "FILE", required_unless_present = "interface")]
+    #[arg(value_name = "FILE")]
     file: Option<String>,
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
@@ -141,9 +141,12 @@ impl Arguments {
                 Some((option, _)) => {
                     Err(usage(format!("{option} is for interfaces, and {file} is a file")))
                 }
+                None if is_interface_only(file) => Err(usage(format!(
+                    "there is no file {file}, but an interface: flows -i {file}"
+                ))),
                 None => Ok(Source::File(Path::new(file))),
             },
-            (None, None) => Err(usage("give a capture file, or an interface with -i")),
+            (None, None) => Err(usage("give a capture FILE, or an interface with -i IF")),
         }
     }
 
@@ -190,6 +193,13 @@ impl Live {
         let stamp = self.stamp.unwrap_or_else(|| method.default_stamp());
         pair(method, stamp).map(|_| (method, stamp))
     }
+}
+
+/// Whether an interface has this name, and no file.
+fn is_interface_only(name: &str) -> bool {
+    // The kernel's list of interfaces: sysfs(5).
+    let is_there = || Path::new("/sys/class/net").join(name).exists();
+    !name.contains('/') && !Path::new(name).exists() && is_there()
 }
 
 /// Whether there is a terminal to draw on and to read keys from.

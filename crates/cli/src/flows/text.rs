@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wirestamp_metrics::flow::FlowReport;
 
 use super::document::Document;
-use crate::output::{count, mean, percent, time};
+use crate::output::{count, mean, percent, plural, time};
 use crate::table::table;
 use crate::tap;
 
@@ -34,9 +34,9 @@ pub(super) fn of(document: &Document, top: usize) -> String {
     }
     let _ = writeln!(
         text,
-        "{} packets, {} bytes in {}",
-        count(document.packets),
-        count(document.bytes),
+        "{}, {} in {}",
+        plural(document.packets, "packet", "packets"),
+        plural(document.bytes, "byte", "bytes"),
         time(document.duration_ns)
     );
     if let Some(it) = &document.tap {

@@ -8,7 +8,7 @@ use wirestamp_study::Circumstances;
 use wirestamp_study::layers::{Findings, Layer};
 
 use super::tally::{Fate, Segment, Tally};
-use crate::output::{count, time};
+use crate::output::{count, plural, time};
 use crate::table::table;
 
 /// The document of `layers --json`.
@@ -62,7 +62,9 @@ impl Document {
         let Self { facts, packets, ledger, .. } = self;
         let rows: Vec<_> = self.layers.iter().map(row).collect();
         let mut text = table(&HEADER, &rows);
-        let _ = writeln!(text, "\n{} packets of {}:", count(*packets), facts.interface);
+        let colon = if self.ends.is_empty() { "" } else { ":" };
+        let packets = plural(*packets, "packet", "packets");
+        let _ = writeln!(text, "\n{packets} of {}{colon}", facts.interface);
         for Ended { fate, packets } in &self.ends {
             let _ = writeln!(text, "  {:>9} {}", count(*packets), words(fate));
         }

@@ -62,7 +62,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 }
 
 /// `one` or `many`, with the count before it.
-pub(crate) fn plural(value: u64, one: &str, many: &str) -> String {
+pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 

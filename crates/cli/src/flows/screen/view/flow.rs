@@ -13,7 +13,7 @@ use super::super::data::Data;
 use super::super::graph::Graph;
 use super::theme::Theme;
 use super::words::{NONE, payload, rate};
-use crate::output::{count, mean, percent, time};
+use crate::output::{count, mean, percent, plural, time};
 
 /// Where the figures begin in a line.
 const INDENT: usize = 16;
@@ -40,7 +40,11 @@ pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<
     page.lines.push(Line::styled(report.flow.to_string(), theme.strong()));
     page.figure(
         "volume",
-        format!("{} packets, {} bytes", count(report.packets), count(report.bytes)),
+        format!(
+            "{}, {}",
+            plural(report.packets, "packet", "packets"),
+            plural(report.bytes, "byte", "bytes")
+        ),
     );
     page.figure("rate", report.throughput_bps.map_or(NONE.into(), rate));
     if let Some(rtp) = &report.rtp {
