@@ -110,3 +110,46 @@ impl Flow {
 fn lower_half(number: u64) -> u32 {
     number as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(next_sequence: u64) -> Flow {
+        let end = ([10, 77, 1, 1], 1).into();
+        Flow::new(FlowKey { source: end, destination: end, protocol: 17 }, next_sequence)
+    }
+
+    #[test]
+    fn the_state_of_a_flow_fits_in_front_of_its_key_in_two_cache_lines() {
+        assert_eq!((size_of::<Flow>(), align_of::<Flow>()), (128, 64));
+        assert!(std::mem::offset_of!(Flow, key) <= 64);
+    }
+
+    #[test]
+    fn a_place_is_known_from_its_lower_half() {
+        let first = (1 << 32) - 2;
+        let mut flow = flow(first);
+        let lower: Vec<u32> = (0..4).map(|link| flow.depart(Link::to(link)).1).collect();
+        assert_eq!(lower, [u32::MAX - 1, u32::MAX, 0, 1]);
+        let places: Vec<u64> = lower.into_iter().map(|lower| flow.sequence(lower)).collect();
+        assert_eq!(places, [first, first + 1, first + 2, first + 3]);
+    }
+
+    #[test]
+    fn a_match_follows_the_latest_unless_one_behind_it_came_first() {
+        let mut flow = flow((1 << 32) - 2);
+        let places: Vec<u32> = (0..5).map(|link| flow.depart(Link::to(link)).1).collect();
+        // 0 and 1 follow one another, 2 is overtaken by 3, and 4 follows 3.
+        let arrivals = [0, 1, 3, 2, 4];
+        let orders = arrivals.map(|arrival| {
+            let delay = Span::from_millis(i64::try_from(arrival).expect("a few"));
+            match flow.arrive(places[arrival], delay) {
+                Order::Follows(before) => Some(before),
+                Order::Reordered => None,
+            }
+        });
+        let follows = |millis| Some(Some(Span::from_millis(millis)));
+        assert_eq!(orders, [Some(None), follows(0), Some(None), None, follows(3)]);
+    }
+}
