@@ -40,6 +40,7 @@ const FLOWS: usize = 1000;
 #[command(after_help = "Examples:\n  \
     wirestamp delay a.pcapng b.pcapng --codec g711 --report delay.html\n  \
     wirestamp delay tap-a@wirestamp-router tap-b@wirestamp-sink --duration 10 --layers\n  \
+    wirestamp delay eth0 eth1 -Q inout --sample 1/16\n  \
     ssh there wirestamp capture -i eth0 -w - udp | wirestamp delay - eth0 --filter udp\n  \
     wirestamp delay here.pcapng there.pcapng --align --remove-skew")]
 pub(crate) struct Arguments {
