@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-/// The longest gap that is looked at as a whole: RTP has none that comes near (RFC 3550 appendix A.1),
-/// and whoever sends as many packets in a gap has other worries.
+/// Numbers of a gap that are looked at, the last: RTP has no gap that comes near (RFC 3550 appendix
+/// A.1), and a count of iperf3 only by damage.
 const MOST: u64 = u32::MAX as u64;
 /// So many runs are left over in a gap at the most.
 const RUNS: u64 = 256;

@@ -6,7 +6,7 @@ use super::gap::{Gap, Losses};
 use super::missed::MissedTimes;
 
 /// Gaps of a source that are remembered.
-const REMEMBERED: usize = 32;
+const REMEMBERED: usize = 16;
 
 /// The newest gaps of a source, and what it was told that each comes to.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +20,13 @@ impl Gaps {
     pub(super) fn push(&mut self, gap: Gap, missed: &mut MissedTimes) -> u64 {
         let by_capture = missed.may_account_for(&gap);
         let told = gap.losses();
-        self.newest_last.push_back((gap, told));
-        if self.newest_last.len() > REMEMBERED {
+        if self.newest_last.len() >= REMEMBERED {
             match self.newest_last.iter().position(|(gap, _)| !missed.concern(gap)) {
                 Some(oldest) => drop(self.newest_last.remove(oldest)),
                 None => missed.press(),
             }
         }
+        self.newest_last.push_back((gap, told));
         by_capture
     }
 

@@ -1,10 +1,11 @@
 //! What UDP carries: RTP streams and the sources that may be some, and tests of iperf3.
 
 use super::gap::Gap;
+use super::header::{Header, Surroundings};
 use super::iperf3;
 use super::missed::MissedTimes;
 use super::recognition::Recognition;
-use super::stream::{Header, Stream, Surroundings};
+use super::stream::Stream;
 
 /// The RTP streams of a flow, and the test of iperf3 that the rest of it may be.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@
 //! | `tcp.rs` | round trips and retransmissions of TCP |
 //! | `recognition.rs` | which datagrams are RTP |
 //! | `signalling.rs`, `encoding.rs` | what SIP announced, what payload types mean |
-//! | `media.rs`, `stream.rs` | the RTP streams of a flow; one of them |
+//! | `media.rs`, `stream.rs`, `header.rs` | the RTP streams of a flow; one of them; its packets |
 //! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
 //! | `missed.rs`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
 //! | `iperf3.rs` | tests of iperf3 |
@@ -24,6 +24,7 @@
 mod encoding;
 mod gap;
 mod gaps;
+mod header;
 mod impairment;
 mod iperf3;
 mod media;

@@ -4,11 +4,11 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, TcpSegment};
 
+use super::header::{Header, Surroundings};
 use super::media::{Found, Media};
 use super::missed::MissedTimes;
 use super::report::{self, FlowReport};
 use super::signalling::Announced;
-use super::stream::{Header, Surroundings};
 use super::table::{Carries, Flow, Table};
 use super::volume::Volume;
 use crate::Missed;

@@ -1,6 +1,6 @@
 //! Tells RTP from everything else that begins with the same two bits, without being told a port.
 
-use super::stream::Header;
+use super::header::Header;
 
 /// So many packets of one source have to follow others in sequence. RFC 3550 appendix A.1 asks for one
 /// (`MIN_SEQUENTIAL` 2) where a port is known to be for RTP; here any datagram may be a coincidence.

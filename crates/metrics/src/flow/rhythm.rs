@@ -34,7 +34,7 @@ pub(super) struct Between {
 
 impl Rhythm {
     /// Takes the packet with the highest number so far, the rate of its timestamps, and the jitter in
-    /// nanoseconds.
+    /// nanoseconds. None if none are missing before it.
     pub(super) fn record(
         &mut self,
         beat: Beat,
@@ -46,6 +46,7 @@ impl Rhythm {
         let numbers = beat.number.saturating_sub(before.number);
         if numbers == 1 {
             self.step = went;
+            return None;
         }
         let reach = clock_rate.and_then(|rate| {
             let is_regular = self.step > 0

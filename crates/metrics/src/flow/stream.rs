@@ -3,64 +3,23 @@
 use std::num::NonZeroU32;
 
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_packet::FlowKey;
-use wirestamp_packet::rtp::Rtp;
 
 use super::encoding::Encoding;
 use super::gap::Gap;
 use super::gaps::{Change, Gaps};
+use super::header::{Header, Surroundings};
 use super::impairment::Impairment;
 use super::missed::MissedTimes;
-use super::monitor::FlowConfig;
 use super::numbers::{Numbers, Seen};
 use super::playout::{Playout, Timeliness};
 use super::rhythm::{Beat, Rhythm};
 use super::series::Series;
-use super::signalling::Announced;
 use super::video::{Video, VideoPacket};
 use super::volume::Volume;
 use crate::rtp;
 
 /// The payload type of MPEG transport streams (RFC 3551 table 5).
 const TRANSPORT_STREAM: &str = "MP2T";
-
-/// What is kept of an RTP packet until it is known whether it is one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
-    pub(super) ssrc: u32,
-    pub(super) sequence: u16,
-    timestamp: u32,
-    payload_type: u8,
-    marker: bool,
-    /// Bytes of payload, and of the frame on the wire.
-    payload: u32,
-    pub(super) length: u32,
-    pub(super) time: Time<Utc>,
-}
-
-impl Header {
-    pub(super) fn of(rtp: &Rtp<'_>, length: u32, time: Time<Utc>) -> Self {
-        let payload = rtp.payload_range().map_or(0, |range| range.len());
-        Self {
-            ssrc: rtp.ssrc(),
-            sequence: rtp.sequence(),
-            timestamp: rtp.timestamp(),
-            payload_type: rtp.payload_type(),
-            marker: rtp.marker(),
-            payload: u32::try_from(payload).unwrap_or(u32::MAX),
-            length,
-            time,
-        }
-    }
-}
-
-/// What a stream has to know of the rest.
-#[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
-    pub(super) config: &'a FlowConfig,
-    pub(super) announced: &'a Announced,
-    pub(super) flow: &'a FlowKey,
-}
 
 /// A payload type and what it means.
 #[derive(Clone, Debug)]

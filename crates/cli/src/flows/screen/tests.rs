@@ -226,7 +226,7 @@ fn a_test_of_iperf3_is_told_as_its_server_tells_it() {
     let data = Data { reports: vec![test], ..data() };
     let (list, _) = drawn(&State::default(), &data, 100, 4);
     assert!(
-        list.contains("iperf3") && list.contains("2.10 %") && list.contains("250 us"),
+        list.contains("iperf3") && list.contains("2.10 %") && list.contains("250 µs"),
         "{list}"
     );
     let (page, _) = drawn(&after(&[Key::Enter], &data), &data, 80, 12);
