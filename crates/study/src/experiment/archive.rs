@@ -13,11 +13,16 @@ use serde::{Deserialize, Serialize};
 use super::{Design, Turn};
 use crate::Circumstances;
 
+/// The name of the file that says what the others are.
+const RECORD: &str = "design.json";
+
 /// Where the results of an experiment are kept.
 pub(super) struct Archive {
     /// None to keep nothing.
     folder: Option<PathBuf>,
     pub(super) record: Record,
+    /// Whether this session is in the record.
+    has_added: bool,
 }
 
 /// What `design.json` says.
@@ -39,16 +44,19 @@ impl Archive {
         if let Some(folder) = &folder {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-            let file = folder.join("design.json");
+            let file = folder.join(RECORD);
             if file.exists() {
                 record = earlier(&file, &record.design)?;
             }
-            record.sessions.push(Circumstances::here());
-            write(&file, &serde_json::to_vec_pretty(&record)?)?;
-        } else {
-            record.sessions.push(Circumstances::here());
         }
-        Ok(Self { folder, record })
+        let archive = Self { folder, record, has_added: false };
+        archive.write_record()?;
+        Ok(archive)
+    }
+
+    fn write_record(&self) -> anyhow::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        write(&folder.join(RECORD), &serde_json::to_vec_pretty(&self.record)?)
     }
 
     /// What a run brought, if it was done before.
@@ -68,7 +76,12 @@ impl Archive {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn keep<S: Serialize>(&self, turn: Turn, samples: &[S]) -> anyhow::Result<()> {
+    pub(super) fn keep<S: Serialize>(&mut self, turn: Turn, samples: &[S]) -> anyhow::Result<()> {
+        if !self.has_added {
+            self.record.sessions.push(Circumstances::here());
+            self.write_record()?;
+            self.has_added = true;
+        }
         let Some(file) = self.file(turn) else { return Ok(()) };
         let mut text = csv::Writer::from_writer(Vec::new());
         for sample in samples {

@@ -92,13 +92,16 @@ pub fn run<T: Study>(
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Runs<T::Sample>> {
-    let archive = Archive::open(folder, study.design(), seed)?;
+    let mut archive = Archive::open(folder, study.design(), seed)?;
     let design = archive.record.design.clone();
     let (cells, order) = (design.cells(), design.order(archive.record.seed));
     let lasts: Vec<_> = order.iter().map(|turn| study.lasts(&cells[turn.cell])).collect();
     let mut work = Work::new(lasts.iter().sum());
     let mut runs = Vec::new();
     for (turn, lasts) in order.iter().zip(lasts) {
+        if stop.is_requested() {
+            break;
+        }
         let cell = &cells[turn.cell];
         if let Some(samples) = archive.load(*turn)? {
             runs.push((*turn, samples));

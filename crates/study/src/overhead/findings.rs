@@ -93,7 +93,7 @@ impl Findings {
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
         };
         Self {
-            circumstances: runs.sessions.last().cloned().unwrap_or_default(),
+            circumstances: runs.sessions.last().cloned().unwrap_or_else(Circumstances::here),
             sessions: runs.sessions.len(),
             interrupted: runs.interrupted,
             seed: runs.seed,

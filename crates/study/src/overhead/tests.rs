@@ -81,6 +81,16 @@ fn any_overheads_make_a_page_beside_the_papers_numbers() {
 }
 
 #[test]
+fn a_stopped_run_measures_nothing_and_says_so() {
+    let stop = Stop::new().unwrap();
+    stop.request();
+    let options = Options { size: Size::QUICK, folder: None, seed: 1 };
+    let found = run(&options, &stop, &mut |_| ()).unwrap();
+    assert!(found.interrupted && found.repetitions == 0 && found.report.is_none());
+    assert!(found.claims.iter().all(|claim| claim.verdict == Verdict::Open));
+}
+
+#[test]
 fn packets_of_a_stream_are_stamped_one_by_one() {
     let size = Size { repetitions: 1, packets: [2, 20] };
     let mut packets = Packets::new(size).unwrap();

@@ -67,6 +67,8 @@ fn what_was_interrupted_is_resumed_where_it_stopped_and_in_the_same_order() {
     let resumed = run_fake(&mut second, Some(folder.path()), 2).unwrap();
     assert_eq!((second.ran.len(), resumed.interrupted, resumed.complete()), (7, false, 3));
     assert_eq!((resumed.seed, resumed.sessions.len()), (1, 2));
+    let looked_at = run_fake(&mut Fake::new(3, None), Some(folder.path()), 2).unwrap();
+    assert_eq!((looked_at.sessions.len(), looked_at.runs), (2, resumed.runs.clone()));
     let uninterrupted = run_fake(&mut Fake::new(3, None), None, 1).unwrap();
     assert_eq!(resumed.runs, uninterrupted.runs);
 }
