@@ -36,7 +36,7 @@ impl Findings {
                 "in the paper",
                 "deviation here (ns)",
                 "variance here (ns²)",
-                "\"variance [ns]\" in the paper",
+                "“variance [ns]” in the paper",
                 "packets here",
             ],
             rows: self.published.iter().map(row).collect(),
