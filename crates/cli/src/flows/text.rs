@@ -100,24 +100,24 @@ fn reservations(document: &Document) -> String {
     if document.out_of_order > 0 {
         let _ = writeln!(
             text,
-            "{} packets are stamped before one that was captured ahead of them; jitter and gaps \
-             follow the order of capture.",
-            count(document.out_of_order)
+            "{} stamped before one that was captured ahead; jitter and gaps follow the order of \
+             capture.",
+            plural(document.out_of_order, "packet is", "packets are")
         );
     }
     if document.given_up.flows > 0 {
         let _ = writeln!(
             text,
-            "{} idle flows with {} packets made room for others (--max-flows).",
-            count(document.given_up.flows),
-            count(document.given_up.packets)
+            "{} with {} made room for others (--max-flows).",
+            plural(document.given_up.flows, "idle flow", "idle flows"),
+            plural(document.given_up.packets, "packet", "packets")
         );
     }
     if document.not_ip > 0 {
         let _ = writeln!(
             text,
-            "{} frames are in no flow: not IP, or cut too short to tell.",
-            count(document.not_ip)
+            "{} in no flow: not IP, or cut too short to tell.",
+            plural(document.not_ip, "frame is", "frames are")
         );
     }
     text

@@ -14,7 +14,7 @@ use ratatui::text::{Line, Span};
 pub(super) use self::theme::Theme;
 use super::data::Data;
 use super::state::{FlowId, Page, Shown, State};
-use crate::output::count;
+use crate::output::{count, plural};
 
 /// Draws the screen, and says what is on it.
 pub(super) fn view(frame: &mut Frame<'_>, state: &State, data: &Data, theme: Theme) -> Shown {
@@ -41,12 +41,13 @@ pub(super) fn view(frame: &mut Frame<'_>, state: &State, data: &Data, theme: The
 /// What is watched, how much of it there is, and in which order it is shown.
 fn title(state: &State, data: &Data, listed: usize, theme: Theme) -> Line<'static> {
     let flows = match data.reports.len() {
-        all if all == listed => format!("{} flows", count(all as u64)),
+        all if all == listed => plural(all as u64, "flow", "flows"),
         all => format!("{} of {} flows", count(listed as u64), count(all as u64)),
     };
+    let packets = plural(data.packets, "packet", "packets");
     let mut title = Line::from(vec![
         Span::styled(format!(" {} ", data.from), theme.bar()),
-        format!(" {flows}  {} packets  by {}", count(data.packets), state.order.name()).into(),
+        format!(" {flows}  {packets}  by {}", state.order.name()).into(),
     ]);
     if data.capture_lost > 0 {
         let lost = format!("  the capture itself lost {}", count(data.capture_lost));
