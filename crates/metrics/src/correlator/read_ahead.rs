@@ -10,6 +10,7 @@ use std::hint::black_box;
 
 use wirestamp_packet::PacketId;
 
+use super::departure::Departure;
 use super::departures::Departures;
 use super::flow::FlowNumber;
 use super::queue::Link;
@@ -55,6 +56,7 @@ impl Departures {
     /// Reads what so many calls of [`Departures::pop`] are going to read.
     pub(super) fn read_ahead_to_pop(&self, calls: usize) {
         let leaving = self.queue.numbers().take(calls).filter_map(|it| self.queue.get(it));
+        read(leaving.clone().map(Departure::touch));
         read(leaving.clone().map(|it| self.copies.touch(it.id.0)));
         self.read_flows_of(leaving.map(|departure| departure.flow));
     }
