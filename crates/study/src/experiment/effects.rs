@@ -47,7 +47,7 @@ struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     fn of(design: &Design, responses: &'a [Vec<f64>]) -> Option<Self> {
-        let cells: Vec<_> = design.cells().into_iter().collect();
+        let cells = design.cells();
         let repetitions = responses.first()?.len();
         let is_balanced = responses.iter().all(|cell| cell.len() == repetitions);
         if repetitions == 0 || cells.len() != responses.len() || !is_balanced {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::claims::{self, Claim};
-use super::packets::{Packets, Stamped};
+use super::packets::{Packets, Size, Stamped};
 use super::paper::{Method, PAPER, PUBLISHED, Published, Traffic};
 use super::series;
 use super::softirq::{self, Added, Program};
 use crate::Circumstances;
 use crate::experiment::{Effect, Estimate, Runs, deviation, effects, mean};
+use crate::report::format::length;
 use crate::timers::Cost;
 
 /// The longest lag of the auto-correlations, in packets.
@@ -59,7 +60,10 @@ pub struct CellFindings {
     pub method: Method,
     /// The traffic.
     pub pattern: Traffic,
-    /// The overheads of all packets.
+    /// Packets that were sent and not received: the socket was full while the receiver waited for its
+    /// core.
+    pub missing: u64,
+    /// The overheads of all packets that were received.
     pub overhead_ns: Option<Cost>,
     /// The mean overhead of a run.
     pub mean_ns: Option<Estimate>,
@@ -80,14 +84,14 @@ impl Findings {
     pub(super) fn of(
         runs: &Runs<Stamped>,
         softirq: anyhow::Result<Runs<Program>>,
+        size: Size,
         step_ns: f64,
     ) -> Self {
-        let cells: Vec<_> = (0..).zip(runs.design.cells()).collect();
-        let cells = cells.iter().map(|(index, cell)| of_cell(runs, *index, Packets::of(cell)));
+        let cells = (0..).zip(runs.design.cells());
+        let cells = cells.map(|(index, cell)| of_cell(runs, index, Packets::of(&cell), size));
         let effects_on = |of: fn(&[f64]) -> Option<f64>| {
             effects(&runs.design, &runs.responses(|run| of(&overheads(run))))
         };
-        let cells: Vec<_> = cells.collect();
         let (softirq, softirq_reason) = match softirq {
             Ok(runs) => (softirq::added(&runs), None),
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
@@ -100,7 +104,7 @@ impl Findings {
             repetitions: runs.complete(),
             step_ns,
             claims: claims::claims(runs),
-            cells,
+            cells: cells.collect(),
             effects_on_mean: effects_on(mean),
             effects_on_deviation: effects_on(deviation),
             softirq,
@@ -126,18 +130,21 @@ fn of_cell(
     runs: &Runs<Stamped>,
     index: usize,
     (method, pattern): (Method, Traffic),
+    size: Size,
 ) -> CellFindings {
     let of_runs: Vec<Vec<f64>> = runs.of_cell(index).map(overheads).collect();
     let estimate = |of: fn(&[f64]) -> Option<f64>| {
         Estimate::of(&of_runs.iter().filter_map(|run| of(run)).collect::<Vec<_>>())
     };
     let overheads = of_runs.concat();
+    let sent = length(&of_runs) * u64::from(size.packets_of(pattern));
     let correlations: Vec<_> =
         of_runs.iter().filter_map(|run| series::autocorrelation(run, LAGS)).collect();
     let at_lag = |lag: usize| mean(&correlations.iter().map(|run| run[lag]).collect::<Vec<_>>());
     CellFindings {
         method,
         pattern,
+        missing: sent.saturating_sub(length(&overheads)),
         overhead_ns: series::cost(&overheads),
         mean_ns: estimate(mean),
         deviation_ns: estimate(deviation),

@@ -106,7 +106,7 @@ pub fn run(
     let mut programs = Programs { repetitions: SOFTIRQ_REPETITIONS };
     let softirq = experiment::run(&mut programs, folder, *seed, stop, progress);
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    let mut findings = Findings::of(&runs, softirq, packets.step_ns);
+    let mut findings = Findings::of(&runs, softirq, *size, packets.step_ns);
     if let Some(folder) = folder {
         let report = folder.join("overhead.html");
         fs::write(&report, page::html(&findings))

@@ -35,6 +35,15 @@ impl Size {
     pub const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
     /// As many as 35 seconds have room for.
     pub const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
+
+    /// Packets of a run of this pattern.
+    pub(super) const fn packets_of(self, traffic: Traffic) -> u32 {
+        let [first, second] = self.packets;
+        match traffic {
+            Traffic::Call => first,
+            Traffic::Video => second,
+        }
+    }
 }
 
 /// One packet.
@@ -85,11 +94,6 @@ impl Packets {
         (Method::ALL[level(0) % 2], Traffic::ALL[level(1) % 2])
     }
 
-    fn packets(&self, traffic: Traffic) -> u32 {
-        let [first, second] = self.size.packets;
-        if traffic == Traffic::Call { first } else { second }
-    }
-
     /// Readings as samples.
     fn samples(&self, method: Method, readings: &[Reading], checkpoint_ns: f64) -> Vec<Stamped> {
         let Some(first) = readings.first() else { return Vec::new() };
@@ -129,12 +133,12 @@ impl Study for Packets {
     fn lasts(&self, cell: &Cell) -> Duration {
         let (_, traffic) = Self::of(cell);
         let gap = u64::try_from(traffic.pattern().interval().as_nanos()).unwrap_or(0);
-        Duration::from_nanos(gap) * self.packets(traffic)
+        Duration::from_nanos(gap) * self.size.packets_of(traffic)
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Stamped>> {
         let (method, traffic) = Self::of(cell);
-        let packets = self.packets(traffic);
+        let packets = self.size.packets_of(traffic);
         let socket = socket().context("cannot open a UDP socket on the loopback interface")?;
         let sender = sender(traffic.pattern(), packets, &socket)?;
         let counter = self.clock.counter();

@@ -84,7 +84,7 @@ pub struct Published {
     pub pattern: Traffic,
     /// "Overhead average [ns]".
     pub mean_ns: f64,
-    /// "Overhead variance [ns]": by its unit a deviation, by its name the square of one. The paper
+    /// "Overhead variance \[ns\]": by its unit a deviation, by its name the square of one. The paper
     /// does not say.
     pub variance: f64,
 }

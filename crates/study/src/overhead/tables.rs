@@ -25,7 +25,7 @@ impl Findings {
                 here(|cell| cell.deviation_ns.map(estimate)),
                 here(|cell| cell.variance_ns2.map(|variance| format!("{variance:.0}"))),
                 variance.to_string(),
-                here(|cell| cell.overhead_ns.map(|cost| count(cost.count))),
+                here(|cell| cell.overhead_ns.map(|cost| received(cost.count, cell.missing))),
             ]
         };
         Table {
@@ -98,6 +98,14 @@ impl Findings {
             heads: &["", "on the mean (ns)", "on the deviation (ns)"],
             rows: effects.map(row).collect(),
         }
+    }
+}
+
+/// How many packets were stamped, and of how many if some were lost.
+fn received(packets: u64, missing: u64) -> String {
+    match missing {
+        0 => count(packets),
+        missing => format!("{} of {}", count(packets), count(packets + missing)),
     }
 }
 

@@ -2,9 +2,12 @@ use super::paper::Traffic;
 use super::*;
 use crate::experiment::{Runs, Study, Turn};
 
+/// One packet of a run is lost.
+const SIZE: Size = Size { repetitions: 1, packets: [201, 201] };
+
 /// Runs of made-up overheads: of method, pattern, repetition and packet.
 fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> Runs<Stamped> {
-    let size = Size { repetitions, packets: [200, 200] };
+    let size = Size { repetitions, ..SIZE };
     let design = Packets::new(size).unwrap().design();
     let order = design.order(1);
     let stamped = |turn: &Turn, packet: u32| Stamped {
@@ -20,7 +23,7 @@ fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> R
 
 /// Nothing in the softIRQ.
 fn found(runs: &Runs<Stamped>) -> Findings {
-    Findings::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), 10.0)
+    Findings::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), SIZE, 10.0)
 }
 
 #[test]
@@ -55,6 +58,7 @@ fn findings_are_those_of_the_overheads() {
     }));
     let cell = found.cell(Method::Raw, Traffic::Video).unwrap();
     let cost = cell.overhead_ns.unwrap();
+    assert_eq!(cell.missing, 2);
     assert_eq!((cost.count, cost.min, cost.mean, cost.max), (400, 11.0, 11.5, 12.0));
     assert!((cell.variance_ns2.unwrap() - 0.25).abs() < 0.01);
     assert!(cell.autocorrelation[0] < -0.9 && cell.autocorrelation[1] > 0.9);
