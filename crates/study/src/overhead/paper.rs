@@ -82,7 +82,7 @@ pub struct Published {
     pub method: Method,
     /// The traffic.
     pub pattern: Traffic,
-    /// "Overhead average [ns]".
+    /// "Overhead average \[ns\]".
     pub mean_ns: f64,
     /// "Overhead variance \[ns\]": by its unit a deviation, by its name the square of one. The paper
     /// does not say.
