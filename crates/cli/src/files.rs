@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
 
 use crate::usage::usage;
@@ -72,6 +72,9 @@ fn check_writable(path: &Path) -> anyhow::Result<()> {
         Ok(_) => Ok(access(path, Access::WRITE_OK)?),
         Err(_) => {
             let folder = folder(path);
+            if !folder.exists() {
+                bail!("the folder has to exist: mkdir -p {}", folder.display());
+            }
             access(&folder, Access::WRITE_OK | Access::EXEC_OK)
                 .with_context(|| format!("no file can be made in {}", folder.display()))
         }
