@@ -110,7 +110,7 @@ mod tests {
         assert!(check(Path::new("-"), None).unwrap_err().contains("./-"));
         let nowhere = folder.path().join("no/such");
         let said = check(&nowhere, None).unwrap_err();
-        assert!(said.contains("cannot write") && said.contains("No such file"), "{said}");
+        assert!(said.contains("cannot write") && said.contains("has to exist"), "{said}");
         assert!(check(folder.path(), None).unwrap_err().contains("directory"));
         assert_eq!(check(Path::new("plain-name"), None), Ok(()));
         assert!(!new.exists());

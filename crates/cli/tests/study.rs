@@ -61,7 +61,7 @@ fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_s
 
     // All that was measured is in the folder, so nothing is measured again.
     let again = json(&quick);
-    assert_eq!((&again["cells"], &again["sessions"]), (&found["cells"], &1.into()));
+    assert_eq!((&again["cells"], &again["sittings"]), (&found["cells"], &1.into()));
     let other = run(&["study", "overhead", "-o", &path]);
     let said = stderr(&other);
     assert_eq!((other.status.code(), said.lines().count()), (Some(1), 1), "{said}");

@@ -1,5 +1,6 @@
 //! What `delay` found, as text.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::{Course, Quality};
@@ -11,6 +12,9 @@ use crate::output::{mean, percent, time};
 use crate::quality;
 use crate::table::table;
 use crate::tap;
+
+/// Flows with a row of their own, unless everything is wanted.
+const ROWS: usize = 20;
 
 /// Where mean and 99th percentile of the delay are among [`quality::HEADER`].
 const MEAN: usize = 5;
@@ -43,7 +47,12 @@ impl Findings {
     /// are any, and what has to be known before the figures are believed.
     pub(super) fn text(&self, everything: bool) -> String {
         let total = self.flows.total();
-        let flows = self.flows.flows();
+        let mut flows = self.flows.flows();
+        let hidden = if everything { 0 } else { flows.len().saturating_sub(ROWS) };
+        if hidden > 0 {
+            flows.sort_by_key(|(_, of)| Reverse(of.counts().sent));
+            flows.truncate(ROWS);
+        }
         let mut rows: Vec<Row<'_>> = flows
             .iter()
             .map(|(flow, of)| Row { name: flow.to_string(), of, voice: self.voice(flow) })
@@ -56,6 +65,9 @@ impl Findings {
             rows.push(Row { name: "all".into(), of: &total, voice: None });
         }
         let mut text = self.qualities(&rows);
+        if hidden > 0 {
+            let _ = writeln!(text, "{hidden} more flows, of fewer packets: -v shows them");
+        }
         let mut more = Vec::new();
         if everything {
             let rows = rows

@@ -1,6 +1,6 @@
 //! The raw results of an experiment in a folder: what can be resumed, and computed again.
 //!
-//! `design.json` holds the design, the seed of the order, and the circumstances of every session that
+//! `design.json` holds the design, the seed of the order, and the circumstances of every sitting that
 //! added to it. Each run is a CSV file, which appears when the run is done and not before.
 
 use std::fs;
@@ -21,7 +21,7 @@ pub(super) struct Archive {
     /// None to keep nothing.
     folder: Option<PathBuf>,
     pub(super) record: Record,
-    /// Whether this session is in the record.
+    /// Whether this sitting is in the record.
     has_added: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Archive {
 pub(super) struct Record {
     pub(super) design: Design,
     pub(super) seed: u64,
-    pub(super) sessions: Vec<Circumstances>,
+    pub(super) sittings: Vec<Circumstances>,
 }
 
 impl Archive {
@@ -40,7 +40,7 @@ impl Archive {
     /// When the folder cannot be written or read, or holds the results of another design.
     pub(super) fn open(folder: Option<&Path>, design: Design, seed: u64) -> anyhow::Result<Self> {
         let folder = folder.map(|folder| folder.join(&design.name));
-        let mut record = Record { design, seed, sessions: Vec::new() };
+        let mut record = Record { design, seed, sittings: Vec::new() };
         if let Some(folder) = &folder {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -78,7 +78,7 @@ impl Archive {
     /// When it cannot be written.
     pub(super) fn keep<S: Serialize>(&mut self, turn: Turn, samples: &[S]) -> anyhow::Result<()> {
         if !self.has_added {
-            self.record.sessions.push(Circumstances::here());
+            self.record.sittings.push(Circumstances::here());
             self.write_record()?;
             self.has_added = true;
         }
@@ -100,7 +100,7 @@ impl Archive {
     }
 }
 
-/// What an earlier session left, if it was of the same design.
+/// What an earlier sitting left, if it was of the same design.
 fn earlier(file: &Path, design: &Design) -> anyhow::Result<Record> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -48,7 +48,7 @@ pub struct Runs<S> {
     /// What made the order.
     pub seed: u64,
     /// When and where runs were made: once more for each time the experiment was resumed.
-    pub sessions: Vec<Circumstances>,
+    pub sittings: Vec<Circumstances>,
     /// Whether it was stopped before all runs were done.
     pub interrupted: bool,
     /// The runs in their order, each with its samples.
@@ -124,7 +124,7 @@ pub fn run<T: Study>(
     }
     let interrupted = runs.len() < order.len();
     let record = archive.record;
-    Ok(Runs { design, seed: record.seed, sessions: record.sessions, interrupted, runs })
+    Ok(Runs { design, seed: record.seed, sittings: record.sittings, interrupted, runs })
 }
 
 /// How much is done, and how long it took compared with what was expected.

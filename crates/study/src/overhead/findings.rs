@@ -23,8 +23,8 @@ pub struct Findings {
     /// When, on what, and by what command the last runs were made.
     #[serde(flatten)]
     pub circumstances: Circumstances,
-    /// In how many sessions the runs were made: more than one if it was resumed.
-    pub sessions: usize,
+    /// In how many sittings the runs were made: more than one if it was resumed.
+    pub sittings: usize,
     /// Whether it was stopped before all runs were done.
     pub interrupted: bool,
     /// What made the order of the runs.
@@ -97,8 +97,8 @@ impl Findings {
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
         };
         Self {
-            circumstances: runs.sessions.last().cloned().unwrap_or_else(Circumstances::here),
-            sessions: runs.sessions.len(),
+            circumstances: runs.sittings.last().cloned().unwrap_or_else(Circumstances::here),
+            sittings: runs.sittings.len(),
             interrupted: runs.interrupted,
             seed: runs.seed,
             repetitions: runs.complete(),

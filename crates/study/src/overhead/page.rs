@@ -69,11 +69,11 @@ fn softirq(findings: &Findings) -> String {
 fn machine(findings: &Findings) -> Vec<(String, String)> {
     let here = &findings.circumstances;
     let runs = format!(
-        "{} of every cell in a random order (seed {}), in {} session{}",
+        "{} of every cell in a random order (seed {}), in {} sitting{}",
         findings.repetitions,
         findings.seed,
-        findings.sessions,
-        if findings.sessions == 1 { "" } else { "s" }
+        findings.sittings,
+        if findings.sittings == 1 { "" } else { "s" }
     );
     [
         ("Command", here.command.clone()),

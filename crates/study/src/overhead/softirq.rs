@@ -113,7 +113,7 @@ mod tests {
         let runs = Runs {
             design: Programs { repetitions: 2 }.design(),
             seed: 1,
-            sessions: Vec::new(),
+            sittings: Vec::new(),
             interrupted: false,
             runs: vec![run(0, 10.0, 40.0), run(1, 20.0, 50.0)],
         };

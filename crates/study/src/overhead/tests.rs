@@ -18,7 +18,7 @@ fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> R
     };
     let run = |turn: Turn| (turn, (0..200).map(|packet| stamped(&turn, packet)).collect());
     let runs = order.into_iter().map(run).collect();
-    Runs { design, seed: 1, sessions: Vec::new(), interrupted: false, runs }
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
 }
 
 /// Nothing in the softIRQ.

@@ -66,9 +66,9 @@ fn what_was_interrupted_is_resumed_where_it_stopped_and_in_the_same_order() {
     let mut second = Fake::new(3, None);
     let resumed = run_fake(&mut second, Some(folder.path()), 2).unwrap();
     assert_eq!((second.ran.len(), resumed.interrupted, resumed.complete()), (7, false, 3));
-    assert_eq!((resumed.seed, resumed.sessions.len()), (1, 2));
+    assert_eq!((resumed.seed, resumed.sittings.len()), (1, 2));
     let looked_at = run_fake(&mut Fake::new(3, None), Some(folder.path()), 2).unwrap();
-    assert_eq!((looked_at.sessions.len(), looked_at.runs), (2, resumed.runs.clone()));
+    assert_eq!((looked_at.sittings.len(), looked_at.runs), (2, resumed.runs.clone()));
     let uninterrupted = run_fake(&mut Fake::new(3, None), None, 1).unwrap();
     assert_eq!(resumed.runs, uninterrupted.runs);
 }
