@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod circumstances;
 mod compare;
 pub mod demo;
@@ -16,13 +17,15 @@ pub mod flows;
 pub mod layers;
 mod live;
 mod meeting;
-pub mod overhead;
+mod overhead;
 mod recording;
 pub mod report;
 mod sampling;
 mod sight;
+mod studies;
 pub mod timers;
 
+pub use account::{Account, Making, Part, Section};
 pub use circumstances::Circumstances;
 pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
 pub use live::{Glance, LiveFigures};
@@ -30,3 +33,4 @@ pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};
 pub use sampling::Sampling;
 pub use sight::Sight;
+pub use studies::{Entry, Options, STUDIES};

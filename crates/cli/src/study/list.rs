@@ -3,32 +3,34 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wirestamp_study::{overhead, timers};
+use wirestamp_study::{Entry, STUDIES, timers};
 
 use crate::output::Output;
 
 /// A study that can be run.
 #[derive(Serialize)]
-struct Entry {
+struct Item {
     name: &'static str,
     about: &'static str,
     paper: &'static str,
 }
 
-const STUDIES: [Entry; 2] = [
-    Entry { name: "timers", about: "what it costs to read the time", paper: timers::PAPER },
-    Entry { name: "overhead", about: "what it costs to stamp a packet", paper: overhead::PAPER },
-];
-
 #[derive(Serialize)]
 struct List {
-    studies: [Entry; 2],
+    studies: Vec<Item>,
 }
 
 pub(crate) fn run(output: Output) -> anyhow::Result<ExitCode> {
-    output.result(&List { studies: STUDIES }, |list| {
-        let line =
-            |Entry { name, about, paper }: &Entry| format!("{name:<10}{about}\n{:10}{paper}\n", "");
+    let timers =
+        Item { name: "timers", about: "what it costs to read the time", paper: timers::PAPER };
+    let others =
+        STUDIES.iter().map(|&Entry { name, about, paper, .. }| Item { name, about, paper });
+    let studies = [timers].into_iter().chain(others).collect();
+    output.result(&List { studies }, |list| {
+        let width = list.studies.iter().map(|study| study.name.len()).max().unwrap_or(0) + 2;
+        let line = |Item { name, about, paper }: &Item| {
+            format!("{name:<width$}{about}\n{:width$}{paper}\n", "")
+        };
         list.studies.iter().map(line).collect()
     })?;
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
-//! `wirestamp study`: the experiments of papers, made again here. A file for each.
+//! `wirestamp study`: the experiments of papers, made again here.
 
 mod list;
-mod overhead;
+mod named;
 mod timers;
 
 use std::process::ExitCode;
@@ -29,14 +29,14 @@ enum Study {
     /// What it costs to read each time source (Fedotova and Siemens, "HighPerTimer")
     Timers(timers::Arguments),
     /// What it costs to stamp a packet (Orosz and Skopkó, 2013)
-    Overhead(overhead::Arguments),
+    Overhead(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     match arguments.study {
         Study::List => list::run(output),
         Study::Timers(arguments) => timers::run(arguments, output),
-        Study::Overhead(arguments) => overhead::run(arguments, output),
+        Study::Overhead(arguments) => named::run("overhead", arguments, output),
     }
 }
 
@@ -50,8 +50,9 @@ fn header(title: &str, here: &Circumstances) -> String {
 
 /// A table below what it shows.
 fn titled(Table { caption, heads, rows }: &Table) -> String {
+    let heads: Vec<_> = heads.iter().map(String::as_str).collect();
     let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|c| plain(c)).collect()).collect();
-    format!("{caption}\n{}", table(heads, &rows))
+    format!("{caption}\n{}", table(&heads, &rows))
 }
 
 /// Moves the bar to where an experiment is, and says what is run and how long the rest will take.

@@ -5,11 +5,13 @@
 //! and keeps what they bring; [`Estimate`] and [`effects()`] are what is computed of it.
 
 mod archive;
+mod claim;
 mod design;
 mod effects;
 mod estimate;
 mod runner;
 
+pub use claim::{Claim, Verdict};
 pub use design::{Cell, Design, Factor, Turn};
 pub use effects::{Effect, effects};
 pub use estimate::{Estimate, Sign, deviation, mean};

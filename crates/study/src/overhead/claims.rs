@@ -1,59 +1,11 @@
 //! What the paper finds, and what the data here say of it.
 
-use serde::Serialize;
-
 use super::findings::overheads;
 use super::packets::Stamped;
-use super::paper::{Method, PUBLISHED, Traffic};
+use super::paper::{Method, PUBLISHED, Published, Traffic};
 use super::series;
-use crate::experiment::{Estimate, Runs, Sign, deviation, mean};
+use crate::experiment::{Claim, Estimate, Runs, deviation, mean};
 use crate::report::format::duration;
-
-/// Something that the paper finds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Claim {
-    /// What it finds.
-    pub claim: &'static str,
-    /// Whether it is so here.
-    pub verdict: Verdict,
-    /// By how much raw stamps are ahead within a repetition, for each pattern: the difference of means
-    /// in nanoseconds, the natural logarithm of the ratio of deviations, or the difference of
-    /// correlations.
-    pub lead: [Option<Estimate>; 2],
-    /// All that in a sentence.
-    pub sentence: String,
-}
-
-/// What data say of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It holds for both patterns, with 95 % confidence for each.
-    Confirmed,
-    /// The contrary holds for a pattern.
-    Contradicted,
-    /// Neither can be told.
-    Open,
-}
-
-impl Verdict {
-    fn of(signs: [Sign; 2]) -> Self {
-        match signs {
-            [Sign::Above, Sign::Above] => Self::Confirmed,
-            _ if signs.contains(&Sign::Below) => Self::Contradicted,
-            _ => Self::Open,
-        }
-    }
-
-    /// In words that follow those of the claim.
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed here",
-            Self::Contradicted => "contradicted here",
-            Self::Open => "not decided here, the data are too few or too noisy",
-        }
-    }
-}
 
 /// A figure of a run by which the methods are compared.
 struct Measure {
@@ -94,7 +46,7 @@ const MEASURES: [Measure; 3] = [
     },
 ];
 
-fn published(method: Method, pattern: Traffic) -> Option<super::Published> {
+fn published(method: Method, pattern: Traffic) -> Option<Published> {
     PUBLISHED.into_iter().find(|row| row.method == method && row.pattern == pattern)
 }
 
@@ -111,17 +63,10 @@ impl Measure {
             responses.try_into().unwrap_or_default();
         let pairs = [(ktime_call, raw_call), (ktime_video, raw_video)];
         let lead = pairs.each_ref().map(|(ktime, raw)| self.lead(ktime, raw));
-        let verdict = Verdict::of(lead.map(|lead| lead.map_or(Sign::Open, |lead| lead.sign())));
         let compared = Traffic::ALL.into_iter().zip(&pairs);
         let compared = compared.filter_map(|(pattern, of)| self.compared(pattern, of));
         let compared: Vec<_> = compared.collect();
-        let numbers = match compared.as_slice() {
-            [] => "nothing was measured".to_owned(),
-            some => some.join(", "),
-        };
-        let sentence =
-            format!("The paper finds that {}: {}; {numbers}.", self.claim, verdict.words());
-        Claim { claim: self.claim, verdict, lead, sentence }
+        Claim::of(self.claim, lead.into(), &compared.join(", "))
     }
 
     /// The figures of raw and of ktime with a pattern, and the paper's; none if there are none here.

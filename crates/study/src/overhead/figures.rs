@@ -8,11 +8,8 @@ use super::findings::{CellFindings, Findings, LAGS};
 use super::paper::{Method, Traffic};
 use super::series::stray;
 use crate::report::axis::{Axis, round_up};
-use crate::report::figures::{Figure, Frame, INK, SERIES, ticks};
+use crate::report::figures::{FIRST_SERIES, Figure, Frame, INK, SERIES, ticks};
 use crate::report::format::{duration, length, plural, real};
-
-/// The colour of the first method: the one before it is for areas.
-pub(super) const FIRST_SERIES: usize = 1;
 
 /// The names of the methods, in the order of the colours.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {

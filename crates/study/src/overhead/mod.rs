@@ -6,35 +6,29 @@
 //! the softIRQ, where no program can look at the counter on all machines, the kernel itself says what
 //! a program takes with the stamp and without. [`DEVIATIONS`] tells where this departs from the paper.
 
+mod account;
 mod claims;
 mod figures;
 mod findings;
 mod packets;
-mod page;
 mod paper;
 mod series;
 mod softirq;
 mod tables;
 
-use std::fs;
-use std::path::PathBuf;
-
-use anyhow::Context;
 use wirestamp_capture::Stop;
 
+use crate::account::Account;
 use crate::experiment::{self, Progress};
-
-pub use claims::{Claim, Verdict};
-pub use findings::{CellFindings, Findings};
-pub use packets::{Size, Stamped};
-pub use paper::{Method, PAPER, PUBLISHED, Published, Traffic};
-pub use softirq::{Added, Program};
-
-use packets::Packets;
+use crate::studies::Options;
+use findings::Findings;
+use packets::{Packets, Size};
 use softirq::Programs;
 
+pub(crate) use paper::PAPER;
+
 /// Where this experiment departs from the paper's: the subject, and what is done and why.
-pub const DEVIATIONS: [(&str, &str); 7] = [
+const DEVIATIONS: [(&str, &str); 7] = [
     (
         "Place of the stamp",
         "The paper changes the kernel, to stamp in the softIRQ with checkpoints around. Here the \
@@ -75,45 +69,26 @@ pub const DEVIATIONS: [(&str, &str); 7] = [
     ),
 ];
 
-/// What to do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How many packets, how often.
-    pub size: Size,
-    /// Where raw results and the report go, if they are wanted. Made if it does not exist; what it
-    /// holds of an earlier run is not measured again.
-    pub folder: Option<PathBuf>,
-    /// What makes the order of the runs.
-    pub seed: u64,
-}
-
 /// Repetitions in the softIRQ: each takes a few hundredths of a second.
 const SOFTIRQ_REPETITIONS: u32 = 31;
 
-/// Measures until all is done or `stop` is requested, and writes the report if one is wanted.
+/// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
 /// When the loopback interface or the folder cannot be used, or the folder holds the results of a run
 /// of another size.
-pub fn run(
+pub(crate) fn run(
     options: &Options,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
-) -> anyhow::Result<Findings> {
-    let Options { size, folder, seed } = options;
-    let folder = folder.as_deref();
-    let mut packets = Packets::new(*size)?;
+) -> anyhow::Result<Account> {
+    let Options { quick, folder, seed } = options;
+    let (size, folder) = (if *quick { Size::QUICK } else { Size::FULL }, folder.as_deref());
+    let mut packets = Packets::new(size)?;
     let mut programs = Programs { repetitions: SOFTIRQ_REPETITIONS };
     let softirq = experiment::run(&mut programs, folder, *seed, stop, progress);
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;
-    let mut findings = Findings::of(&runs, softirq, *size, packets.step_ns);
-    if let Some(folder) = folder {
-        let report = folder.join("overhead.html");
-        fs::write(&report, page::html(&findings))
-            .with_context(|| format!("cannot write {}", report.display()))?;
-        findings.report = Some(report);
-    }
-    Ok(findings)
+    account::account(&runs, &Findings::of(&runs, softirq, size, packets.step_ns))
 }
 
 #[cfg(test)]

@@ -23,18 +23,18 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many packets a run of each of the paper's patterns has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub(super) struct Size {
     /// How often each cell is run.
-    pub repetitions: u32,
+    pub(super) repetitions: u32,
     /// Packets of a run of pattern 1, and of pattern 2.
-    pub packets: [u32; 2],
+    pub(super) packets: [u32; 2],
 }
 
 impl Size {
     /// As many packets as 20 minutes have room for; the paper does not say how many it took.
-    pub const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
+    pub(super) const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
     /// As many as 35 seconds have room for.
-    pub const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
+    pub(super) const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
 
     /// Packets of a run of this pattern.
     pub(super) const fn packets_of(self, traffic: Traffic) -> u32 {
@@ -48,21 +48,20 @@ impl Size {
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stamped {
+pub(super) struct Stamped {
     /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
-    pub at_ns: f64,
+    pub(super) at_ns: f64,
     /// The stamp itself, in nanoseconds since the first packet's, as its clock has it.
-    pub stamp_ns: f64,
+    pub(super) stamp_ns: f64,
     /// From that checkpoint to the one after the stamp, in nanoseconds.
-    pub between_ns: f64,
+    pub(super) between_ns: f64,
     /// What a checkpoint alone costs, in nanoseconds: the same for all packets of a run.
-    pub checkpoint_ns: f64,
+    pub(super) checkpoint_ns: f64,
 }
 
 impl Stamped {
     /// The overhead of the stamp in nanoseconds. It may be below zero by a step of the counter.
-    #[must_use]
-    pub fn overhead_ns(&self) -> f64 {
+    pub(super) fn overhead_ns(&self) -> f64 {
         self.between_ns - self.checkpoint_ns
     }
 }

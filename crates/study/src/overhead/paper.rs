@@ -4,7 +4,7 @@ use serde::Serialize;
 use wirestamp_traffic::Pattern;
 
 /// Where the numbers come from.
-pub const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Timestamping for End-to-End QoS \
+pub(crate) const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Timestamping for End-to-End QoS \
                          Evaluation\" (2013), section V";
 
 /// The machine of the paper.
@@ -13,7 +13,7 @@ pub(super) const MACHINE: &str = "Intel Core i7 at 2.93 GHz, Linux 2.6.39.2, Int
 /// A way to stamp a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
+pub(super) enum Method {
     /// The kernel's time of day, which is computed from a counter at once.
     Ktime,
     /// The counter as it is, to be converted later by another thread.
@@ -22,11 +22,10 @@ pub enum Method {
 
 impl Method {
     /// Both, in the order of the paper's tables.
-    pub const ALL: [Self; 2] = [Self::Ktime, Self::Raw];
+    pub(super) const ALL: [Self; 2] = [Self::Ktime, Self::Raw];
 
     /// In a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Ktime => "ktime",
             Self::Raw => "raw",
@@ -37,7 +36,7 @@ impl Method {
 /// One of the paper's patterns of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Traffic {
+pub(super) enum Traffic {
     /// Pattern 1, a telephone call.
     Call,
     /// Pattern 2, a video.
@@ -46,11 +45,10 @@ pub enum Traffic {
 
 impl Traffic {
     /// Both, in the paper's order.
-    pub const ALL: [Self; 2] = [Self::Call, Self::Video];
+    pub(super) const ALL: [Self; 2] = [Self::Call, Self::Video];
 
     /// In a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Video => "video",
@@ -58,8 +56,7 @@ impl Traffic {
     }
 
     /// Its frames and gaps.
-    #[must_use]
-    pub fn pattern(self) -> Pattern {
+    pub(super) fn pattern(self) -> Pattern {
         match self {
             Self::Call => Pattern::voip(),
             Self::Video => Pattern::hd_video(),
@@ -77,16 +74,16 @@ impl Traffic {
 
 /// A row of a table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Published {
+pub(super) struct Published {
     /// How packets were stamped.
-    pub method: Method,
+    pub(super) method: Method,
     /// The traffic.
-    pub pattern: Traffic,
+    pub(super) pattern: Traffic,
     /// "Overhead average \[ns\]".
-    pub mean_ns: f64,
+    pub(super) mean_ns: f64,
     /// "Overhead variance \[ns\]": by its unit a deviation, by its name the square of one. The paper
     /// does not say.
-    pub variance: f64,
+    pub(super) variance: f64,
 }
 
 const fn row(method: Method, pattern: Traffic, mean_ns: f64, variance: f64) -> Published {
@@ -94,7 +91,7 @@ const fn row(method: Method, pattern: Traffic, mean_ns: f64, variance: f64) -> P
 }
 
 /// Tables I and II.
-pub const PUBLISHED: [Published; 4] = [
+pub(super) const PUBLISHED: [Published; 4] = [
     row(Method::Ktime, Traffic::Call, 195.2762, 176.0954),
     row(Method::Raw, Traffic::Call, 73.49326, 3.793385),
     row(Method::Ktime, Traffic::Video, 173.3606, 177.1197),

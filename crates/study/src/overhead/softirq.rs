@@ -17,13 +17,13 @@ const FRAME: Duration = Duration::from_nanos(250);
 
 /// The mean cost of a program in one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Program {
+pub(super) struct Program {
     /// The function that takes the stamp, or that there is none.
-    pub stamp: String,
+    pub(super) stamp: String,
     /// Nanoseconds a frame; none if the program cannot be run here.
-    pub frame_ns: Option<f64>,
+    pub(super) frame_ns: Option<f64>,
     /// Why it cannot.
-    pub reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 /// The study: one cell, which runs all programs in turn so that they are compared within a run.
@@ -63,13 +63,13 @@ fn program(Cost { stamp, nanos }: Cost) -> Program {
 
 /// What a stamp adds to a program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Added {
+pub(super) struct Added {
     /// The function that takes the stamp.
-    pub stamp: String,
+    pub(super) stamp: String,
     /// What a frame takes more than without a stamp, in nanoseconds.
-    pub added_ns: Option<Estimate>,
+    pub(super) added_ns: Option<Estimate>,
     /// Why that is not known.
-    pub reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 /// What each stamp adds to a frame: the first program takes none, and what it costs is subtracted

@@ -2,14 +2,14 @@
 
 use super::findings::{CellFindings, Findings};
 use super::paper::{Method, Published};
+use super::softirq::Added;
 use crate::experiment::{Effect, Estimate};
 use crate::report::Table;
 use crate::report::format::{NOTHING, count};
 
 impl Findings {
     /// Mean and deviation of each method with each pattern, here and in the paper.
-    #[must_use]
-    pub fn beside_the_paper(&self) -> Table {
+    pub(super) fn beside_the_paper(&self) -> Table {
         let row = |published: &Published| {
             let Published { method, pattern, mean_ns, variance } = *published;
             let [table, ..] = pattern.place();
@@ -28,9 +28,9 @@ impl Findings {
                 here(|cell| cell.overhead_ns.map(|cost| received(cost.count, cell.missing))),
             ]
         };
-        Table {
-            caption: "Overhead of a stamp for a packet, in user space",
-            heads: &[
+        Table::new(
+            "Overhead of a stamp for a packet, in user space",
+            &[
                 "",
                 "mean here (ns)",
                 "in the paper",
@@ -39,13 +39,12 @@ impl Findings {
                 "“variance [ns]” in the paper",
                 "packets here",
             ],
-            rows: self.published.iter().map(row).collect(),
-        }
+            self.published.iter().map(row).collect(),
+        )
     }
 
     /// The distribution of the overheads of each method with each pattern.
-    #[must_use]
-    pub fn distributions(&self) -> Table {
+    pub(super) fn distributions(&self) -> Table {
         let row = |cell: &CellFindings| {
             let name = format!("{}, {}", cell.pattern.name(), cell.method.name());
             let values = cell.overhead_ns.map_or(vec![NOTHING.to_owned(); 6], |cost| {
@@ -54,50 +53,47 @@ impl Findings {
             });
             [vec![name], values].concat()
         };
-        Table {
-            caption: "Distribution of the overhead (ns)",
-            heads: &["", "least", "median", "90 %", "99 %", "99.9 %", "most"],
-            rows: self.cells.iter().map(row).collect(),
-        }
+        Table::new(
+            "Distribution of the overhead (ns)",
+            &["", "least", "median", "90 %", "99 %", "99.9 %", "most"],
+            self.cells.iter().map(row).collect(),
+        )
     }
 
     /// What a stamp adds to a program in the softIRQ.
-    #[must_use]
-    pub fn in_the_softirq(&self) -> Table {
-        let row = |added: &super::Added| {
+    pub(super) fn in_the_softirq(&self) -> Table {
+        let row = |added: &Added| {
             vec![added.stamp.clone(), added.added_ns.map_or(NOTHING.to_owned(), estimate)]
         };
-        Table {
-            caption: "What a stamp adds to a frame, in the softIRQ",
-            heads: &["", "above no stamp (ns)"],
-            rows: self.softirq.iter().map(row).collect(),
-        }
+        Table::new(
+            "What a stamp adds to a frame, in the softIRQ",
+            &["", "above no stamp (ns)"],
+            self.softirq.iter().map(row).collect(),
+        )
     }
 
     /// Why stamps were not measured in the softIRQ, a line for each.
-    #[must_use]
-    pub fn not_in_the_softirq(&self) -> Vec<String> {
+    pub(super) fn not_in_the_softirq(&self) -> Vec<String> {
         let every =
             self.softirq_reason.iter().map(|reason| format!("Nothing was measured: {reason}."));
-        let one = |added: &super::Added| {
+        let one = |added: &Added| {
             Some(format!("{} was not measured: {}.", added.stamp, added.reason.as_ref()?))
         };
         every.chain(self.softirq.iter().filter_map(one)).collect()
     }
 
     /// What the method, the pattern, and both together do to mean and deviation.
-    #[must_use]
-    pub fn effects(&self) -> Table {
+    pub(super) fn effects(&self) -> Table {
         let row = |(mean, deviation): (&Effect, &Effect)| {
             let levels: Vec<_> = mean.levels.iter().map(|(_, level)| level.as_str()).collect();
             vec![levels.join(" with "), estimate(mean.effect), estimate(deviation.effect)]
         };
         let effects = self.effects_on_mean.iter().zip(&self.effects_on_deviation);
-        Table {
-            caption: "Main effects, and interactions of two: away from the mean of all runs",
-            heads: &["", "on the mean (ns)", "on the deviation (ns)"],
-            rows: effects.map(row).collect(),
-        }
+        Table::new(
+            "Main effects, and interactions of two: away from the mean of all runs",
+            &["", "on the mean (ns)", "on the deviation (ns)"],
+            effects.map(row).collect(),
+        )
     }
 }
 

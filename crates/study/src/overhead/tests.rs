@@ -1,6 +1,8 @@
-use super::paper::Traffic;
+use super::packets::Stamped;
+use super::paper::{Method, Traffic};
 use super::*;
-use crate::experiment::{Runs, Study, Turn};
+use crate::account;
+use crate::experiment::{Runs, Study, Turn, Verdict};
 
 /// One packet of a run is lost.
 const SIZE: Size = Size { repetitions: 1, packets: [201, 201] };
@@ -26,10 +28,14 @@ fn found(runs: &Runs<Stamped>) -> Findings {
     Findings::of(runs, Err(anyhow::anyhow!("<b>needs root</b>")), SIZE, 10.0)
 }
 
+fn page(runs: &Runs<Stamped>) -> String {
+    account::html(&super::account::account(runs, &found(runs)).unwrap())
+}
+
 #[test]
 fn what_the_data_say_of_the_paper_is_computed() {
     let verdicts = |runs: &Runs<Stamped>| {
-        let claims = found(runs).claims;
+        let claims = claims::claims(runs);
         [claims[0].verdict, claims[1].verdict]
     };
     // ktime: 100 and spread by 50; raw: 20 and spread by 5. And the other way round.
@@ -71,7 +77,7 @@ fn any_overheads_make_a_page_beside_the_papers_numbers() {
     let shapes: [fn(u32) -> f64; 4] =
         [|_| 0.0, |packet| f64::from(packet), |_| -10.0, |packet| f64::from(packet).powi(4)];
     for shape in shapes {
-        let page = page::html(&found(&runs(2, |_, _, _, packet| shape(packet))));
+        let page = page(&runs(2, |_, _, _, packet| shape(packet)));
         assert!(!page.contains("NaN") && !page.contains("<b>needs root"));
         for number in ["195.2762", "176.0954", "73.49326", "8.197374"] {
             assert!(page.contains(number), "the paper's {number}");
@@ -80,7 +86,7 @@ fn any_overheads_make_a_page_beside_the_papers_numbers() {
         assert!(page.len() < 600_000, "{} bytes", page.len());
     }
     let nothing = Runs { runs: Vec::new(), interrupted: true, ..runs(1, |_, _, _, _| 0.0) };
-    let page = page::html(&found(&nothing));
+    let page = page(&nothing);
     assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
 }
 
@@ -88,10 +94,10 @@ fn any_overheads_make_a_page_beside_the_papers_numbers() {
 fn a_stopped_run_measures_nothing_and_says_so() {
     let stop = Stop::new().unwrap();
     stop.request();
-    let options = Options { size: Size::QUICK, folder: None, seed: 1 };
-    let found = run(&options, &stop, &mut |_| ()).unwrap();
-    assert!(found.interrupted && found.repetitions == 0 && found.report.is_none());
-    assert!(found.claims.iter().all(|claim| claim.verdict == Verdict::Open));
+    let options = Options { quick: true, folder: None, seed: 1 };
+    let account = run(&options, &stop, &mut |_| ()).unwrap();
+    assert!(account.making.interrupted && account.making.repetitions == 0);
+    assert!(account.claims.iter().all(|claim| claim.verdict == Verdict::Open));
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub(crate) const SERIES: [RGBColor; 4] = [
     RGBColor(0xa8, 0x4f, 0x86),
 ];
 
+/// The colour of the first series that is drawn by lines or points: the one before it is for areas.
+pub(crate) const FIRST_SERIES: usize = 1;
+
 /// Size of letters in pixels of the figure (the SVG backend divides by 1.24).
 const LETTERS: f64 = 15.5;
 

@@ -6,11 +6,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::paper::{Published, PublishedCost, Timer};
 use super::{Findings, Measured, Moment};
 use crate::report::axis::Axis;
-use crate::report::figures::{Drawn, Figure, Frame, SERIES, letters, ticks};
+use crate::report::figures::{Drawn, FIRST_SERIES, Figure, Frame, SERIES, letters, ticks};
 use crate::report::format::{duration, real};
-
-/// The colour of the first series here: the colour before it is for areas.
-pub(super) const FIRST_SERIES: usize = 1;
 
 /// Pixels of width for each slice of the course: its longest read is a dot of this size.
 const SLICE_PIXELS: u32 = 6;

@@ -1,8 +1,9 @@
 //! The experiment as a page.
 
-use super::figures::{self, FIRST_SERIES};
+use super::figures;
 use super::paper::{Published, Timer};
 use super::{DEVIATIONS, Elsewhere, Findings, Measured};
+use crate::report::figures::FIRST_SERIES;
 use crate::report::format::{Escaped, count, duration};
 use crate::report::sheet::{Heading, document, key, on_every_screen, pairs, section, terms};
 

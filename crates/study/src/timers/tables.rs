@@ -21,9 +21,9 @@ impl Findings {
             row.extend(self.ratios(timer).map(times));
             row
         };
-        Table {
-            caption: "Mean ± standard deviation of a read, peaks filtered",
-            heads: &[
+        Table::new(
+            "Mean ± standard deviation of a read, peaks filtered",
+            &[
                 "",
                 "here (ns)",
                 "Table 1, VIA (ns)",
@@ -32,8 +32,8 @@ impl Findings {
                 "VIA",
                 "Athlon",
             ],
-            rows: Timer::ALL.map(row).into_iter().chain(self.beside()).collect(),
-        }
+            Timer::ALL.map(row).into_iter().chain(self.beside()).collect(),
+        )
     }
 
     /// The name of a timer, with a mark if it is emulated here.
@@ -74,9 +74,9 @@ impl Findings {
         };
         let here = self.ways.iter().map(|way| row(way, mark(way)));
         let beside = self.ways_beside().map(|way| row(way, mark_elsewhere(way)));
-        Table {
-            caption: "Every way to read each source: mean ± standard deviation",
-            heads: &[
+        Table::new(
+            "Every way to read each source: mean ± standard deviation",
+            &[
                 "",
                 "filtered (ns)",
                 "unfiltered (ns)",
@@ -85,8 +85,8 @@ impl Findings {
                 "longest",
                 "clock's step",
             ],
-            rows: here.chain(beside).collect(),
-        }
+            here.chain(beside).collect(),
+        )
     }
 }
 

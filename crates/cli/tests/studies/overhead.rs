@@ -1,23 +1,11 @@
-//! The studies, run in their quick form.
-
-#[expect(dead_code, reason = "not every test file needs all of it")]
-mod common;
+//! The overhead of a stamp.
 
 use std::fs;
 
-use common::{is_root, json, run, stderr};
+use crate::common::{is_root, json, run, stderr};
 
 const DISTRIBUTION: [&str; 9] =
     ["count", "min", "mean", "stddev", "p50", "p90", "p99", "p999", "max"];
-
-#[test]
-fn every_study_is_listed_with_its_paper() {
-    let list = json(&["study", "list", "--json"]);
-    let names: Vec<_> = list["studies"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
-    assert_eq!(names, ["timers", "overhead"]);
-    let text = String::from_utf8(run(&["study", "list"]).stdout).unwrap();
-    assert!(text.contains("overhead") && text.contains("Orosz"), "{text}");
-}
 
 #[test]
 fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_stamps() {

@@ -1,0 +1,68 @@
+//! A study that is run by its name.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use wirestamp_study::{Account, Entry, Making, Options, Part, Section};
+
+use super::{header, show, titled};
+use crate::interrupt::stop_on_signal;
+use crate::output::{Output, plain};
+use crate::progress::progress_bar;
+
+#[derive(Args)]
+#[command(after_help = "With --output every raw result is kept, and what was interrupted goes on \
+    where it stopped when the same command is given again. The report tells all that is done in \
+    another way than in the paper.")]
+pub(crate) struct Arguments {
+    /// Do as little as shows something, in less than two minutes
+    #[arg(long)]
+    quick: bool,
+    /// Order the runs by this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Keep raw results and write a report with figures into this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(name: &str, arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let study = Entry::named(name).with_context(|| format!("there is no study {name}"))?;
+    let Arguments { quick, seed, output: folder } = arguments;
+    let stop = stop_on_signal()?;
+    let bar = progress_bar(output);
+    let options = Options { quick, seed, folder };
+    let account = study.run(&options, &stop, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    output.result(&account?, text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(account: &Account) -> String {
+    let Making { circumstances, interrupted, repetitions, .. } = &account.making;
+    let mut text = header(&format!("{}, after {}", account.title, account.paper), circumstances);
+    let interrupted = if *interrupted { "interrupted: " } else { "" };
+    let _ = writeln!(text, "{interrupted}{repetitions} repetitions of every cell\n");
+    text.extend(account.sections.iter().map(of_section));
+    for claim in &account.claims {
+        let _ = writeln!(text, "{}", plain(&claim.sentence));
+    }
+    if let Some(report) = &account.report {
+        let _ = writeln!(text, "\nreport: {}", report.display());
+    }
+    text
+}
+
+/// What a terminal can show of a section.
+fn of_section(section: &Section) -> String {
+    let part = |part: &Part| match part {
+        Part::Table(table) if table.rows.is_empty() => String::new(),
+        Part::Table(table) => titled(table) + "\n",
+        Part::Remark(remark) => format!("{}\n\n", plain(remark)),
+        Part::Figure(_) => String::new(),
+    };
+    section.parts.iter().map(part).collect()
+}

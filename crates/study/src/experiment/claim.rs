@@ -1,0 +1,89 @@
+//! What a paper finds, and what the data here say of it.
+
+use serde::Serialize;
+
+use super::{Estimate, Sign};
+
+/// Something that a paper finds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What it finds, as it follows "The paper finds that".
+    pub claim: String,
+    /// Whether it is so here.
+    pub verdict: Verdict,
+    /// What speaks for it under each condition that it was looked at: above nothing where it is so. The
+    /// unit is that of the study.
+    pub lead: Vec<Option<Estimate>>,
+    /// All that in a sentence.
+    pub sentence: String,
+}
+
+impl Claim {
+    /// Holds a claim against what speaks for it under each condition; `numbers` are those that a reader
+    /// should see, as they follow a semicolon, and empty if nothing was measured.
+    #[must_use]
+    pub fn of(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
+        let claim = claim.into();
+        let signs = lead.iter().map(|lead| lead.map_or(Sign::Open, |lead| lead.sign()));
+        let verdict = Verdict::of(&signs.collect::<Vec<_>>());
+        let numbers = if numbers.is_empty() { "nothing was measured" } else { numbers };
+        let sentence = format!("The paper finds that {claim}: {}; {numbers}.", verdict.words());
+        Self { claim, verdict, lead, sentence }
+    }
+}
+
+/// What data say of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds under every condition, with 95 % confidence for each.
+    Confirmed,
+    /// The contrary holds under one of them.
+    Contradicted,
+    /// Neither can be told.
+    Open,
+}
+
+impl Verdict {
+    /// What the signs of all conditions say together.
+    #[must_use]
+    pub fn of(signs: &[Sign]) -> Self {
+        if signs.contains(&Sign::Below) {
+            Self::Contradicted
+        } else if signs.is_empty() || signs.contains(&Sign::Open) {
+            Self::Open
+        } else {
+            Self::Confirmed
+        }
+    }
+
+    /// In words that follow those of the claim.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed here",
+            Self::Contradicted => "contradicted here",
+            Self::Open => "not decided here, the data are too few or too noisy",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_confirmed_only_where_all_conditions_show_it() {
+        use Sign::{Above, Below, Open};
+        assert_eq!(Verdict::of(&[Above, Above]), Verdict::Confirmed);
+        assert_eq!(Verdict::of(&[Above, Open]), Verdict::Open);
+        assert_eq!(Verdict::of(&[Above, Open, Below]), Verdict::Contradicted);
+        assert_eq!(Verdict::of(&[]), Verdict::Open);
+    }
+
+    #[test]
+    fn a_sentence_says_when_nothing_was_measured() {
+        let claim = Claim::of("it rains", vec![None], "");
+        assert_eq!(claim.verdict, Verdict::Open);
+        assert!(claim.sentence.ends_with("too noisy; nothing was measured."));
+    }
+}

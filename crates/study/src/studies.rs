@@ -1,0 +1,73 @@
+//! The studies that can be run by name.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use wirestamp_capture::Stop;
+
+use crate::account::{self, Account};
+use crate::experiment::Progress;
+use crate::overhead;
+
+/// What a study is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether to do as little as shows something, in less than two minutes on two cores.
+    pub quick: bool,
+    /// What makes the order of the runs.
+    pub seed: u64,
+    /// Where raw results and the report go, if they are wanted. Made if it does not exist; what it
+    /// holds of an earlier run is not measured again.
+    pub folder: Option<PathBuf>,
+}
+
+/// Measures until all is done or the stop is requested.
+type Run = fn(&Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>;
+
+/// A study.
+pub struct Entry {
+    /// What it is called by.
+    pub name: &'static str,
+    /// What it finds out.
+    pub about: &'static str,
+    /// The paper whose experiment it makes again.
+    pub paper: &'static str,
+    run: Run,
+}
+
+/// All of them that are cells of a design, in the order of the papers.
+pub static STUDIES: [Entry; 1] = [Entry {
+    name: "overhead",
+    about: "what it costs to stamp a packet",
+    paper: overhead::PAPER,
+    run: overhead::run,
+}];
+
+impl Entry {
+    /// The study of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        STUDIES.iter().find(|study| study.name == name)
+    }
+
+    /// Runs it, and writes its report if one is wanted: `NAME.html` in the folder.
+    ///
+    /// # Errors
+    /// When a cell cannot be run, or the folder cannot be used or holds the results of another design.
+    pub fn run(
+        &self,
+        options: &Options,
+        stop: &Stop,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> anyhow::Result<Account> {
+        let mut account = (self.run)(options, stop, progress)?;
+        if let Some(folder) = &options.folder {
+            let report = folder.join(self.name).with_extension("html");
+            fs::write(&report, account::html(&account))
+                .with_context(|| format!("cannot write {}", report.display()))?;
+            account.report = Some(report);
+        }
+        Ok(account)
+    }
+}
