@@ -78,6 +78,15 @@ fn calls_are_recognised_and_rated_by_what_was_measured() {
         assert_eq!((&flow["mos"], &flow["r_factor"]), (&told["mos"], &told["r_factor"]));
         assert_eq!(told["codec_reason"], "as asked for");
         assert!(flow["mos"].as_f64() > Some(3.0));
+        // 400 packets of 20 ms are 8 s.
+        let over_time = flow["mos_over_time"].as_array().unwrap();
+        assert!((8..=9).contains(&over_time.len()), "{flow:#}");
+        assert_eq!(flow["mos_interval_ms"], 1024);
+        let scores = over_time.iter().map(|mos| mos.as_f64().unwrap());
+        let (least, most) =
+            scores.fold((5.0, 0.0), |(least, most), mos| (mos.min(least), mos.max(most)));
+        let whole = flow["mos"].as_f64().unwrap();
+        assert!(least <= whole && whole <= most && least > 3.0, "{flow:#}");
     }
     let mos = |port| flow(&found, port)["mos"].as_f64();
     assert!(flow(&found, 4000)["lost"] == 16 && mos(4000) < Some(4.2), "{:?}", mos(4000));

@@ -17,7 +17,7 @@
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
 //! | reordering extent, late time and byte offset, gaps, free runs, n-reordering | RFC 4737 sections 4.2 to 4.6, 5.3 | [`reordering`], [`Course::reordering`] |
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`], [`Course::loss_pattern`] |
-//! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`] |
+//! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`], [`Quality::as_call_over_time`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
 //! | jitter and loss as iperf3 has them | its `src/iperf_udp.c` | [`iperf3`] |
 //! | gaps of packet trains, before and behind | | [`TrainGaps`] |
@@ -72,7 +72,7 @@ pub use lag::{Lag, LagEstimate};
 pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
 pub use outcome::{Outcome, Reason};
-pub use quality::{ClockError, Counts, Course, Quality};
+pub use quality::{CallOverTime, ClockError, Counts, Course, Quality};
 pub use series::{Series, Slot};
 pub use shards::Shards;
 pub use tally::{Tally, TallySummary};

@@ -103,6 +103,24 @@ impl Series {
         series
     }
 
+    /// The same in slots that are at least so long, and of which at most so many, at least one, lie between
+    /// the first and the last, those without packets included.
+    #[must_use]
+    pub fn coarser(&self, width: Span, most: usize) -> Self {
+        let mut series = self.clone();
+        let most = i64::try_from(most.max(1)).unwrap_or(i64::MAX);
+        while series.width < width.as_nanos() || series.extent() > most {
+            series.widen();
+        }
+        series
+    }
+
+    /// How many slots there are from the first to the last, those without packets included.
+    fn extent(&self) -> i64 {
+        let ends = self.slots.first().zip(self.slots.last());
+        ends.map_or(0, |(first, last)| last.place.saturating_sub(first.place).saturating_add(1))
+    }
+
     /// The slots that have packets, each with the time at which it begins.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = (Time<Utc>, &Slot)> {
         self.slots
@@ -199,6 +217,8 @@ mod tests {
             prop_assert!(once.slots().eq(series.slots()));
             let thinned = series.thinned(7);
             prop_assert!(thinned.slots.len() <= 7);
+            let coarser = series.coarser(Span::from_secs(1), 9);
+            prop_assert!(coarser.extent() <= 9 && coarser.width() >= Span::from_secs(1));
             let all = |series: &Series| -> u64 {
                 series.slots.iter().map(|slot| slot.matched + slot.lost).sum()
             };
@@ -206,6 +226,7 @@ mod tests {
             prop_assert!(series.slots.is_sorted_by(|a, b| a.place < b.place));
             prop_assert_eq!(all(&series), packets.len() as u64);
             prop_assert_eq!(all(&thinned), packets.len() as u64);
+            prop_assert_eq!(all(&coarser), packets.len() as u64);
             for (begins, _) in series.slots() {
                 let end = begins + series.width();
                 let is_in = |(millis, _): &(i32, bool)| {

@@ -214,3 +214,24 @@ fn a_flow_is_rated_as_a_call_by_its_delay_and_losses() {
     assert!(Quality::of_flow().as_call(Codec::G711).is_none());
     assert!(table(0).total().as_call(Codec::G711).is_none());
 }
+
+#[test]
+fn a_call_is_rated_over_time_by_what_was_lost_then() {
+    // Stretches of 1.024 s: all arrives, every fourth is lost, nothing is sent, all arrives.
+    let sent = (0..200_i64).filter(|number| !(100..150).contains(number));
+    let packets = sent.flat_map(|number| {
+        let (id, at) = (number.unsigned_abs(), number * 1024 / 50);
+        let lost = (50..100).contains(&number) && number % 4 == 0;
+        let arrival = (!lost).then(|| (B, seen_in(0, id, at + 5)));
+        [Some((A, seen_in(0, id, at))), arrival].into_iter().flatten()
+    });
+    let mut table = FlowTable::new(MANY);
+    outcomes(1000, packets.collect::<Vec<_>>()).iter().for_each(|it| table.record(it));
+    let quality = of_flow(&table, 0).expect("the flow is in the table");
+    let over_time = quality.as_call_over_time(Codec::G711).expect("packets arrived");
+    assert_eq!(over_time.interval, Span::from_millis(1024));
+    let lost: Vec<_> =
+        over_time.stretches.iter().map(|it| it.map(|call| call.loss_percent.round())).collect();
+    assert_eq!(lost, [Some(0.0), Some(24.0), None, Some(0.0)]);
+    assert!(Quality::of_flow().as_call_over_time(Codec::G711).is_none());
+}

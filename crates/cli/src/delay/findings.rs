@@ -107,6 +107,9 @@ impl Findings {
         }
         let call = voice.as_ref().and_then(|voice| self.call(voice, quality));
         let rating = call.map(|call| call.rating());
+        let over_time =
+            call.zip(voice.as_ref()).and_then(|(_, voice)| quality.as_call_over_time(voice.codec));
+        let mos = |stretch: &Option<Parameters>| stretch.map(|call| call.rating().mos());
         json!({
             "rtp_streams": streams,
             "codec": voice.as_ref().map(|voice| codec::name(voice.codec)),
@@ -114,6 +117,9 @@ impl Findings {
             "r_factor": rating.map(|rating| rating.r_factor()),
             "mos": rating.map(|rating| rating.mos()),
             "extrapolated": call.map(|call| call.extrapolates()),
+            "mos_interval_ms": over_time.as_ref().map(|it| it.interval.as_nanos() / 1_000_000),
+            "mos_over_time":
+                over_time.map(|it| it.stretches.iter().map(mos).collect::<Vec<_>>()),
         })
     }
 

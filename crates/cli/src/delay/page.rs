@@ -6,7 +6,7 @@ use anyhow::Context;
 use wirestamp_metrics::Quality;
 use wirestamp_packet::FlowKey;
 use wirestamp_study::Circumstances;
-use wirestamp_study::report::{DelayReport, Ledger, Subject, verdict};
+use wirestamp_study::report::{Call, DelayReport, Ledger, Subject, verdict};
 
 use super::findings::Findings;
 use super::{Arguments, clocks};
@@ -61,9 +61,13 @@ impl Findings {
             name,
             quality,
             clock_error_ns: self.clocks.greatest(quality),
-            rating: flow
-                .and_then(|flow| self.voice(flow))
-                .and_then(|voice| Some((voice.to_string(), self.call(&voice, quality)?.rating()))),
+            call: flow.and_then(|flow| self.voice(flow)).and_then(|voice| {
+                Some(Call {
+                    codec: voice.to_string(),
+                    rating: self.call(&voice, quality)?.rating(),
+                    over_time: quality.as_call_over_time(voice.codec),
+                })
+            }),
             more: flow
                 .and_then(|flow| self.round_trips.of(flow))
                 .map(|trip| ("Round trip of TCP".to_owned(), trip.statement()))

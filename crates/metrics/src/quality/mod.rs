@@ -1,5 +1,6 @@
 //! The quality of service of one flow, or of many taken together.
 
+mod call;
 mod course;
 mod row;
 mod volume;
@@ -9,9 +10,9 @@ use wirestamp_clock::Span;
 
 use crate::distribution::{count_to_f64, nanos_to_f64};
 use crate::duplication::Duplication;
-use crate::emodel::{Codec, Parameters};
 use crate::{Distribution, Observation, Outcome, Point};
 
+pub use call::CallOverTime;
 pub use course::Course;
 use volume::Volume;
 
@@ -241,20 +242,6 @@ impl Quality {
         self.course.as_deref()
     }
 
-    /// What the flow would be like as a phone call with this codec, or a part of one: its
-    /// mean delay, losses and burst ratio in the E-model (ITU-T G.107). `None` if nothing arrived, if
-    /// flows were recorded together, or if the codec's robustness against loss is not known.
-    ///
-    /// What end systems add is not in it: packing and unpacking the voice, and the buffer that takes
-    /// out the jitter.
-    #[must_use]
-    pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
-        let losses = self.course()?.loss_pattern();
-        let delay = whole(self.delay.summary()?.mean);
-        let burst_ratio = losses.burst_ratio().unwrap_or(1.0);
-        Parameters::of_call(codec, delay, losses.loss_ratio()?, burst_ratio)
-    }
-
     /// Bits per second at A, as [`Self::throughput`].
     #[must_use]
     pub fn sent_rate(&self) -> Option<f64> {
@@ -268,9 +255,4 @@ impl Quality {
     pub fn throughput(&self) -> Option<f64> {
         self.received.bits_per_second()
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a mean of spans lies between them")]
-fn whole(nanos: f64) -> Span {
-    Span::from_nanos(nanos.round() as i64)
 }

@@ -4,6 +4,7 @@
 //! one in dark mode, so it must know every colour named here.
 
 mod distribution;
+mod opinion;
 mod over_time;
 mod series;
 
@@ -14,6 +15,7 @@ use super::axis::Axis;
 use super::format::Escaped;
 
 pub(super) use distribution::{delay_histogram, interarrival, of_distribution};
+pub(super) use opinion::opinion_over_time;
 pub(super) use over_time::delay_over_time;
 pub(super) use series::delay_series;
 

@@ -21,7 +21,7 @@ mod timeline;
 use serde::Serialize;
 use wirestamp_metrics::Summary;
 
-pub use delay::{DelayReport, Subject, verdict};
+pub use delay::{Call, DelayReport, Subject, verdict};
 pub use page::html;
 pub use text::Table;
 

@@ -3,8 +3,8 @@
 mod section;
 mod words;
 
-use wirestamp_metrics::Quality;
 use wirestamp_metrics::emodel::Rating;
+use wirestamp_metrics::{CallOverTime, Quality};
 
 use super::Ledger;
 use super::format::{Escaped, NOTHING, approximate, count, duration, nanos, percent, plural};
@@ -53,10 +53,21 @@ pub struct Subject<'a> {
     pub quality: &'a Quality,
     /// The bound of the clocks' error in nanoseconds; none if it is not known.
     pub clock_error_ns: Option<i64>,
-    /// What it would be as a phone call: the codec and how it is known, and the rating.
-    pub rating: Option<(String, Rating)>,
+    /// What it would be as a phone call.
+    pub call: Option<Call>,
     /// What else is known of it: pairs of what and a statement.
     pub more: Vec<(String, String)>,
+}
+
+/// How a flow would be rated as a phone call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The codec, and how it is known.
+    pub codec: String,
+    /// The rating of the whole.
+    pub rating: Rating,
+    /// What is known of its stretches.
+    pub over_time: Option<CallOverTime>,
 }
 
 /// Terms and their meaning, with where they are defined.
@@ -132,7 +143,7 @@ impl DelayReport<'_> {
         let mut heads = vec!["Flow", "Sent", "Lost", "Reordered", "Duplicated"];
         heads.extend(if self.relative { ["Mean PDV", "99\u{202f}% PDV"] } else { DELAYS });
         heads.extend(["99\u{202f}% IPDV", "Clock error"]);
-        let is_rated = self.subjects.iter().any(|subject| subject.rating.is_some());
+        let is_rated = self.subjects.iter().any(|subject| subject.call.is_some());
         if is_rated {
             heads.push("MOS");
         }
@@ -161,7 +172,7 @@ impl DelayReport<'_> {
     }
 
     fn row(&self, subject: &Subject<'_>, index: usize) -> Vec<String> {
-        let Subject { name, quality, clock_error_ns, rating, .. } = subject;
+        let Subject { name, quality, clock_error_ns, call, .. } = subject;
         let counts = quality.counts();
         let delay = quality.delay().summary();
         let delay = if self.relative { delay.map(|it| it.above_minimum()) } else { delay };
@@ -186,7 +197,7 @@ impl DelayReport<'_> {
             delay.map_or_else(none, |delay| duration(approximate(delay.p99))),
             quality.variation().summary().map_or_else(none, |it| duration(approximate(it.p99))),
             clock_error_ns.map_or_else(|| "unknown".into(), |ns| format!("± {}", nanos(ns))),
-            rating.as_ref().map_or_else(none, |(_, rating)| format!("{:.2}", rating.mos())),
+            call.as_ref().map_or_else(none, |call| format!("{:.2}", call.rating.mos())),
         ]
     }
 }

@@ -2,7 +2,7 @@
 
 use wirestamp_metrics::{Distribution, Quality};
 
-use super::{DelayReport, Subject, words};
+use super::{Call, DelayReport, Subject, words};
 use crate::report::figures;
 use crate::report::format::Escaped;
 use crate::report::sheet::{figure, on_every_screen};
@@ -14,7 +14,7 @@ const HALF: (u32, u32) = (490, 290);
 /// The section of the subject that is `index`th in the report.
 pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<'_>) -> String {
     let DelayReport { relative, sampled, .. } = *report;
-    let Subject { name, quality, rating, more, .. } = subject;
+    let Subject { name, quality, call, more, .. } = subject;
     let counts = quality.counts();
     let counts = shares(
         counts.sent,
@@ -27,7 +27,7 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
     );
     let mut statements =
         quality.course().map_or_else(Vec::new, |course| words::course(quality, course, sampled));
-    if let Some((codec, rating)) = rating {
+    if let Some(Call { codec, rating, .. }) = call {
         let text = format!(
             "R {:.1}, MOS {:.2} with {codec}. Of R, codec and loss cost {:.1}, delay {:.1}.",
             rating.r_factor(),
@@ -44,11 +44,12 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
         .collect();
     format!(
         "<section id=\"subject-{index}\" class=\"stream\">\n<h2>{}</h2>\n\
-         <p class=\"verdict\">{}</p>\n{counts}{}<div class=\"columns\">\n{}</div>\n{}\
+         <p class=\"verdict\">{}</p>\n{counts}{}{}<div class=\"columns\">\n{}</div>\n{}\
          <dl class=\"pairs\">\n{rows}</dl>\n</section>\n",
         Escaped(name),
         Escaped(&words::verdict(quality, relative)),
         over_time(quality, index, relative),
+        opinion(call.as_ref(), index),
         histograms(quality, index, relative),
         distributions(quality, relative),
     )
@@ -65,6 +66,14 @@ fn over_time(quality: &Quality, index: usize, relative: bool) -> String {
         |size, id: &str| figures::delay_series(quality.course()?.series(), what, floor, id, size);
     on_every_screen(heading, "", &format!("subject-{index}-time"), drawn)
         .unwrap_or_else(|| absent("No packet arrived, so there is no delay to show."))
+}
+
+/// How the call was at each time; nothing if it is no call, or a short one.
+fn opinion(call: Option<&Call>, index: usize) -> String {
+    let over_time = call.and_then(|call| call.over_time.as_ref());
+    let drawn = |size, id: &str| figures::opinion_over_time(over_time?, id, size);
+    let heading = "As a phone call, over time";
+    on_every_screen(heading, "", &format!("subject-{index}-opinion"), drawn).unwrap_or_default()
 }
 
 /// How often each delay and each variation occurred.

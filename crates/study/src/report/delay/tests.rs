@@ -42,10 +42,14 @@ fn call(packets: u64, losing: u64, most: i64) -> Quality {
 }
 
 fn report(quality: &Quality) -> DelayReport<'_> {
-    let rating = quality.as_call(Codec::G711).map(|call| ("g711".into(), call.rating()));
+    let call = quality.as_call(Codec::G711).map(|call| Call {
+        codec: "g711".into(),
+        rating: call.rating(),
+        over_time: quality.as_call_over_time(Codec::G711),
+    });
     let more = vec![("Round <b>trip".to_owned(), "7 ms".to_owned())];
     let subject =
-        Subject { name: "<b>udp</b>".into(), quality, clock_error_ns: Some(40), rating, more };
+        Subject { name: "<b>udp</b>".into(), quality, clock_error_ns: Some(40), call, more };
     DelayReport {
         title: "A <script> measurement".into(),
         generated_at: "2026-11-21 10:00 UTC".into(),
@@ -78,8 +82,8 @@ fn the_page_says_what_was_measured_and_interprets_nothing() {
     for foreign in ["<script", "<b>udp", "<i>", "http", "src=", "NaN", "@import"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    // Delay over time in two sizes, and two histograms, of one section.
-    assert_eq!(page.matches("<svg ").count(), 4);
+    // Delay and opinion over time in two sizes, and two histograms, of one section.
+    assert_eq!(page.matches("<svg ").count(), 6);
     assert!(page.len() < 300_000, "{}", page.len());
 }
 

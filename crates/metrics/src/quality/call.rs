@@ -1,0 +1,69 @@
+//! A flow as a phone call: as a whole, and over time.
+
+use wirestamp_clock::{Span, Time, Utc};
+
+use super::Quality;
+use crate::distribution::count_to_f64;
+use crate::emodel::{Codec, Parameters};
+
+/// The shortest stretch of a call that is judged by itself. Shorter ones have too few packets to have a
+/// share of losses.
+const SHORTEST: Span = Span::from_secs(1);
+/// Stretches of a call: of longer calls, each is longer.
+const STRETCHES: usize = 300;
+
+/// A call in stretches of equal length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallOverTime {
+    /// When the first stretch begins.
+    pub begins: Time<Utc>,
+    /// How long each is: 1.024 s, or twice that, or four times that, and so on.
+    pub interval: Span,
+    /// What is known of each, from the first packet to the last; none where no packet was sent.
+    pub stretches: Vec<Option<Parameters>>,
+}
+
+impl Quality {
+    /// What the flow would be like as a phone call with this codec, or a part of one: its
+    /// mean delay, losses and burst ratio in the E-model (ITU-T G.107). `None` if nothing arrived, if
+    /// flows were recorded together, or if the codec's robustness against loss is not known.
+    ///
+    /// What end systems add is not in it: packing and unpacking the voice, and the buffer that takes
+    /// out the jitter.
+    #[must_use]
+    pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
+        let losses = self.course()?.loss_pattern();
+        let delay = whole(self.delay.summary()?.mean);
+        Parameters::of_call(codec, delay, losses.loss_ratio()?, self.burst_ratio())
+    }
+
+    /// The same over time: mean delay and losses of each stretch of the call. The burst ratio is that of
+    /// the whole call, because a stretch has too few losses to tell one, and so is the delay of a
+    /// stretch of which nothing arrived.
+    #[must_use]
+    pub fn as_call_over_time(&self, codec: Codec) -> Option<CallOverTime> {
+        let delay = self.delay.summary()?.mean;
+        let series = self.course()?.series().coarser(SHORTEST, STRETCHES);
+        let (begins, _) = series.slots().next()?;
+        let burst_ratio = self.burst_ratio();
+        let mut stretches = Vec::new();
+        for (time, slot) in series.slots() {
+            let place = (time - begins).as_nanos() / series.width().as_nanos();
+            stretches.resize(usize::try_from(place).ok()?, None);
+            let lost = count_to_f64(slot.lost) / count_to_f64(slot.lost + slot.matched);
+            let delay = whole(slot.mean().unwrap_or(delay));
+            stretches.push(Some(Parameters::of_call(codec, delay, lost, burst_ratio)?));
+        }
+        Some(CallOverTime { begins, interval: series.width(), stretches })
+    }
+
+    fn burst_ratio(&self) -> f64 {
+        let pattern = self.course().map(super::Course::loss_pattern);
+        pattern.and_then(|losses| losses.burst_ratio()).unwrap_or(1.0)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a mean of spans lies between them")]
+fn whole(nanos: f64) -> Span {
+    Span::from_nanos(nanos.round() as i64)
+}
