@@ -3,8 +3,7 @@
 //! This floor joins the ones below it: [`Recording`] keeps what is captured, [`Meeting`] brings the captures of two observation points
 //! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
 //! measurement on one machine and checks it against what is known of it. The experiments of papers
-//! are made again here too: [`timers`] is that of HighPerTimer. [`layers`] is the page about one host's
-//! layers.
+//! are made again here too: [`STUDIES`]. [`layers`] is the page about one host's layers.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +22,7 @@ pub mod report;
 mod sampling;
 mod sight;
 mod studies;
-pub mod timers;
+mod timers;
 
 pub use account::{Account, Making, Part, Section};
 pub use circumstances::Circumstances;
@@ -33,4 +32,5 @@ pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};
 pub use sampling::Sampling;
 pub use sight::Sight;
-pub use studies::{Entry, Options, STUDIES};
+pub use studies::{Entry, Options, STUDIES, timers_beside};
+pub use timers::Elsewhere;

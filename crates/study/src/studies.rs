@@ -9,6 +9,7 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::overhead;
+use crate::timers::{self, Elsewhere};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -36,13 +37,21 @@ pub struct Entry {
     run: Run,
 }
 
-/// All of them that are cells of a design, in the order of the papers.
-pub static STUDIES: [Entry; 1] = [Entry {
-    name: "overhead",
-    about: "what it costs to stamp a packet",
-    paper: overhead::PAPER,
-    run: overhead::run,
-}];
+/// All of them, in the order of the papers.
+pub static STUDIES: &[Entry] = &[
+    Entry {
+        name: "timers",
+        about: "what it costs to read the time",
+        paper: timers::PAPER,
+        run: timers::run,
+    },
+    Entry {
+        name: "overhead",
+        about: "what it costs to stamp a packet",
+        paper: overhead::PAPER,
+        run: overhead::run,
+    },
+];
 
 impl Entry {
     /// The study of this name.
@@ -61,13 +70,33 @@ impl Entry {
         stop: &Stop,
         progress: &mut dyn FnMut(&Progress),
     ) -> anyhow::Result<Account> {
-        let mut account = (self.run)(options, stop, progress)?;
-        if let Some(folder) = &options.folder {
-            let report = folder.join(self.name).with_extension("html");
-            fs::write(&report, account::html(&account))
-                .with_context(|| format!("cannot write {}", report.display()))?;
-            account.report = Some(report);
-        }
-        Ok(account)
+        reported(self.name, options, (self.run)(options, stop, progress)?)
     }
+}
+
+/// Runs the study `timers`, beside what another machine measured; where `rounds` are given, with so many
+/// turns of each way to read a source (at least one; a few more where they make no whole runs).
+///
+/// # Errors
+/// As of [`Entry::run`].
+pub fn timers_beside(
+    rounds: Option<u32>,
+    beside: Option<&Elsewhere>,
+    options: &Options,
+    stop: &Stop,
+    progress: &mut dyn FnMut(&Progress),
+) -> anyhow::Result<Account> {
+    let account = timers::run_beside(rounds, beside, options, stop, progress)?;
+    reported("timers", options, account)
+}
+
+/// The account, with its report where one is wanted.
+fn reported(name: &str, options: &Options, mut account: Account) -> anyhow::Result<Account> {
+    if let Some(folder) = &options.folder {
+        let report = folder.join(name).with_extension("html");
+        fs::write(&report, account::html(&account))
+            .with_context(|| format!("cannot write {}", report.display()))?;
+        account.report = Some(report);
+    }
+    Ok(account)
 }

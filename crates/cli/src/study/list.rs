@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wirestamp_study::{Entry, STUDIES, timers};
+use wirestamp_study::{Entry, STUDIES};
 
 use crate::output::Output;
 
@@ -21,11 +21,8 @@ struct List {
 }
 
 pub(crate) fn run(output: Output) -> anyhow::Result<ExitCode> {
-    let timers =
-        Item { name: "timers", about: "what it costs to read the time", paper: timers::PAPER };
-    let others =
-        STUDIES.iter().map(|&Entry { name, about, paper, .. }| Item { name, about, paper });
-    let studies = [timers].into_iter().chain(others).collect();
+    let item = |&Entry { name, about, paper, .. }: &Entry| Item { name, about, paper };
+    let studies = STUDIES.iter().map(item).collect();
     output.result(&List { studies }, |list| {
         let width = list.studies.iter().map(|study| study.name.len()).max().unwrap_or(0) + 2;
         let line = |Item { name, about, paper }: &Item| {

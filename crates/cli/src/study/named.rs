@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use wirestamp_capture::Stop;
+use wirestamp_study::experiment::Progress;
 use wirestamp_study::{Account, Entry, Making, Options, Part, Section};
 
 use super::{header, show, titled};
@@ -31,11 +33,20 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(name: &str, arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let study = Entry::named(name).with_context(|| format!("there is no study {name}"))?;
+    measure(arguments, output, |options, stop, progress| study.run(options, stop, progress))
+}
+
+/// Measures as `run` does, and prints what came of it.
+pub(super) fn measure(
+    arguments: Arguments,
+    output: Output,
+    run: impl FnOnce(&Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>,
+) -> anyhow::Result<ExitCode> {
     let Arguments { quick, seed, output: folder } = arguments;
     let stop = stop_on_signal()?;
     let bar = progress_bar(output);
     let options = Options { quick, seed, folder };
-    let account = study.run(&options, &stop, &mut |progress| show(&bar, progress));
+    let account = run(&options, &stop, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     output.result(&account?, text)?;
     Ok(ExitCode::SUCCESS)

@@ -10,20 +10,26 @@ use super::tally::Tally;
 
 /// Reads in a row in one turn, the costs of which are taken: from 0.1 ms of a TSC to 10 ms of an
 /// HPET.
-pub const READS_PER_ROUND: u32 = 10_000;
+pub(super) const READS_PER_ROUND: u32 = 10_000;
 
 /// A way to read a time source.
-pub(super) struct Contender {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
     /// The source by its name in the clock library; that of the kernel's clocks is `os`.
     pub(super) source: &'static str,
     /// What a program calls.
     pub(super) call: &'static str,
     /// Whether it is what the paper measured, and of which of its timers.
     pub(super) timer: Option<Timer>,
-    /// The reader's tick in nanoseconds.
-    pub(super) tick_ns: f64,
     /// The smallest usual step of the clock in nanoseconds.
     pub(super) step_ns: f64,
+}
+
+/// A way to read a time source that is measured here.
+pub(super) struct Contender {
+    pub(super) way: Way,
+    /// The reader's tick in nanoseconds.
+    pub(super) tick_ns: f64,
     turn: Turn,
 }
 
@@ -37,15 +43,17 @@ impl Contender {
         (self.turn)(&mut tally);
         tally
     }
+}
 
-    /// The step in ticks.
+impl Way {
+    /// The step in ticks of `tick_ns`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "saturates, and a step is no less than a tick"
     )]
-    pub(super) fn step(&self) -> u64 {
-        (self.step_ns / self.tick_ns).round().max(1.0) as u64
+    pub(super) fn step(&self, tick_ns: f64) -> u64 {
+        (self.step_ns / tick_ns).round().max(1.0) as u64
     }
 }
 
@@ -60,15 +68,12 @@ pub(super) fn contenders(survey: &Survey, wall_clock: &WallClock) -> Vec<Contend
         };
         let step_ns = source.granularity_ns.unwrap_or(0.0);
         let contender = |(call, turn): (&'static str, Turn)| Contender {
-            source: source.name,
-            call,
-            timer: None,
+            way: Way { source: source.name, call, timer: None, step_ns },
             tick_ns: 1e9 / frequency_hz,
-            step_ns,
             turn,
         };
         let [mut now, read, ordered] = ways(counter).map(contender);
-        now.timer = Timer::of_source(source.name);
+        now.way.timer = Timer::of_source(source.name);
         contenders.extend([now, read, ordered]);
         if source.name == survey.selected {
             let way = time_of_day(wall_clock.clone());
@@ -166,7 +171,8 @@ mod tests {
         let usable = survey.sources.iter().filter(|source| source.available).count();
         assert_eq!(contenders.len(), 3 * usable + 3);
         for contender in contenders {
-            assert!(contender.tick_ns > 0.0 && contender.step() >= 1, "{}", contender.call);
+            let Contender { way, tick_ns, .. } = contender;
+            assert!(tick_ns > 0.0 && way.step(tick_ns) >= 1, "{}", way.call);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::Measured;
+use super::findings::Measured;
 use crate::Circumstances;
 
 /// Measurements of another machine: what this program keeps of the document of
@@ -15,9 +15,9 @@ use crate::Circumstances;
 pub struct Elsewhere {
     /// When, on what, and by what command.
     #[serde(flatten)]
-    pub circumstances: Circumstances,
+    pub(super) circumstances: Circumstances,
     /// Each way to read each source.
-    pub ways: Vec<Measured>,
+    pub(super) ways: Vec<Measured>,
 }
 
 impl Elsewhere {
@@ -43,8 +43,7 @@ impl Elsewhere {
     }
 
     /// Where this was measured, and how far it can be believed, in a sentence.
-    #[must_use]
-    pub fn origin(&self) -> String {
+    pub(super) fn origin(&self) -> String {
         let Circumstances { date, kernel, processor, .. } = &self.circumstances;
         let emulator = self.ways.iter().find_map(|way| way.emulated_by.as_deref());
         let remark = match emulator {

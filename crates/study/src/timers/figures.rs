@@ -3,8 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::findings::{Findings, Measured, Moment};
 use super::paper::{Published, PublishedCost, Timer};
-use super::{Findings, Measured, Moment};
 use crate::report::axis::Axis;
 use crate::report::figures::{Drawn, FIRST_SERIES, Figure, Frame, SERIES, letters, ticks};
 use crate::report::format::{duration, real};
@@ -21,7 +21,7 @@ pub(super) fn course(findings: &Findings, size: (u32, u32), id: &str) -> Option<
     let least = all().map(|moment| moment.usual).reduce(f64::min)?;
     let most = all().map(|moment| moment.longest).reduce(f64::max)?;
 
-    let x = Axis::of_durations("time since the start", 0.0..(end * 1e9).max(1e3), ticks(size));
+    let x = Axis::of_durations("time spent on reads", 0.0..(end * 1e9).max(1e3), ticks(size));
     let y = Axis::of_durations_by_decade("cost of a read", least..most);
     let caption = "Lines: the mean cost of a read without the peaks. Dots: the longest read in \
                    each slice of time."

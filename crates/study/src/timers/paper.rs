@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// Where the numbers come from; the copy at hand does not number its pages.
-pub const PAPER: &str = "Fedotova and Siemens, \"HighPerTimer\", section 5";
+pub(crate) const PAPER: &str = "Fedotova and Siemens, \"HighPerTimer\", section 5";
 
 /// A time source by the name that the paper gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Timer {
+pub(super) enum Timer {
     /// The time stamp counter of the CPU.
     #[serde(rename = "TSC Timer")]
     Tsc,
@@ -21,11 +21,10 @@ pub enum Timer {
 
 impl Timer {
     /// All of them, in the order of the paper's tables.
-    pub const ALL: [Self; 3] = [Self::Tsc, Self::Hpet, Self::Os];
+    pub(super) const ALL: [Self; 3] = [Self::Tsc, Self::Hpet, Self::Os];
 
     /// The paper's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tsc => "TSC Timer",
             Self::Hpet => "HPET Timer",
@@ -34,8 +33,7 @@ impl Timer {
     }
 
     /// The timer that a source of the clock library is.
-    #[must_use]
-    pub fn of_source(name: &str) -> Option<Self> {
+    pub(super) fn of_source(name: &str) -> Option<Self> {
         match name {
             "tsc" => Some(Self::Tsc),
             "hpet" => Some(Self::Hpet),
@@ -47,36 +45,35 @@ impl Timer {
 
 /// The measurements on one of the paper's machines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Published {
+pub(super) struct Published {
     /// The table with the numbers.
-    pub table: &'static str,
+    pub(super) table: &'static str,
     /// The figure of the same measurements.
-    pub figure: &'static str,
+    pub(super) figure: &'static str,
     /// The processor in two words.
-    pub processor: &'static str,
+    pub(super) processor: &'static str,
     /// What the paper tells of the machine.
-    pub machine: &'static str,
+    pub(super) machine: &'static str,
     /// What its kernel kept time by, in the kernel's word.
-    pub clocksource: &'static str,
+    pub(super) clocksource: &'static str,
     /// The costs, peaks filtered, in the order of the table.
-    pub costs: [PublishedCost; 3],
+    pub(super) costs: [PublishedCost; 3],
 }
 
 /// A row of a table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct PublishedCost {
+pub(super) struct PublishedCost {
     /// The time source.
-    pub timer: Timer,
+    pub(super) timer: Timer,
     /// The mean in nanoseconds.
-    pub mean: f64,
+    pub(super) mean: f64,
     /// The standard deviation in nanoseconds.
-    pub stddev: f64,
+    pub(super) stddev: f64,
 }
 
 impl Published {
     /// What a timer cost.
-    #[must_use]
-    pub fn cost(&self, timer: Timer) -> Option<PublishedCost> {
+    pub(super) fn cost(&self, timer: Timer) -> Option<PublishedCost> {
         self.costs.into_iter().find(|cost| cost.timer == timer)
     }
 }
@@ -86,7 +83,7 @@ const fn cost(timer: Timer, mean: f64, stddev: f64) -> PublishedCost {
 }
 
 /// Both machines. Table 2 is printed in microseconds.
-pub const PUBLISHED: [Published; 2] = [
+pub(super) const PUBLISHED: [Published; 2] = [
     Published {
         table: "Table 1",
         figure: "Figure 2",

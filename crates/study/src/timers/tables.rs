@@ -1,15 +1,15 @@
 //! The findings as tables, for the page and for the terminal alike.
 
+use super::findings::{Findings, Measured};
 use super::paper::Timer;
-use super::{Cost, Findings, Measured};
+use super::tally::Cost;
 use crate::report::Table;
 use crate::report::format::{NOTHING, duration, percent};
 
 impl Findings {
     /// Means and deviations of the paper's timers, here and in its tables, and the means as
     /// multiples of that of the TSC.
-    #[must_use]
-    pub fn beside_the_paper(&self) -> Table {
+    pub(super) fn beside_the_paper(&self) -> Table {
         let row = |timer: Timer| {
             let mut row = vec![self.title(timer), mean_and_deviation(self.cost(timer))];
             row.extend(self.published.iter().map(|published| {
@@ -57,8 +57,7 @@ impl Findings {
     }
 
     /// Every way to read every source, with and without the peaks.
-    #[must_use]
-    pub fn every_way(&self) -> Table {
+    pub(super) fn every_way(&self) -> Table {
         let time = |ns: Option<f64>| ns.map_or(NOTHING.into(), duration);
         let row = |way: &Measured, mark: &str| {
             let all = way.unfiltered;

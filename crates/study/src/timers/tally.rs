@@ -36,16 +36,20 @@ impl Tally {
         other.sizes().for_each(|(ticks, count)| self.add(ticks, count));
     }
 
-    fn add(&mut self, ticks: u64, count: u64) {
+    /// Counts so many costs of so many ticks each.
+    pub(super) fn add(&mut self, ticks: u64, count: u64) {
         let index = usize::try_from(ticks).unwrap_or(usize::MAX);
         match self.low.get_mut(index) {
-            Some(counted) => *counted += count,
-            None => *self.high.entry(ticks).or_default() += count,
+            Some(counted) => *counted = counted.saturating_add(count),
+            None => {
+                let counted = self.high.entry(ticks).or_default();
+                *counted = counted.saturating_add(count);
+            }
         }
     }
 
     /// Each size that occurred, in ticks and ascending, and how often.
-    fn sizes(&self) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
         let low = (0..).zip(&self.low).filter(|(_, count)| **count > 0);
         low.chain(self.high.iter().map(|(ticks, count)| (*ticks, count)))
             .map(|(ticks, count)| (ticks, *count))
@@ -54,7 +58,7 @@ impl Tally {
     /// The costs up to `limit` ticks in nanoseconds, for ticks of `tick_ns`; none if there are none.
     pub(super) fn cost(&self, limit: u64, tick_ns: f64) -> Option<Cost> {
         let sizes = self.sizes().take_while(|(ticks, _)| *ticks <= limit);
-        let count: u64 = sizes.clone().map(|(_, count)| count).sum();
+        let count = reads(sizes.clone());
         let (min, _) = sizes.clone().next()?;
         let (max, _) = sizes.clone().last()?;
         let weighted = |of: &dyn Fn(f64) -> f64| -> f64 {
@@ -85,7 +89,7 @@ impl Tally {
     /// a step of the clock: a clock that moves in steps cannot show a smaller one, and one whose
     /// reads all cost the same would otherwise call the next step a peak.
     pub(super) fn fence(&self, step: u64) -> u64 {
-        let count = self.sizes().map(|(_, count)| count).sum();
+        let count = reads(self.sizes());
         let [lower, upper] = [250, 750].map(|share| quantile(self.sizes(), count, share));
         let distance = (upper - lower).max(step).max(1);
         upper.saturating_add(distance.saturating_mul(3))
@@ -95,7 +99,7 @@ impl Tally {
 /// What reads cost, as a distribution; all but the count in nanoseconds. Serialises with these
 /// names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// How many reads there are.
     pub count: u64,
     /// The least cost.
@@ -114,6 +118,11 @@ pub struct Cost {
     pub p999: f64,
     /// The greatest cost.
     pub max: f64,
+}
+
+/// How many reads there are of all sizes.
+fn reads(sizes: impl Iterator<Item = (u64, u64)>) -> u64 {
+    sizes.fold(0, |reads, (_, count)| reads.saturating_add(count))
 }
 
 /// The smallest size that at least `per_mille` of the `count` reads do not exceed; 0 of none.

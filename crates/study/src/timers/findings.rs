@@ -1,0 +1,201 @@
+//! What is found in the raw results.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use wirestamp_clock::{Source, Survey};
+
+use super::contender::{READS_PER_ROUND, Way};
+use super::elsewhere::Elsewhere;
+use super::paper::{PUBLISHED, Published, Timer};
+use super::reads::Size;
+use super::tally::{Cost, Tally, real};
+use crate::experiment::Runs;
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// Rounds that were done.
+    pub(super) rounds: u32,
+    /// Reads in each round of each way.
+    pub(super) reads_per_round: u32,
+    /// The source that the clock library chooses on this machine.
+    pub(super) selected: &'static str,
+    /// Each way to read each source, and each source that cannot be used.
+    pub(super) ways: Vec<Measured>,
+    /// What another machine measured of the sources that this one cannot read.
+    pub(super) beside: Option<Elsewhere>,
+    /// The paper's numbers.
+    pub(super) published: [Published; 2],
+}
+
+/// What one way to read a source costs; or, without costs, why the source cannot be used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// The source by its name in the clock library; `os` for all clocks of the kernel.
+    pub(super) source: Cow<'static, str>,
+    /// What a program calls.
+    pub(super) call: Cow<'static, str>,
+    /// The paper's timer that this is compared with, if it is.
+    pub(super) timer: Option<Timer>,
+    /// Why the source may or may not be used.
+    pub(super) reason: String,
+    /// What emulates the source, if anything is known to: its cost is not that of hardware then.
+    pub(super) emulated_by: Option<String>,
+    /// The smallest usual step of the clock in nanoseconds; none if the source cannot be used.
+    pub(super) step_ns: Option<f64>,
+    /// A read that costs more than so many nanoseconds is a peak.
+    pub(super) peak_above_ns: Option<f64>,
+    /// How many reads are peaks.
+    pub(super) peaks: u64,
+    /// The cost without the peaks.
+    pub(super) filtered: Option<Cost>,
+    /// The cost with them.
+    pub(super) unfiltered: Option<Cost>,
+    /// The cost in the course of the experiment.
+    #[serde(skip)]
+    pub(super) course: Vec<Moment>,
+}
+
+/// A run of reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moment {
+    /// When it began, in seconds that all reads before it took.
+    pub(super) at: f64,
+    /// The mean cost in nanoseconds, without the peaks of this run.
+    pub(super) usual: f64,
+    /// The longest read in nanoseconds.
+    pub(super) longest: f64,
+}
+
+impl Measured {
+    /// Whether the source can be read on this machine. If so and there are still no costs, the
+    /// experiment was stopped before.
+    pub(super) fn is_available(&self) -> bool {
+        self.step_ns.is_some()
+    }
+}
+
+impl Findings {
+    /// Computes what the runs tell of the ways that were measured.
+    pub(super) fn of(
+        runs: &Runs<Size>,
+        ways: &[Way],
+        rounds_of_run: u32,
+        survey: &Survey,
+        beside: Option<&Elsewhere>,
+    ) -> Self {
+        let of_source = |source: &Source| {
+            let ways = ways.iter().filter(|way| way.source == source.name);
+            let measured: Vec<_> = ways.map(|way| measured(runs, way, source)).collect();
+            if measured.is_empty() { vec![unavailable(source)] } else { measured }
+        };
+        let ways: Vec<_> = survey.sources.iter().flat_map(of_source).collect();
+        Self {
+            rounds: runs.complete() * rounds_of_run,
+            reads_per_round: READS_PER_ROUND,
+            selected: survey.selected,
+            beside: beside.map(|beside| beside.of_what_lacks(&ways)),
+            ways,
+            published: PUBLISHED,
+        }
+    }
+
+    /// What was measured of a timer of the paper.
+    pub(super) fn timer(&self, timer: Timer) -> Option<&Measured> {
+        self.ways.iter().find(|way| way.timer == Some(timer))
+    }
+
+    /// What a timer of the paper costs; none if it cannot be used here.
+    pub(super) fn cost(&self, timer: Timer) -> Option<Cost> {
+        self.timer(timer)?.filtered
+    }
+
+    /// The means of the paper's timers as multiples of that of the TSC: here, and in the tables.
+    pub(super) fn ratios(&self, timer: Timer) -> [Option<f64>; 3] {
+        let mean = |timer| self.cost(timer).map(|cost| cost.mean);
+        let ratio =
+            |of: Option<f64>, to: Option<f64>| Some(of? / to?).filter(|ratio| ratio.is_finite());
+        let of_table = |published: &Published| {
+            let mean = |timer| published.cost(timer).map(|cost| cost.mean);
+            ratio(mean(timer), mean(Timer::Tsc))
+        };
+        let [via, athlon] = &self.published;
+        [ratio(mean(timer), mean(Timer::Tsc)), of_table(via), of_table(athlon)]
+    }
+}
+
+/// The costs of one way.
+pub(super) struct Costs {
+    pub(super) filtered: Cost,
+    pub(super) unfiltered: Cost,
+    /// In nanoseconds.
+    pub(super) peak_above: f64,
+}
+
+impl Costs {
+    /// Those of a way in some runs together; none if it was not read in them.
+    pub(super) fn of<'a>(way: &Way, sizes: impl IntoIterator<Item = &'a Size>) -> Option<Self> {
+        let mut tally = Tally::default();
+        let mut tick_ns = None;
+        for size in sizes {
+            if size.source == way.source && size.call == way.call {
+                tally.add(size.ticks, size.reads);
+                tick_ns = Some(size.tick_ns);
+            }
+        }
+        let tick_ns = tick_ns?;
+        let fence = tally.fence(way.step(tick_ns));
+        Some(Self {
+            filtered: tally.cost(fence, tick_ns)?,
+            unfiltered: tally.cost(u64::MAX, tick_ns)?,
+            peak_above: real(fence) * tick_ns,
+        })
+    }
+}
+
+fn measured(runs: &Runs<Size>, way: &Way, source: &Source) -> Measured {
+    let costs = Costs::of(way, runs.of_cell(0).flatten());
+    let count = |of: fn(&Costs) -> Cost| costs.as_ref().map_or(0, |costs| of(costs).count);
+    Measured {
+        call: way.call.into(),
+        timer: way.timer,
+        step_ns: Some(way.step_ns),
+        peak_above_ns: costs.as_ref().map(|costs| costs.peak_above),
+        peaks: count(|costs| costs.unfiltered) - count(|costs| costs.filtered),
+        filtered: costs.as_ref().map(|costs| costs.filtered),
+        unfiltered: costs.as_ref().map(|costs| costs.unfiltered),
+        course: course(runs, way),
+        ..unavailable(source)
+    }
+}
+
+/// A source that cannot be used.
+fn unavailable(source: &Source) -> Measured {
+    Measured {
+        source: source.name.into(),
+        call: "".into(),
+        timer: Timer::of_source(source.name),
+        reason: source.reason.clone(),
+        emulated_by: source.emulated_by.clone(),
+        step_ns: None,
+        peak_above_ns: None,
+        peaks: 0,
+        filtered: None,
+        unfiltered: None,
+        course: Vec::new(),
+    }
+}
+
+/// A moment for each run.
+fn course(runs: &Runs<Size>, way: &Way) -> Vec<Moment> {
+    let took = |size: &Size| real(size.ticks) * real(size.reads) * size.tick_ns / 1e9;
+    let mut at = 0.0;
+    let moment = |run: &[Size]| {
+        let began = at;
+        at += run.iter().map(took).sum::<f64>();
+        let Costs { filtered, unfiltered, .. } = Costs::of(way, run)?;
+        Some(Moment { at: began, usual: filtered.mean, longest: unfiltered.max })
+    };
+    runs.of_cell(0).filter_map(moment).collect()
+}

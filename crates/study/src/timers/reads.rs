@@ -1,0 +1,119 @@
+//! The reads themselves: every way to read every source, in turns.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use wirestamp_capture::Stop;
+use wirestamp_clock::{ClockService, Counter, Survey, survey};
+
+use super::contender::{Contender, READS_PER_ROUND, Way, contenders};
+use super::tally::Tally;
+use crate::experiment::{Cell, Design, Study};
+
+/// Runs that the reads are divided into where there are enough: points of the course, and values that
+/// the claims are computed from.
+const RUNS: u32 = 100;
+
+/// The most rounds of a run: one that is interrupted is lost, and a round takes some ms.
+const ROUNDS_OF_RUN: u32 = 100;
+
+/// How often a cost occurred in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Size {
+    /// The source that was read.
+    pub(super) source: String,
+    /// What was called.
+    pub(super) call: String,
+    /// The reader's tick in nanoseconds.
+    pub(super) tick_ns: f64,
+    /// The cost.
+    pub(super) ticks: u64,
+    /// Reads that had it.
+    pub(super) reads: u64,
+}
+
+/// The study: one cell, in which all ways take turns, so that whatever disturbs the machine meets them
+/// alike.
+pub(super) struct Reads {
+    contenders: Vec<Contender>,
+    pub(super) survey: Survey,
+    rounds: u32,
+    /// What a round takes.
+    round: Duration,
+    /// Holds the time of day that is read.
+    _service: ClockService,
+}
+
+impl Reads {
+    /// That of `rounds` turns of each way; a few more where they make no whole runs.
+    pub(super) fn new(rounds: u32) -> anyhow::Result<Self> {
+        let survey = survey();
+        let service =
+            ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+        let mut contenders = contenders(&survey, &service.wall_clock());
+        // Warms up caches and the CPU's clock; counts for nothing.
+        let start = Instant::now();
+        for contender in &mut contenders {
+            contender.turn();
+        }
+        Ok(Self { contenders, survey, rounds, round: start.elapsed(), _service: service })
+    }
+
+    /// The ways that are measured.
+    pub(super) fn ways(&self) -> Vec<Way> {
+        self.contenders.iter().map(|contender| contender.way).collect()
+    }
+
+    /// Turns of each way in a run.
+    pub(super) fn rounds_of_run(&self) -> u32 {
+        self.rounds.div_ceil(RUNS).clamp(1, ROUNDS_OF_RUN)
+    }
+}
+
+impl Study for Reads {
+    type Sample = Size;
+
+    fn design(&self) -> Design {
+        let name = |Way { source, call, .. }: &Way| format!("{source} {call}");
+        let ways: Vec<_> = self.ways().iter().map(name).collect();
+        let constants = [
+            ("reads in a turn", READS_PER_ROUND.to_string()),
+            ("turns of each way in a run", self.rounds_of_run().to_string()),
+            ("ways", ways.join(", ")),
+        ];
+        Design {
+            name: "timers".to_owned(),
+            factors: Vec::new(),
+            repetitions: self.rounds.div_ceil(self.rounds_of_run()),
+            constants: constants.map(|(name, value)| (name.to_owned(), value)).into(),
+        }
+    }
+
+    fn lasts(&self, _: &Cell) -> Duration {
+        self.round * self.rounds_of_run()
+    }
+
+    fn run(&mut self, _: &Cell, stop: &Stop) -> anyhow::Result<Vec<Size>> {
+        let mut tallies = vec![Tally::default(); self.contenders.len()];
+        for _ in 0..self.rounds_of_run() {
+            if stop.is_requested() {
+                break;
+            }
+            for (contender, tally) in self.contenders.iter_mut().zip(&mut tallies) {
+                tally.merge(&contender.turn());
+            }
+        }
+        let sizes = |(Contender { way, tick_ns, .. }, tally): (&Contender, &Tally)| {
+            let size = |(ticks, reads)| Size {
+                source: way.source.to_owned(),
+                call: way.call.to_owned(),
+                tick_ns: *tick_ns,
+                ticks,
+                reads,
+            };
+            tally.sizes().map(size).collect::<Vec<_>>()
+        };
+        Ok(self.contenders.iter().zip(&tallies).flat_map(sizes).collect())
+    }
+}
