@@ -3,7 +3,7 @@
 //! This floor joins the ones below it: [`Recording`] keeps what is captured, [`Meeting`] brings the captures of two observation points
 //! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
 //! measurement on one machine and checks it against what is known of it. The experiments of papers
-//! are made again here too: [`STUDIES`]. [`layers`] is the page about one host's layers.
+//! are made again here too: [`STUDIES`], and [`site`] brings them together. [`layers`] is the page about one host's layers.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod recording;
 pub mod report;
 mod sampling;
 mod sight;
+pub mod site;
 mod studies;
 mod timers;
 

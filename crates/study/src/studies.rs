@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use wirestamp_capture::Stop;
@@ -54,6 +55,17 @@ pub static STUDIES: &[Entry] = &[
 ];
 
 impl Entry {
+    /// A study of this name: what it finds out, of which paper, and how it is run.
+    #[cfg(test)]
+    pub(crate) const fn new(
+        name: &'static str,
+        about: &'static str,
+        paper: &'static str,
+        run: Run,
+    ) -> Self {
+        Self { name, about, paper, run }
+    }
+
     /// The study of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -71,6 +83,17 @@ impl Entry {
         progress: &mut dyn FnMut(&Progress),
     ) -> anyhow::Result<Account> {
         reported(self.name, options, (self.run)(options, stop, progress)?)
+    }
+
+    /// How long it will take, about, without what the folder already holds; nothing if it does not say.
+    pub(crate) fn lasts(&self, options: &Options) -> Duration {
+        let mut lasts = Duration::ZERO;
+        if let Ok(stop) = Stop::new() {
+            stop.request();
+            // What cannot be run says so when it is run.
+            let _ = (self.run)(options, &stop, &mut |progress| lasts += progress.left);
+        }
+        lasts
     }
 }
 

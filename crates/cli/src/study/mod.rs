@@ -1,5 +1,6 @@
 //! `wirestamp study`: the experiments of papers, made again here.
 
+mod all;
 mod list;
 mod named;
 mod timers;
@@ -26,6 +27,8 @@ pub(crate) struct Arguments {
 enum Study {
     /// List the studies, each with its paper
     List,
+    /// All studies one after the other, and a page that leads to their reports
+    All(named::Arguments),
     /// What it costs to read each time source (Fedotova and Siemens, "HighPerTimer")
     Timers(timers::Arguments),
     /// What it costs to stamp a packet (Orosz and Skopkó, 2013)
@@ -35,6 +38,7 @@ enum Study {
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     match arguments.study {
         Study::List => list::run(output),
+        Study::All(arguments) => all::run(arguments, output),
         Study::Timers(arguments) => timers::run(arguments, output),
         Study::Overhead(arguments) => named::run("overhead", arguments, output),
     }

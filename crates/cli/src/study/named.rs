@@ -12,7 +12,7 @@ use wirestamp_study::{Account, Entry, Making, Options, Part, Section};
 
 use super::{header, show, titled};
 use crate::interrupt::stop_on_signal;
-use crate::output::{Output, plain};
+use crate::output::{Output, plain, things};
 use crate::progress::progress_bar;
 
 #[derive(Args)]
@@ -31,6 +31,13 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
+impl Arguments {
+    pub(super) fn options(self) -> Options {
+        let Self { quick, seed, output: folder } = self;
+        Options { quick, seed, folder }
+    }
+}
+
 pub(super) fn run(name: &str, arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let study = Entry::named(name).with_context(|| format!("there is no study {name}"))?;
     measure(arguments, output, |options, stop, progress| study.run(options, stop, progress))
@@ -42,10 +49,9 @@ pub(super) fn measure(
     output: Output,
     run: impl FnOnce(&Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>,
 ) -> anyhow::Result<ExitCode> {
-    let Arguments { quick, seed, output: folder } = arguments;
+    let options = arguments.options();
     let stop = stop_on_signal()?;
     let bar = progress_bar(output);
-    let options = Options { quick, seed, folder };
     let account = run(&options, &stop, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     output.result(&account?, text)?;
@@ -55,8 +61,13 @@ pub(super) fn measure(
 fn text(account: &Account) -> String {
     let Making { circumstances, interrupted, repetitions, .. } = &account.making;
     let mut text = header(&format!("{}, after {}", account.title, account.paper), circumstances);
-    let interrupted = if *interrupted { "interrupted: " } else { "" };
-    let _ = writeln!(text, "{interrupted}{repetitions} repetitions of every cell\n");
+    let (before, after) = match (interrupted, &account.report) {
+        (false, _) => ("", ""),
+        (true, None) => ("interrupted: ", ""),
+        (true, Some(_)) => ("interrupted: ", "; the same command goes on where it stopped"),
+    };
+    let repetitions = things((*repetitions).into(), "repetition");
+    let _ = writeln!(text, "{before}{repetitions} of every cell{after}\n");
     text.extend(account.sections.iter().map(of_section));
     for claim in &account.claims {
         let _ = writeln!(text, "{}", plain(&claim.sentence));

@@ -4,9 +4,10 @@
 //! added to it. Each run is a CSV file, which appears when the run is done and not before.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,10 @@ impl Archive {
     /// # Errors
     /// When the folder cannot be written or read, or holds the results of another design.
     pub(super) fn open(folder: Option<&Path>, design: Design, seed: u64) -> anyhow::Result<Self> {
+        if let Some(inside) = folder.filter(|folder| folder.join(RECORD).exists()) {
+            let inside = inside.display();
+            bail!("{inside} holds the raw results of one study: name the folder that it is in");
+        }
         let folder = folder.map(|folder| folder.join(&design.name));
         let mut record = Record { design, seed, sittings: Vec::new() };
         if let Some(folder) = &folder {
@@ -108,7 +113,8 @@ fn earlier(file: &Path, design: &Design) -> anyhow::Result<Record> {
         .with_context(|| format!("{} is not what a study keeps there", file.display()))?;
     ensure!(
         record.design == *design,
-        "{} is of another design, quick or not: name another folder",
+        "{} is of another design, quick or not, or of another version: name another folder, or remove \
+         this one",
         file.display()
     );
     Ok(record)
@@ -117,7 +123,14 @@ fn earlier(file: &Path, design: &Design) -> anyhow::Result<Record> {
 /// Writes a file that is there as a whole or not at all.
 fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let part = file.with_extension("part");
-    fs::write(&part, bytes)
-        .and_then(|()| fs::rename(&part, file))
-        .with_context(|| format!("cannot write {}", file.display()))
+    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, file));
+    written.or_else(|error| {
+        // It may be what fills the disk; what went wrong is said already.
+        let _ = fs::remove_file(&part);
+        let rest = match error.kind() {
+            ErrorKind::StorageFull => ": make room, and the same command goes on where it stopped",
+            _ => "",
+        };
+        Err(error).with_context(|| format!("cannot write {}{rest}", file.display()))
+    })
 }

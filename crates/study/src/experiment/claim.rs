@@ -27,7 +27,9 @@ impl Claim {
         let signs = lead.iter().map(|lead| lead.map_or(Sign::Open, |lead| lead.sign()));
         let verdict = Verdict::of(&signs.collect::<Vec<_>>());
         let numbers = if numbers.is_empty() { "nothing was measured" } else { numbers };
-        let sentence = format!("The paper finds that {claim}: {}; {numbers}.", verdict.words());
+        let is_measured = lead.iter().any(Option::is_some);
+        let words = if is_measured { verdict.words() } else { "not decided here" };
+        let sentence = format!("The paper finds that {claim}: {words}; {numbers}.");
         Self { claim, verdict, lead, sentence }
     }
 }
@@ -54,6 +56,16 @@ impl Verdict {
             Self::Open
         } else {
             Self::Confirmed
+        }
+    }
+
+    /// In a word or two.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Contradicted => "contradicted",
+            Self::Open => "not decided",
         }
     }
 
@@ -84,6 +96,6 @@ mod tests {
     fn a_sentence_says_when_nothing_was_measured() {
         let claim = Claim::of("it rains", vec![None], "");
         assert_eq!(claim.verdict, Verdict::Open);
-        assert!(claim.sentence.ends_with("too noisy; nothing was measured."));
+        assert!(claim.sentence.ends_with("not decided here; nothing was measured."));
     }
 }

@@ -81,7 +81,8 @@ impl<S> Runs<S> {
 }
 
 /// Runs all cells in an order by `seed`, until `stop` is requested. What an earlier run has left in
-/// `folder` is not done again, and keeps the order of then.
+/// `folder` is not done again, and keeps the order of then. Before each run `progress` is told how far it
+/// is; so one that was stopped before it began still says how long the rest will take.
 ///
 /// # Errors
 /// When a cell cannot be run, the folder cannot be used, or it holds the results of another design.
@@ -99,9 +100,6 @@ pub fn run<T: Study>(
     let mut work = Work::new(lasts.iter().sum());
     let mut runs = Vec::new();
     for (turn, lasts) in order.iter().zip(lasts) {
-        if stop.is_requested() {
-            break;
-        }
         let cell = &cells[turn.cell];
         if let Some(samples) = archive.load(*turn)? {
             runs.push((*turn, samples));
@@ -114,6 +112,9 @@ pub fn run<T: Study>(
             turn.repetition + 1,
             design.repetitions
         )));
+        if stop.is_requested() {
+            break;
+        }
         let samples = study.run(cell, stop)?;
         if stop.is_requested() {
             break;

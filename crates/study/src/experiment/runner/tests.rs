@@ -98,6 +98,9 @@ fn a_folder_of_another_design_and_damaged_results_are_refused() {
     fs::write(folder.path().join("fake/001-x-1.csv"), "value,note\nnone,\n").unwrap();
     let error = run_fake(&mut Fake::new(1, None), Some(folder.path()), 1).unwrap_err();
     assert!(error.to_string().contains("001-x-1.csv: remove it"), "{error}");
+    let error =
+        run_fake(&mut Fake::new(1, None), Some(&folder.path().join("fake")), 1).unwrap_err();
+    assert!(error.to_string().contains("name the folder that it is in"), "{error}");
     fs::write(folder.path().join("fake/design.json"), "{}").unwrap();
     let error = run_fake(&mut Fake::new(1, None), Some(folder.path()), 1).unwrap_err();
     assert!(error.to_string().contains("is not what a study keeps"), "{error}");
@@ -112,6 +115,20 @@ fn progress_goes_from_nothing_to_the_last_run() {
     let expected: Vec<_> = (0..8).map(|done| f64::from(done) / 8.0).collect();
     assert_eq!(shares.iter().map(|(share, _)| *share).collect::<Vec<_>>(), expected);
     assert!(shares[7].1.ends_with(" 2 of 2"), "{shares:?}");
+}
+
+#[test]
+fn a_run_that_is_stopped_before_says_how_long_the_rest_will_take() {
+    let folder = tempfile::tempdir().unwrap();
+    run_fake(&mut Fake::new(3, Some(6)), Some(folder.path()), 1).unwrap();
+    let stop = Stop::new().unwrap();
+    stop.request();
+    let mut fake = Fake::new(3, None);
+    let mut told = Vec::new();
+    let progress = &mut |progress: &Progress| told.push((progress.share, progress.left));
+    let stopped = run(&mut fake, Some(folder.path()), 1, &stop, progress).unwrap();
+    assert_eq!((fake.ran.len(), stopped.runs.len(), stopped.interrupted), (0, 5, true));
+    assert_eq!(told, [(5.0 / 12.0, Duration::from_secs(7))]);
 }
 
 #[test]

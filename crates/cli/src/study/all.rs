@@ -1,0 +1,53 @@
+//! `wirestamp study all`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use wirestamp_study::site::{self, Outcome};
+use wirestamp_study::{Options, STUDIES};
+
+use super::{named, show};
+use crate::interrupt::stop_on_signal;
+use crate::output::{Output, plain};
+use crate::progress::progress_bar;
+
+pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let options = arguments.options();
+    let stop = stop_on_signal()?;
+    let bar = progress_bar(output);
+    bar.set_message("looking at what is to be done");
+    let outcomes = site::run(STUDIES, &options, &stop, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    for Outcome { study, result, .. } in &outcomes {
+        if let site::Outcomes::Failed { error } = result {
+            eprintln!("wirestamp: study {study} cannot be run: {error}");
+        }
+    }
+    let Options { folder, .. } = &options;
+    let index = folder.as_deref().map(|folder| site::write(folder, &outcomes)).transpose()?;
+    output.result(&outcomes, |outcomes| text(outcomes, index.as_deref()))?;
+    if stop.is_requested() && folder.is_some() {
+        output.remark("interrupted: the same command goes on where it stopped");
+    }
+    let has_failed = outcomes.iter().any(|outcome| outcome.error().is_some());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What each study found, in sentences.
+fn text(outcomes: &Vec<Outcome>, index: Option<&Path>) -> String {
+    let mut text = String::new();
+    for outcome in outcomes {
+        let Some(account) = outcome.account() else { continue };
+        let interrupted = if account.making.interrupted { " (interrupted)" } else { "" };
+        let _ = writeln!(text, "{}{interrupted}, after {}", account.title, account.paper);
+        for claim in &account.claims {
+            let _ = writeln!(text, "  {}: {}", claim.verdict.name(), plain(&claim.sentence));
+        }
+        text.push('\n');
+    }
+    if let Some(index) = index {
+        let _ = writeln!(text, "reports: {}", index.display());
+    }
+    text
+}

@@ -1,0 +1,143 @@
+//! All studies one after the other, and the page that leads to their reports.
+
+mod page;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde::Serialize;
+use wirestamp_capture::Stop;
+
+use crate::account::Account;
+use crate::experiment::Progress;
+use crate::studies::{Entry, Options};
+
+/// What came of one of them. Serialises as its account, or as what went wrong, with its name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The name of the study.
+    pub study: &'static str,
+    /// The paper whose experiment it makes again.
+    #[serde(skip)]
+    pub paper: &'static str,
+    /// What came of it.
+    #[serde(flatten)]
+    pub result: Outcomes,
+}
+
+/// Whether a study could be run.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Outcomes {
+    /// It could, as far as it was not stopped.
+    Run(Box<Account>),
+    /// It could not.
+    Failed {
+        /// Why, in a line.
+        error: String,
+    },
+}
+
+impl Outcome {
+    /// The account of a study that could be run.
+    #[must_use]
+    pub fn account(&self) -> Option<&Account> {
+        match &self.result {
+            Outcomes::Run(account) => Some(account),
+            Outcomes::Failed { .. } => None,
+        }
+    }
+
+    /// Why it could not be run.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        match &self.result {
+            Outcomes::Run(_) => None,
+            Outcomes::Failed { error } => Some(error),
+        }
+    }
+}
+
+/// Runs these studies until all are done or `stop` is requested, and goes on when one cannot be run.
+/// There is nothing of a study that had not begun by then.
+#[must_use]
+pub fn run(
+    studies: &'static [Entry],
+    options: &Options,
+    stop: &Stop,
+    progress: &mut dyn FnMut(&Progress),
+) -> Vec<Outcome> {
+    let mut way = Way::before(studies, options);
+    let mut outcomes = Vec::new();
+    for study in studies {
+        if stop.is_requested() {
+            break;
+        }
+        way.next();
+        let account = study.run(options, stop, &mut |of_study| {
+            progress(&way.progress(study.name, of_study));
+        });
+        outcomes.push(Outcome {
+            study: study.name,
+            paper: study.paper,
+            result: match account {
+                Ok(account) => Outcomes::Run(Box::new(account)),
+                Err(error) => Outcomes::Failed { error: format!("{error:#}") },
+            },
+        });
+    }
+    outcomes
+}
+
+/// Writes the page that leads to the reports in `folder`: `index.html` there.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(folder: &Path, outcomes: &[Outcome]) -> anyhow::Result<PathBuf> {
+    let index = folder.join("index.html");
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&index, page::html(outcomes)))
+        .with_context(|| format!("cannot write {}", index.display()))?;
+    Ok(index)
+}
+
+/// How much of the way through all studies is done.
+struct Way {
+    since: Instant,
+    /// When the present study began.
+    began: Instant,
+    /// What the present study was expected to last.
+    present: Duration,
+    /// What those after it are expected to last, the last of them first.
+    ahead: Vec<Duration>,
+}
+
+impl Way {
+    fn before(studies: &[Entry], options: &Options) -> Self {
+        let ahead = studies.iter().rev().map(|study| study.lasts(options)).collect();
+        let now = Instant::now();
+        Self { since: now, began: now, present: Duration::ZERO, ahead }
+    }
+
+    /// Another study begins.
+    fn next(&mut self) {
+        self.present = self.ahead.pop().unwrap_or_default();
+        self.began = Instant::now();
+    }
+
+    /// How far all are when the present study is that far.
+    fn progress(&self, name: &str, Progress { left, doing, .. }: &Progress) -> Progress {
+        // A study may consist of several experiments, and speaks of one of them.
+        let present = self.present.saturating_sub(self.began.elapsed());
+        let left = present.max(*left) + self.ahead.iter().sum::<Duration>();
+        let done = self.since.elapsed();
+        let all = (done + left).as_secs_f64().max(f64::MIN_POSITIVE);
+        let doing = format!("{name} {}", doing.trim());
+        Progress { share: done.as_secs_f64() / all, left, doing }
+    }
+}
+
+#[cfg(test)]
+mod tests;
