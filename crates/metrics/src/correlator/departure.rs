@@ -26,12 +26,20 @@ pub(super) struct Departure {
     pub(super) state: State,
 }
 
-/// Whether a departure has been matched. The quality of its stamp is in here because it fits in
-/// beside the discriminant.
+/// Whether a departure has been matched. There is more in here because it fits in beside the
+/// discriminant.
 #[derive(Clone, Copy)]
 pub(super) enum State {
-    Open { quality: Quality, open: Unmatched },
-    Matched { quality: Quality, arrival: Arrived },
+    Open { beside: Beside, open: Unmatched },
+    Matched { beside: Beside, arrival: Arrived },
+}
+
+/// What does not change when a departure is matched.
+#[derive(Clone, Copy)]
+pub(super) struct Beside {
+    quality: Quality,
+    /// Whether others in the queue have the same identity, or had it.
+    is_shared: bool,
 }
 
 /// What is known of a departure while it has not been matched.
@@ -66,22 +74,34 @@ impl Departure {
     ) -> Self {
         let Stamp { raw, utc, error } = sent.stamp;
         let quality = Quality::new(raw.domain, error);
-        let state = State::Open { quality, open };
+        let state = State::Open { beside: Beside { quality, is_shared: false }, open };
         Self { id: sent.id, raw: raw.value, utc, time, length: sent.length, flow, state }
     }
 
     /// The observation again, in the flow with this key.
     pub(super) fn observation(&self, flow: FlowKey) -> Observation {
-        let quality = self.quality();
+        let quality = self.beside().quality;
         let raw = RawStamp { domain: quality.domain, value: self.raw };
         let stamp = Stamp { raw, utc: self.utc, error: quality.error() };
         Observation { id: self.id, flow, length: self.length, stamp }
     }
 
     #[inline]
-    fn quality(&self) -> Quality {
-        match self.state {
-            State::Open { quality, .. } | State::Matched { quality, .. } => quality,
+    fn beside(&self) -> &Beside {
+        match &self.state {
+            State::Open { beside, .. } | State::Matched { beside, .. } => beside,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.beside().is_shared
+    }
+
+    /// There is another with the same identity.
+    pub(super) fn set_shared(&mut self) {
+        match &mut self.state {
+            State::Open { beside, .. } | State::Matched { beside, .. } => beside.is_shared = true,
         }
     }
 
@@ -117,7 +137,7 @@ impl Departure {
 
     #[inline]
     pub(super) fn set_matched(&mut self, arrival: Arrived) {
-        self.state = State::Matched { quality: self.quality(), arrival };
+        self.state = State::Matched { beside: *self.beside(), arrival };
     }
 
     /// Reads from the cache line that it lies in.
@@ -127,30 +147,30 @@ impl Departure {
     }
 }
 
-/// The clock that a stamp is of, and its error in nanoseconds, of which 48 bits are kept: three days.
+/// The clock that a stamp is of, and its error in nanoseconds, of which 40 bits are kept: 18 minutes.
 /// An error that does not fit is as good as none known, and comes back as [`Span::MAX`].
 #[derive(Clone, Copy)]
 pub(super) struct Quality {
     domain: Domain,
-    error: [u8; 6],
+    error: [u8; 5],
 }
 
-const UNBOUNDED: [u8; 6] = [u8::MAX; 6];
+const UNBOUNDED: [u8; 5] = [u8::MAX; 5];
 
 impl Quality {
     fn new(domain: Domain, error: Span) -> Self {
         let error = match error.as_nanos().to_le_bytes() {
-            [a, b, c, d, e, f, 0, 0] => [a, b, c, d, e, f],
+            [a, b, c, d, e, 0, 0, 0] => [a, b, c, d, e],
             _ => UNBOUNDED,
         };
         Self { domain, error }
     }
 
     fn error(self) -> Span {
-        let [a, b, c, d, e, f] = self.error;
+        let [a, b, c, d, e] = self.error;
         match self.error {
             UNBOUNDED => Span::MAX,
-            _ => Span::from_nanos(i64::from_le_bytes([a, b, c, d, e, f, 0, 0])),
+            _ => Span::from_nanos(i64::from_le_bytes([a, b, c, d, e, 0, 0, 0])),
         }
     }
 }
@@ -165,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_back_as_it_was_up_to_three_days_and_unbounded_beyond() {
+    fn an_error_comes_back_as_it_was_up_to_18_minutes_and_unbounded_beyond() {
         let kept = |nanos| Quality::new(Domain::Nic, Span::from_nanos(nanos)).error().as_nanos();
-        let days = 3 * 86_400 * 1_000_000_000;
-        for nanos in [0, 70, 16_000_000_000, days, (1 << 48) - 2] {
+        let minutes = 18 * 60 * 1_000_000_000;
+        for nanos in [0, 70, 16_000_000_000, minutes, (1 << 40) - 2] {
             assert_eq!(kept(nanos), nanos);
         }
-        for nanos in [(1 << 48) - 1, 1 << 48, i64::MAX, -1] {
+        for nanos in [(1 << 40) - 1, 1 << 40, i64::MAX, -1] {
             assert_eq!(kept(nanos), i64::MAX);
         }
     }

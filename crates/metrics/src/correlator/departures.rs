@@ -1,5 +1,6 @@
 //! The packets that left point A and whose fate may still change.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 
 use wirestamp_clock::{Span, Time, Utc};
@@ -38,26 +39,34 @@ pub(super) struct Sent {
 }
 
 /// A queue of departures in the order of departure, with an index by identity and the state of
-/// each flow. Each operation takes constant time on average.
+/// each flow. Each operation takes constant time on average, but for identities that several
+/// departures share.
 pub(super) struct Departures {
     pub(super) queue: Queue<Departure>,
-    pub(super) copies: Table<Copies>,
+    /// The last departure of each identity.
+    pub(super) index: Table<Link>,
+    /// The identities that more than one departure has, or had.
+    shared: BTreeMap<PacketId, Copies>,
     pub(super) flows: Flows,
 }
 
 impl Departures {
     /// The bytes that each departure takes in the index.
-    pub(super) const INDEX_BYTES_EACH: usize = Table::<Copies>::BYTES_EACH;
+    pub(super) const INDEX_BYTES_EACH: usize = Table::<Link>::BYTES_EACH;
 
     /// The bytes that each departure takes.
     pub(super) const BYTES_EACH: usize = size_of::<Departure>() + Self::INDEX_BYTES_EACH;
+
+    /// The bytes that each shared identity takes: a B-tree's nodes may be half empty.
+    pub(super) const SHARED_BYTES_EACH: usize = 2 * size_of::<(PacketId, Copies)>();
 
     /// An empty queue, with room in the indices for this many departures and flows.
     pub(super) fn new(most: usize, most_flows: usize) -> Self {
         let seed = RandomState::new().hash_one(0);
         Self {
             queue: Queue::new(),
-            copies: Table::new(most, seed),
+            index: Table::new(most, seed),
+            shared: BTreeMap::new(),
             flows: Flows::new(most_flows, seed),
         }
     }
@@ -69,6 +78,11 @@ impl Departures {
     /// How many have left the queue.
     pub(super) fn left(&self) -> u64 {
         self.queue.front_number()
+    }
+
+    /// How many identities more than one departure has, or had.
+    pub(super) fn shared(&self) -> usize {
+        self.shared.len()
     }
 
     pub(super) fn flows(&self) -> usize {
@@ -94,40 +108,50 @@ impl Departures {
         flow: FlowNumber,
         time: Time<Utc>,
     ) -> Option<Time<Utc>> {
-        if self.copies.is_crowded() {
+        if self.index.is_crowded() {
             self.index_again();
         }
-        let number = self.queue.next_number();
-        let (previous, sequence) = self.follow_in_flow(flow, Link::to(number));
+        let link = Link::to(self.queue.next_number());
+        let (previous, sequence) = self.follow_in_flow(flow, link);
         let open = Unmatched { twin: Link::NONE, previous, next: Link::NONE, sequence };
+        let twin = self.set_last(sent.id, link);
         self.queue.push(Departure::new(sent, time, flow, open));
-        let twin = self.index(number)?;
-        let twin = self.linked_mut(twin)?;
-        if let Some(open) = twin.unmatched_mut() {
-            open.twin = Link::to(number);
-        }
-        Some(twin.time)
+        self.share(twin?, link)
     }
 
     /// Enters a departure into the index as the last of its identity; returns the one before it.
-    fn index(&mut self, number: u64) -> Option<Link> {
-        let departure = self.queue.get(number)?;
-        let (id, is_open) = (departure.id, departure.unmatched().is_some());
-        let link = Link::to(number);
+    fn set_last(&mut self, id: PacketId, link: Link) -> Option<Link> {
         match self.slot(id) {
-            Some(slot) => Some(self.copies.value(slot).add(link, is_open)),
+            Some(slot) => Some(std::mem::replace(self.index.value(slot), link)),
             None => {
-                self.copies.insert(id.0, Copies::of(link, is_open));
+                self.index.insert(id.0, link);
                 None
             }
         }
     }
 
+    /// Takes down that a departure has the identity of the one before it; returns when that left.
+    fn share(&mut self, before: Link, link: Link) -> Option<Time<Utc>> {
+        self.linked_mut(link)?.set_shared();
+        let twin = self.linked_mut(before)?;
+        twin.set_shared();
+        let (id, time) = (twin.id, twin.time);
+        let open = twin.unmatched_mut();
+        let copies = Copies::of(before, open.is_some());
+        if let Some(open) = open {
+            open.twin = link;
+        }
+        self.shared.entry(id).or_insert(copies).add(link);
+        Some(time)
+    }
+
     /// Makes the index larger.
     fn index_again(&mut self) {
-        self.copies.clear_larger();
+        self.index.clear_larger();
         for number in self.queue.numbers() {
-            self.index(number);
+            if let Some(id) = self.queue.get(number).map(|departure| departure.id) {
+                self.set_last(id, Link::to(number));
+            }
         }
     }
 
@@ -145,7 +169,7 @@ impl Departures {
 
     #[inline]
     fn slot(&self, id: PacketId) -> Option<usize> {
-        self.copies.find(id.0, |copies| self.linked(copies.last).is_some_and(|last| last.id == id))
+        self.index.find(id.0, |last| self.linked(last).is_some_and(|last| last.id == id))
     }
 
     #[inline]
@@ -159,39 +183,49 @@ impl Departures {
     }
 
     /// The departures of an identity, for [`Self::open`] and [`Self::matched`].
-    pub(super) fn of(&self, id: PacketId) -> Option<Known> {
-        self.slot(id).map(Known)
+    pub(super) fn of(&self, id: PacketId) -> Option<Copies> {
+        let link = self.index.get(self.slot(id)?);
+        let departure = self.linked(link)?;
+        match departure.is_shared() {
+            false => Some(Copies::of(link, departure.unmatched().is_some())),
+            true => self.shared.get(&id).copied(),
+        }
     }
 
     /// The first departure of an identity that has not been matched and left between `earliest`
     /// and `latest`, if there is one. Calls must have times that never go back.
     pub(super) fn open(
         &mut self,
-        Known(slot): Known,
+        copies: Copies,
         earliest: Time<Utc>,
         latest: Time<Utc>,
     ) -> Option<Open> {
-        let mut open = self.copies.value(slot).open;
-        while let Some(departure) = self.linked(open)
+        let mut link = copies.open;
+        while let Some(departure) = self.linked(link)
             && departure.time < earliest
         {
-            open = departure.twin();
+            let (id, twin) = (departure.id, departure.twin());
+            if let Some(copies) = self.shared.get_mut(&id) {
+                copies.open = twin;
+            }
+            link = twin;
         }
-        self.copies.value(slot).open = open;
-        let number = open.number(self.queue.front_number())?;
-        let departure = self.queue.get(number).filter(|departure| departure.time <= latest)?;
+        let departure = self.linked(link).filter(|departure| departure.time <= latest)?;
         let sent = departure.observation(self.flows.get(departure.flow)?.key);
-        Some(Open { slot, number, sent })
+        Some(Open { link, sent })
     }
 
     /// Marks the departure that [`Self::open`] found as matched.
     pub(super) fn set_matched(&mut self, open: &Open, arrival: Arrived) -> Option<Match> {
-        let departure = self.queue.get_mut(open.number)?;
+        let departure = self.linked_mut(open.link)?;
         let &Unmatched { twin, previous, next, sequence } = departure.unmatched()?;
         let (place, flow) = (departure.time, departure.flow);
         departure.set_matched(arrival);
-
-        self.copies.value(open.slot).set_matched(Link::to(open.number), twin);
+        if departure.is_shared()
+            && let Some(copies) = self.shared.get_mut(&open.sent.id)
+        {
+            copies.set_matched(open.link, twin);
+        }
 
         let delay = arrival.delay;
         let flow = self.flows.get_mut(flow)?;
@@ -217,13 +251,9 @@ impl Departures {
 
     /// The last departure of an identity that has been matched, if it left no earlier than
     /// `earliest`.
-    pub(super) fn matched(
-        &mut self,
-        Known(slot): Known,
-        earliest: Time<Utc>,
-    ) -> Option<Observation> {
-        let matched = self.copies.value(slot).matched;
-        let departure = self.linked(matched).filter(|departure| departure.time >= earliest)?;
+    pub(super) fn matched(&self, copies: Copies, earliest: Time<Utc>) -> Option<Observation> {
+        let matched = self.linked(copies.matched);
+        let departure = matched.filter(|departure| departure.time >= earliest)?;
         Some(departure.observation(self.flows.get(departure.flow)?.key))
     }
 
@@ -231,7 +261,7 @@ impl Departures {
     pub(super) fn pop(&mut self) -> Option<(Time<Utc>, Departed)> {
         let link = Link::to(self.queue.front_number());
         let &oldest = self.queue.front()?;
-        self.leave_copies(oldest.id, link, oldest.twin());
+        self.leave_index(&oldest, link);
         let arrival = oldest.arrival();
         let flow = self.flows.leave(oldest.flow, link, arrival.map(|it| it.delay))?;
         let departed = match oldest.state {
@@ -245,22 +275,22 @@ impl Departures {
         Some((oldest.time, departed))
     }
 
-    fn leave_copies(&mut self, id: PacketId, link: Link, twin: Link) {
-        let Some(slot) = self.slot(id) else { return };
-        if self.copies.value(slot).leave(link, twin) {
-            self.copies.remove(slot);
+    fn leave_index(&mut self, departure: &Departure, link: Link) {
+        let id = departure.id;
+        if let Some(slot) = self.index.find(id.0, |last| last == link) {
+            self.index.remove(slot);
+            if departure.is_shared() {
+                self.shared.remove(&id);
+            }
+        } else if let Some(copies) = self.shared.get_mut(&id) {
+            copies.leave(link, departure.twin());
         }
     }
 }
 
-/// An identity of which there are departures.
-#[derive(Clone, Copy)]
-pub(super) struct Known(usize);
-
 /// A departure that an observation at B may be matched to.
 pub(super) struct Open {
-    slot: usize,
-    number: u64,
+    link: Link,
     pub(super) sent: Observation,
 }
 

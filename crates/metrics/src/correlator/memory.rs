@@ -14,10 +14,10 @@ pub(super) const SUSPECT: usize = Unseen::<Sent>::BYTES_EACH;
 /// The bytes that a packet takes which waits at B. Those of the index are counted, because they
 /// stay with it when such packets take the place of others that have left A.
 pub(super) const ARRIVAL: usize = size_of::<Arrival>() + Departures::INDEX_BYTES_EACH;
-/// What flows may take at most of this memory: three fifths, so that even where every packet is of a
-/// flow of its own, and a flow takes half as much again as a packet, all of it can be used.
+/// What flows may take at most of this memory: two thirds, so that even where every packet is of a
+/// flow of its own, and a flow takes nearly twice as much as a packet, all of it can be used.
 pub(super) const fn flows_share(memory: usize) -> usize {
-    memory / 5 * 3
+    memory / 3 * 2
 }
 /// Which part of the memory packets waiting, and packets missed may take at most.
 pub(super) const WAITING_SHARE: usize = 4;
@@ -28,6 +28,7 @@ impl Correlator {
     pub(super) fn free(&self) -> usize {
         let suspects = self.unseen_at_a.suspects() + self.unseen_at_b.suspects();
         let taken = self.departures.len() * DEPARTURE
+            + self.departures.shared() * Departures::SHARED_BYTES_EACH
             + self.departures.flows() * Flows::BYTES_EACH
             + self.waiting.len() * ARRIVAL
             + suspects * SUSPECT;
@@ -67,7 +68,7 @@ mod tests {
 
     #[test]
     fn packets_and_flows_take_the_bytes_that_the_configuration_is_documented_with() {
-        assert_eq!([DEPARTURE, ARRIVAL, Flows::BYTES_EACH], [96, 152, 144]);
+        assert_eq!([DEPARTURE, ARRIVAL, Flows::BYTES_EACH], [80, 136, 144]);
         assert!((270..370).contains(&SUSPECT), "{SUSPECT}");
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::table::Value;
+
 /// Members a page.
 const PAGE: usize = 256;
 const PAGE_NUMBERS: u64 = PAGE as u64;
@@ -96,6 +98,14 @@ impl<T: Copy> Queue<T> {
 pub(super) struct Link(u32);
 
 const MODULUS: u64 = u32::MAX as u64;
+
+impl Value for Link {
+    const FREE: Self = Self::NONE;
+
+    fn is_free(&self) -> bool {
+        *self == Self::NONE
+    }
+}
 
 impl Link {
     pub(super) const NONE: Self = Self(u32::MAX);

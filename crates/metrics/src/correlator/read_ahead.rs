@@ -30,7 +30,7 @@ impl Departures {
         &self,
         sent: impl Iterator<Item = &'a Observation> + Clone,
     ) {
-        read(sent.clone().map(|seen| self.copies.touch(seen.id.0)));
+        read(sent.clone().map(|seen| self.index.touch(seen.id.0)));
         if self.flows.len() <= FEW_FLOWS {
             return;
         }
@@ -45,8 +45,8 @@ impl Departures {
 
     /// Reads what matching departures with these identities is going to read.
     pub(super) fn read_ahead_to_match(&self, ids: impl Iterator<Item = PacketId> + Clone) {
-        read(ids.clone().map(|id| self.copies.touch(id.0)));
-        let known = ids.filter_map(|id| Some(self.copies.likely(id.0)?.last));
+        read(ids.clone().map(|id| self.index.touch(id.0)));
+        let known = ids.filter_map(|id| self.index.likely(id.0));
         let known = Found::new(Link::NONE, known);
         self.read_linked(&known);
         let known = known.iter().filter_map(|link| self.linked(link));
@@ -57,7 +57,7 @@ impl Departures {
     pub(super) fn read_ahead_to_pop(&self, calls: usize) {
         let leaving = self.queue.numbers().take(calls).filter_map(|it| self.queue.get(it));
         read(leaving.clone().map(Departure::touch));
-        read(leaving.clone().map(|it| self.copies.touch(it.id.0)));
+        read(leaving.clone().map(|it| self.index.touch(it.id.0)));
         self.read_flows_of(leaving.map(|departure| departure.flow));
     }
 

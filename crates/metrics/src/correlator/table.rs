@@ -97,10 +97,16 @@ impl<V: Value> Table<V> {
     /// The value that has this key, most likely: nobody is asked.
     #[inline]
     pub(super) fn likely(&self, key: u64) -> Option<V> {
-        self.find(key, |_| true).map(|slot| self.slots[slot].value)
+        self.find(key, |_| true).map(|slot| self.get(slot))
     }
 
     /// The value in a slot that [`Self::find`] has found.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> V {
+        self.slots[slot].value
+    }
+
+    /// The same, to be changed.
     #[inline]
     pub(super) fn value(&mut self, slot: usize) -> &mut V {
         &mut self.slots[slot].value

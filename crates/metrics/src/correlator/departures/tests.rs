@@ -88,6 +88,8 @@ fn many_departures_are_found_and_leave_nothing_behind() {
     }
     let of = |departures: &Departures, id| departures.of(PacketId(id)).is_some();
     assert!((0..700).all(|id| of(&departures, id)) && !of(&departures, 700));
+    assert_eq!(departures.shared(), 300);
     while departures.pop().is_some() {}
     assert!((0..700).all(|id| !of(&departures, id)));
+    assert_eq!(departures.shared(), 0);
 }
