@@ -45,12 +45,19 @@ impl Departures {
 
     /// Reads what matching departures with these identities is going to read.
     pub(super) fn read_ahead_to_match(&self, ids: impl Iterator<Item = PacketId> + Clone) {
-        read(ids.clone().map(|id| self.index.touch(id.0)));
-        let known = ids.filter_map(|id| self.index.likely(id.0));
-        let known = Found::new(Link::NONE, known);
-        self.read_linked(&known);
-        let known = known.iter().filter_map(|link| self.linked(link));
-        self.read_flows_of(known.map(|departure| departure.flow));
+        let expected = self.expected..;
+        let next = expected.clone().take(READ_AHEAD);
+        read(next.filter_map(|number| Some(self.queue.get(number)?.touch())));
+        let near = ids.clone().zip(expected).map(|(id, number)| self.near(number, id));
+        let near = Found::new(None, near);
+        let away = ids.zip(near.iter()).filter(|(_, near)| near.is_none()).map(|(id, _)| id);
+        read(away.clone().map(|id| self.index.touch(id.0)));
+        let away = Found::new(Link::NONE, away.filter_map(|id| self.index.likely(id.0)));
+        self.read_linked(&away);
+        let near = near.iter().flatten().filter_map(|number| self.queue.get(number));
+        self.read_flows_of(near.map(|departure| departure.flow));
+        let away = away.iter().filter_map(|link| self.linked(link));
+        self.read_flows_of(away.map(|departure| departure.flow));
     }
 
     /// Reads what so many calls of [`Departures::pop`] are going to read.
@@ -99,7 +106,7 @@ impl<T: Copy> Found<T> {
         all
     }
 
-    fn iter(&self) -> impl Iterator<Item = T> {
+    fn iter(&self) -> impl Iterator<Item = T> + Clone {
         self.found.iter().take(self.len).copied()
     }
 }
