@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::doubt::{Doubt, ImpairmentDoubt};
+
 /// Numbers of a gap that are looked at, the last: RTP has no gap that comes near (RFC 3550 appendix
 /// A.1), and a count of iperf3 only by damage.
 const MOST: u64 = u32::MAX as u64;
@@ -21,8 +23,9 @@ pub(super) struct Gap {
     reach: Option<Span>,
     /// Numbers that are accounted for, in order, without overlaps.
     accounts: Vec<Account>,
-    /// By how many packets each stretch may be wrong.
-    doubts: Vec<(u64, u64)>,
+    /// Of stretches of which it is not known which of the numbers, or how many, were lost in them: how
+    /// many fewer or more may have been.
+    doubts: Vec<(u64, Doubt)>,
 }
 
 /// What has become of some numbers of a gap.
@@ -48,8 +51,8 @@ pub(super) struct Losses {
     pub(super) periods: u64,
     /// Packets that the capture lost.
     pub(super) by_capture: u64,
-    /// How many of both may be on the wrong side.
-    pub(super) in_doubt: u64,
+    /// What is in doubt of what the network lost.
+    pub(super) in_doubt: ImpairmentDoubt,
 }
 
 impl Gap {
@@ -101,8 +104,7 @@ impl Gap {
     /// What the gap comes to.
     pub(super) fn losses(&self) -> Losses {
         let length = |numbers: &Range<u64>| numbers.end - numbers.start;
-        let in_doubt = self.doubts.iter().map(|(_, packets)| packets).sum();
-        let mut losses = Losses { in_doubt, ..Losses::default() };
+        let mut losses = Losses::default();
         let mut open = self.numbers.start;
         for Account { numbers, fate } in &self.accounts {
             losses.lose(numbers.start - open);
@@ -112,7 +114,24 @@ impl Gap {
             }
         }
         losses.lose(self.numbers.end - open);
+        losses.in_doubt = self.in_doubt(&losses);
         losses
+    }
+
+    /// By how much these losses may be off. So many losses leave at most one run more than there are
+    /// other packets.
+    fn in_doubt(&self, losses: &Losses) -> ImpairmentDoubt {
+        if self.doubts.is_empty() {
+            return ImpairmentDoubt::default();
+        }
+        let Losses { by_network, by_capture, periods, .. } = *losses;
+        let sum =
+            self.doubts().fold(Doubt::default(), |sum, (_, doubt)| sum.plus(doubt)).mirrored();
+        let lost = Doubt { fewer: sum.fewer.min(by_network), more: sum.more.min(by_capture) };
+        let (least, most) = (by_network - lost.fewer, by_network + lost.more);
+        let others = self.numbers.end - self.numbers.start - least;
+        let periods = Doubt::of(periods, least.min(1), most.min(others + 1));
+        ImpairmentDoubt { lost, periods }
     }
 
     /// Whether all of it has come.
@@ -135,8 +154,8 @@ impl Gap {
         })
     }
 
-    /// By how many packets each stretch may be wrong.
-    pub(super) fn doubts(&self) -> impl Iterator<Item = (u64, u64)> {
+    /// How many fewer or more than it accounts for may have been lost in each stretch.
+    pub(super) fn doubts(&self) -> impl Iterator<Item = (u64, Doubt)> {
         self.doubts.iter().copied()
     }
 
@@ -144,6 +163,15 @@ impl Gap {
     /// `distance` from it.
     pub(super) fn due(&self, stretch: (Time<Utc>, Time<Utc>), distance: Span) -> u64 {
         self.open(&self.window(stretch, distance)).map(|it| it.end - it.start).sum()
+    }
+
+    /// How many numbers may have been lost in a stretch, whatever others account for.
+    pub(super) fn possible(&self, stretch: (Time<Utc>, Time<Utc>)) -> u64 {
+        let window = self.window(stretch, self.farthest());
+        let came = self.accounts.iter().filter(|it| it.fate == Fate::Came).map(|it| {
+            it.numbers.end.min(window.end).saturating_sub(it.numbers.start.max(window.start))
+        });
+        window.end - window.start - came.sum::<u64>()
     }
 
     /// Accounts for `count` of the numbers that [`Self::due`] counts by the stretch of this number;
@@ -177,11 +205,10 @@ impl Gap {
         }
     }
 
-    /// Takes note that a stretch may account for so many more or fewer.
-    pub(super) fn doubt(&mut self, packets: u64, name: u64) {
-        if packets > 0 {
-            self.doubts.push((name, packets));
-        }
+    /// Takes note that it is not known which numbers were lost in a stretch, and how many fewer or more
+    /// than it accounts for may have been.
+    pub(super) fn doubt(&mut self, doubt: Doubt, name: u64) {
+        self.doubts.push((name, doubt));
     }
 
     /// The parts of a range that nothing accounts for.
@@ -287,7 +314,7 @@ mod tests {
     fn a_run_that_the_capture_has_a_part_of_is_two_runs() {
         let mut gap = Gap::before(14, 4, (at(0), at(100)), None);
         gap.miss((at(30), at(50)), Span::ZERO, 1, 0);
-        let losses = Losses { by_network: 3, periods: 2, by_capture: 1, in_doubt: 0 };
+        let losses = Losses { by_network: 3, periods: 2, by_capture: 1, ..Losses::default() };
         assert_eq!(gap.losses(), losses);
         gap.came(11);
         assert_eq!(gap.losses(), Losses { by_capture: 0, ..losses });

@@ -4,8 +4,9 @@ use serde::Serialize;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 
+use super::doubt::ImpairmentDoubt;
 use super::gap::Gap;
-use super::gaps::Gaps;
+use super::gaps::{Change, Gaps};
 use super::missed::MissedTimes;
 use super::numbers::{Numbers, Seen};
 use crate::iperf3::Stream;
@@ -33,6 +34,9 @@ pub struct Iperf3Report {
     pub jitter_ms: f64,
     /// Datagrams that are missing because the capture lost them; in no other figure of loss.
     pub capture_lost: u64,
+    /// How many more or fewer the network may have lost, and the capture fewer or more: where both lost
+    /// datagrams at the same time.
+    pub lost_uncertainty: u64,
     /// How wide the counts are, in bits.
     pub counter_bits: u8,
 }
@@ -70,6 +74,8 @@ pub(super) struct Test {
     highest: Time<Utc>,
     gaps: Gaps,
     capture_lost: u64,
+    /// What is in doubt of the losses.
+    in_doubt: ImpairmentDoubt,
 }
 
 impl Default for Found {
@@ -152,6 +158,7 @@ impl Test {
             highest: kept.first().map_or(Time::from_nanos(0), |(_, time)| *time),
             gaps: Gaps::default(),
             capture_lost: 0,
+            in_doubt: ImpairmentDoubt::default(),
         };
         kept.iter().for_each(|(head, time)| test.record(head, *time, missed));
         test
@@ -179,6 +186,9 @@ impl Test {
     /// A datagram that was counted as lost has come.
     fn come_late(&mut self, count: u64) {
         let change = self.gaps.came(count);
+        if let Some(Change { before, now, .. }) = change {
+            self.in_doubt = self.in_doubt.plus(now.in_doubt).less(before.in_doubt);
+        }
         if change.is_some_and(|change| change.before.by_capture > change.now.by_capture) {
             self.capture_lost = self.capture_lost.saturating_sub(1);
         } else {
@@ -193,8 +203,9 @@ impl Test {
 
     /// Counts as was decided.
     pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
-        let Self { gaps, lost, capture_lost, .. } = self;
+        let Self { gaps, lost, capture_lost, in_doubt, .. } = self;
         gaps.settle(missed, |change| {
+            *in_doubt = in_doubt.plus(change.now.in_doubt).less(change.before.in_doubt);
             *lost = (*lost + change.now.by_network).saturating_sub(change.before.by_network);
             *capture_lost =
                 (*capture_lost + change.now.by_capture).saturating_sub(change.before.by_capture);
@@ -213,6 +224,7 @@ impl Test {
             out_of_order: self.stream.out_of_order(),
             jitter_ms: self.stream.jitter().as_nanos() / 1e6,
             capture_lost: self.capture_lost,
+            lost_uncertainty: self.in_doubt.lost.greatest(),
             counter_bits: match self.counter {
                 Counter::Bits32 => 32,
                 Counter::Bits64 => 64,

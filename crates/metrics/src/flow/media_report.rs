@@ -3,6 +3,7 @@
 use serde::Serialize;
 use wirestamp_clock::Span;
 
+use super::doubt::Harm;
 use super::encoding::{Encoding, voice};
 use super::impairment::Impairment;
 use super::monitor::FlowConfig;
@@ -60,6 +61,12 @@ pub struct RtpReport {
     /// the packets too late for the buffer, and the assumed delay. Null for codecs of which ITU-T
     /// G.113 has no values.
     pub mos: Option<f64>,
+    /// Between which and [`Self::mos_highest`] the opinion lies where it cannot be known who lost a packet
+    /// ([`Self::lost_uncertainty`]); the same as `mos` where it can. Packets that the capture lost are
+    /// taken to have come in time. Null where the worst case cannot be judged.
+    pub mos_lowest: Option<f64>,
+    /// Null where the best case cannot be judged.
+    pub mos_highest: Option<f64>,
     /// The rating that it comes from.
     pub r_factor: Option<f64>,
     /// The opinion score, the share of losses (0 to 1), and the greatest jitter, of intervals of
@@ -89,6 +96,7 @@ impl RtpReport {
         let skew = stream.rtp.skew();
         let voice = Voice::new(encoding.and_then(Encoding::codec), config);
         let rating = voice.rating(&stream.total);
+        let [mos_highest, mos_lowest] = voice.bounds(stream);
         let intervals = stream.series.intervals();
         Self {
             ssrc: stream.ssrc,
@@ -98,7 +106,7 @@ impl RtpReport {
             expected: stream.total.expected,
             cumulative_lost: sequence.lost(),
             capture_lost: stream.capture_lost,
-            lost_uncertainty: stream.in_doubt,
+            lost_uncertainty: stream.in_doubt.lost.greatest(),
             late: stream.total.late,
             stray: sequence.stray(),
             restarts: sequence.restarts(),
@@ -111,6 +119,8 @@ impl RtpReport {
             skew_ms: timed(nanos_to_f64(skew.now().as_nanos())),
             max_skew_ms: timed(nanos_to_f64(skew.greatest().as_nanos())),
             mos: rating.map(|rating| rating.mos()),
+            mos_lowest,
+            mos_highest,
             r_factor: rating.map(|rating| rating.r_factor()),
             interval_ms: millis(stream.series.interval()),
             mos_over_time: intervals
@@ -154,9 +164,20 @@ impl Voice {
 
     /// None without packets, and where the impairment cannot be judged.
     fn rating(&self, impairment: &Impairment) -> Option<Rating> {
-        match impairment.ratio()? {
+        self.harmed(Harm { ratio: impairment.ratio()?, burst_ratio: impairment.burst_ratio() })
+    }
+
+    fn harmed(&self, harm: Harm) -> Option<Rating> {
+        match harm.ratio {
             0.0 => self.unimpaired,
-            ratio => self.rated(ratio, impairment.burst_ratio()),
+            ratio => self.rated(ratio, harm.burst_ratio),
         }
+    }
+
+    /// The highest and the lowest opinion that there may be.
+    fn bounds(&self, stream: &Stream) -> [Option<f64>; 2] {
+        let harms = stream.in_doubt.bounds(&stream.total);
+        let opinion = |harm| self.harmed(harm).map(|rating| rating.mos());
+        harms.map_or([None; 2], |harms| harms.map(opinion))
     }
 }

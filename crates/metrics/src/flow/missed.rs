@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::doubt::Doubt;
 use super::gap::Gap;
 use crate::Missed;
 
@@ -30,8 +31,8 @@ pub(super) struct MissedTimes {
 struct Stretch {
     times: (Time<Utc>, Time<Utc>),
     packets: u64,
-    /// By how much gaps that are forgotten may have had more or less of it.
-    in_doubt: u64,
+    /// How many fewer or more they may be, because gaps that are forgotten had more or fewer.
+    in_doubt: Doubt,
 }
 
 impl MissedTimes {
@@ -40,7 +41,11 @@ impl MissedTimes {
         if packets == 0 {
             return;
         }
-        self.newest_last.push_back(Stretch { times: (from, until), packets, in_doubt: 0 });
+        self.newest_last.push_back(Stretch {
+            times: (from, until),
+            packets,
+            in_doubt: Doubt::default(),
+        });
         self.news = true;
         self.pressing |= self.newest_last.len() >= REMEMBERED;
     }
@@ -95,9 +100,9 @@ impl MissedTimes {
                 stretch.packets = stretch.packets.saturating_sub(packets);
             }
         }
-        for (name, packets) in gap.doubts() {
+        for (name, doubt) in gap.doubts() {
             if let Some(stretch) = self.stretch(name) {
-                stretch.in_doubt += packets;
+                stretch.in_doubt = stretch.in_doubt.plus(doubt.mirrored());
             }
         }
     }
@@ -122,8 +127,7 @@ impl Stretch {
         let mut near: Vec<_> = gaps.iter_mut().filter(|gap| gap.shares(self.times)).collect();
         let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
         let due = |distance| near.iter().map(|gap| gap.due(self.times, distance)).sum::<u64>();
-        let possible = due(farthest);
-        let (at, nearer) = if possible <= self.packets {
+        let (at, nearer) = if due(farthest) <= self.packets {
             (farthest, Some(farthest))
         } else {
             let at = first_that(farthest, |distance| due(distance) > self.packets);
@@ -131,27 +135,33 @@ impl Stretch {
         };
         let sure = nearer.map_or(0, due);
         let (together, left) = (due(at) - sure, self.packets - sure);
-        let (mut passed, mut taken) = (0, 0);
+        let possible = near.iter().map(|gap| gap.possible(self.times)).sum();
+        let (mut passed, mut taken, phase) = (0, 0, phase(name));
         for gap in &mut near {
             let own = gap.due(self.times, farthest);
             if let Some(nearer) = nearer {
                 gap.miss(self.times, nearer, u64::MAX, name);
             }
             passed += gap.due(self.times, at);
-            let part = part(left, passed, together) - taken;
+            let part = part(left, passed, together, phase) - taken;
             taken += part;
             gap.miss(self.times, at, part, name);
-            let part = own - gap.due(self.times, farthest);
-            gap.doubt(self.doubt(part, own, possible), name);
+            self.doubt(name, gap, own - gap.due(self.times, farthest), possible);
         }
     }
 
-    /// By how much a gap's part may be wrong, which has `own` of the `possible` packets of all gaps. If
-    /// the capture lost more than these, some are of no stream, and it is not known how many.
-    fn doubt(&self, part: u64, own: u64, possible: u64) -> u64 {
-        let others = possible - own + self.in_doubt;
-        let least = if self.packets > possible { 0 } else { self.packets.saturating_sub(others) };
-        part.saturating_sub(least).max(own.min(self.packets + self.in_doubt) - part)
+    /// Tells a gap between which bounds its part lies, of the `possible` packets of all gaps: the others
+    /// cannot have more than they miss. If the capture lost more than what is possible, some are
+    /// of no stream, and it is not known how many.
+    fn doubt(&self, name: u64, gap: &mut Gap, part: u64, possible: u64) {
+        let own = gap.possible(self.times);
+        let fewest = self.packets.saturating_sub(self.in_doubt.fewer);
+        let least = if self.packets > possible { 0 } else { fewest.saturating_sub(possible - own) };
+        let most = own.min(self.packets + self.in_doubt.more);
+        let known = least == most && (most == 0 || most == own);
+        if !known {
+            gap.doubt(Doubt::of(part, least, most), name);
+        }
     }
 }
 
@@ -166,8 +176,17 @@ fn first_that(most: Span, holds: impl Fn(Span) -> bool) -> Span {
     Span::from_nanos(above)
 }
 
-/// The share of `count` that `some` of `all` have.
-fn part(count: u64, some: u64, all: u64) -> u64 {
-    let share = u128::from(count) * u128::from(some) / u128::from(all.max(1));
+/// The share of `count` that `some` of `all` have, rounded down from a phase in 2^32 parts.
+fn part(count: u64, some: u64, all: u64, phase: u32) -> u64 {
+    let all = u128::from(all.max(1));
+    let share = (u128::from(count) * u128::from(some) + (all * u128::from(phase) >> 32)) / all;
     u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Where the rounding of a stretch begins, so that the same gaps are not always those that have less.
+/// Multiples of the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming,
+/// volume 3, section 6.4).
+fn phase(name: u64) -> u32 {
+    const GOLDEN: u64 = 2_654_435_769;
+    u32::try_from(name.wrapping_mul(GOLDEN) & u64::from(u32::MAX)).unwrap_or(0)
 }

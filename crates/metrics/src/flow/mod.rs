@@ -15,12 +15,14 @@
 //! | `media.rs`, `stream.rs`, `header.rs` | the RTP streams of a flow; one of them; its packets |
 //! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
 //! | `missed.rs`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
+//! | `doubt.rs` | bounds of what cannot be known of that |
 //! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | which packets come too late to be heard |
 //! | `series.rs` | how a stream fared over time |
 //! | `video.rs` | the media delivery index of a stream whose rate nobody told |
 //! | `report.rs`, `media_report.rs` | what is told of a flow, and of an RTP stream |
 
+mod doubt;
 mod encoding;
 mod gap;
 mod gaps;

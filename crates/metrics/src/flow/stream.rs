@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::doubt::ImpairmentDoubt;
 use super::encoding::Encoding;
 use super::gap::Gap;
 use super::gaps::{Change, Gaps};
@@ -42,8 +43,8 @@ pub(super) struct Stream {
     pub(super) reordered: u64,
     /// Packets that the capture lost, as far as was decided.
     pub(super) capture_lost: u64,
-    /// By how much that may be wrong.
-    pub(super) in_doubt: u64,
+    /// What is in doubt of the total.
+    pub(super) in_doubt: ImpairmentDoubt,
     /// The payload of the medium, not of what stands beside it.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
@@ -69,7 +70,7 @@ impl Stream {
             duplicated: 0,
             reordered: 0,
             capture_lost: 0,
-            in_doubt: 0,
+            in_doubt: ImpairmentDoubt::default(),
             medium: payload.clone(),
             video: is_video.then(Box::default),
             payload,
@@ -213,7 +214,7 @@ impl Stream {
         self.series.correct(change);
         let corrected = |count: u64, now: u64, before| (count + now).saturating_sub(before);
         self.capture_lost = corrected(self.capture_lost, now.by_capture, before.by_capture);
-        self.in_doubt = corrected(self.in_doubt, now.in_doubt, before.in_doubt);
+        self.in_doubt = self.in_doubt.plus(now.in_doubt).less(before.in_doubt);
     }
 
     /// The sender's numbers and timestamps have nothing to do with those before.

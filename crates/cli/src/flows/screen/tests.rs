@@ -83,6 +83,8 @@ fn call(source: &str, mos: f64, lost: u64) -> FlowReport {
         skew_ms: Some(-3.0),
         max_skew_ms: Some(-8.0),
         mos: Some(mos),
+        mos_lowest: Some(mos),
+        mos_highest: Some(mos),
         r_factor: Some(70.0),
         interval_ms: 1000.0,
         mos_over_time: vec![Some(4.4), None, Some(1.0), Some(3.0)],
@@ -219,6 +221,7 @@ fn a_test_of_iperf3_is_told_as_its_server_tells_it() {
         out_of_order: 7,
         jitter_ms: 0.25,
         capture_lost: 5,
+        lost_uncertainty: 2,
         counter_bits: 32,
     };
     let test = flow("10.77.1.1:40000", "10.77.2.2:5201", 17);
@@ -234,7 +237,20 @@ fn a_test_of_iperf3_is_told_as_its_server_tells_it() {
         "payload         iperf3, counts of 32 bits",
         "lost            20 of 1 000 (2.00 %), 7 out of order (as iperf3 counts)",
         "capture lost    5, which no other figure counts",
+        "undecided       2 more or fewer by the network",
     ] {
+        assert!(page.contains(line), "{page}");
+    }
+}
+
+#[test]
+fn an_opinion_that_cannot_be_known_is_told_with_its_bounds() {
+    let mut call = call("10.77.1.1:40000", 4.1, 3);
+    let rtp = call.rtp.as_mut().unwrap();
+    (rtp.lost_uncertainty, rtp.mos_lowest, rtp.mos_highest) = (2, Some(3.97), Some(4.25));
+    let data = Data { reports: vec![call], ..data() };
+    let (page, _) = drawn(&after(&[Key::Enter], &data), &data, 80, 12);
+    for line in ["MOS 4.10 (3.97 to 4.25), R-factor 70.0", "undecided       2 more or fewer"] {
         assert!(page.contains(line), "{page}");
     }
 }

@@ -170,6 +170,12 @@ fn truth(sent: &[Sent]) -> Vec<FlowReport> {
     observed(&sent, &[], 0)
 }
 
+/// The opinions that there may be.
+fn bounds(rtp: &RtpReport) -> std::ops::RangeInclusive<f64> {
+    // Sums of floating-point numbers in another order.
+    rtp.mos_lowest.unwrap() - 1e-9..=rtp.mos_highest.unwrap() + 1e-9
+}
+
 fn lost(reports: &[FlowReport]) -> Vec<u64> {
     reports.iter().filter_map(|report| report.lost).collect()
 }
@@ -188,10 +194,31 @@ fn stretches(chance: &mut Chance, longest: u64) -> Vec<(i64, i64)> {
         .collect()
 }
 
+/// Also where the network loses several in a hundred while the capture loses packets.
+#[test]
+fn most_opinions_are_known_to_a_twentieth_and_all_that_are_reported_are_near_the_truth() {
+    let (mut streams, mut known, mut moved) = (0, 0, 0.0_f64);
+    for seed in 0..300 {
+        let mut chance = Chance(seed);
+        let mut sent = sent(1 + u16::try_from(seed % 7).unwrap(), seed % 8, &mut chance);
+        let stretches = stretches(&mut chance, 1 + seed % 199);
+        let missed = capture(&mut sent, &stretches, 0);
+        for (found, truth) in observed(&sent, &missed, 0).iter().zip(&truth(&sent)) {
+            let (found, truth) = (found.rtp.as_ref().unwrap(), truth.rtp.as_ref().unwrap());
+            streams += 1;
+            known += u32::from(found.mos_highest.unwrap() - found.mos_lowest.unwrap() < 0.05);
+            moved = moved.max((found.mos.unwrap() - truth.mos.unwrap()).abs());
+        }
+    }
+    assert!(4 * known > 3 * streams, "{known} of {streams}");
+    assert!(moved < 0.05, "{moved}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Of all streams together to the packet, and of each as near as can be.
+    /// Of all streams together to the packet, and of each between the bounds that it states, which are
+    /// less than 0.05 of an opinion apart wherever one packet more or less is all that is in doubt.
     #[test]
     fn network_loss_is_exact_and_opinions_stay_whatever_the_capture_lost(
         seed: u64, streams in 1..8u16, percent in 0..8u64, longest in 1..200u64,
@@ -204,13 +231,15 @@ proptest! {
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
         prop_assert_eq!(lost(&found).iter().sum::<u64>(), lost(&truth).iter().sum::<u64>());
         for (found, truth) in found.iter().zip(&truth) {
-            let undecided = found.rtp.as_ref().unwrap().lost_uncertainty;
             let off = found.lost.unwrap().abs_diff(truth.lost.unwrap());
+            let (found, truth) = (found.rtp.as_ref().unwrap(), truth.rtp.as_ref().unwrap());
+            let undecided = found.lost_uncertainty;
             prop_assert!(off <= undecided, "{} with {} undecided", off, undecided);
-            let [found, truth] = [found, truth].map(|it| it.rtp.as_ref().unwrap().mos.unwrap());
-            // For each packet in a thousand that is taken for the other's.
-            let bound = 0.05 * f64::from(u32::try_from(off.max(1)).unwrap());
-            prop_assert!((found - truth).abs() < bound, "{} for {}", found, truth);
+            let bounds = bounds(found);
+            prop_assert!(bounds.contains(&truth.mos.unwrap()), "{:?} in {:?}", truth.mos, bounds);
+            prop_assert!(bounds.contains(&found.mos.unwrap()), "{:?} in {:?}", found.mos, bounds);
+            let apart = bounds.end() - bounds.start();
+            prop_assert!(undecided > 1 || apart < 0.05, "{:?} with {} undecided", bounds, undecided);
         }
     }
 
@@ -229,6 +258,13 @@ proptest! {
             it.by_network &= !stretches.iter().any(near);
         }
         let missed = capture(&mut sent, &stretches, others);
-        prop_assert_eq!(lost(&observed(&sent, &missed, told_late)), lost(&truth(&sent)));
+        let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
+        prop_assert_eq!(lost(&found), lost(&truth));
+        for (found, truth) in found.iter().zip(&truth) {
+            let (found, truth) = (found.rtp.as_ref().unwrap(), truth.rtp.as_ref().unwrap());
+            prop_assert_eq!(found.mos, truth.mos);
+            prop_assert!(bounds(found).contains(&truth.mos.unwrap()));
+            prop_assert!(others > 0 || found.mos_lowest == found.mos_highest, "{:?}", found);
+        }
     }
 }

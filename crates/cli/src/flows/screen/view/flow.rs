@@ -90,7 +90,8 @@ impl Page {
         let text = format!("{codec}{rated}, type {}, source 0x{:08x}", rtp.payload_type, rtp.ssrc);
         self.figure("payload", text);
         if let (Some(mos), Some(r)) = (rtp.mos, rtp.r_factor) {
-            let text = format!("MOS {mos:.2}, R-factor {r:.1} (ITU-T G.107)");
+            let range = undecided_opinion(rtp);
+            let text = format!("MOS {mos:.2}{range}, R-factor {r:.1} (ITU-T G.107)");
             self.styled("opinion", text, self.theme.opinion(mos));
         }
         self.losses(report, rtp);
@@ -131,17 +132,18 @@ impl Page {
             count(rtp.restarts)
         );
         self.figure("others", text);
-        self.captures_own(rtp.capture_lost);
-        if rtp.lost_uncertainty > 0 {
-            let text = format!("{} more or fewer by the network", count(rtp.lost_uncertainty));
-            self.figure("undecided", text);
-        }
+        self.captures_own(rtp.capture_lost, rtp.lost_uncertainty);
     }
 
-    fn captures_own(&mut self, lost: u64) {
+    /// What the capture lost, and what may be its own as well as the network's.
+    fn captures_own(&mut self, lost: u64, undecided: u64) {
         if lost > 0 {
             let text = format!("{}, which no other figure counts", count(lost));
             self.styled("capture lost", text, self.theme.bad());
+        }
+        if undecided > 0 {
+            let text = format!("{} more or fewer by the network", count(undecided));
+            self.figure("undecided", text);
         }
     }
 
@@ -157,7 +159,7 @@ impl Page {
         );
         self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
         self.figure("jitter", millis(Some(test.jitter_ms)));
-        self.captures_own(test.capture_lost);
+        self.captures_own(test.capture_lost, test.lost_uncertainty);
     }
 
     /// What only TCP has.
@@ -214,6 +216,13 @@ fn length(value: i64, whole: i64) -> usize {
     } else {
         (value as f64 / whole as f64 * BARS).clamp(0.0, BARS).round() as usize
     }
+}
+
+/// Between what the opinion lies, where that is not known to the digits shown.
+fn undecided_opinion(rtp: &RtpReport) -> String {
+    let bounds = [rtp.mos_lowest, rtp.mos_highest];
+    let [lowest, highest] = bounds.map(|it| it.map_or(NONE.into(), |mos| format!("{mos:.2}")));
+    if lowest == highest { String::new() } else { format!(" ({lowest} to {highest})") }
 }
 
 fn millis(value: Option<f64>) -> String {
