@@ -15,10 +15,9 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Takes a gap, all of which was counted as the network's; how much of it may be the capture's,
-    /// as far as is known.
-    pub(super) fn push(&mut self, gap: Gap, missed: &mut MissedTimes) -> u64 {
-        let by_capture = missed.may_account_for(&gap);
+    /// Takes a gap, all of which was counted as the network's.
+    pub(super) fn push(&mut self, gap: Gap, missed: &mut MissedTimes) {
+        missed.hear_of(&gap);
         let told = gap.losses();
         if self.newest_last.len() >= REMEMBERED {
             match self.newest_last.iter().position(|(gap, _)| !missed.concern(gap)) {
@@ -27,7 +26,6 @@ impl Gaps {
             }
         }
         self.newest_last.push_back((gap, told));
-        by_capture
     }
 
     /// Takes note that a number has come late: what its gap came to, and comes to now. None if the

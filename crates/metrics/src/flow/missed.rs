@@ -70,13 +70,10 @@ impl MissedTimes {
         self.newest_last.iter().any(|stretch| gap.shares(stretch.times))
     }
 
-    /// Takes note of a gap; how much of it the capture may account for.
-    pub(super) fn may_account_for(&mut self, gap: &Gap) -> u64 {
-        let near = self.newest_last.iter().filter(|stretch| gap.shares(stretch.times));
-        let due = near.map(|it| gap.due(it.times, gap.farthest()).min(it.packets));
-        let packets = due.fold(0, u64::saturating_add).min(gap.losses().by_network);
-        self.news |= packets > 0;
-        packets
+    /// Takes note of a gap.
+    pub(super) fn hear_of(&mut self, gap: &Gap) {
+        let concerns = |it: &Stretch| gap.shares(it.times) && gap.possible(it.times) > 0;
+        self.news = self.news || self.newest_last.iter().any(concerns);
     }
 
     /// Decides which of these gaps the capture accounts for, of all that are remembered.

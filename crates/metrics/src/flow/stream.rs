@@ -102,7 +102,7 @@ impl Stream {
         });
         let seen = self.numbers.record(step);
         let skipped = self.count(seen, header.time);
-        let skipped = skipped - self.follow_gaps(seen, step, header, clock_rate, missed);
+        self.follow_gaps(seen, step, header, clock_rate, missed);
         if clock_rate.is_none() || seen == Seen::Stray {
             return;
         }
@@ -153,8 +153,7 @@ impl Stream {
         }
     }
 
-    /// Follows what becomes of gaps. Of the packets that are missing before this one, so many may be
-    /// the capture's, as far as is known now.
+    /// Follows what becomes of gaps.
     fn follow_gaps(
         &mut self,
         seen: Seen,
@@ -162,11 +161,11 @@ impl Stream {
         header: &Header,
         clock_rate: Option<NonZeroU32>,
         missed: &mut MissedTimes,
-    ) -> u64 {
+    ) {
         let (rtp::Step::Ahead(number) | rtp::Step::Behind(number) | rtp::Step::Restarted(number)) =
             step
         else {
-            return 0;
+            return;
         };
         let beat = Beat { number, timestamp: header.timestamp, arrival: header.time };
         match seen {
@@ -176,7 +175,7 @@ impl Stream {
                 if let Some(between) = between.filter(|_| skipped > 0) {
                     let times = (between.since, header.time);
                     let gap = Gap::before(number, skipped, times, between.reach);
-                    return self.gaps.push(gap, missed);
+                    self.gaps.push(gap, missed);
                 }
             }
             Seen::Late { missing_neighbours } => match self.gaps.came(number) {
@@ -193,7 +192,6 @@ impl Stream {
             }
             Seen::Early { .. } | Seen::Copy | Seen::Stray => {}
         }
-        0
     }
 
     /// The gaps that may be the capture's.
@@ -212,6 +210,9 @@ impl Stream {
         let Change { before, now, .. } = change;
         self.total.correct(change);
         self.series.correct(change);
+        if let Some(video) = &mut self.video {
+            video.correct(change);
+        }
         let corrected = |count: u64, now: u64, before| (count + now).saturating_sub(before);
         self.capture_lost = corrected(self.capture_lost, now.by_capture, before.by_capture);
         self.in_doubt = self.in_doubt.plus(now.in_doubt).less(before.in_doubt);
@@ -244,11 +245,13 @@ impl Stream {
     fn watch(&mut self, header: &Header, seen: Seen, skipped: u64, skew: Span) {
         let Some(video) = &mut self.video else { return };
         let out_of_order = u64::from(matches!(seen, Seen::Late { .. } | Seen::Early { .. }));
+        let known_before = matches!(seen, Seen::Late { .. } | Seen::Copy);
         let elapsed = header.time - self.first_arrival;
         video.record(&VideoPacket {
             arrival: header.time,
             bytes: header.payload,
             lost: skipped + out_of_order,
+            sent: if known_before { 0 } else { skipped + 1 },
             transport_stream: self
                 .payload
                 .encoding

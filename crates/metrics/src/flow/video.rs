@@ -1,25 +1,53 @@
 //! The media delivery index of a video stream whose rate is not known beforehand.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 
+use super::gaps::Change;
 use crate::distribution::{count_to_f64, nanos_to_f64};
-use crate::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
+use crate::{MediaDelivery, MediaPacket, MediaRate};
 
 /// An index is taken over one second, which serves streams of 1 Mbit/s and up (RFC 4445 section 3.1).
 const INTERVAL: Span = Span::from_secs(1);
 /// Bytes of a packet of an MPEG transport stream (ISO/IEC 13818-1), of which RTP carries several.
 const TRANSPORT_PACKET: u32 = 188;
 
+/// Intervals that are remembered, because it may turn out that the capture made their losses.
+const REMEMBERED: usize = 60;
+
 /// The media delivery index (RFC 4445), at the mean rate by the stream's own timestamps, which the
-/// network cannot change: over the first second to begin with, then over all of the stream so far.
+/// network cannot change: over the first second to begin with, then over all of the stream so far. What
+/// was lost, by whomever, is taken to have been as large as what came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Video {
+    packets: u64,
     bytes: u64,
+    /// Packets that were sent, by their numbers.
+    sent: u64,
+    /// Media packets in one of RTP.
+    each: u64,
     delivery: Option<MediaDelivery>,
-    newest: Option<DeliveryIndex>,
+    /// When the first interval began.
+    begin: Option<Time<Utc>>,
+    /// The last is not over yet.
+    newest_last: VecDeque<Interval>,
+    /// The greatest figures of intervals that are forgotten.
     worst_delay_ms: Option<f64>,
-    worst_loss_rate: f64,
+    worst_loss: u64,
+}
+
+/// What is known of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    /// Its number, those in which nothing came included.
+    number: i64,
+    delay_factor_ms: Option<f64>,
+    /// Media packets that were lost or out of order.
+    lost: u64,
+    /// Packets that the capture lost.
+    missed: u64,
 }
 
 /// The media delivery index of a stream (RFC 4445), over intervals of one second.
@@ -27,12 +55,13 @@ pub(super) struct Video {
 pub struct VideoReport {
     /// The rate that it was taken for, by the stream's timestamps, in bits per second.
     pub media_rate_bps: f64,
-    /// The delay factor of the newest whole interval, in milliseconds; none in the first.
+    /// The delay factor of the newest whole interval, in milliseconds; none in the first, and none where
+    /// the capture lost packets, because it is not known when they filled the buffer.
     pub delay_factor_ms: Option<f64>,
     /// The greatest delay factor.
     pub max_delay_factor_ms: Option<f64>,
     /// The media loss rate of the newest whole interval, in media packets per second: packets of
-    /// MPEG where a stream of them is carried, and of RTP otherwise.
+    /// MPEG where a stream of them is carried, and of RTP otherwise. Without what the capture lost.
     pub loss_rate: f64,
     /// The greatest media loss rate.
     pub max_loss_rate: f64,
@@ -46,6 +75,8 @@ pub(super) struct VideoPacket {
     pub(super) bytes: u32,
     /// Packets that were seen to be missing before it, or 1 if it is out of order.
     pub(super) lost: u64,
+    /// Packets that its number shows to have been sent, besides all before: itself and those missing.
+    pub(super) sent: u64,
     /// Whether the payload is a part of an MPEG transport stream.
     pub(super) transport_stream: bool,
     /// How far the timestamps have gone since the first packet.
@@ -55,10 +86,14 @@ pub(super) struct VideoPacket {
 impl Video {
     /// Takes the next packet, in the order of arrival.
     pub(super) fn record(&mut self, packet: &VideoPacket) {
-        let each =
-            if packet.transport_stream { (packet.bytes / TRANSPORT_PACKET).max(1) } else { 1 };
-        let lost = packet.lost.saturating_mul(each.into());
+        self.each = if packet.transport_stream {
+            u64::from(packet.bytes / TRANSPORT_PACKET).max(1)
+        } else {
+            1
+        };
         let rate = self.rate(packet.elapsed);
+        self.packets += 1;
+        self.sent += packet.sent;
         self.bytes += u64::from(packet.bytes);
         let Some(delivery) = &mut self.delivery else {
             if packet.elapsed >= INTERVAL {
@@ -67,31 +102,86 @@ impl Video {
             }
             return;
         };
-        let packet = MediaPacket { arrival: packet.arrival, bytes: packet.bytes, lost };
-        if let Some(index) = delivery.record(&packet) {
+        // Losses are counted here, because they may turn out to be the capture's.
+        let media = MediaPacket { arrival: packet.arrival, bytes: packet.bytes, lost: 0 };
+        if let Some(index) = delivery.record(&media) {
             delivery.set_rate(rate);
-            self.newest = Some(index);
-            self.worst_delay_ms = greater(self.worst_delay_ms, index.delay_factor_ms);
-            self.worst_loss_rate = self.worst_loss_rate.max(index.loss_rate);
+            if let Some(ended) = self.newest_last.back_mut() {
+                ended.delay_factor_ms = index.delay_factor_ms;
+            }
+            self.begin_interval(packet.arrival);
+        } else if self.newest_last.is_empty() {
+            self.begin_interval(packet.arrival);
         }
+        if let Some(interval) = self.newest_last.back_mut() {
+            interval.lost += packet.lost.saturating_mul(self.each);
+        }
+    }
+
+    /// What was counted of a gap has come to something else.
+    pub(super) fn correct(&mut self, change: &Change) {
+        let Change { before, now, time } = change;
+        let corrected = |count: u64, now, before| count.saturating_add(now).saturating_sub(before);
+        let (number, each) = (self.number(*time), self.each);
+        let of_then = self.newest_last.iter_mut().rfind(|it| it.number <= number);
+        if let Some(Interval { lost, missed, .. }) = of_then {
+            let media = |packets: u64| packets.saturating_mul(each);
+            *lost = corrected(*lost, media(now.by_network), media(before.by_network));
+            *missed = corrected(*missed, now.by_capture, before.by_capture);
+        }
+    }
+
+    /// The number of the interval at a time.
+    fn number(&self, time: Time<Utc>) -> i64 {
+        self.begin.map_or(0, |begin| (time - begin).as_nanos().div_euclid(INTERVAL.as_nanos()))
+    }
+
+    fn begin_interval(&mut self, time: Time<Utc>) {
+        self.begin.get_or_insert(time);
+        if self.newest_last.len() >= REMEMBERED
+            && let Some(oldest) = self.newest_last.pop_front()
+        {
+            self.worst_delay_ms = greater(self.worst_delay_ms, oldest.delay_factor());
+            self.worst_loss = self.worst_loss.max(oldest.lost);
+        }
+        self.newest_last.push_back(Interval { number: self.number(time), ..Interval::default() });
     }
 
     /// Bytes per second of media up to a packet that comes `elapsed` after the first.
     fn rate(&self, elapsed: Span) -> f64 {
         let seconds = nanos_to_f64(elapsed.as_nanos()) / 1e9;
-        if seconds > 0.0 { count_to_f64(self.bytes) / seconds } else { 0.0 }
+        if seconds <= 0.0 || self.packets == 0 {
+            return 0.0;
+        }
+        let each = count_to_f64(self.bytes) / count_to_f64(self.packets);
+        each * count_to_f64(self.sent) / seconds
     }
 
     pub(super) fn report(&self) -> Option<VideoReport> {
-        let newest = self.newest?;
+        let newest = self.newest_last.iter().nth_back(1)?;
+        let ended = || self.newest_last.iter().rev().skip(1);
+        let worst_delay_ms = ended().map(Interval::delay_factor).fold(self.worst_delay_ms, greater);
+        let worst_loss = ended().map(|it| it.lost).fold(self.worst_loss, u64::max);
         Some(VideoReport {
             media_rate_bps: 8.0 * self.delivery?.rate().bytes_per_second,
-            delay_factor_ms: newest.delay_factor_ms,
-            max_delay_factor_ms: self.worst_delay_ms,
-            loss_rate: newest.loss_rate,
-            max_loss_rate: self.worst_loss_rate,
+            delay_factor_ms: newest.delay_factor(),
+            max_delay_factor_ms: worst_delay_ms,
+            loss_rate: per_second(newest.lost),
+            max_loss_rate: per_second(worst_loss),
         })
     }
+}
+
+impl Interval {
+    /// None where the capture lost packets, whose bytes the buffer lacks.
+    fn delay_factor(&self) -> Option<f64> {
+        self.delay_factor_ms.filter(|_| self.missed == 0)
+    }
+}
+
+/// A count of an interval as a rate.
+fn per_second(count: u64) -> f64 {
+    count_to_f64(count) * 1e9 / nanos_to_f64(INTERVAL.as_nanos())
 }
 
 fn greater(one: Option<f64>, other: Option<f64>) -> Option<f64> {

@@ -90,6 +90,53 @@ fn more_stretches_than_are_remembered_account_for_what_was_lost_in_them() {
     assert_eq!(report.rtp.map(|rtp| rtp.capture_lost), Some(lost));
 }
 
+/// A packet of an MPEG transport stream, of which there is one every 10 ms.
+fn video(number: u16) -> Vec<u8> {
+    let head = [[0x80, 33], number.to_be_bytes()];
+    let timestamp = (u32::from(number) * 900).to_be_bytes();
+    udp(ENDS, &[head.as_flattened(), &timestamp, &[0, 0, 0, 9], &[0x47; 1316]].concat())
+}
+
+/// The network loses a packet every second, and the capture so many within one, of which it tells when
+/// the packet `told_at` comes. Somebody looks before that.
+fn delivery(by_capture: std::ops::Range<u16>, told_at: u16) -> VideoReport {
+    let mut monitor = monitor();
+    for number in 0..1050u16 {
+        if number == told_at {
+            reports(&mut monitor);
+            let [from, until] =
+                [by_capture.start, by_capture.end - 1].map(|it| at(10 * i64::from(it)));
+            monitor.missed(Missed { from, until, packets: by_capture.len() as u64 });
+        }
+        if number % 100 != 50 && !by_capture.contains(&number) {
+            observe(&mut monitor, &video(number), at(10 * i64::from(number)));
+        }
+    }
+    reports(&mut monitor)[0].rtp.as_ref().unwrap().media_delivery.unwrap()
+}
+
+#[test]
+fn what_the_capture_lost_does_not_move_the_media_delivery_index() {
+    let truth = delivery(0..0, u16::MAX);
+    assert_eq!((truth.loss_rate, truth.max_loss_rate), (7.0, 7.0));
+    // At once, seconds later, and at the very end.
+    for told_at in [530, 531, 800, 1049] {
+        let found = delivery(510..530, told_at);
+        assert_eq!((found.loss_rate, found.max_loss_rate), (7.0, 7.0), "told at {told_at}");
+        let [one, other] = [found, truth].map(|it| it.max_delay_factor_ms.unwrap());
+        assert!((one - other).abs() < 0.5, "told at {told_at}: {one} for {other}");
+        assert!((found.media_rate_bps / truth.media_rate_bps - 1.0).abs() < 1e-3, "{found:?}");
+    }
+}
+
+#[test]
+fn a_second_in_which_the_capture_lost_packets_has_no_delay_factor() {
+    // The index is taken from 1.01 s on; the newest whole second ends at 10.01 s.
+    assert!(delivery(0..0, u16::MAX).delay_factor_ms.is_some());
+    assert_eq!(delivery(960..970, 1049).delay_factor_ms, None);
+    assert_eq!(delivery(960..970, 1049).loss_rate, 7.0);
+}
+
 /// A sequence of numbers that look random (the generator of D. Knuth's MMIX).
 struct Chance(u64);
 
