@@ -9,7 +9,7 @@ use wirestamp_capture::Stop;
 
 use crate::account::{self, Account};
 use crate::experiment::Progress;
-use crate::overhead;
+use crate::{interarrival, overhead};
 use crate::timers::{self, Elsewhere};
 
 /// What a study is asked for.
@@ -51,6 +51,12 @@ pub static STUDIES: &[Entry] = &[
         about: "what it costs to stamp a packet",
         paper: overhead::PAPER,
         run: overhead::run,
+    },
+    Entry {
+        name: "interarrival",
+        about: "what stamps make of the times between arrivals",
+        paper: interarrival::PAPER,
+        run: interarrival::run,
     },
 ];
 

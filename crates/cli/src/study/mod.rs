@@ -33,6 +33,8 @@ enum Study {
     Timers(timers::Arguments),
     /// What it costs to stamp a packet (Orosz and Skopkó, 2013)
     Overhead(named::Arguments),
+    /// What stamps make of the times between arrivals (Orosz and Skopkó, 2013)
+    Interarrival(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -41,6 +43,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::All(arguments) => all::run(arguments, output),
         Study::Timers(arguments) => timers::run(arguments, output),
         Study::Overhead(arguments) => named::run("overhead", arguments, output),
+        Study::Interarrival(arguments) => named::run("interarrival", arguments, output),
     }
 }
 

@@ -3,6 +3,7 @@
 #[expect(dead_code, reason = "not every test file needs all of it")]
 #[path = "../common/mod.rs"]
 mod common;
+mod interarrival;
 mod overhead;
 
 use common::{json, run};

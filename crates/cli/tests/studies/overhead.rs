@@ -44,7 +44,7 @@ fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_s
         assert!(page.contains(text), "{text}");
     }
     let raw = fs::read_to_string(folder.path().join("new/overhead/001-raw-call.csv")).unwrap();
-    assert_eq!(raw.lines().next(), Some("at_ns,stamp_ns,between_ns,checkpoint_ns"));
+    assert_eq!(raw.lines().next(), Some("packet,sent_ns,at_ns,stamp_ns,between_ns,checkpoint_ns"));
     assert!((51..=101).contains(&raw.lines().count()));
 
     // All that was measured is in the folder, so nothing is measured again.

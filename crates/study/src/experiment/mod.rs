@@ -6,12 +6,14 @@
 
 mod archive;
 mod claim;
+mod correlation;
 mod design;
 mod effects;
 mod estimate;
 mod runner;
 
 pub use claim::{Claim, Verdict};
+pub use correlation::{pearson, spearman};
 pub use design::{Cell, Design, Factor, Turn};
 pub use effects::{Effect, effects};
 pub use estimate::{Estimate, Sign, deviation, mean};

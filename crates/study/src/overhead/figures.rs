@@ -1,15 +1,14 @@
 //! The figures of the experiment.
 
-use std::collections::BTreeMap;
-
 use plotters::prelude::*;
 
 use super::findings::{CellFindings, Findings, LAGS};
 use super::paper::{Method, Traffic};
 use super::series::stray;
-use crate::report::axis::{Axis, round_up};
-use crate::report::figures::{FIRST_SERIES, Figure, Frame, INK, SERIES, ticks};
-use crate::report::format::{duration, length, plural, real};
+use crate::report::axis::Axis;
+use crate::report::figures::density::{Density, middle, spanning};
+use crate::report::figures::{FIRST_SERIES, Figure, Frame, INK, SERIES};
+use crate::report::format::{length, real};
 
 /// The names of the methods, in the order of the colours.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
@@ -18,9 +17,6 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// One packet in so many lies beyond the axis: outliers would squeeze all others into a corner.
 const ONE_BEYOND_IN: usize = 200;
-
-/// The bins that the axis has room for.
-const BINS: f64 = 400.0;
 
 /// The density points of the overheads with a pattern, as Figures 2 and 4; none if nothing was
 /// measured.
@@ -31,71 +27,18 @@ pub(super) fn density(
     id: &str,
 ) -> Option<Figure> {
     let cells = cells(findings, pattern);
-    let (least, most) = shown(&cells)?;
-    let step = findings.step_ns.max(1.0);
-    let width = step * (round_up((most - least).max(step) / BINS) / step).ceil();
-    let bins: Vec<_> = cells.iter().map(|cell| bins(cell, width, most)).collect();
-    let beyond: u64 = bins.iter().map(|(_, beyond)| beyond).sum();
-    let least_share = cells.iter().map(|cell| 1.0 / real(length(&cell.overheads).max(1)));
-    let x = Axis::of_durations("overhead of a stamp", least..most + width, ticks(size));
-    let y = Axis::of_shares_by_decade("packets", least_share.fold(1.0, f64::min));
-    let caption = format!(
-        "Each point is a bin of {}{}.",
-        duration(width),
-        if beyond == 0 {
-            String::new()
-        } else {
-            format!("; {} not on the axis", plural(beyond, "longer overhead is", "longer ones are"))
-        }
-    );
+    let series: Vec<_> = cells.iter().map(|cell| cell.overheads.as_slice()).collect();
+    let ends = series.iter().filter_map(|series| middle(series, 0, ONE_BEYOND_IN));
+    let shown = ends.reduce(spanning)?;
+    let what = "overhead of a stamp";
     let title = format!("Density points of the overhead of a stamp, {}", pattern.place()[2]);
-    Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {
-        for ((bins, _), colour) in bins.iter().zip(SERIES.iter().skip(FIRST_SERIES)) {
-            let points = bins.iter().map(|(at, share)| (x.at(*at), share.log10()));
-            let foot = y.range.start;
-            let bar = |(at, top)| PathElement::new(vec![(at, foot), (at, top)], colour.mix(0.35));
-            chart.draw_series(points.clone().map(bar))?;
-            chart.draw_series(points.map(|point| Circle::new(point, 2, colour.filled())))?;
-        }
-        Ok(())
-    }))
+    let density = Density { what, title, unit: "packets", series, shown, step: findings.step_ns };
+    Some(density.draw(size, id))
 }
 
 /// Both methods with a pattern.
 fn cells(findings: &Findings, pattern: Traffic) -> Vec<&CellFindings> {
     Method::ALL.into_iter().filter_map(|method| findings.cell(method, pattern)).collect()
-}
-
-/// From the least overhead to the longest that is on the axis.
-fn shown(cells: &[&CellFindings]) -> Option<(f64, f64)> {
-    let end = |cell: &&CellFindings| {
-        let mut sorted = cell.overheads.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let last = sorted.len().checked_sub(1 + sorted.len() / ONE_BEYOND_IN)?;
-        Some((*sorted.first()?, *sorted.get(last)?))
-    };
-    let ends = cells.iter().filter_map(end);
-    ends.reduce(|(least, most), (first, last)| (least.min(first), most.max(last)))
-}
-
-/// The middle of each bin that is not empty with the share of the packets in it, and how many packets
-/// lie beyond `most`.
-fn bins(cell: &CellFindings, width: f64, most: f64) -> (Vec<(f64, f64)>, u64) {
-    let all = real(length(&cell.overheads));
-    let mut counts = BTreeMap::<i64, u64>::new();
-    let mut beyond = 0;
-    for overhead in &cell.overheads {
-        if *overhead > most {
-            beyond += 1;
-        } else {
-            #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-            let bin = (overhead / width).floor() as i64;
-            *counts.entry(bin).or_default() += 1;
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "some hundred bins")]
-    let middle = |bin: i64| (bin as f64 + 0.5) * width;
-    (counts.into_iter().map(|(bin, count)| (middle(bin), real(count) / all)).collect(), beyond)
 }
 
 /// What an overhead tells of those after it; none if nothing was measured.

@@ -10,9 +10,9 @@ mod account;
 mod claims;
 mod figures;
 mod findings;
-mod packets;
-mod paper;
-mod series;
+pub(crate) mod packets;
+pub(crate) mod paper;
+pub(crate) mod series;
 mod softirq;
 mod tables;
 
@@ -84,7 +84,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<Account> {
     let Options { quick, folder, seed } = options;
     let (size, folder) = (if *quick { Size::QUICK } else { Size::FULL }, folder.as_deref());
-    let mut packets = Packets::new(size)?;
+    let mut packets = Packets::new("overhead", size)?;
     let mut programs = Programs { repetitions: SOFTIRQ_REPETITIONS };
     let softirq = experiment::run(&mut programs, folder, *seed, stop, progress);
     let runs = experiment::run(&mut packets, folder, *seed, stop, progress)?;

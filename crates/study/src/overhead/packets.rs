@@ -12,32 +12,32 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use wirestamp_capture::{Cores, Stop};
 use wirestamp_clock::{ClockService, Counter, Span, survey};
-use wirestamp_traffic::{Pattern, Plan, Sender, ServiceClock, Stream};
+use wirestamp_traffic::{Pattern, Payload, Plan, Sender, ServiceClock, Stream};
 
 use super::paper::{Method, Traffic};
 use crate::experiment::{Cell, Design, Factor, Study};
-use crate::report::format::real;
+use crate::report::format::{approximate, real};
 
 /// No packet is waited for longer than this: many times the longest gap of the patterns.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many packets a run of each of the paper's patterns has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(crate) struct Size {
     /// How often each cell is run.
-    pub(super) repetitions: u32,
+    pub(crate) repetitions: u32,
     /// Packets of a run of pattern 1, and of pattern 2.
-    pub(super) packets: [u32; 2],
+    pub(crate) packets: [u32; 2],
 }
 
 impl Size {
     /// As many packets as 20 minutes have room for; the paper does not say how many it took.
-    pub(super) const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
+    pub(crate) const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
     /// As many as 35 seconds have room for.
-    pub(super) const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
+    pub(crate) const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
 
     /// Packets of a run of this pattern.
-    pub(super) const fn packets_of(self, traffic: Traffic) -> u32 {
+    pub(crate) const fn packets_of(self, traffic: Traffic) -> u32 {
         let [first, second] = self.packets;
         match traffic {
             Traffic::Call => first,
@@ -48,35 +48,41 @@ impl Size {
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Stamped {
+pub(crate) struct Stamped {
+    /// Its number in the stream, from 0.
+    pub(crate) packet: u64,
+    /// When its sender sent it, in nanoseconds since it sent the first that arrived.
+    pub(crate) sent_ns: f64,
     /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
-    pub(super) at_ns: f64,
+    pub(crate) at_ns: f64,
     /// The stamp itself, in nanoseconds since the first packet's, as its clock has it.
-    pub(super) stamp_ns: f64,
+    pub(crate) stamp_ns: f64,
     /// From that checkpoint to the one after the stamp, in nanoseconds.
-    pub(super) between_ns: f64,
+    pub(crate) between_ns: f64,
     /// What a checkpoint alone costs, in nanoseconds: the same for all packets of a run.
-    pub(super) checkpoint_ns: f64,
+    pub(crate) checkpoint_ns: f64,
 }
 
 impl Stamped {
     /// The overhead of the stamp in nanoseconds. It may be below zero by a step of the counter.
-    pub(super) fn overhead_ns(&self) -> f64 {
+    pub(crate) fn overhead_ns(&self) -> f64 {
         self.between_ns - self.checkpoint_ns
     }
 }
 
 /// The study, with a counter for the checkpoints and for pacing.
-pub(super) struct Packets {
+pub(crate) struct Packets {
+    /// What its results are called.
+    name: &'static str,
     size: Size,
     clock: ClockService,
     tick_ns: f64,
     /// The smallest usual step of the counter, in nanoseconds.
-    pub(super) step_ns: f64,
+    pub(crate) step_ns: f64,
 }
 
 impl Packets {
-    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+    pub(crate) fn new(name: &'static str, size: Size) -> anyhow::Result<Self> {
         let survey = survey();
         let source = survey.sources.iter().find(|source| source.name == survey.selected);
         let source = source.context("the counter is not known")?;
@@ -84,11 +90,11 @@ impl Packets {
         let step_ns = source.granularity_ns.unwrap_or(0.0).max(tick_ns);
         let counter = Counter::select();
         let clock = ClockService::start(counter).context("cannot calibrate the counter")?;
-        Ok(Self { size, clock, tick_ns, step_ns })
+        Ok(Self { name, size, clock, tick_ns, step_ns })
     }
 
     /// What a cell is about.
-    pub(super) fn of(cell: &Cell) -> (Method, Traffic) {
+    pub(crate) fn of(cell: &Cell) -> (Method, Traffic) {
         let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
         (Method::ALL[level(0) % 2], Traffic::ALL[level(1) % 2])
     }
@@ -97,7 +103,9 @@ impl Packets {
     fn samples(&self, method: Method, readings: &[Reading], checkpoint_ns: f64) -> Vec<Stamped> {
         let Some(first) = readings.first() else { return Vec::new() };
         let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * self.tick_ns;
-        let sample = |&Reading { before, stamp, after }: &Reading| Stamped {
+        let sample = |&Reading { sent, before, stamp, after }: &Reading| Stamped {
+            packet: sent.sequence,
+            sent_ns: approximate((sent.actual - first.sent.actual).as_nanos()),
             at_ns: nanos(first.before, before),
             stamp_ns: match method {
                 Method::Ktime => real(stamp.saturating_sub(first.stamp)),
@@ -119,7 +127,7 @@ impl Study for Packets {
             (format!("packets of {}", traffic.name()), packets.to_string())
         };
         Design {
-            name: "overhead".to_owned(),
+            name: self.name.to_owned(),
             factors: vec![
                 Factor::new("method", Method::ALL.map(Method::name)),
                 Factor::new("pattern", Traffic::ALL.map(Traffic::name)),
@@ -184,8 +192,10 @@ fn checkpoint(counter: Counter) -> f64 {
     (0..50).map(mean).fold(f64::INFINITY, f64::min)
 }
 
-/// The counter at the checkpoints before and after a stamp, and the stamp in the unit of its clock.
+/// What a packet's sender says of it, the counter at the checkpoints before and after its stamp, and
+/// the stamp in the unit of its clock.
 struct Reading {
+    sent: Payload,
     before: u64,
     stamp: u64,
     after: u64,
@@ -228,13 +238,15 @@ fn receive_with<T>(
     let mut packet = [0; 2048];
     while readings.len() < readings.capacity() {
         match socket.recv(&mut packet) {
-            Ok(_) => {
+            Ok(bytes) => {
                 // The first after a pause is slow, and what is subtracted is the cost of a quick one.
                 black_box(counter.read_ordered());
                 let before = counter.read_ordered();
                 let stamp = black_box(stamp());
                 let after = counter.read_ordered();
-                readings.push(Reading { before, stamp: value(stamp), after });
+                if let Ok(sent) = Payload::decode(&packet[..bytes]) {
+                    readings.push(Reading { sent, before, stamp: value(stamp), after });
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -8,12 +8,12 @@ pub(crate) const PAPER: &str = "Orosz and Skopkó, \"Multi-threaded Packet Times
                          Evaluation\" (2013), section V";
 
 /// The machine of the paper.
-pub(super) const MACHINE: &str = "Intel Core i7 at 2.93 GHz, Linux 2.6.39.2, Intel 1000/PRO PT";
+pub(crate) const MACHINE: &str = "Intel Core i7 at 2.93 GHz, Linux 2.6.39.2, Intel 1000/PRO PT";
 
 /// A way to stamp a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Method {
+pub(crate) enum Method {
     /// The kernel's time of day, which is computed from a counter at once.
     Ktime,
     /// The counter as it is, to be converted later by another thread.
@@ -22,10 +22,10 @@ pub(super) enum Method {
 
 impl Method {
     /// Both, in the order of the paper's tables.
-    pub(super) const ALL: [Self; 2] = [Self::Ktime, Self::Raw];
+    pub(crate) const ALL: [Self; 2] = [Self::Ktime, Self::Raw];
 
     /// In a word.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ktime => "ktime",
             Self::Raw => "raw",
@@ -36,7 +36,7 @@ impl Method {
 /// One of the paper's patterns of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Traffic {
+pub(crate) enum Traffic {
     /// Pattern 1, a telephone call.
     Call,
     /// Pattern 2, a video.
@@ -45,10 +45,10 @@ pub(super) enum Traffic {
 
 impl Traffic {
     /// Both, in the paper's order.
-    pub(super) const ALL: [Self; 2] = [Self::Call, Self::Video];
+    pub(crate) const ALL: [Self; 2] = [Self::Call, Self::Video];
 
     /// In a word.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Video => "video",
@@ -56,7 +56,7 @@ impl Traffic {
     }
 
     /// Its frames and gaps.
-    pub(super) fn pattern(self) -> Pattern {
+    pub(crate) fn pattern(self) -> Pattern {
         match self {
             Self::Call => Pattern::voip(),
             Self::Video => Pattern::hd_video(),

@@ -5,7 +5,7 @@ use crate::report::format::{length, real};
 use crate::timers::Cost;
 
 /// The distribution of a series; none of no values.
-pub(super) fn cost(series: &[f64]) -> Option<Cost> {
+pub(crate) fn cost(series: &[f64]) -> Option<Cost> {
     let mut sorted = series.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let count = length(&sorted);

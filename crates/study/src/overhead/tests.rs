@@ -10,9 +10,11 @@ const SIZE: Size = Size { repetitions: 1, packets: [201, 201] };
 /// Runs of made-up overheads: of method, pattern, repetition and packet.
 fn runs(repetitions: u32, overhead: impl Fn(usize, usize, u32, u32) -> f64) -> Runs<Stamped> {
     let size = Size { repetitions, ..SIZE };
-    let design = Packets::new(size).unwrap().design();
+    let design = Packets::new("overhead", size).unwrap().design();
     let order = design.order(1);
     let stamped = |turn: &Turn, packet: u32| Stamped {
+        packet: packet.into(),
+        sent_ns: f64::from(packet) * 1e6,
         at_ns: f64::from(packet) * 1e6,
         stamp_ns: f64::from(packet) * 1e6,
         between_ns: 20.0 + overhead(turn.cell / 2, turn.cell % 2, turn.repetition, packet),
@@ -103,7 +105,7 @@ fn a_stopped_run_measures_nothing_and_says_so() {
 #[test]
 fn packets_of_a_stream_are_stamped_one_by_one() {
     let size = Size { repetitions: 1, packets: [2, 20] };
-    let mut packets = Packets::new(size).unwrap();
+    let mut packets = Packets::new("overhead", size).unwrap();
     let stop = Stop::new().unwrap();
     for (index, cell) in packets.design().cells().iter().enumerate() {
         let stamped = packets.run(cell, &stop).unwrap();

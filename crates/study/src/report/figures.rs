@@ -3,6 +3,7 @@
 //! Colours are written into the SVG as on paper. The style sheet of the page replaces them one by
 //! one in dark mode, so it must know every colour named here.
 
+pub(crate) mod density;
 mod distribution;
 mod opinion;
 mod over_time;

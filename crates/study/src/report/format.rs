@@ -37,7 +37,7 @@ pub fn nanos(ns: i64) -> String {
 }
 
 /// A duration in microseconds to the nanosecond, without its unit: for a row of many.
-pub(super) fn micros(ns: f64) -> String {
+pub(crate) fn micros(ns: f64) -> String {
     if ns.is_finite() { signed(&format!("{:.3}", ns / 1e3)) } else { NOTHING.to_owned() }
 }
 

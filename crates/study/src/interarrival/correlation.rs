@@ -1,0 +1,62 @@
+//! Whether a stamp that took long comes after a long time between arrivals.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::findings::{Clock, passages};
+use crate::experiment::{Estimate, Runs, pearson, spearman};
+use crate::overhead::packets::{Packets, Stamped};
+use crate::overhead::paper::{Method, Traffic};
+use crate::probe::{Gap, gaps};
+
+/// How the overhead of a stamp goes with the time since the one before, run by run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Correlation {
+    /// How packets were stamped.
+    pub(super) method: Method,
+    /// The traffic.
+    pub(super) pattern: Traffic,
+    /// The rank correlation with the time between stamps.
+    pub(super) spearman: Option<Estimate>,
+    /// The linear correlation with it, which a few huge values may decide.
+    pub(super) pearson: Option<Estimate>,
+    /// The rank correlation with the error of that time, against the sender.
+    pub(super) spearman_of_error: Option<Estimate>,
+}
+
+impl Correlation {
+    /// That of each method with each pattern.
+    pub(super) fn of_all(runs: &Runs<Stamped>) -> Vec<Self> {
+        let cells = runs.design.cells();
+        let cells = cells.iter().enumerate();
+        cells.map(|(index, cell)| Self::of(runs, index, Packets::of(cell))).collect()
+    }
+
+    fn of(runs: &Runs<Stamped>, index: usize, (method, pattern): (Method, Traffic)) -> Self {
+        let estimate = |of: fn(&[Stamped]) -> Option<f64>| {
+            Estimate::of(&runs.of_cell(index).filter_map(of).collect::<Vec<_>>())
+        };
+        Self {
+            method,
+            pattern,
+            spearman: estimate(of_ranks),
+            pearson: estimate(|run| pearson(&pairs(run, |gap| Some(gap.stamped_ns)))),
+            spearman_of_error: estimate(|run| spearman(&pairs(run, Gap::error_ns))),
+        }
+    }
+}
+
+/// The rank correlation within a run.
+fn of_ranks(run: &[Stamped]) -> Option<f64> {
+    spearman(&pairs(run, |gap| Some(gap.stamped_ns)))
+}
+
+/// The overhead of each stamp, with what `of` makes of the time since the one before.
+fn pairs(run: &[Stamped], of: impl Fn(&Gap) -> Option<f64>) -> Vec<(f64, f64)> {
+    let overheads: BTreeMap<u64, f64> =
+        run.iter().map(|stamped| (stamped.packet, stamped.overhead_ns())).collect();
+    let gaps = gaps(passages(run, Clock::Stamp));
+    let pair = |gap: &Gap| Some((*overheads.get(&gap.packet)?, of(gap)?));
+    gaps.iter().filter_map(pair).collect()
+}

@@ -1,0 +1,159 @@
+use super::cable::{Row, design};
+use super::figures::{Shown, density};
+use super::*;
+use crate::account;
+use crate::experiment::{Runs, Study, Turn, Verdict};
+use crate::overhead::packets::Stamped;
+use crate::overhead::paper::{Method, Traffic};
+
+const SIZE: Size = Size { repetitions: 3, packets: [61, 61] };
+/// From packet to packet.
+const GAP: f64 = 1e6;
+
+fn runs<S>(design: experiment::Design, sample: impl Fn(&Turn, u32) -> S) -> Runs<S> {
+    let order = design.order(1);
+    let run = |turn: Turn| (turn, (0..60).map(|packet| sample(&turn, packet)).collect());
+    let runs = order.into_iter().map(run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
+/// Stamps in user space, of an overhead by ktime that the stamp and the counter are off by.
+fn stamped(of: impl Fn(&Turn, u32) -> (f64, f64, f64)) -> Runs<Stamped> {
+    let design = Packets::new(IN_USER_SPACE, SIZE).unwrap().design();
+    runs(design, |turn, packet| {
+        let (overhead, stamp_off, counter_off) = of(turn, packet);
+        let sent_ns = f64::from(packet) * GAP;
+        Stamped {
+            packet: packet.into(),
+            sent_ns,
+            at_ns: sent_ns + counter_off,
+            stamp_ns: sent_ns + stamp_off,
+            between_ns: 20.0 + overhead,
+            checkpoint_ns: 20.0,
+        }
+    })
+}
+
+/// Captures that are off by so many nanoseconds every second packet; there is none of the second.
+fn captured(off: [i64; 3]) -> Runs<Row> {
+    runs(design(SIZE), |_, packet| {
+        let sent = i64::from(packet) * 1_000_000;
+        let stamp = |source: usize| Some(sent + off[source] * i64::from(packet % 2));
+        Row {
+            packet: packet.into(),
+            sent_ns: (packet != 7).then_some(sent),
+            ring_kernel_ns: stamp(0),
+            ring_raw_ns: None,
+            recvmsg_kernel_ns: stamp(1).filter(|_| packet != 30),
+            xdp_pass_ns: stamp(2),
+        }
+    })
+}
+
+/// Every third stamp is late by its overhead, which changes from packet to packet.
+fn late(turn: &Turn, packet: u32) -> (f64, f64, f64) {
+    let overhead = if packet.is_multiple_of(3) { 900.0 + f64::from(packet) } else { 50.0 };
+    (overhead, overhead + f64::from(turn.repetition), overhead / 10.0)
+}
+
+fn found(captured: &Runs<Row>, stamped: &Runs<Stamped>) -> Findings {
+    let refused = vec![("ring/raw".to_owned(), "no <b>counter".to_owned())];
+    Findings::of(captured, stamped, SIZE, 10.0, refused)
+}
+
+fn verdicts(stamped: &Runs<Stamped>) -> [Verdict; 3] {
+    let claims = claims::claims(stamped, &found(&captured([1; 3]), stamped));
+    claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>().try_into().unwrap()
+}
+
+#[test]
+fn what_the_data_say_of_the_paper_is_computed() {
+    assert_eq!(verdicts(&stamped(late)), [Verdict::Confirmed; 3]);
+    let early = |turn: &Turn, packet: u32| {
+        let (overhead, stamp, counter) = late(turn, packet);
+        (-overhead, counter, stamp)
+    };
+    assert_eq!(verdicts(&stamped(early)), [Verdict::Contradicted; 3]);
+    let same = stamped(|turn, packet| {
+        let (overhead, stamp, _) = late(turn, packet);
+        (f64::from(packet % 2) * overhead * 0.0, stamp, stamp)
+    });
+    assert_eq!(verdicts(&same), [Verdict::Open; 3]);
+}
+
+#[test]
+fn captures_are_held_against_their_sender_and_what_they_missed_is_counted() {
+    let found = found(&captured([100, 500, 20]), &stamped(late));
+    let of = |source: &str| {
+        let is_it = |s: &&stamps::Stamps| s.source == source && s.pattern == Traffic::Video;
+        found.captures.iter().find(is_it).unwrap()
+    };
+    // One packet of each run was not sent at all, the times of another are not known, and there the
+    // errors of two gaps are missing.
+    let ring = of("ring/kernel");
+    assert_eq!((ring.missed, ring.count(), ring.errors.len()), (3, 3 * 59, 3 * 57));
+    assert_eq!(ring.error_ns.map(|error| (error.min, error.max)), Some((-100.0, 100.0)));
+    assert!((ring.error_deviation_ns.unwrap().mean - 100.0).abs() < 2.0);
+    let recvmsg = of("recvmsg/kernel");
+    assert_eq!((recvmsg.missed, recvmsg.count()), (6, 3 * 57));
+    assert_eq!((of("ring/raw").gap_ns, of("ring/raw").missed), (None, 183));
+    assert_eq!(of("the sender").gap_ns.map(|gap| (gap.min, gap.max)), Some((GAP, GAP)));
+    let nearest = found.nearest();
+    assert!(nearest[0].contains("first: xdp-pass/xdp by 20"), "{nearest:?}");
+    // Three sources, of which one has a fifth of the middle one's deviation.
+    let levels = |effect: &experiment::Effect| effect.levels[0].1.clone();
+    let effects = &found.effects_on_log_deviation;
+    assert_eq!(levels(&effects[2]), "xdp-pass/xdp");
+    assert!(effects[2].effect.mean < -1.0 && effects[1].effect.mean > 1.0, "{effects:?}");
+}
+
+#[test]
+fn an_overhead_goes_with_the_time_before_it() {
+    let found = found(&captured([1; 3]), &stamped(late));
+    assert_eq!(found.correlation.len(), 4);
+    for correlation in &found.correlation {
+        let is_ktime = correlation.method == Method::Ktime;
+        let rho = correlation.spearman.unwrap().mean;
+        assert!(rho > 0.5, "{correlation:?}");
+        assert!(!is_ktime || correlation.spearman_of_error.unwrap().mean > 0.5);
+    }
+}
+
+#[test]
+fn any_stamps_make_a_page() {
+    let shapes: [fn(u32) -> f64; 4] =
+        [|_| 0.0, |packet| f64::from(packet), |_| -1e9, |packet| f64::from(packet).powi(5)];
+    for shape in shapes {
+        let stamped = stamped(|_, packet| (shape(packet), shape(packet), shape(packet)));
+        let captured = captured([0, 5, i64::from(u32::MAX)]);
+        let account = account::html(
+            &super::account::account(&captured, &stamped, &found(&captured, &stamped)).unwrap(),
+        );
+        assert!(!account.contains("NaN") && !account.contains("<b>counter"));
+        assert!(account.contains("ring/raw was left out: no &lt;b&gt;counter"));
+        assert!(account.len() < 1_500_000, "{} bytes", account.len());
+    }
+    let nothing = Runs { runs: Vec::new(), interrupted: true, ..captured([0; 3]) };
+    let unstamped = Runs { runs: Vec::new(), ..stamped(late) };
+    let findings = found(&nothing, &unstamped);
+    assert!(density(&findings, &[], Shown::Gaps, (900, 300), "id").is_none());
+    let page = account::html(&super::account::account(&nothing, &unstamped, &findings).unwrap());
+    assert!(page.contains("was interrupted") && page.contains("Nothing was measured."));
+}
+
+#[test]
+fn captures_stamp_the_packets_that_were_sent() {
+    let mut cable = Cable::new(Size { repetitions: 1, packets: [2, 40] }).unwrap();
+    let stop = Stop::new().unwrap();
+    for (cell, packets) in cable.design().cells().iter().zip([2, 40]) {
+        let rows = cable.run(cell, &stop).unwrap();
+        let numbers: Vec<_> = rows.iter().map(|row| row.packet).collect();
+        assert_eq!(numbers, (0..packets).collect::<Vec<_>>());
+        for row in rows {
+            // A packet is stamped after it was sent: by kernel clocks, which ours follow within a few
+            // hundred nanoseconds.
+            let (Some(sent), Some(stamped)) = (row.sent_ns, row.ring_kernel_ns) else { continue };
+            assert!(stamped > sent - 5_000, "{row:?}");
+        }
+    }
+}

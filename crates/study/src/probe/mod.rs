@@ -1,0 +1,147 @@
+//! A probe at the end of a cable: a sender that keeps a record of its own, and captures that stamp
+//! the same packets.
+//!
+//! The sender has a core to itself, on which a veth's softIRQ runs too; the captures have the others.
+
+mod captures;
+mod departures;
+mod gaps;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::impair::Wire;
+use wirestamp_traffic::Pattern;
+
+pub(crate) use captures::Captures;
+pub(crate) use departures::Departures;
+pub(crate) use gaps::{Gap, Passage, gaps};
+
+/// A capture that brings no packet for so long has brought all that it will: a block of the ring that
+/// does not fill is handed over after some 10 ms.
+const SILENCE: Duration = Duration::from_millis(150);
+/// How often it is looked whether the last packets have come.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A way to receive packets, with the clock that stamps them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) method: Method,
+    pub(crate) stamp: StampSource,
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.method, self.stamp)
+    }
+}
+
+/// The cable, and why sources were refused on it.
+pub(crate) struct Probe {
+    clock: ClockService,
+    wire: Wire,
+    /// Why a source stamps nothing here.
+    refused: BTreeMap<String, String>,
+}
+
+/// What became of a flow.
+pub(crate) struct Observed {
+    /// What the sender says.
+    pub(crate) departures: Departures,
+    /// What each source has to say, in the order they were given; none of one that was refused.
+    pub(crate) captures: Vec<Option<Captures>>,
+}
+
+impl Probe {
+    /// Lays the cable.
+    ///
+    /// # Errors
+    /// For want of privileges, which are named with the way to get them, or of iproute2.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        wirestamp_lab::check_privilege()?;
+        let clock =
+            ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+        Ok(Self { clock, wire: Wire::new()?, refused: BTreeMap::new() })
+    }
+
+    /// Sends so many packets of a pattern, and captures them by all sources at once.
+    ///
+    /// # Errors
+    /// When the flow cannot be sent, or a capture ends early. A source that cannot be had here is no
+    /// error ([`Probe::refusals`]).
+    pub(crate) fn observe(
+        &mut self,
+        sources: &[Source],
+        pattern: Pattern,
+        packets: u64,
+        stop: &Stop,
+    ) -> anyhow::Result<Observed> {
+        let cores = Cores::choose(sources.len());
+        let opened: Vec<_> = sources.iter().zip(&cores).map(|(s, c)| self.open(*s, *c)).collect();
+        let end = Stop::new().context("cannot make the stop event")?;
+        let counts: Vec<_> = opened.iter().map(|_| AtomicU64::new(0)).collect();
+        let sending = cores.first().and_then(|cores| cores.convert);
+        thread::scope(|scope| {
+            let (clock, end) = (&self.clock, &end);
+            let started = opened.into_iter().zip(&counts);
+            let started = started.map(|(capture, count)| {
+                capture.map(|capture| scope.spawn(|| Captures::take(capture, clock, end, count)))
+            });
+            let started: Vec<_> = started.collect();
+            let sent = self
+                .wire
+                .source()
+                .run(|| Departures::send(&self.clock, pattern, packets, sending, stop));
+            let waited = started.iter().zip(&counts).filter(|(capture, _)| capture.is_some());
+            await_all(waited.map(|(_, count)| count), packets, stop);
+            end.request();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            let captures = started.into_iter().map(|thread| thread.map(join).transpose());
+            let captures = captures.collect::<anyhow::Result<_>>()?;
+            Ok(Observed { departures: sent.context("cannot enter the lab")??, captures })
+        })
+    }
+
+    /// Opens a capture at the cable's end; none if it is refused, which is kept in mind.
+    fn open(&mut self, source: Source, cores: Cores) -> Option<Capture> {
+        let config = captures::config(source, cores);
+        let opened = self.wire.wire().run(|| Capture::open(config, &self.clock));
+        let refused = match opened {
+            Ok(Ok(capture)) => return Some(capture),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.refused.insert(source.to_string(), refused);
+        None
+    }
+
+    /// The sources that were refused on this machine, each with the reason.
+    pub(crate) fn refusals(&self) -> Vec<(String, String)> {
+        self.refused.clone().into_iter().collect()
+    }
+}
+
+/// Waits until all captures have brought all packets, or none of them brings any more: what is missing
+/// then is in their ledgers.
+fn await_all<'a>(counts: impl Iterator<Item = &'a AtomicU64> + Clone, packets: u64, stop: &Stop) {
+    let now = || counts.clone().map(|count| count.load(Ordering::Acquire)).collect::<Vec<_>>();
+    let (mut before, mut since) = (now(), Instant::now());
+    while before.iter().any(|count| *count < packets)
+        && since.elapsed() < SILENCE
+        && !stop.is_requested()
+    {
+        thread::park_timeout(LOOK);
+        let counts = now();
+        if counts != before {
+            (before, since) = (counts, Instant::now());
+        }
+    }
+}
