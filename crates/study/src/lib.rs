@@ -3,7 +3,8 @@
 //! This floor joins the ones below it: [`Recording`] keeps what is captured, [`Meeting`] brings the captures of two observation points
 //! to one correlator, [`compare`] does the same with two capture files, and [`demo`] runs a whole
 //! measurement on one machine and checks it against what is known of it. The experiments of papers
-//! are made again here too: [`STUDIES`], and [`site`] brings them together. [`layers`] is the page about one host's layers.
+//! are made again here too: [`STUDIES`], and [`site`] brings them together. [`tester`] is what
+//! captures are loaded and measured with. [`layers`] is the page about one host's layers.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ pub mod flows;
 mod interarrival;
 pub mod layers;
 mod live;
+mod loss;
 mod meeting;
 mod overhead;
 mod probe;
@@ -25,6 +27,7 @@ mod sampling;
 mod sight;
 pub mod site;
 mod studies;
+pub mod tester;
 mod timers;
 
 pub use account::{Account, Making, Part, Section};

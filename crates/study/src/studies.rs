@@ -9,8 +9,8 @@ use wirestamp_capture::Stop;
 
 use crate::account::{self, Account};
 use crate::experiment::Progress;
-use crate::{interarrival, overhead};
 use crate::timers::{self, Elsewhere};
+use crate::{interarrival, loss, overhead};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -57,6 +57,12 @@ pub static STUDIES: &[Entry] = &[
         about: "what stamps make of the times between arrivals",
         paper: interarrival::PAPER,
         run: interarrival::run,
+    },
+    Entry {
+        name: "loss",
+        about: "how many packets are lost by the way they are stamped",
+        paper: loss::PAPER,
+        run: loss::run,
     },
 ];
 

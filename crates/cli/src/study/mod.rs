@@ -35,6 +35,8 @@ enum Study {
     Overhead(named::Arguments),
     /// What stamps make of the times between arrivals (Orosz and Skopkó, 2013)
     Interarrival(named::Arguments),
+    /// How many packets are lost by the way they are stamped (Orosz and Skopkó, 2013)
+    Loss(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -44,6 +46,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Timers(arguments) => timers::run(arguments, output),
         Study::Overhead(arguments) => named::run("overhead", arguments, output),
         Study::Interarrival(arguments) => named::run("interarrival", arguments, output),
+        Study::Loss(arguments) => named::run("loss", arguments, output),
     }
 }
 

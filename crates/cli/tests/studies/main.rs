@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod interarrival;
+mod loss;
 mod overhead;
 
 use common::{json, run};
@@ -13,7 +14,7 @@ fn every_study_is_listed_with_its_paper() {
     let list = json(&["study", "list", "--json"]);
     let studies = list["studies"].as_array().unwrap();
     let names: Vec<_> = studies.iter().map(|study| &study["name"]).collect();
-    assert_eq!(names[..2], ["timers", "overhead"]);
+    assert_eq!(names[..3], ["timers", "overhead", "loss"]);
     for study in studies {
         assert!(["about", "paper"].iter().all(|key| study[key].as_str() > Some("")), "{study}");
     }

@@ -1,44 +1,10 @@
-//! Cores that are busy: on purpose, or with what others do.
+//! Cores that are busy with what others do.
 
 use std::fs;
-use std::hint::spin_loop;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bed::stay_on;
 use crate::statistics::real;
-
-/// A thread that keeps a core busy until it is dropped.
-pub(crate) struct Spinner {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Spinner {
-    pub(crate) fn on(core: usize) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let spin = move || {
-            if stay_on(core).is_ok() {
-                while !stopped.load(Ordering::Relaxed) {
-                    spin_loop();
-                }
-            }
-        };
-        Self { stop, thread: Some(thread::spawn(spin)) }
-    }
-}
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
 
 /// How many cores were busy, on average over the next `window`, by the kernel's count.
 pub(crate) fn busy_cores(window: Duration) -> f64 {

@@ -10,8 +10,7 @@ use anyhow::{Context, ensure};
 use tempfile::TempDir;
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{Method, PAIRS, Pair, StampSource};
-
-use crate::bed::{Bed, CAPTURE_CORE, INTERFACE};
+use wirestamp_study::tester::{Bed, CAPTURE_CORE, INTERFACE};
 
 const BUFFER_MIB: u32 = 64;
 const BUFFER_KIB: u32 = BUFFER_MIB * 1024;

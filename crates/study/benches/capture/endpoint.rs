@@ -16,12 +16,12 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 use serde_json::Value;
 use wirestamp_capture::Method;
+use wirestamp_study::tester::{Bed, RECEIVER, SENDING_INTERFACE, spawn};
 
 use crate::Bench;
 use crate::arguments::Arguments;
-use crate::bed::{Bed, RECEIVER, SENDING_INTERFACE};
 use crate::contenders::Contender;
-use crate::process::{Running, spawn};
+use crate::process::Running;
 use crate::results::Results;
 use crate::statistics::Spread;
 

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod bed;
 mod busy;
 mod contenders;
 mod endpoint;
@@ -27,9 +26,9 @@ use anyhow::Context;
 use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use wirestamp_clock::{ClockService, Counter};
+use wirestamp_study::tester::Bed;
 
 use crate::arguments::{Arguments, Part};
-use crate::bed::Bed;
 use crate::contenders::Programs;
 use crate::results::Results;
 

@@ -25,7 +25,7 @@ use findings::Findings;
 use packets::{Packets, Size};
 use softirq::Programs;
 
-pub(crate) use paper::PAPER;
+pub(crate) use paper::{MACHINE, PAPER};
 
 /// Where this experiment departs from the paper's: the subject, and what is done and why.
 const DEVIATIONS: [(&str, &str); 7] = [

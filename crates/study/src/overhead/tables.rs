@@ -5,7 +5,7 @@ use super::paper::{Method, Published};
 use super::softirq::Added;
 use crate::experiment::{Effect, Estimate};
 use crate::report::Table;
-use crate::report::format::{NOTHING, count};
+use crate::report::format::{self, NOTHING, count};
 
 impl Findings {
     /// Mean and deviation of each method with each pattern, here and in the paper.
@@ -113,12 +113,6 @@ fn in_the_paper(method: Method) -> &'static str {
     }
 }
 
-/// With the interval of 95 % confidence.
-fn estimate(Estimate { mean, ci95 }: Estimate) -> String {
-    match ci95 {
-        _ if !mean.is_finite() => NOTHING.to_owned(),
-        Some(ci95) => format!("{mean:.2} ± {ci95:.2}"),
-        None => format!("{mean:.2}"),
-    }
-    .replace('-', "\u{2212}")
+fn estimate(estimate: Estimate) -> String {
+    format::estimate(estimate, 2)
 }

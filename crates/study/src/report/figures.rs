@@ -5,6 +5,7 @@
 
 pub(crate) mod density;
 mod distribution;
+mod lines;
 mod opinion;
 mod over_time;
 mod series;
@@ -16,6 +17,7 @@ use super::axis::Axis;
 use super::format::Escaped;
 
 pub(super) use distribution::{delay_histogram, interarrival, of_distribution};
+pub(crate) use lines::{Line, lines};
 pub(super) use opinion::opinion_over_time;
 pub(super) use over_time::delay_over_time;
 pub(super) use series::delay_series;

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::experiment::Estimate;
+
 /// Between groups of digits, and between a number and its unit: narrow, and never a line's end.
 pub const THIN_SPACE: char = '\u{202f}';
 
@@ -64,6 +66,15 @@ pub fn percent(part: u64, whole: u64) -> String {
 /// `one` or `many`, with the count before it.
 pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
+/// An estimate with so many decimals, and its interval of 95 % confidence.
+pub(crate) fn estimate(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
+    match ci95 {
+        _ if !mean.is_finite() => NOTHING.to_owned(),
+        Some(ci95) => signed(&format!("{mean:.decimals$}")) + &format!(" ± {ci95:.decimals$}"),
+        None => signed(&format!("{mean:.decimals$}")),
+    }
 }
 
 /// A time in nanoseconds as a real number.

@@ -7,11 +7,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use serde::{Serialize, Serializer};
 use wirestamp_clock::Span;
-use wirestamp_traffic::ServiceClock;
-use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
+use wirestamp_study::tester::{self, Ends};
+use wirestamp_traffic::live::{Limit, LiveReport, Pace};
 
 use crate::Bench;
-use crate::bed::{DESTINATION, NOBODY, SENDING_INTERFACE, source};
 use crate::statistics::real;
 
 /// What a capture file may grow to: it shall stay in the page cache, or the disk is what is measured.
@@ -20,8 +19,6 @@ const FILE_BYTES: f64 = 2e9;
 const RECORD_BYTES: u16 = 36;
 /// More than the generator brings past a tap, to guess how large a file gets.
 const FASTEST: f64 = 1.5e6;
-/// The check sequence, which frames on a veth do not have.
-const CHECK_SEQUENCE: u16 = 4;
 
 /// Frames a second, of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,20 +58,11 @@ pub(super) fn send(bench: &Bench, load: Load) -> anyhow::Result<LiveReport> {
     };
     let duration = Span::from_nanos(i64::try_from(load.time.as_nanos())?);
     let limit = Limit { frames: None, duration: Some(duration) };
-    let report = bench.bed.send(|| {
-        let template = template(load.frame_bytes - CHECK_SEQUENCE)?;
-        let mut frames = LiveFrames::open(SENDING_INTERFACE, template, Direction::Transmit)?;
-        Ok(frames.run(&ServiceClock::new(&bench.clock), pace, limit, &bench.stop)?)
-    })?;
+    let ends = Ends::of_the_bed();
+    let load = tester::Load { frame_bytes: load.frame_bytes, pace, limit, ends };
+    let report = load.send(&bench.bed, &bench.clock, &bench.stop)?;
     ensure!(!report.stopped, "interrupted");
     Ok(report)
-}
-
-fn template(frame_bytes: u16) -> anyhow::Result<Template> {
-    let (from, to) = (source(), DESTINATION.into());
-    let ends = outgoing(SENDING_INTERFACE, to, Some(from.ip()), from.port(), Some(NOBODY))?;
-    let [source, destination] = ends;
-    Ok(Template { source, destination, frame_bytes, flows: 1, stream: 1 })
 }
 
 impl fmt::Display for Rate {

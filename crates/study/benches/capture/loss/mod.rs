@@ -6,13 +6,12 @@ mod verdicts;
 
 use serde::Serialize;
 use serde_json::Value;
+use wirestamp_study::tester::{CAPTURE_CORE, Spinner};
 
 pub(crate) use self::load::Rate;
 use self::load::{Load, send};
 use crate::Bench;
 use crate::arguments::Arguments;
-use crate::bed::CAPTURE_CORE;
-use crate::busy::Spinner;
 use crate::contenders::Contender;
 use crate::process::Running;
 use crate::statistics::{micros, real};

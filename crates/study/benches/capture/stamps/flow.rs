@@ -2,13 +2,13 @@
 
 use anyhow::{bail, ensure};
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_study::tester::{DESTINATION, NOBODY, SENDING_INTERFACE};
 use wirestamp_traffic::PacingClock;
 use wirestamp_traffic::{
     Pattern, Plan, SendMethod, Sender, Sent, ServiceClock, Stream, Transmission,
 };
 
 use crate::Bench;
-use crate::bed::{DESTINATION, NOBODY, SENDING_INTERFACE};
 
 /// A packet that left later than this after it could, or by a call that took longer, was sent by a
 /// thread that had been interrupted. A call takes a few microseconds, and some tens where it wakes

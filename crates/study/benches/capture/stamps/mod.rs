@@ -12,13 +12,12 @@ mod verdicts;
 use serde::Serialize;
 use wirestamp_capture::{Method, StampSource};
 use wirestamp_clock::Span;
+use wirestamp_study::tester::{CAPTURE_CORE, Spinner};
 
 use self::errors::Errors;
 use self::flow::{Departures, Flow};
 use crate::Bench;
 use crate::arguments::Arguments;
-use crate::bed::CAPTURE_CORE;
-use crate::busy::Spinner;
 use crate::contenders::Contender;
 use crate::process::Running;
 

@@ -6,6 +6,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -13,25 +14,29 @@ use wirestamp_lab::{Impairments, Netns, PathLab, SOURCE_INTERFACE, SOURCE_V4, TA
 use wirestamp_traffic::MacAddress;
 
 /// A locally administered address that no interface of the bed has.
-pub(crate) const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
+pub const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// The receiver's own address: the router's at tap A in the lab.
-pub(crate) const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
 /// Where frames say that they go: another host of the link.
-pub(crate) const DESTINATION: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 77, 1, 99), 5004);
+pub const DESTINATION: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 77, 1, 99), 5004);
 
 /// The core that sends. A veth's softIRQ runs where its sender is, so it receives here too.
-pub(crate) const SENDING_CORE: usize = 0;
+pub const SENDING_CORE: usize = 0;
 /// The core that is left to the capture.
-pub(crate) const CAPTURE_CORE: usize = 1;
+pub const CAPTURE_CORE: usize = 1;
 
 /// Two namespaces and the link between them.
-pub(crate) struct Bed {
+pub struct Bed {
     lab: PathLab,
 }
 
 impl Bed {
-    pub(crate) fn build() -> anyhow::Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    /// Builds it.
+    ///
+    /// # Errors
+    /// For want of privileges, of a second core, or of iproute2 and ethtool.
+    pub fn build() -> anyhow::Result<Self> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a capture need two cores; there is one");
         // The bottleneck behind the receiver is out of use; any valid one will do.
         let bed = Self { lab: PathLab::new(&Impairments::bottleneck(1_000_000_000, 100_000))? };
@@ -40,23 +45,33 @@ impl Bed {
         Ok(bed)
     }
 
-    pub(crate) fn sender(&self) -> &Netns {
+    /// Where frames come from, over [`SENDING_INTERFACE`].
+    #[must_use]
+    pub fn sender(&self) -> &Netns {
         self.lab.source()
     }
 
-    pub(crate) fn receiver(&self) -> &Netns {
+    /// Where they arrive, at [`INTERFACE`].
+    #[must_use]
+    pub fn receiver(&self) -> &Netns {
         self.lab.router()
     }
 
     /// Runs a command line that changes `netns` or what is in it.
-    pub(crate) fn settle(&self, netns: &Netns, line: &str) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When it cannot be run or fails.
+    pub fn settle(&self, netns: &Netns, line: &str) -> anyhow::Result<()> {
         let mut words = line.split_whitespace();
         let mut command = netns.command(words.next().context("an empty command line")?);
         run(command.args(words)).with_context(|| format!("`{line}` failed"))
     }
 
     /// Runs `work` on a thread of the sender, on the sending core.
-    pub(crate) fn send<T: Send>(
+    ///
+    /// # Errors
+    /// What `work` returns, or when there is no such thread or core.
+    pub fn send<T: Send>(
         &self,
         work: impl FnOnce() -> anyhow::Result<T> + Send,
     ) -> anyhow::Result<T> {
@@ -67,16 +82,22 @@ impl Bed {
     }
 }
 
-/// Where frames come from.
-pub(crate) fn source() -> SocketAddr {
+/// Where IPv4 frames come from.
+#[must_use]
+pub fn source() -> SocketAddr {
     (SOURCE_V4, 7000).into()
 }
 
-pub(crate) const INTERFACE: &str = TAP_A;
-pub(crate) const SENDING_INTERFACE: &str = SOURCE_INTERFACE;
+/// The receiver's interface.
+pub const INTERFACE: &str = TAP_A;
+/// The sender's interface.
+pub const SENDING_INTERFACE: &str = SOURCE_INTERFACE;
 
 /// Keeps the calling thread on one core.
-pub(crate) fn stay_on(core: usize) -> anyhow::Result<()> {
+///
+/// # Errors
+/// When this process may not use it.
+pub fn stay_on(core: usize) -> anyhow::Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core);
     sched_setaffinity(None, &cores).with_context(|| format!("cannot run on core {core}"))

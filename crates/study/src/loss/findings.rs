@@ -1,0 +1,86 @@
+//! What is found in the rounds.
+
+use serde::Serialize;
+
+use super::rounds::{Condition, Round, Size};
+use crate::experiment::{Effect, Estimate, Runs, effects};
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// The ways to capture, by their names.
+    pub(super) methods: Vec<String>,
+    /// Memory between the kernel and each capture, in MiB.
+    pub(super) buffer_mib: u16,
+    /// Every way under every condition.
+    pub(super) cells: Vec<CellFindings>,
+    /// What the ways and the conditions do to the loss of a round.
+    pub(super) effects_on_loss_percent: Vec<Effect>,
+}
+
+/// One way to capture under one condition. Packets are those of all rounds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CellFindings {
+    pub(super) method: String,
+    #[serde(flatten)]
+    pub(super) condition: Condition,
+    /// What came of the gap: packets a second that were sent.
+    pub(super) packets_per_second: Option<Estimate>,
+    /// The loss of a round.
+    pub(super) loss_percent: Option<Estimate>,
+    pub(super) sent: u64,
+    pub(super) interface_dropped: u64,
+    /// None where the capture does not tell.
+    pub(super) kernel_dropped: Option<u64>,
+    pub(super) captured: u64,
+    /// Packets that nobody accounts for; none where the capture does not tell.
+    pub(super) unaccounted: Option<i64>,
+}
+
+impl Findings {
+    /// Computes what the runs tell.
+    pub(super) fn of(runs: &Runs<Round>, size: Size) -> Self {
+        let methods = runs.design.factors.first().map_or(&[][..], |factor| &factor.levels);
+        let cells = (0..).zip(runs.design.cells());
+        let cells = cells.map(|(index, cell)| of_cell(runs, index, methods, size.condition(&cell)));
+        let responses = runs.responses(loss_percent);
+        Self {
+            methods: methods.to_vec(),
+            buffer_mib: super::capture::BUFFER_MIB,
+            cells: cells.collect(),
+            effects_on_loss_percent: effects(&runs.design, &responses),
+        }
+    }
+
+    /// What was found of a way to capture under a condition.
+    pub(super) fn cell(&self, condition: Condition) -> Option<&CellFindings> {
+        self.cells.iter().find(|cell| cell.condition == condition)
+    }
+}
+
+/// The loss of a run, which is one round.
+pub(super) fn loss_percent(run: &[Round]) -> Option<f64> {
+    run.first().map(Round::loss_percent)
+}
+
+fn of_cell(
+    runs: &Runs<Round>,
+    index: usize,
+    methods: &[String],
+    condition: Condition,
+) -> CellFindings {
+    let rounds: Vec<Round> = runs.of_cell(index).flatten().copied().collect();
+    let estimate = |of: fn(&Round) -> f64| Estimate::of(&rounds.iter().map(of).collect::<Vec<_>>());
+    let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum();
+    CellFindings {
+        method: methods.get(condition.method).cloned().unwrap_or_default(),
+        condition,
+        packets_per_second: estimate(Round::packets_per_second),
+        loss_percent: estimate(Round::loss_percent),
+        sent: sum(|round| round.sent),
+        interface_dropped: sum(|round| round.interface_dropped),
+        kernel_dropped: rounds.iter().map(|round| round.kernel_dropped).sum(),
+        captured: sum(|round| round.captured),
+        unaccounted: rounds.iter().map(Round::unaccounted).sum(),
+    }
+}

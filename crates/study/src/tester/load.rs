@@ -1,0 +1,79 @@
+//! The load: live frames to nobody.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use wirestamp_clock::ClockService;
+use wirestamp_traffic::ServiceClock;
+use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
+
+use super::bed::{Bed, DESTINATION, NOBODY, SENDING_INTERFACE, source};
+
+/// Bytes of the check sequence (IEEE 802.3), which the sizes of papers include and frames on a veth do
+/// not have.
+pub const CHECK_SEQUENCE: u16 = 4;
+
+/// Whom frames say that they come from, and go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The source: address and UDP port.
+    pub source: SocketAddr,
+    /// The destination.
+    pub destination: SocketAddr,
+}
+
+impl Ends {
+    /// The bed's own addresses.
+    #[must_use]
+    pub fn of_the_bed() -> Self {
+        Self { source: source(), destination: DESTINATION.into() }
+    }
+
+    /// Two IPv6 addresses, each with a port.
+    #[must_use]
+    pub fn v6(source: (Ipv6Addr, u16), destination: (Ipv6Addr, u16)) -> Self {
+        Self { source: source.into(), destination: destination.into() }
+    }
+}
+
+/// Equal frames at a rate, up to a limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes of a frame, check sequence included.
+    pub frame_bytes: u16,
+    /// How fast.
+    pub pace: Pace,
+    /// How many, or for how long.
+    pub limit: Limit,
+    /// Whose.
+    pub ends: Ends,
+}
+
+impl Load {
+    /// Sends all of it, or until `stop` is set.
+    ///
+    /// # Errors
+    /// When frames of that size cannot be made, or the link does not take them.
+    pub fn send(
+        &self,
+        bed: &Bed,
+        clock: &ClockService,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<LiveReport> {
+        bed.send(|| {
+            let template = self.template()?;
+            let mut frames = LiveFrames::open(SENDING_INTERFACE, template, Direction::Transmit)?;
+            Ok(frames.run(&ServiceClock::new(clock), self.pace, self.limit, stop)?)
+        })
+    }
+
+    fn template(&self) -> anyhow::Result<Template> {
+        let Ends { source: from, destination: to } = self.ends;
+        let frame_bytes = self.frame_bytes.checked_sub(CHECK_SEQUENCE);
+        let frame_bytes = frame_bytes.context("a frame is longer than its check sequence")?;
+        let ends = outgoing(SENDING_INTERFACE, to, Some(from.ip()), from.port(), Some(NOBODY))?;
+        let [source, destination] = ends;
+        Ok(Template { source, destination, frame_bytes, flows: 1, stream: 1 })
+    }
+}

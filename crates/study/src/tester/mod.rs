@@ -1,0 +1,20 @@
+//! What a capture is tested with: a link that carries nothing else, frames at a rate, busy cores, other
+//! tools in processes of their own, and the account of what was sent and what was captured.
+//!
+//! RFC 2544 calls this the tester. It sends and receives on one machine, so what the sender itself cannot
+//! do is told apart: frames that were never sent are nobody's loss.
+
+mod bed;
+mod busy;
+mod load;
+mod tool;
+mod trial;
+
+pub use bed::{
+    Bed, CAPTURE_CORE, DESTINATION, INTERFACE, NOBODY, RECEIVER, SENDING_CORE, SENDING_INTERFACE,
+    source, stay_on,
+};
+pub use busy::Spinner;
+pub use load::{CHECK_SEQUENCE, Ends, Load};
+pub use tool::{Tool, packets_in, spawn};
+pub(crate) use trial::{Trial, capture_during};

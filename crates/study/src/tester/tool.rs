@@ -1,0 +1,168 @@
+//! A capture tool in a process of its own: started, waited for, measured, stopped.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::report::format::real;
+
+/// Longer than any of them takes to begin, to come to rest, or to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A tool that captures. Dropping it kills the process.
+#[derive(Debug)]
+pub struct Tool {
+    name: String,
+    child: Child,
+    lines: Receiver<String>,
+    /// How long the kernel may keep packets of a block that does not fill from it.
+    retires_within: Duration,
+}
+
+impl Tool {
+    /// Starts `command` and waits until it prints `announcement`: then it captures.
+    ///
+    /// # Errors
+    /// When it cannot be started, or ends before.
+    pub fn start(
+        name: &str,
+        command: &mut Command,
+        announcement: &str,
+        retires_within: Duration,
+    ) -> anyhow::Result<Self> {
+        let (child, lines) =
+            spawn(command).with_context(|| format!("cannot start {name}; tools/setup-bench"))?;
+        let tool = Self { name: name.to_owned(), child, lines, retires_within };
+        tool.wait_for(announcement)?;
+        Ok(tool)
+    }
+
+    fn wait_for(&self, announcement: &str) -> anyhow::Result<()> {
+        let mut said = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            if line.contains(announcement) {
+                return Ok(());
+            }
+            said.push(line);
+        }
+        bail!("{} does not capture: {}", self.name, said.join("; "));
+    }
+
+    /// Seconds of CPU time of all its threads so far: what `utime` and `stime` of proc_pid_stat(5)
+    /// add up to in ticks of 10 ms, here in nanoseconds (`Documentation/scheduler/sched-stats.rst`).
+    /// None of the tools ends a thread while it captures, which would take its time along.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
+        let mut nanos = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let times = fs::read_to_string(thread?.path().join("schedstat"))?;
+            let on_cpu = times.split_whitespace().next().context("an empty schedstat")?;
+            nanos += on_cpu.parse::<u64>()?;
+        }
+        Ok(real(nanos) / 1e9)
+    }
+
+    /// The same in ticks, in which what a thread does that only looks at the clock is not seen.
+    fn cpu_ticks(&self) -> anyhow::Result<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The second field, the name, may hold anything; it ends with the last bracket.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+        Ok(fields.skip(11).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>()?)
+    }
+
+    /// Waits until it has done nothing for longer than the kernel keeps packets from it. A tool that
+    /// is stopped earlier leaves packets behind that were not lost.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn rest(&self) -> anyhow::Result<()> {
+        let quiet = self.retires_within + Duration::from_millis(150);
+        let begun = Instant::now();
+        let (mut ticks, mut since) = (self.cpu_ticks()?, begun);
+        while since.elapsed() < quiet && begun.elapsed() < PATIENCE {
+            thread::sleep(LOOK);
+            let now = self.cpu_ticks()?;
+            if now > ticks {
+                (ticks, since) = (now, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks it to end, as Ctrl-C does, and waits for that; what it has printed, line by line.
+    ///
+    /// # Errors
+    /// When it fails, or does not end.
+    pub fn stop(mut self) -> anyhow::Result<Vec<String>> {
+        kill_process(Pid::from_child(&self.child), Signal::INT)?;
+        let status = self.wait()?;
+        let said: Vec<String> = self.lines.iter().collect();
+        ensure!(status.success(), "{} failed: {}", self.name, said.join("; "));
+        Ok(said)
+    }
+
+    fn wait(&mut self) -> anyhow::Result<ExitStatus> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(LOOK);
+        }
+        bail!("{} does not end", self.name);
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The packets in a file, by capinfos(1).
+///
+/// # Errors
+/// When it cannot be run, or counts none.
+pub fn packets_in(file: &Path) -> anyhow::Result<u64> {
+    // -T and -r make it a table without heads, -M exact, -c the count.
+    let output = Command::new("capinfos").args(["-c", "-M", "-T", "-r"]).arg(file).output();
+    let output = output.context("cannot run capinfos; tools/setup-bench")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let count = text.trim().rsplit('\t').next().and_then(|count| count.parse().ok());
+    count.with_context(|| format!("capinfos counts no packets: {text}"))
+}
+
+/// Starts `command`, and sends on what it prints to either output, line by line.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn(command: &mut Command) -> anyhow::Result<(Child, Receiver<String>)> {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (sender, lines) = channel();
+    child.stdout.take().into_iter().for_each(|pipe| forward(pipe, sender.clone()));
+    child.stderr.take().into_iter().for_each(|pipe| forward(pipe, sender.clone()));
+    Ok((child, lines))
+}
+
+fn forward(pipe: impl Read + Send + 'static, lines: Sender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,73 @@
+//! A capture of ours at work while a load is sent.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use wirestamp_capture::{Capture, Config, Facts, Ledger, LiveLedger, Sink, Stop};
+use wirestamp_clock::ClockService;
+use wirestamp_traffic::live::LiveReport;
+
+use super::{Bed, Load};
+
+/// A capture that has consumed nothing for so long has nothing left to consume: many times what a busy
+/// thread keeps a core from it, and the 10 ms for which the kernel keeps a block that does not fill.
+const QUIET: Duration = Duration::from_millis(200);
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// What was sent and what became of it.
+pub(crate) struct Trial<S> {
+    pub(crate) sent: LiveReport,
+    pub(crate) ledger: Ledger,
+    pub(crate) sink: S,
+}
+
+/// Captures on the receiving interface while `load` is sent, and until all that arrived is consumed.
+/// `sink` takes what is captured by what was granted.
+///
+/// # Errors
+/// When the capture cannot be opened or fails, or the load cannot be sent.
+pub(crate) fn capture_during<S: Sink + Send>(
+    (bed, clock): (&Bed, &ClockService),
+    config: Config,
+    sink: impl FnOnce(&Facts) -> anyhow::Result<S>,
+    load: &Load,
+    stop: &Stop,
+) -> anyhow::Result<Trial<S>> {
+    let capture = bed.receiver().run(|| Capture::open(config, clock))??;
+    let (live, end) = (capture.live_ledger(), Stop::new()?);
+    let mut sink = sink(capture.facts())?;
+    let (sent, ledger) = thread::scope(|scope| -> anyhow::Result<_> {
+        let capture =
+            thread::Builder::new().name("ws-consume".into()).spawn_scoped(scope, || {
+                let (ledger, outcome) = capture.run(clock, &end, &mut sink);
+                outcome.map_err(anyhow::Error::from).map(|()| ledger)
+            })?;
+        let sent = load.send(bed, clock, stop.flag());
+        if let Ok(sent) = &sent {
+            rest(&live, sent.sent.saturating_sub(sent.dropped));
+        }
+        end.request();
+        let captured = capture.join().map_err(|_| anyhow!("the capture panicked"))?;
+        Ok((sent?, captured?))
+    })?;
+    Ok(Trial { sent, ledger, sink })
+}
+
+/// Waits until so many packets are consumed, or no more are.
+fn rest(live: &Arc<LiveLedger>, arrived: u64) {
+    let consumed = || {
+        let ledger = live.glance();
+        ledger.delivered + ledger.filtered
+    };
+    let (mut last, mut since) = (consumed(), Instant::now());
+    while last < arrived && since.elapsed() < QUIET {
+        thread::sleep(LOOK);
+        let now = consumed();
+        if now > last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+}
