@@ -10,7 +10,7 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::timers::{self, Elsewhere};
-use crate::{interarrival, loss, overhead};
+use crate::{interarrival, loss, overhead, reception};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -63,6 +63,12 @@ pub static STUDIES: &[Entry] = &[
         about: "how many packets are lost by the way they are stamped",
         paper: loss::PAPER,
         run: loss::run,
+    },
+    Entry {
+        name: "reception",
+        about: "how well packets are received and stamped by each technique",
+        paper: reception::PAPER,
+        run: reception::run,
     },
 ];
 

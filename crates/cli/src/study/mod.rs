@@ -37,6 +37,8 @@ enum Study {
     Interarrival(named::Arguments),
     /// How many packets are lost by the way they are stamped (Orosz and Skopkó, 2013)
     Loss(named::Arguments),
+    /// How well packets are received and stamped by each technique (Grigorjew et al., 2023)
+    Reception(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -47,6 +49,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Overhead(arguments) => named::run("overhead", arguments, output),
         Study::Interarrival(arguments) => named::run("interarrival", arguments, output),
         Study::Loss(arguments) => named::run("loss", arguments, output),
+        Study::Reception(arguments) => named::run("reception", arguments, output),
     }
 }
 

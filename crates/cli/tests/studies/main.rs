@@ -6,6 +6,7 @@ mod common;
 mod interarrival;
 mod loss;
 mod overhead;
+mod reception;
 
 use common::{json, run};
 

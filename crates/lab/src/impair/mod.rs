@@ -38,5 +38,5 @@ mod witness;
 pub use account::{Account, Passage, Sending};
 pub use plan::{Fate, Plan};
 pub use stage::{NumberOf, Stage};
-pub use wire::{SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};
+pub use wire::{FAR, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};
 pub use witness::{Sighting, Testimony, Witness};

@@ -15,7 +15,7 @@ use crate::link::{End, named, up_in_silence};
 use crate::{LabError, Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
 
 /// The wire's interface towards the sink.
-pub(super) const FAR: &str = "far";
+pub const FAR: &str = "far";
 
 /// The source's IPv4 address.
 pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 3, 1);

@@ -1,0 +1,88 @@
+//! What the paper varied and found, in its numbers and its words.
+
+use serde::Serialize;
+
+/// Where the numbers come from.
+pub(crate) const PAPER: &str = "Grigorjew et al., \"Understanding the Performance of Different Packet Reception and \
+                         Timestamping Methods in Linux\" (2023)";
+
+/// The machine of the paper.
+pub(super) const MACHINE: &str = "Intel i7-4790 with Intel I350-T4, X550-T2 and Chelsio T520-BT; the \
+                                  sender is another one";
+
+/// Table I: frame sizes in bytes.
+pub(super) const FRAME_BYTES: [u16; 3] = [64, 256, 1518];
+
+/// Table I: link speeds, without the 10 Gbit/s whose results the paper calls inconclusive.
+pub(super) const SPEEDS: [Speed; 2] = [
+    Speed { name: "100M", bits_per_second: 100_000_000 },
+    Speed { name: "1G", bits_per_second: 1_000_000_000 },
+];
+
+/// A link speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Speed {
+    pub(super) name: &'static str,
+    pub(super) bits_per_second: u64,
+}
+
+/// Bytes on a link beside a frame: preamble, start of frame and the gap between packets (IEEE 802.3).
+const AROUND_A_FRAME: u64 = 7 + 1 + 12;
+
+impl Speed {
+    /// The time from one frame to the next at full line rate, in nanoseconds.
+    pub(super) fn interval_ns(self, frame_bytes: u16) -> u64 {
+        let bits = (u64::from(frame_bytes) + AROUND_A_FRAME) * 8;
+        bits * 1_000_000_000 / self.bits_per_second
+    }
+}
+
+/// Table I: what the measuring CPU does beside.
+pub(super) const LOADS: [&str; 2] = ["idle", "stress"];
+
+/// The frame size and the speed of Figure 2, and those of Figures 5 and 6.
+pub(super) const FIGURE_2: (u16, &str) = (256, "1G");
+pub(super) const FIGURES_5_AND_6: (u16, &str) = (64, "1G");
+
+/// What the paper's text says of how far stamps fluctuate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Published {
+    /// The stamps.
+    pub(super) stamps: &'static str,
+    /// Where in the paper.
+    pub(super) place: &'static str,
+    /// They fluctuate by this much up and down, in nanoseconds.
+    pub(super) fluctuation_ns: f64,
+}
+
+/// All that it says in numbers.
+pub(super) const PUBLISHED: [Published; 3] = [
+    Published {
+        stamps: "software, rx_ring, 256 bytes, 1G, idle (Intel I350)",
+        place: "Figure 2",
+        fluctuation_ns: 40_000.0,
+    },
+    Published {
+        stamps: "hardware, rx_ring, 256 bytes, 1G, idle (Intel I350)",
+        place: "Figure 2",
+        fluctuation_ns: 16.0,
+    },
+    Published {
+        stamps: "hardware, rx_ring, 100M (Intel I350)",
+        place: "Figure 4",
+        fluctuation_ns: 80.0,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_rate_is_that_of_ethernet() {
+        // 1 488 095 and 148 809 frames a second of 64 bytes, 81 274 of 1518.
+        assert_eq!(SPEEDS[1].interval_ns(64), 672);
+        assert_eq!(SPEEDS[0].interval_ns(64), 6_720);
+        assert_eq!(SPEEDS[1].interval_ns(1518), 12_304);
+    }
+}

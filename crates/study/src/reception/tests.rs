@@ -1,0 +1,123 @@
+use super::cells::Conditions;
+use super::paper::{FIGURES_5_AND_6, SPEEDS};
+use super::*;
+use crate::account;
+use crate::experiment::{Runs, Study, Verdict};
+use crate::replicas::Block;
+
+/// Runs of made-up blocks: from the conditions of a cell and the number of the repetition, the share
+/// that is measured and the deviation of the error.
+fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs<Block> {
+    let size =
+        Size { repetitions, frame_bytes: vec![64, 256], speeds: vec![SPEEDS[1]], ..Size::quick() };
+    let design = Cells::new(size).design();
+    let cells = design.cells();
+    let run = |turn: crate::experiment::Turn| {
+        let conditions = Conditions::of(&design, &cells[turn.cell]).unwrap();
+        let (measured, deviation) = make(&conditions, f64::from(turn.repetition));
+        let some = |value: f64| (measured > 0).then_some(value);
+        let block = |first| Block {
+            first,
+            sent: 100,
+            measured,
+            delay_ns: some(2000.0),
+            delay_deviation_ns: some(deviation),
+            truth_ns: some(2000.0),
+            error_ns: some(0.0),
+            error_deviation_ns: some(deviation),
+            error_least_ns: some(-2.0 * deviation),
+            error_most_ns: some(2.0 * deviation),
+            seconds: 0.001,
+            captures_lost: 100 - measured,
+            interfaces_dropped: 0,
+            unexplained: 0,
+            stamped_late: 1,
+        };
+        (turn, vec![block(0), block(100)])
+    };
+    let runs = design.order(1).into_iter().map(run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
+fn page(runs: &Runs<Block>) -> String {
+    let findings = Findings::of(runs, Some("<b>left out</b>".to_owned()));
+    account::html(&super::account::account(runs, &findings).unwrap())
+}
+
+/// As in the paper: stress hurts but for XDP, and recvmmsg measures the least.
+fn as_in_the_paper(of: &Conditions, repetition: f64) -> (u64, f64) {
+    let hurt = of.stressed && !of.technique.starts_with("xdp");
+    let measured = match of.technique.as_str() {
+        "recvmmsg:kernel" => 60,
+        "ring:kernel" => 99,
+        _ => 90,
+    };
+    (measured, if hurt { 40_000.0 } else { 1_000.0 } + repetition)
+}
+
+#[test]
+fn what_the_data_say_of_the_paper_is_computed() {
+    let verdicts = |runs: &Runs<Block>| {
+        claims::claims(runs).iter().map(|claim| claim.verdict).collect::<Vec<_>>()
+    };
+    assert_eq!(verdicts(&runs(3, as_in_the_paper)), [Verdict::Confirmed; 4]);
+    let contrary = runs(3, |of, repetition| {
+        let (measured, deviation) = as_in_the_paper(of, repetition);
+        (150 - measured, 1e9 / deviation)
+    });
+    let [hurts, .., loses, leads] = verdicts(&contrary).try_into().unwrap();
+    assert_eq!([hurts, loses, leads], [Verdict::Contradicted; 3]);
+    let once = runs(1, as_in_the_paper);
+    assert_eq!(verdicts(&once), [Verdict::Open; 4]);
+    let unmeasured = runs(3, |_, _| (0, 1.0));
+    assert_eq!(verdicts(&unmeasured)[0], Verdict::Open);
+}
+
+#[test]
+fn findings_are_those_of_the_blocks() {
+    let found = Findings::of(&runs(2, as_in_the_paper), None);
+    let cell = found.cell("recvmmsg:kernel", FIGURES_5_AND_6, true).unwrap();
+    assert_eq!((cell.sent, cell.captures_lost, cell.stamped_late), (400, 80, 2));
+    assert!((cell.measured_percent.unwrap().mean - 60.0).abs() < 1e-9);
+    assert!((cell.packets_per_second.unwrap().mean - 200_000.0).abs() < 1e-6);
+    // Pooled over both blocks: slightly less than that of each.
+    assert!((cell.error_deviation_ns.unwrap().mean / 40_000.5 - 1.0).abs() < 0.01);
+    assert!((cell.fluctuation_ns.unwrap().mean / 80_001.0 - 1.0).abs() < 1e-9);
+    let effect = |level: &str| {
+        let of_levels = &found.effects[2].of_levels;
+        of_levels.iter().find(|it| it.levels.len() == 1 && it.levels[0].1 == level).unwrap().effect
+    };
+    assert!(effect("stress").mean > 0.0 && effect("xdp:xdp").mean < 0.0);
+    assert!(effect("64").mean.abs() < 1e-6);
+}
+
+#[test]
+fn any_blocks_make_a_page_beside_the_papers_numbers() {
+    let shapes: [fn(&Conditions, f64) -> (u64, f64); 4] = [
+        as_in_the_paper,
+        |_, _| (0, 1.0),
+        |_, _| (100, 0.0),
+        |of, repetition| (u64::from(of.stressed), 1e12 * repetition),
+    ];
+    for shape in shapes {
+        let page = page(&runs(2, shape));
+        assert!(!page.contains("NaN") && !page.contains("<b>left out"));
+        for text in ["±40.0", "±16.0", "ring:kernel", "Where this departs from the paper"] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(page.len() < 600_000, "{} bytes", page.len());
+    }
+    let nothing = Runs { runs: Vec::new(), interrupted: true, ..runs(1, as_in_the_paper) };
+    let page = page(&nothing);
+    assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
+}
+
+#[test]
+fn a_stopped_run_measures_nothing_and_says_so() {
+    let stop = Stop::new().unwrap();
+    stop.request();
+    let options = Options { quick: true, folder: None, seed: 1 };
+    let account = run(&options, &stop, &mut |_| ()).unwrap();
+    assert!(account.making.interrupted && account.making.repetitions == 0);
+    assert!(account.claims.iter().all(|claim| claim.verdict == Verdict::Open));
+}

@@ -1,0 +1,23 @@
+//! Two taps that mirror one sender, before and after a device that is known to the nanosecond: the
+//! test set-up of Grigorjew et al., Figure 1.
+//!
+//! ```text
+//!   wire   [far] ---veth--- [tap-b]   sink      second replica, behind the device
+//!   source [out] ---veth--- [tap-a]   wire      first replica, before it
+//! ```
+//!
+//! The device under test is the sender itself: it sends the first replica of a packet over one link,
+//! waits for as long as the device shall take, and sends the second over the other. By the counter it
+//! knows for each packet what a tap should measure.
+
+mod bed;
+mod block;
+mod busy;
+mod frame;
+mod sender;
+mod tap;
+mod technique;
+
+pub(crate) use bed::{Bed, Measured, Round};
+pub(crate) use block::{Block, Moments};
+pub(crate) use technique::Technique;

@@ -1,0 +1,136 @@
+//! The sender, which is the device under test too.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use rustix::net::netdevice::name_to_index;
+use wirestamp_capture::Stop;
+use wirestamp_capture::xsk::Transmitter;
+use wirestamp_clock::{Counter, DifferenceClock};
+use wirestamp_lab::Netns;
+
+use super::Round;
+use super::frame;
+
+/// Frames that may be on their way over a link at a time.
+const FRAMES: u32 = 1024;
+
+/// Packets that go ahead of a round, and their gap. The kernel begins to stamp packets a moment after
+/// the first socket has asked for it (`net_enable_timestamp` of net/core/dev.c), caches get warm, and
+/// at this pace no tap loses any.
+pub(super) const AHEAD: u32 = 30;
+const AHEAD_GAP: Duration = Duration::from_millis(1);
+/// The number that those carry.
+const AHEAD_NUMBER: u64 = u64::MAX;
+
+/// How long a link may take to send a frame before the round has failed.
+const PATIENCE: u32 = 10_000_000;
+
+/// When both replicas of a packet were handed to the kernel, by the counter.
+pub(super) type Sent = [u64; 2];
+
+/// Sends replicas over two links, past all queueing disciplines.
+pub(super) struct Sender {
+    links: [Link; 2],
+    counter: Counter,
+    rate: DifferenceClock,
+}
+
+/// An AF_XDP socket at the end of a link.
+struct Link {
+    transmitter: Transmitter,
+    template: Vec<u8>,
+}
+
+impl Sender {
+    /// Opens both ends: each by its namespace and its interface's name.
+    pub(super) fn open(
+        ends: [(&Netns, &str); 2],
+        frame_bytes: u16,
+        counter: Counter,
+        rate: DifferenceClock,
+    ) -> anyhow::Result<Self> {
+        let template = frame::template(frame_bytes)?;
+        let open = |(netns, interface): (&Netns, &str)| {
+            let transmitter = netns.run(|| transmitter(interface)).and_then(|opened| opened);
+            let transmitter =
+                transmitter.with_context(|| format!("cannot send over {interface}"))?;
+            anyhow::Ok(Link { transmitter, template: template.clone() })
+        };
+        let [first, second] = ends;
+        Ok(Self { links: [open(first)?, open(second)?], counter, rate })
+    }
+
+    /// Sends the packets of a round on the calling thread, as many as there is time for, and says when
+    /// each was sent. None is sent earlier than the round wants it.
+    pub(super) fn run(&mut self, round: &Round<'_>, stop: &Stop) -> anyhow::Result<Vec<Sent>> {
+        for _ in 0..AHEAD {
+            self.replicate(AHEAD_NUMBER, 0, 0)?;
+            thread::sleep(AHEAD_GAP);
+        }
+        let [interval, time] = [round.interval, round.time].map(|span| self.rate.ticks(span));
+        let mut sent: Vec<Sent> = Vec::with_capacity(usize::try_from(round.packets)?);
+        let mut due = self.counter.read();
+        let end = due.saturating_add(time);
+        for number in 0..round.packets {
+            if stop.is_requested() || self.counter.read() >= end {
+                break;
+            }
+            let delay = self.rate.ticks((round.delay)(number));
+            let both = self.replicate(number.into(), due, delay)?;
+            // Never faster than the link: what is late stays late.
+            due = both[0].saturating_add(interval);
+            sent.push(both);
+        }
+        Ok(sent)
+    }
+
+    /// Sends the first replica when it is `due`, and the second `delay` ticks later; each at once if
+    /// that has passed.
+    fn replicate(&mut self, number: u64, due: u64, delay: u64) -> anyhow::Result<Sent> {
+        let Self { links: [first, second], counter, .. } = self;
+        first.prepare(number)?;
+        second.prepare(number)?;
+        let before = first.send_at(due, *counter)?;
+        let after = second.send_at(before.saturating_add(delay), *counter)?;
+        Ok([before, after])
+    }
+}
+
+impl Link {
+    /// Writes the frame of a number where the kernel will take it from.
+    fn prepare(&mut self, number: u64) -> anyhow::Result<()> {
+        frame::set_number(&mut self.template, number);
+        for _ in 0..PATIENCE {
+            let template = &self.template;
+            let queued = self.transmitter.queue(|memory| {
+                memory[..template.len()].copy_from_slice(template);
+                u32::try_from(template.len()).unwrap_or(0)
+            });
+            if queued {
+                return Ok(());
+            }
+            self.transmitter.reclaim()?;
+        }
+        anyhow::bail!("the link does not send")
+    }
+
+    /// Has the kernel send it as soon as the counter is there; the counter right before.
+    fn send_at(&mut self, due: u64, counter: Counter) -> anyhow::Result<u64> {
+        while counter.read() < due {}
+        let now = counter.read_ordered();
+        self.transmitter.flush()?;
+        ensure!(self.transmitter.refused() == 0, "the link drops frames: is it up?");
+        Ok(now)
+    }
+}
+
+/// An AF_XDP socket at the interface of this name in the calling thread's namespace.
+fn transmitter(interface: &str) -> io::Result<Transmitter> {
+    // Any socket can be asked.
+    let index = name_to_index(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?, interface)?;
+    Transmitter::open(index, 0, FRAMES)
+}

@@ -1,0 +1,30 @@
+//! What a tap saw: the stamp of each replica, by its number.
+
+use wirestamp_capture::{Captured, Error, Sink};
+use wirestamp_clock::RawStamp;
+
+use super::frame;
+
+/// The packets that have been seen at a tap.
+pub(super) struct Tap {
+    /// The stamp of each packet's replica, as it was read.
+    pub(super) stamps: Vec<Option<RawStamp>>,
+}
+
+impl Tap {
+    /// Has room for so many packets.
+    pub(super) fn new(packets: usize) -> Self {
+        Self { stamps: vec![None; packets] }
+    }
+}
+
+impl Sink for Tap {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        let number = frame::number(packet.bytes).and_then(|number| usize::try_from(number).ok());
+        // Those that go ahead of a round have numbers beyond all others.
+        if let Some(place) = number.and_then(|number| self.stamps.get_mut(number)) {
+            *place = Some(packet.stamp.raw);
+        }
+        Ok(())
+    }
+}
