@@ -19,7 +19,7 @@
 //!
 //! What more a packet says has modules of its own: [`psamp`] chooses packets by hash, so that points
 //! choose the same ones, [`iperf3`] reads what that tool's datagrams carry, [`rtp`] the headers of
-//! calls and videos, [`sdp`] where signalling says that they go, and [`TcpSegment`] which bytes of a
+//! calls and videos, [`sdp`] where signalling says that they go, [`stamp`] reads and writes the packets of active tests, and [`TcpSegment`] which bytes of a
 //! conversation a packet has.
 //!
 //! # No panics
@@ -39,6 +39,7 @@ pub mod rtp;
 #[cfg(test)]
 mod samples;
 pub mod sdp;
+pub mod stamp;
 mod tcp;
 
 pub use flow::FlowKey;

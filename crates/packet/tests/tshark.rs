@@ -1,9 +1,11 @@
-//! RTP and session descriptions, read by tshark from the same bytes.
+//! RTP, session descriptions and STAMP, read by tshark from the same bytes.
 
 use std::path::Path;
 use std::process::Command;
 
+use wirestamp_clock::{Span, Time};
 use wirestamp_packet::sdp::{Encoding, RtpMedia, SessionDescription};
+use wirestamp_packet::stamp::{ErrorEstimate, Format, Mode, Reflected, Sent, Stamped};
 use wirestamp_packet::{LinkType, Packet, rtp::Rtp};
 
 /// UDP over IPv4 from port 5000 to `port`, without checksums.
@@ -130,4 +132,52 @@ fn a_session_description_is_read_as_tshark_reads_it() {
         list(&|medium| bound(medium).clock_rate_hz.to_string()),
     ];
     assert_eq!(theirs, [ours.join("|")]);
+}
+
+/// A packet that was reflected a whole number of milliseconds after 2001-09-09 01:46:40 UTC.
+fn reflected(number: u8) -> Reflected {
+    let at = |millis: i64| {
+        let time = Time::from_nanos(1_000_000_000_000_000_000) + Span::from_millis(millis);
+        Stamped::of(time, Format::Ntp, Span::ZERO)
+    };
+    let error = |nanos| ErrorEstimate::of(Span::from_nanos(nanos), true, Format::Ntp);
+    let sequence = u32::from(number) * 0x0101_0101;
+    let sent = Sent { sequence, timestamp: at(1), error: error(700), session: 0 };
+    let timestamp = at(250);
+    Reflected {
+        sequence: sequence / 2,
+        timestamp,
+        error: error(90),
+        received: at(125),
+        sent,
+        ttl: number,
+    }
+}
+
+#[test]
+fn tshark_reads_the_reflected_packets_that_are_written() {
+    let packet = |number| {
+        let mut payload = Vec::new();
+        reflected(number).write(Mode::Open, &mut payload);
+        datagram(862, &payload)
+    };
+    let packets: Vec<_> = (1..=200).map(packet).collect();
+    let fields = ["seq_number", "sender_seq_number", "sender_ttl", "error_estimate.multiplier"];
+    // The sender's it reads as seconds since 1970 and nanoseconds, whatever the bit Z says.
+    let times = ["timestamp", "receive_timestamp"];
+    let fields: Vec<_> =
+        fields.iter().chain(&times).map(|field| format!("twamp.test.{field}")).collect();
+    let fields: Vec<_> = fields.iter().map(String::as_str).collect();
+    let theirs = by_tshark(&packets, &["-d", "udp.port==862,twamp.test"], &fields);
+    assert_eq!(theirs.len(), packets.len());
+    for (line, number) in theirs.iter().zip(1..) {
+        let Reflected { sequence, sent, error, ttl, .. } = reflected(number);
+        let [own, senders] = [error, sent.error].map(|error| error.0 & 0xff);
+        let numbers = format!("{sequence}|{}|{ttl}|{own},{senders}|", sent.sequence);
+        let times = line.strip_prefix(&numbers).unwrap_or_else(|| panic!("{numbers}: {line}"));
+        for (time, fraction) in times.split('|').zip(["250", "125"]) {
+            let expected = format!("Sep  9, 2001 01:46:40.{fraction}000000 UTC");
+            assert_eq!(time, expected, "{line}");
+        }
+    }
 }

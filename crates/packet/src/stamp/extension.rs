@@ -1,0 +1,69 @@
+//! What follows the fields of a packet: type, length and value (RFC 8972 section 4).
+
+/// Bytes before a value: flags, type, length.
+const HEAD: usize = 4;
+
+/// What a reflector says of an extension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionFlags {
+    /// It does not know the type. Senders set it, so that what comes back with it was not looked at.
+    pub unrecognised: bool,
+    /// Its length was wrong.
+    pub malformed: bool,
+    /// Its code was wrong.
+    pub forged: bool,
+}
+
+/// An extension; borrows the packet's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension<'a> {
+    /// What a reflector says of it.
+    pub flags: ExtensionFlags,
+    /// What it is about (IANA, STAMP TLV Types).
+    pub kind: u8,
+    /// What it says.
+    pub value: &'a [u8],
+}
+
+impl Extension<'_> {
+    /// Padding, which makes packets as long as one wants (section 4.1).
+    pub const PADDING: u8 = 1;
+
+    /// Appends the extension. What a length of 16 bits cannot tell of its value is left out.
+    pub fn write(&self, packet: &mut Vec<u8>) {
+        let ExtensionFlags { unrecognised, malformed, forged } = self.flags;
+        let flags = u8::from(unrecognised) << 7 | u8::from(malformed) << 6 | u8::from(forged) << 5;
+        let length = u16::try_from(self.value.len()).unwrap_or(u16::MAX);
+        let [high, low] = length.to_be_bytes();
+        packet.extend([flags, self.kind, high, low]);
+        packet.extend(&self.value[..usize::from(length)]);
+    }
+}
+
+/// The extensions of a packet in their order, from what follows its fields.
+#[must_use]
+pub const fn extensions(bytes: &[u8]) -> Extensions<'_> {
+    Extensions { rest: bytes }
+}
+
+/// Goes through the extensions of a packet. One that says that it is longer than what is left of the
+/// packet is the last: its value is that rest, and it is marked as malformed.
+#[derive(Clone, Copy, Debug)]
+pub struct Extensions<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Extensions<'a> {
+    type Item = Extension<'a>;
+
+    fn next(&mut self) -> Option<Extension<'a>> {
+        let (&[flags, kind, high, low], behind) = self.rest.split_first_chunk::<HEAD>()?;
+        let is_set = |bit: u8| flags >> bit & 1 == 1;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let (value, rest) = behind.split_at(length.min(behind.len()));
+        self.rest = rest;
+        let malformed = is_set(6) || value.len() < length;
+        let flags = ExtensionFlags { unrecognised: is_set(7), malformed, forged: is_set(5) };
+        Some(Extension { flags, kind, value })
+    }
+}
