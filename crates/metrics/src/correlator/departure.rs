@@ -47,8 +47,9 @@ pub(super) struct Beside {
 pub(super) struct Unmatched {
     /// The next departure with the same identity.
     pub(super) twin: Link,
-    /// The departures of the same flow just before and just after this one.
+    /// The departure of the same flow just before this one.
     pub(super) previous: Link,
+    /// The one just after it, if that has been matched.
     pub(super) next: Link,
     /// Its place among the packets of its flow, the lower half of it
     /// ([`Flow::sequence`](super::flow::Flow::sequence)).

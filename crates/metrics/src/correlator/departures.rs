@@ -115,7 +115,7 @@ impl Departures {
             self.index_again();
         }
         let link = Link::to(self.queue.next_number());
-        let (previous, sequence) = self.follow_in_flow(flow, link);
+        let (previous, sequence) = self.flows.depart(flow, link).unwrap_or((Link::NONE, 0));
         let open = Unmatched { twin: Link::NONE, previous, next: Link::NONE, sequence };
         let twin = self.set_last(sent.id, link);
         self.queue.push(Departure::new(sent, time, flow, open));
@@ -156,18 +156,6 @@ impl Departures {
                 self.set_last(id, Link::to(number));
             }
         }
-    }
-
-    /// Makes the departure with this link the last of its flow and returns the one before it, and its
-    /// place in the flow.
-    fn follow_in_flow(&mut self, flow: FlowNumber, link: Link) -> (Link, u32) {
-        let Some((previous, sequence)) = self.flows.depart(flow, link) else {
-            return (Link::NONE, 0);
-        };
-        if let Some(open) = self.linked_mut(previous).and_then(Departure::unmatched_mut) {
-            open.next = link;
-        }
-        (previous, sequence)
     }
 
     #[inline]
@@ -248,9 +236,14 @@ impl Departures {
         let order = flow.arrive(sequence, delay);
         let sequence = flow.sequence(sequence);
         let (before, after) = match order {
-            Order::Follows(before) => (before, None),
+            Order::Follows(Some(before)) => (Some(before), None),
+            Order::Follows(None) => {
+                self.set_next(previous, open.link);
+                (None, None)
+            }
             Order::Reordered => {
                 let gone = flow.gone;
+                self.set_next(previous, open.link);
                 let delay_of = |it: &Departure| it.arrival().map(|arrival| arrival.delay);
                 let before = self.linked(previous).map_or(gone, delay_of);
                 (before, self.linked(next).and_then(delay_of))
@@ -263,6 +256,13 @@ impl Departures {
             since_previous: before.map(|before| delay - before),
             until_next: after.map(|after| after - delay),
         })
+    }
+
+    /// The departure just after this one in its flow has been matched before it.
+    fn set_next(&mut self, departure: Link, next: Link) {
+        if let Some(open) = self.linked_mut(departure).and_then(Departure::unmatched_mut) {
+            open.next = next;
+        }
     }
 
     /// The last departure of an identity that has been matched, if it left no earlier than

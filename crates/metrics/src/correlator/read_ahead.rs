@@ -37,10 +37,7 @@ impl Departures {
         let hashes = Found::new(0, sent.map(|seen| self.flows.hash(&seen.flow)));
         read(hashes.iter().map(|hash| self.flows.touch(hash)));
         let known = hashes.iter().filter_map(|hash| self.flows.likely(hash));
-        let known = Found::new(FlowNumber::FREE, known);
-        self.read_flows(&known);
-        let last = known.iter().filter_map(|flow| Some(self.flows.get(flow)?.last));
-        self.read_linked(&Found::new(Link::NONE, last));
+        self.read_flows(&Found::new(FlowNumber::FREE, known));
     }
 
     /// Reads what matching departures with these identities is going to read.
@@ -53,7 +50,7 @@ impl Departures {
         let away = ids.zip(near.iter()).filter(|(_, near)| near.is_none()).map(|(id, _)| id);
         read(away.clone().map(|id| self.index.touch(id.0)));
         let away = Found::new(Link::NONE, away.filter_map(|id| self.index.likely(id.0)));
-        self.read_linked(&away);
+        read(away.iter().filter_map(|link| Some(self.linked(link)?.touch())));
         let near = near.iter().flatten().filter_map(|number| self.queue.get(number));
         self.read_flows_of(near.map(|departure| departure.flow));
         let away = away.iter().filter_map(|link| self.linked(link));
@@ -76,10 +73,6 @@ impl Departures {
 
     fn read_flows(&self, flows: &Found<FlowNumber>) {
         read(flows.iter().filter_map(|flow| Some(self.flows.get(flow)?.touch())));
-    }
-
-    fn read_linked(&self, links: &Found<Link>) {
-        read(links.iter().filter_map(|link| Some(self.linked(link)?.touch())));
     }
 }
 
