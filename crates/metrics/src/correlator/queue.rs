@@ -92,12 +92,12 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// The number of a queue's member in half the space: modulo 2^32 - 1, so that one value is left for
+/// The number of a queue's member in half the space: modulo 2^31, so that there is a value left for
 /// none. It tells members of one queue apart that are less than that many numbers from each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link(u32);
 
-const MODULUS: u64 = u32::MAX as u64;
+const MODULUS: u64 = 1 << 31;
 
 impl Value for Link {
     const FREE: Self = Self::NONE;
@@ -118,8 +118,7 @@ impl Link {
     /// The number that is meant, no earlier than `front`.
     #[inline]
     pub(super) fn number(self, front: u64) -> Option<u64> {
-        let ahead = u64::from(self.0) + MODULUS - front % MODULUS;
-        let ahead = if ahead >= MODULUS { ahead - MODULUS } else { ahead };
+        let ahead = (u64::from(self.0) + MODULUS - front % MODULUS) % MODULUS;
         (self != Self::NONE).then_some(front + ahead)
     }
 }
