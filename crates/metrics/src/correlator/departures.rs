@@ -124,10 +124,10 @@ impl Departures {
 
     /// Enters a departure into the index as the last of its identity; returns the one before it.
     fn set_last(&mut self, id: PacketId, link: Link) -> Option<Link> {
-        match self.slot(id) {
-            Some(slot) => Some(std::mem::replace(self.index.value(slot), link)),
-            None => {
-                self.index.insert(id.0, link);
+        match self.index.search(id.0, |last| self.has(last, id)) {
+            Ok(slot) => Some(std::mem::replace(self.index.value(slot), link)),
+            Err(free) => {
+                self.index.fill(free, id.0, link);
                 None
             }
         }
@@ -158,9 +158,10 @@ impl Departures {
         }
     }
 
+    /// Whether the departure with this link has this identity.
     #[inline]
-    fn slot(&self, id: PacketId) -> Option<usize> {
-        self.index.find(id.0, |last| self.linked(last).is_some_and(|last| last.id == id))
+    fn has(&self, link: Link, id: PacketId) -> bool {
+        self.linked(link).is_some_and(|departure| departure.id == id)
     }
 
     #[inline]
@@ -186,7 +187,7 @@ impl Departures {
     pub(super) fn of(&self, id: PacketId) -> Option<Copies> {
         let link = match self.near(self.expected, id) {
             Some(number) => Link::to(number),
-            None => self.index.get(self.slot(id)?),
+            None => self.index.get(self.index.find(id.0, |last| self.has(last, id))?),
         };
         let departure = self.linked(link)?;
         match departure.is_shared() {

@@ -71,15 +71,21 @@ impl<V: Value> Table<V> {
     /// The slot of the value with this key, of which `is_it` knows.
     #[inline]
     pub(super) fn find(&self, key: u64, is_it: impl Fn(V) -> bool) -> Option<usize> {
+        self.search(key, is_it).ok()
+    }
+
+    /// The slot of the value with this key, or else the free one that it would take.
+    #[inline]
+    pub(super) fn search(&self, key: u64, is_it: impl Fn(V) -> bool) -> Result<usize, usize> {
         let tag = self.tag(key);
         let mut slot = self.home(tag);
         loop {
             let found = &self.slots[slot];
             if found.value.is_free() {
-                return None;
+                return Err(slot);
             }
             if found.tag == tag && is_it(found.value) {
-                return Some(slot);
+                return Ok(slot);
             }
             slot = self.after(slot);
         }
@@ -115,7 +121,15 @@ impl<V: Value> Table<V> {
     /// Adds a value whose key is not in the table. There must not be more of them than it was made
     /// for.
     pub(super) fn insert(&mut self, key: u64, value: V) {
-        self.place(Slot { tag: self.tag(key), value });
+        if let Err(free) = self.search(key, |_| false) {
+            self.fill(free, key, value);
+        }
+    }
+
+    /// The same, in the free slot that [`Self::search`] has found.
+    #[inline]
+    pub(super) fn fill(&mut self, free: usize, key: u64, value: V) {
+        self.slots[free] = Slot { tag: self.tag(key), value };
         self.len += 1;
     }
 
@@ -131,15 +145,6 @@ impl<V: Value> Table<V> {
         self.slots = Vec::new();
         self.slots = vec![Slot::free(); more];
         self.len = 0;
-    }
-
-    #[inline]
-    fn place(&mut self, new: Slot<V>) {
-        let mut slot = self.home(new.tag);
-        while !self.slots[slot].value.is_free() {
-            slot = self.after(slot);
-        }
-        self.slots[slot] = new;
     }
 
     /// Takes out the value in this slot, and closes the gap with those that had to go further
