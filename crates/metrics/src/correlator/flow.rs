@@ -98,10 +98,16 @@ impl Flow {
         Order::Follows(latest.filter(|_| is_next))
     }
 
+    /// Reads from the cache line of its state.
+    #[inline]
+    pub(super) fn touch_state(&self) -> u32 {
+        self.behind_latest
+    }
+
     /// Reads from the cache line of its state and from that of most of its key.
     #[inline]
     pub(super) fn touch(&self) -> u32 {
-        u32::from(self.last == Link::NONE) ^ u32::from(self.key.protocol)
+        self.touch_state() ^ u32::from(self.key.protocol)
     }
 }
 

@@ -40,7 +40,8 @@ impl Departures {
         self.read_flows(&Found::new(FlowNumber::FREE, known));
     }
 
-    /// Reads what matching departures with these identities is going to read.
+    /// Reads what matching departures with these identities is going to read: the next ones that are
+    /// expected, and by the index those that are away from there.
     pub(super) fn read_ahead_to_match(&self, ids: impl Iterator<Item = PacketId> + Clone) {
         let expected = self.expected..;
         let next = expected.clone().take(READ_AHEAD);
@@ -62,7 +63,10 @@ impl Departures {
         let leaving = self.queue.numbers().take(calls).filter_map(|it| self.queue.get(it));
         read(leaving.clone().map(Departure::touch));
         read(leaving.clone().map(|it| self.index.touch(it.id.0)));
-        self.read_flows_of(leaving.map(|departure| departure.flow));
+        if self.flows.len() > FEW_FLOWS {
+            let flows = Found::new(FlowNumber::FREE, leaving.map(|departure| departure.flow));
+            read(flows.iter().filter_map(|flow| Some(self.flows.get(flow)?.touch_state())));
+        }
     }
 
     fn read_flows_of(&self, flows: impl Iterator<Item = FlowNumber>) {
