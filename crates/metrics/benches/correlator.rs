@@ -3,7 +3,9 @@
 //! Traffic is made in advance, some thousand observations at a time, and only the correlator's own
 //! time counts: the thread's CPU time, so that others on the machine are not in it (but for what they
 //! do to the caches). Run by `make bench`; prints two tables, and which targets are missed: 5 million
-//! observations a second, and 1.1 times the memory that was allowed.
+//! observations a second, and 1.1 times the memory that was allowed. With a word as its argument, as in
+//! `cargo bench -p wirestamp-metrics --bench correlator -- 100,000`, only the scenarios are run whose
+//! names it is in.
 
 #[path = "../tests/peak/mod.rs"]
 mod peak;
@@ -155,7 +157,13 @@ fn main() {
         "2 points, 1 thread: million observations a second of CPU time, median of {ROUNDS} rounds \
          (spread), target {TARGET}"
     );
-    SCENARIOS.iter().for_each(speed);
+    // Cargo adds an option of its own.
+    let word = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |it: &&Scenario| word.as_ref().is_none_or(|word| it.name.contains(word));
+    SCENARIOS.iter().filter(chosen).for_each(speed);
+    if word.is_some() {
+        return;
+    }
     println!("\n   allowed           peak    share   observations       given up, target {MOST}");
     MEMORIES.into_iter().for_each(bounded);
 }

@@ -15,10 +15,10 @@ pub struct Config {
     /// How many bytes may be taken. Where they do not do, the oldest packets are given up.
     ///
     /// A packet that has left A takes 80 bytes until it is decided on for good, one at B that has
-    /// to wait for A 136, a flow 144, and one that a capture may have missed 320. Flows take at
-    /// most two thirds of the memory, and those unused for the longest time are forgotten first;
-    /// packets at B take at most a quarter, and packets missed an eighth. Packets that have left A
-    /// take all that is left. Hash tables are made larger in steps and have at most a quarter more
+    /// to wait for A 136, an identity that several have 32, a flow 144, and one that a capture may
+    /// have missed 320. Flows take at most two thirds of the memory, and those unused for the longest
+    /// time are forgotten first; packets at B take at most a quarter, and packets missed an eighth.
+    /// Packets that have left A take all that is left. Hash tables are made larger in steps and have at most a quarter more
     /// slots than these figures allow for, so that up to 9 % more may be taken; and up to half a
     /// megabyte more, because memory is taken in pages.
     ///

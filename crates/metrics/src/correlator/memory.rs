@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn packets_and_flows_take_the_bytes_that_the_configuration_is_documented_with() {
-        assert_eq!([DEPARTURE, ARRIVAL, Flows::BYTES_EACH], [80, 136, 144]);
+        let shared = Departures::SHARED_BYTES_EACH;
+        assert_eq!([DEPARTURE, ARRIVAL, shared, Flows::BYTES_EACH], [80, 136, 32, 144]);
         assert!((270..370).contains(&SUSPECT), "{SUSPECT}");
     }
 }

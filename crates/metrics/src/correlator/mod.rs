@@ -56,7 +56,8 @@ use crate::{Observation, Outcome, Point};
 ///
 /// # Cost
 ///
-/// Time is constant for each observation on average; memory is bounded by [`Config::memory`].
+/// Time is constant for each observation on average, but grows with the logarithm of how many
+/// identities several packets share where they do; memory is bounded by [`Config::memory`].
 /// Where one stream can run far ahead of the other, as with two files, the caller delivers the
 /// observations of both in the order of their stamps, or the memory does not do.
 pub struct Correlator {
