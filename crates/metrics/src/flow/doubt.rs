@@ -31,6 +31,11 @@ impl Doubt {
         }
     }
 
+    /// That of a count of which two things are known.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { fewer: self.fewer.min(other.fewer), more: self.more.min(other.more) }
+    }
+
     /// Without a part that has gone.
     pub(super) fn less(self, other: Self) -> Self {
         Self {

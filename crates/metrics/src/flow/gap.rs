@@ -26,6 +26,8 @@ pub(super) struct Gap {
     /// Of stretches of which it is not known which of the numbers, or how many, were lost in them: how
     /// many fewer or more may have been.
     doubts: Vec<(u64, Doubt)>,
+    /// The same of several stretches in a row together, of which less may be in doubt.
+    joint_doubts: Vec<(Range<u64>, Doubt)>,
 }
 
 /// What has become of some numbers of a gap.
@@ -71,6 +73,7 @@ impl Gap {
             reach,
             accounts: Vec::new(),
             doubts: Vec::new(),
+            joint_doubts: Vec::new(),
         }
     }
 
@@ -125,13 +128,24 @@ impl Gap {
             return ImpairmentDoubt::default();
         }
         let Losses { by_network, by_capture, periods, .. } = *losses;
-        let sum =
-            self.doubts().fold(Doubt::default(), |sum, (_, doubt)| sum.plus(doubt)).mirrored();
+        let sum = self.sum_of_doubts().mirrored();
         let lost = Doubt { fewer: sum.fewer.min(by_network), more: sum.more.min(by_capture) };
         let (least, most) = (by_network - lost.fewer, by_network + lost.more);
         let others = self.numbers.end - self.numbers.start - least;
         let periods = Doubt::of(periods, least.min(1), most.min(others + 1));
         ImpairmentDoubt { lost, periods }
+    }
+
+    /// By how much all stretches together may be wrong.
+    fn sum_of_doubts(&self) -> Doubt {
+        let sum = |of: &dyn Fn(u64) -> bool| {
+            let doubts = self.doubts().filter(|(stretch, _)| of(*stretch));
+            doubts.fold(Doubt::default(), |sum, (_, doubt)| sum.plus(doubt))
+        };
+        let alone = |stretch| !self.joint_doubts.iter().any(|(joint, _)| joint.contains(&stretch));
+        self.joint_doubts.iter().fold(sum(&alone), |all, (joint, doubt)| {
+            all.plus(doubt.and(sum(&|stretch| joint.contains(&stretch))))
+        })
     }
 
     /// Whether all of it has come.
@@ -144,6 +158,7 @@ impl Gap {
     pub(super) fn reopen(&mut self, first: u64) {
         self.accounts.retain(|it| !matches!(it.fate, Fate::Missed(stretch) if stretch >= first));
         self.doubts.retain(|(stretch, _)| *stretch < first);
+        self.joint_doubts.retain(|(joint, _)| joint.start < first);
     }
 
     /// How many numbers each stretch accounts for.
@@ -167,7 +182,15 @@ impl Gap {
 
     /// How many numbers may have been lost in a stretch, whatever others account for.
     pub(super) fn possible(&self, stretch: (Time<Utc>, Time<Utc>)) -> u64 {
-        let window = self.window(stretch, self.farthest());
+        self.not_come_of(&self.window(stretch, self.farthest()))
+    }
+
+    /// How many of its numbers have not come.
+    pub(super) fn not_come(&self) -> u64 {
+        self.not_come_of(&self.numbers)
+    }
+
+    fn not_come_of(&self, window: &Range<u64>) -> u64 {
         let came = self.accounts.iter().filter(|it| it.fate == Fate::Came).map(|it| {
             it.numbers.end.min(window.end).saturating_sub(it.numbers.start.max(window.start))
         });
@@ -209,6 +232,12 @@ impl Gap {
     /// than it accounts for may have been.
     pub(super) fn doubt(&mut self, doubt: Doubt, name: u64) {
         self.doubts.push((name, doubt));
+    }
+
+    /// Takes note of how many fewer or more than they account for may have been lost in these stretches
+    /// together.
+    pub(super) fn doubt_jointly(&mut self, doubt: Doubt, names: Range<u64>) {
+        self.joint_doubts.push((names, doubt));
     }
 
     /// The parts of a range that nothing accounts for.

@@ -6,10 +6,13 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::doubt::Doubt;
 use super::gap::Gap;
+use super::unnumbered::Unnumbered;
 use crate::Missed;
 
 /// Losses of the capture that are remembered, the newest.
 const REMEMBERED: usize = 256;
+/// So many of them are forgotten at once.
+const FORGOTTEN_AT_ONCE: u64 = REMEMBERED as u64 / 2;
 
 /// The newest times in which the capture lost packets.
 ///
@@ -82,12 +85,30 @@ impl MissedTimes {
     /// were due in it and, if they are fewer, those that were due nearest to it, as far as they may
     /// have passed in it. If more were due at the same distance, the network lost the others: then
     /// all gaps have their part in what the network lost, because it is not known which has.
-    pub(super) fn decide(&mut self, gaps: &mut [&mut Gap]) {
+    ///
+    /// What else passed at these times may be among what the capture lost.
+    pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
         gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));
         for (name, stretch) in (self.forgotten..).zip(&self.newest_last) {
-            stretch.account(name, gaps);
+            stretch.account(name, gaps, others);
         }
+        self.join(gaps, others);
         (self.news, self.pressing) = (false, false);
+    }
+
+    /// Tells gaps what is in doubt of stretches that follow each other, if they share gaps: it is known
+    /// how many packets the capture lost in all of them, though not in which it lost each.
+    fn join(&self, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
+        let stretches: Vec<_> = (self.forgotten..).zip(&self.newest_last).collect();
+        let is_shared = |one: &Stretch, next: &Stretch| {
+            gaps.iter().any(|gap| gap.shares(one.times) && gap.shares(next.times))
+        };
+        // Those that are forgotten at different times are not taken together.
+        let joint = stretches.chunk_by(|(_, one), (name, next)| {
+            name % FORGOTTEN_AT_ONCE != 0 && is_shared(one, next)
+        });
+        let joint: Vec<_> = joint.filter(|joint| joint.len() > 1).collect();
+        joint.into_iter().for_each(|joint| bound(joint, gaps, others));
     }
 
     /// Forgets a gap that was decided on: what accounts for it accounts for nothing else.
@@ -113,14 +134,14 @@ impl MissedTimes {
     pub(super) fn make_room(&mut self) {
         if self.newest_last.len() >= REMEMBERED {
             self.newest_last.drain(..REMEMBERED / 2);
-            self.forgotten += REMEMBERED as u64 / 2;
+            self.forgotten += FORGOTTEN_AT_ONCE;
         }
     }
 }
 
 impl Stretch {
     /// Accounts for the gaps as far as the capture lost packets.
-    fn account(&self, name: u64, gaps: &mut [&mut Gap]) {
+    fn account(&self, name: u64, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
         let mut near: Vec<_> = gaps.iter_mut().filter(|gap| gap.shares(self.times)).collect();
         let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
         let due = |distance| near.iter().map(|gap| gap.due(self.times, distance)).sum::<u64>();
@@ -133,6 +154,7 @@ impl Stretch {
         let sure = nearer.map_or(0, due);
         let (together, left) = (due(at) - sure, self.packets - sure);
         let possible = near.iter().map(|gap| gap.possible(self.times)).sum();
+        let total = Total { possible, ..self.total(others) };
         let (mut passed, mut taken, phase) = (0, 0, phase(name));
         for gap in &mut near {
             let own = gap.due(self.times, farthest);
@@ -143,21 +165,79 @@ impl Stretch {
             let part = part(left, passed, together, phase) - taken;
             taken += part;
             gap.miss(self.times, at, part, name);
-            self.doubt(name, gap, own - gap.due(self.times, farthest), possible);
+            let part = own - gap.due(self.times, farthest);
+            let own = gap.possible(self.times);
+            let (least, most) = total.bounds(own);
+            let is_known = least == most && (most == 0 || most == own);
+            if !is_known {
+                gap.doubt(Doubt::of(part, least, most), name);
+            }
         }
     }
 
-    /// Tells a gap between which bounds its part lies, of the `possible` packets of all gaps: the others
-    /// cannot have more than they miss. If the capture lost more than what is possible, some are
-    /// of no stream, and it is not known how many.
-    fn doubt(&self, name: u64, gap: &mut Gap, part: u64, possible: u64) {
-        let own = gap.possible(self.times);
+    /// What the capture lost in it, of which so many others may be a part.
+    fn total(&self, others: &[Unnumbered]) -> Total {
+        let others = others.iter().map(|it| it.within(self.times)).fold(0, u64::saturating_add);
         let fewest = self.packets.saturating_sub(self.in_doubt.fewer);
-        let least = if self.packets > possible { 0 } else { fewest.saturating_sub(possible - own) };
-        let most = own.min(self.packets + self.in_doubt.more);
-        let known = least == most && (most == 0 || most == own);
-        if !known {
-            gap.doubt(Doubt::of(part, least, most), name);
+        Total {
+            packets: self.packets,
+            fewest: fewest.saturating_sub(others),
+            most: self.packets.saturating_add(self.in_doubt.more),
+            possible: 0,
+        }
+    }
+}
+
+/// What the capture lost in a stretch, or in several.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    packets: u64,
+    /// Of these, packets with numbers, at the least and at the most.
+    fewest: u64,
+    most: u64,
+    /// Packets that are missing in all gaps and may have passed then.
+    possible: u64,
+}
+
+impl Total {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_add(other.packets),
+            fewest: self.fewest.saturating_add(other.fewest),
+            most: self.most.saturating_add(other.most),
+            possible: self.possible.saturating_add(other.possible),
+        }
+    }
+
+    /// Between what the part of a gap lies which has `own` of the possible packets: the others cannot
+    /// have more than theirs. If the capture lost more than what is possible, some are of no flow that
+    /// is known, and it is not known how many.
+    fn bounds(&self, own: u64) -> (u64, u64) {
+        let others = self.possible.saturating_sub(own);
+        let least =
+            if self.packets > self.possible { 0 } else { self.fewest.saturating_sub(others) };
+        (least.min(own), own.min(self.most))
+    }
+}
+
+/// Tells each gap between which bounds its part of several stretches lies.
+fn bound(joint: &[(u64, &Stretch)], gaps: &mut [&mut Gap], others: &[Unnumbered]) {
+    let [Some((first, _)), Some((last, _))] = [joint.first(), joint.last()] else { return };
+    let names = *first..last + 1;
+    let own = |gap: &Gap| {
+        let near = joint.iter().filter(|(_, it)| gap.shares(it.times));
+        near.map(|(_, it)| gap.possible(it.times)).sum::<u64>().min(gap.not_come())
+    };
+    let totals = joint.iter().map(|(_, it)| it.total(others));
+    let possible = gaps.iter().map(|gap| own(gap)).sum();
+    let total = Total { possible, ..totals.fold(Total::default(), Total::plus) };
+    for gap in gaps {
+        let own = own(gap);
+        if own > 0 {
+            let (least, most) = total.bounds(own);
+            let parts = gap.missed().filter(|(name, _)| names.contains(name));
+            let part = parts.map(|(_, packets)| packets).sum();
+            gap.doubt_jointly(Doubt::of(part, least, most), names.clone());
         }
     }
 }

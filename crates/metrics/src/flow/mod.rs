@@ -15,7 +15,7 @@
 //! | `media.rs`, `stream.rs`, `header.rs` | the RTP streams of a flow; one of them; its packets |
 //! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
 //! | `missed.rs`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
-//! | `doubt.rs` | bounds of what cannot be known of that |
+//! | `doubt.rs`, `unnumbered.rs` | bounds of what cannot be known of that; what else may be missing |
 //! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | which packets come too late to be heard |
 //! | `series.rs` | how a stream fared over time |
@@ -43,6 +43,7 @@ mod signalling;
 mod stream;
 mod table;
 mod tcp;
+mod unnumbered;
 mod video;
 mod volume;
 

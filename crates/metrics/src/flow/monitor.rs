@@ -10,6 +10,7 @@ use super::missed::MissedTimes;
 use super::report::{self, FlowReport};
 use super::signalling::Announced;
 use super::table::{Carries, Flow, Table};
+use super::unnumbered::Unnumbered;
 use super::volume::Volume;
 use crate::Missed;
 
@@ -132,7 +133,9 @@ impl FlowMonitor {
     /// timestamps and arrivals around them, and if they are fewer, those that may have passed in it
     /// and were due nearest to it. What is missing beyond that is the network's. Which ones they are
     /// cannot be known where both lost packets at the same time; all streams then have their part
-    /// in what the network lost, by what they miss.
+    /// in what the network lost, by what they miss, and each report says between which bounds the truth
+    /// lies. The bounds hold if what the capture lost was of flows that were seen on both sides of it,
+    /// and what of it has no numbers came no denser than it was seen to come.
     pub fn missed(&mut self, missed: Missed) {
         self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
@@ -146,8 +149,9 @@ impl FlowMonitor {
         if !self.missed.has_news() {
             return;
         }
+        let others: Vec<_> = self.table.flows().iter().filter_map(Unnumbered::of).collect();
         let mut gaps: Vec<_> = self.table.media().flat_map(Media::gaps).collect();
-        self.missed.decide(&mut gaps);
+        self.missed.decide(&mut gaps, &others);
         self.table.media().for_each(|media| media.settle(&mut self.missed));
         self.missed.make_room();
     }

@@ -2,7 +2,7 @@
 //! second, unless the test loses it. And a gate that keeps captures from taking packets meanwhile.
 
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pcap::Active;
 use wirestamp_capture::{Capture, Config, Method, StampSource};
@@ -15,8 +15,16 @@ const FIRST_PORT: u16 = 7000;
 pub(crate) const STREAMS: u32 = 16;
 const FOLLOWING: u16 = 6999;
 
+/// What is sent while every capture keeps up: at the most so many at a time, for which any queue has
+/// room, so many times in all.
+const FEW: usize = 4;
+const TIMES: usize = 100;
+
 /// A packet may be lost, and is not waited for longer.
 const LOST_AFTER: Duration = Duration::from_millis(300);
+
+/// Drops are known to have been before this time has gone: the kernel's counts are read every 10 ms.
+const DATED_WITHIN: Duration = Duration::from_millis(50);
 
 /// The cables and their near ends.
 pub(crate) struct Bed {
@@ -82,17 +90,37 @@ impl Bed {
     }
 
     /// Sends bursts of packets while nobody takes any, after each what it takes for all captures to
-    /// have taken the burst in, and at last a packet of each stream.
-    pub(crate) fn overload(&mut self, gate: &Gate, (bursts, packets): (usize, usize), loss: usize) {
+    /// have taken the burst in; then packets that all captures have time for; and at last one of each
+    /// stream. The network loses packets of the bursts, of what comes after them, or of both.
+    pub(crate) fn overload(
+        &mut self,
+        gate: &Gate,
+        (bursts, packets): (usize, usize),
+        [loss, loss_later]: [usize; 2],
+    ) {
+        // So that those that follow are known for a stream before one is missed.
+        (0..FEW).for_each(|_| self.follow(gate));
         for _ in 0..bursts {
             gate.shut();
             (0..packets).for_each(|_| self.send(loss));
             gate.open();
             self.follow(gate);
         }
-        // Few at a time, for which any queue has room.
-        for _ in 0..STREAMS / 4 {
-            (0..4).for_each(|_| self.send(0));
+        self.send_calmly(gate, STREAMS as usize / FEW, 0);
+        if loss_later > 0 {
+            let over = Instant::now();
+            while over.elapsed() < DATED_WITHIN {
+                self.send_calmly(gate, 1, 0);
+            }
+            self.send_calmly(gate, TIMES, loss_later);
+            self.send_calmly(gate, STREAMS as usize / FEW, 0);
+        }
+    }
+
+    /// Sends a few packets so many times.
+    fn send_calmly(&mut self, gate: &Gate, times: usize, loss: usize) {
+        for _ in 0..times {
+            (0..FEW).for_each(|_| self.send(loss));
             self.follow(gate);
         }
     }
@@ -102,7 +130,7 @@ impl Bed {
         gate.expect_follower();
         loop {
             self.followers += 1;
-            self.pass(&datagram(FOLLOWING, &self.followers.to_be_bytes()), false);
+            self.pass(&datagram(FOLLOWING, &voice(STREAMS, self.followers)), false);
             if gate.has_passed_follower() {
                 break;
             }
@@ -162,16 +190,21 @@ impl Gate {
     }
 }
 
-/// A packet of G.711 in RTP (RFC 3550 section 5.1, RFC 3551).
+/// The numbered packet of this number, one of a stream.
 fn rtp(number: u32) -> Vec<u8> {
     let (stream, place) = (number % STREAMS, number / STREAMS);
+    datagram(FIRST_PORT + 2 * u16::try_from(stream).unwrap(), &voice(stream, place))
+}
+
+/// A packet of G.711 in RTP (RFC 3550 section 5.1, RFC 3551).
+fn voice(stream: u32, place: u32) -> Vec<u8> {
     let mut payload = vec![0x80, 0];
     payload.extend(u16::try_from(place).unwrap().to_be_bytes());
     // As if it were sent far more slowly, so that no packet comes late to whoever would play it.
     payload.extend((place * 16_000).to_be_bytes());
     payload.extend((0x5eed_0000 + stream).to_be_bytes());
     payload.resize(12 + 160, 0x55);
-    datagram(FIRST_PORT + 2 * u16::try_from(stream).unwrap(), &payload)
+    payload
 }
 
 /// A UDP datagram in an Ethernet frame to an address that is nobody's.

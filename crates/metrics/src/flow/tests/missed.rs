@@ -161,6 +161,9 @@ struct Sent {
 
 const PACKETS: u16 = 1000;
 
+/// The number of a stream that is none.
+const UNNUMBERED: u16 = u16::MAX;
+
 /// Packets of some streams, every 20 ms each and up to a millisecond late, in the order of arrival;
 /// in a hundred the network loses so many.
 fn sent(streams: u16, percent: u64, chance: &mut Chance) -> Vec<Sent> {
@@ -176,6 +179,18 @@ fn sent(streams: u16, percent: u64, chance: &mut Chance) -> Vec<Sent> {
     }
     sent.sort_by_key(|it| it.micros);
     sent
+}
+
+/// Adds packets of no stream, one every so many milliseconds and up to one more.
+fn add_unnumbered(sent: &mut Vec<Sent>, every: u64, chance: &mut Chance) {
+    for number in 0..PACKETS {
+        let micros = u64::from(number) * every * 1000 + chance.below(1000);
+        let micros = i64::try_from(micros).unwrap();
+        let none =
+            Sent { stream: UNNUMBERED, number, micros, by_network: false, by_capture: false };
+        sent.push(none);
+    }
+    sent.sort_by_key(|it| it.micros);
 }
 
 fn micros(micros: i64) -> Time<Utc> {
@@ -201,12 +216,17 @@ fn observed(sent: &[Sent], missed: &[Missed], told_late: i64) -> Vec<FlowReport>
             told += 1;
         }
         if !it.by_network && !it.by_capture {
-            let ends = (ENDS.0, 4000 + 2 * it.stream, ENDS.2, 5004);
-            let packet = udp(ends, &voice(it.stream.into(), 0, it.number));
+            let packet = match it.stream {
+                UNNUMBERED => udp(ENDS, &[7; 30]),
+                stream => {
+                    let ends = (ENDS.0, 4002 + 2 * stream, ENDS.2, 5004);
+                    udp(ends, &voice(stream.into(), 0, it.number))
+                }
+            };
             observe(&mut monitor, &packet, micros(it.micros));
         }
     }
-    let mut reports: Vec<_> = monitor.flows().collect();
+    let mut reports: Vec<_> = monitor.flows().filter(|report| report.rtp.is_some()).collect();
     reports.sort_by_key(|report| report.sport);
     reports
 }
@@ -221,6 +241,18 @@ fn truth(sent: &[Sent]) -> Vec<FlowReport> {
 fn bounds(rtp: &RtpReport) -> std::ops::RangeInclusive<f64> {
     // Sums of floating-point numbers in another order.
     rtp.mos_lowest.unwrap() - 1e-9..=rtp.mos_highest.unwrap() + 1e-9
+}
+
+/// That the truth of a stream is between the bounds that are reported.
+fn check_bounds(found: &FlowReport, truth: &FlowReport) {
+    let off = found.lost.unwrap().abs_diff(truth.lost.unwrap());
+    let (found, truth) = (found.rtp.as_ref().unwrap(), truth.rtp.as_ref().unwrap());
+    let undecided = found.lost_uncertainty;
+    assert!(off <= undecided, "{off} with {undecided} undecided");
+    let bounds = bounds(found);
+    for mos in [found.mos, truth.mos].map(Option::unwrap) {
+        assert!(bounds.contains(&mos), "{mos} in {bounds:?}");
+    }
 }
 
 fn lost(reports: &[FlowReport]) -> Vec<u64> {
@@ -278,16 +310,27 @@ proptest! {
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
         prop_assert_eq!(lost(&found).iter().sum::<u64>(), lost(&truth).iter().sum::<u64>());
         for (found, truth) in found.iter().zip(&truth) {
-            let off = found.lost.unwrap().abs_diff(truth.lost.unwrap());
-            let (found, truth) = (found.rtp.as_ref().unwrap(), truth.rtp.as_ref().unwrap());
-            let undecided = found.lost_uncertainty;
-            prop_assert!(off <= undecided, "{} with {} undecided", off, undecided);
-            let bounds = bounds(found);
-            prop_assert!(bounds.contains(&truth.mos.unwrap()), "{:?} in {:?}", truth.mos, bounds);
-            prop_assert!(bounds.contains(&found.mos.unwrap()), "{:?} in {:?}", found.mos, bounds);
+            check_bounds(found, truth);
+            let found = found.rtp.as_ref().unwrap();
+            let (undecided, bounds) = (found.lost_uncertainty, bounds(found));
             let apart = bounds.end() - bounds.start();
             prop_assert!(undecided > 1 || apart < 0.05, "{:?} with {} undecided", bounds, undecided);
         }
+    }
+
+    #[test]
+    fn each_stream_is_between_its_bounds_whatever_else_is_on_the_wire(
+        seed: u64, streams in 1..8u16, percent in 0..8u64, longest in 1..200u64,
+        told_late in 0..200_000i64, every in 2..50u64,
+    ) {
+        let mut chance = Chance(seed);
+        let mut sent = sent(streams, percent, &mut chance);
+        add_unnumbered(&mut sent, every, &mut chance);
+        let stretches = stretches(&mut chance, longest);
+        let missed = capture(&mut sent, &stretches, 0);
+        let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
+        prop_assert_eq!(found.len(), usize::from(streams));
+        found.iter().zip(&truth).for_each(|(found, truth)| check_bounds(found, truth));
     }
 
     /// Also where the capture lost many packets that are none of RTP, if the network lost none near
