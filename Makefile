@@ -3,11 +3,12 @@
 CARGO ?= cargo
 FOLDER ?= wirestamp-demo
 BENCH_FOLDER ?= wirestamp-bench
+RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help demo test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build install-clock \
-	fuzz
+	fuzz study-quick results
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
@@ -44,6 +45,12 @@ soak: setup ## Capture 200,000 packets a second for 10 minutes: is memory flat, 
 
 bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1 GB (tshark takes minutes; ARGS="--rounds 1")
 	$(CARGO) bench --quiet -p wirestamp --bench flows -- $(ARGS)
+
+study-quick: setup ## Run every study quickly and open the reports in Chromium (root; 15 minutes at the most)
+	tools/study-quick
+
+results: build ## Run every study in full, some hours, and archive what comes of it in docs/results (root)
+	tools/archive-studies $(RESULTS_FOLDER)
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

@@ -10,6 +10,7 @@ use super::named;
 use crate::output::Output;
 
 #[derive(Args)]
+#[group(skip)]
 #[command(after_help = "Measures what Tables 1 and 2 and Figures 2 and 3 of the paper show. The \
     cost of a read is what passes between two reads in a row, in the source's own ticks. \
     A read is a peak, and filtered, if it costs more than the upper quartile by over three times \

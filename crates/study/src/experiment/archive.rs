@@ -100,8 +100,9 @@ impl Archive {
         let cell = design.cells().into_iter().nth(turn.cell)?;
         let repetition = format!("{:03}", turn.repetition + 1);
         let words = std::iter::once(repetition.as_str()).chain(design.levels(&cell));
-        let name = words.collect::<Vec<_>>().join("-");
-        Some(self.folder.as_ref()?.join(name).with_extension("csv"))
+        // A level may have a point or a slash in it.
+        let name = words.collect::<Vec<_>>().join("-").replace('/', "-");
+        Some(self.folder.as_ref()?.join(name + ".csv"))
     }
 }
 

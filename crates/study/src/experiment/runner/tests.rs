@@ -29,7 +29,7 @@ impl Study for Fake {
     type Sample = Sample;
 
     fn design(&self) -> Design {
-        let factors = vec![Factor::new("a", ["x", "y"]), Factor::new("b", ["1", "2"])];
+        let factors = vec![Factor::new("a", ["x/1", "y"]), Factor::new("b", ["1.1", "1.2"])];
         let constants = vec![("packets".to_owned(), "9".to_owned())];
         Design { name: "fake".to_owned(), factors, repetitions: self.repetitions, constants }
     }
@@ -79,9 +79,10 @@ fn raw_results_are_files_that_say_of_which_run() {
     run_fake(&mut Fake::new(1, None), Some(folder.path()), 1).unwrap();
     let names = fs::read_dir(folder.path().join("fake")).unwrap();
     let names: BTreeSet<_> = names.map(|entry| entry.unwrap().file_name()).collect();
-    let expected = ["001-x-1.csv", "001-x-2.csv", "001-y-1.csv", "001-y-2.csv", "design.json"];
+    let expected =
+        ["001-x-1-1.1.csv", "001-x-1-1.2.csv", "001-y-1.1.csv", "001-y-1.2.csv", "design.json"];
     assert_eq!(names, expected.map(Into::into).into());
-    let text = fs::read_to_string(folder.path().join("fake/001-y-1.csv")).unwrap();
+    let text = fs::read_to_string(folder.path().join("fake/001-y-1.1.csv")).unwrap();
     assert_eq!(text, "value,note\n1.1,\n1.1,\"a, b\"\n");
     let record = fs::read_to_string(folder.path().join("fake/design.json")).unwrap();
     for word in ["\"seed\": 1", "\"packets\"", "\"kernel\"", "\"clocksource\"", "\"command\""] {
@@ -95,9 +96,9 @@ fn a_folder_of_another_design_and_damaged_results_are_refused() {
     run_fake(&mut Fake::new(1, None), Some(folder.path()), 1).unwrap();
     let error = run_fake(&mut Fake::new(2, None), Some(folder.path()), 1).unwrap_err();
     assert!(error.to_string().contains("another design"), "{error}");
-    fs::write(folder.path().join("fake/001-x-1.csv"), "value,note\nnone,\n").unwrap();
+    fs::write(folder.path().join("fake/001-x-1-1.1.csv"), "value,note\nnone,\n").unwrap();
     let error = run_fake(&mut Fake::new(1, None), Some(folder.path()), 1).unwrap_err();
-    assert!(error.to_string().contains("001-x-1.csv: remove it"), "{error}");
+    assert!(error.to_string().contains("001-x-1-1.1.csv: remove it"), "{error}");
     let error =
         run_fake(&mut Fake::new(1, None), Some(&folder.path().join("fake")), 1).unwrap_err();
     assert!(error.to_string().contains("name the folder that it is in"), "{error}");
