@@ -19,6 +19,7 @@ pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result
     bar.set_message("looking at what is to be done");
     let outcomes = site::run(STUDIES, &options, &stop, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
+    let outcomes = outcomes?;
     for Outcome { study, result, .. } in &outcomes {
         if let site::Outcomes::Failed { error } = result {
             eprintln!("wirestamp: study {study} cannot be run: {error}");
@@ -42,7 +43,7 @@ fn text(outcomes: &Vec<Outcome>, index: Option<&Path>) -> String {
         let interrupted = if account.making.interrupted { " (interrupted)" } else { "" };
         let _ = writeln!(text, "{}{interrupted}, after {}", account.title, account.paper);
         for claim in &account.claims {
-            let _ = writeln!(text, "  {}: {}", claim.verdict.name(), plain(&claim.sentence));
+            let _ = writeln!(text, "  {}", plain(&claim.sentence));
         }
         text.push('\n');
     }

@@ -1,5 +1,6 @@
 //! The studies, run in their quick form.
 
+mod all;
 #[expect(dead_code, reason = "not every test file needs all of it")]
 #[path = "../common/mod.rs"]
 mod common;
@@ -7,6 +8,7 @@ mod interarrival;
 mod loss;
 mod overhead;
 mod reception;
+mod timers;
 
 use common::{json, run};
 

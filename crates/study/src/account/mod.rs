@@ -16,7 +16,7 @@ use crate::report::Table;
 use crate::report::figures::{FIRST_SERIES, Figure};
 use crate::report::sheet::{key, on_every_screen};
 
-pub(crate) use page::html;
+pub(crate) use page::{claims, html};
 
 /// What came of a study. Serialises as the document of `wirestamp study NAME --json`.
 #[derive(Clone, Debug, Serialize)]

@@ -1,6 +1,7 @@
 //! A study's account as a page.
 
 use super::{Account, Making, Part, Section};
+use crate::experiment::{Claim, Verdict};
 use crate::report::format::{Escaped, count, plural};
 use crate::report::sheet::{Heading, document, pairs, section, terms};
 
@@ -9,7 +10,9 @@ pub(crate) fn html(account: &Account) -> String {
     let generated_at = format!("{} UTC", account.making.circumstances.date);
     let summary = summary(account);
     let heading = Heading { title: account.title, generated_at: &generated_at, summary: &summary };
-    let mut sections: String = account.sections.iter().map(of_section).collect();
+    let claims = claims(&account.claims);
+    let mut sections = section("findings", "What the paper finds, and the data here", &claims);
+    sections.extend(account.sections.iter().map(of_section));
     let deviations: Vec<_> =
         account.deviations.iter().map(|(subject, text)| (*subject, "", *text)).collect();
     sections += &terms("deviations", "Where this departs from the paper", &deviations);
@@ -17,10 +20,23 @@ pub(crate) fn html(account: &Account) -> String {
     document(&heading, "", &sections)
 }
 
-/// What was found, in sentences.
+/// What became of each claim of a paper, in a sentence.
+pub(crate) fn claims(claims: &[Claim]) -> String {
+    let of_claim = |Claim { verdict, sentence, .. }: &Claim| {
+        let (class, mark) = match verdict {
+            Verdict::Confirmed => ("pass", "✓"),
+            Verdict::Contradicted => ("fail", "✗"),
+            Verdict::Open => ("open", "?"),
+        };
+        format!("<li><span class=\"mark {class}\">{mark}</span> {}</li>\n", Escaped(sentence))
+    };
+    let claims: String = claims.iter().map(of_claim).collect();
+    format!("<ul class=\"claims\">\n{claims}</ul>\n")
+}
+
+/// What this is, in sentences.
 fn summary(account: &Account) -> Vec<String> {
     let mut summary = vec![format!("The experiment of {}, made again.", account.paper)];
-    summary.extend(account.claims.iter().map(|claim| claim.sentence.clone()));
     if account.making.interrupted {
         summary.push("The experiment was interrupted; this is the part that was done.".into());
     }

@@ -59,16 +59,6 @@ impl Verdict {
         }
     }
 
-    /// In a word or two.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::Contradicted => "contradicted",
-            Self::Open => "not decided",
-        }
-    }
-
     /// In words that follow those of the claim.
     const fn words(self) -> &'static str {
         match self {

@@ -62,13 +62,19 @@ impl Outcome {
 
 /// Runs these studies until all are done or `stop` is requested, and goes on when one cannot be run.
 /// There is nothing of a study that had not begun by then.
-#[must_use]
+///
+/// # Errors
+/// When the folder cannot be made.
 pub fn run(
     studies: &'static [Entry],
     options: &Options,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
-) -> Vec<Outcome> {
+) -> anyhow::Result<Vec<Outcome>> {
+    if let Some(folder) = &options.folder {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
     let mut way = Way::before(studies, options);
     let mut outcomes = Vec::new();
     for study in studies {
@@ -88,7 +94,7 @@ pub fn run(
             },
         });
     }
-    outcomes
+    Ok(outcomes)
 }
 
 /// Writes the page that leads to the reports in `folder`: `index.html` there.
@@ -97,8 +103,7 @@ pub fn run(
 /// When it cannot be written.
 pub fn write(folder: &Path, outcomes: &[Outcome]) -> anyhow::Result<PathBuf> {
     let index = folder.join("index.html");
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&index, page::html(outcomes)))
+    fs::write(&index, page::html(outcomes))
         .with_context(|| format!("cannot write {}", index.display()))?;
     Ok(index)
 }

@@ -1,8 +1,8 @@
 //! The page that leads to the reports of all studies.
 
 use super::Outcome;
-use crate::account::Account;
-use crate::experiment::{Claim, Verdict};
+use crate::account::{Account, claims};
+use crate::experiment::Verdict;
 use crate::report::format::{Escaped, length, plural};
 use crate::report::sheet::{Heading, document, pairs, section};
 
@@ -62,21 +62,10 @@ fn card(outcome: &Outcome) -> String {
 
 /// A sentence for each claim of the paper.
 fn findings(account: &Account) -> String {
-    let claims: String = account.claims.iter().map(of_claim).collect();
     let interrupted = if account.making.interrupted {
         "<p class=\"empty\">It was interrupted; this is of the part that was done.</p>\n"
     } else {
         ""
     };
-    format!("{interrupted}<ul class=\"claims\">\n{claims}</ul>\n")
-}
-
-fn of_claim(Claim { verdict, sentence, .. }: &Claim) -> String {
-    let (class, mark) = match verdict {
-        Verdict::Confirmed => ("pass", "✓"),
-        Verdict::Contradicted => ("fail", "✗"),
-        Verdict::Open => ("open", "?"),
-    };
-    let (name, sentence) = (verdict.name(), Escaped(sentence));
-    format!("<li><span class=\"mark {class}\">{mark} {name}</span> {sentence}</li>\n")
+    format!("{interrupted}{}", claims(&account.claims))
 }

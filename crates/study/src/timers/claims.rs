@@ -158,7 +158,7 @@ fn peaks(runs: &Runs<Size>, ways: &[Way]) -> Claim {
         let times = [grown(way, |mean, _| mean), grown(way, |_, deviation| deviation)];
         if let [Some(mean), Some(deviation)] = times {
             let (name, mean, deviation) = (timer.name(), mean.mean, deviation.mean);
-            numbers.push(format!("{mean:.2} and {deviation:.1} times for the {name}"));
+            numbers.push(format!("{mean:.2} and {deviation:.0} times for the {name}"));
         }
     }
     let claim = "rare peaks spoil the mean, and the standard deviation more, with every source";

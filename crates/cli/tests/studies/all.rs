@@ -1,0 +1,53 @@
+//! All of them in one command.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::common::{run, stderr, tool, wirestamp};
+
+fn has_runs(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().any(|entry| entry.path().extension().is_some_and(|it| it == "csv"))
+}
+
+#[test]
+fn one_that_cannot_be_run_keeps_no_other_from_it_and_a_page_shows_what_was_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = folder.path().join("site");
+    fs::create_dir_all(site.join("timers")).unwrap();
+    fs::write(site.join("timers/design.json"), "{}").unwrap();
+    let all = ["study", "all", "--quick", "--json", "-o", site.to_str().unwrap()];
+    let child = wirestamp(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !has_runs(&site.join("overhead")) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "no run is done");
+        std::thread::yield_now();
+    }
+    tool("kill", &["-INT", &child.id().to_string()]);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("wirestamp: study timers cannot be run: "), "{said}");
+    assert!(said.contains("the same command goes on"), "{said}");
+
+    let outcomes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let [timers, overhead] = outcomes.try_into().unwrap();
+    assert_eq!((&timers["study"], &overhead["study"]), (&"timers".into(), &"overhead".into()));
+    assert!(timers["error"].as_str().unwrap().contains("not what a study keeps"), "{timers}");
+    assert_eq!(overhead["interrupted"], true);
+    let index = fs::read_to_string(site.join("index.html")).unwrap();
+    assert!(index.contains("<a href=\"overhead.html\">What it costs to stamp a packet</a>"));
+    assert!(index.contains("Could not be run: "), "{index}");
+    assert!(site.join("overhead.html").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_one_is_named_before_anything_is_measured() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let output = run(&["study", "all", "--quick", "-o", file.path().to_str().unwrap()]);
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.starts_with("wirestamp: cannot make the folder "), "{said}");
+}
