@@ -35,7 +35,8 @@ pub struct Entry {
     pub about: &'static str,
     /// The paper whose experiment it makes again.
     pub paper: &'static str,
-    run: Run,
+    /// How it is run.
+    pub(crate) run: Run,
 }
 
 /// All of them, in the order of the papers.
@@ -73,17 +74,6 @@ pub static STUDIES: &[Entry] = &[
 ];
 
 impl Entry {
-    /// A study of this name: what it finds out, of which paper, and how it is run.
-    #[cfg(test)]
-    pub(crate) const fn new(
-        name: &'static str,
-        about: &'static str,
-        paper: &'static str,
-        run: Run,
-    ) -> Self {
-        Self { name, about, paper, run }
-    }
-
     /// The study of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -20,9 +20,9 @@ pub(super) fn run(arguments: named::Arguments, output: Output) -> anyhow::Result
     let outcomes = site::run(STUDIES, &options, &stop, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let outcomes = outcomes?;
-    for Outcome { study, result, .. } in &outcomes {
-        if let site::Outcomes::Failed { error } = result {
-            eprintln!("wirestamp: study {study} cannot be run: {error}");
+    for outcome in &outcomes {
+        if let Some(error) = outcome.error() {
+            eprintln!("wirestamp: study {} cannot be run: {error}", outcome.study);
         }
     }
     let Options { folder, .. } = &options;

@@ -114,9 +114,8 @@ fn earlier(file: &Path, design: &Design) -> anyhow::Result<Record> {
         .with_context(|| format!("{} is not what a study keeps there", file.display()))?;
     ensure!(
         record.design == *design,
-        "{} is of another design, quick or not, or of another version: name another folder, or remove \
-         this one",
-        file.display()
+        "{} is of another design, quick or not, or of another version: name another folder, or remove it",
+        file.parent().unwrap_or(file).display()
     );
     Ok(record)
 }

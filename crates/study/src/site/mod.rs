@@ -22,22 +22,17 @@ pub struct Outcome {
     /// The paper whose experiment it makes again.
     #[serde(skip)]
     pub paper: &'static str,
-    /// What came of it.
     #[serde(flatten)]
-    pub result: Outcomes,
+    result: Ending,
 }
 
-/// Whether a study could be run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Outcomes {
-    /// It could, as far as it was not stopped.
+enum Ending {
+    /// As far as it was not stopped.
     Run(Box<Account>),
-    /// It could not.
-    Failed {
-        /// Why, in a line.
-        error: String,
-    },
+    /// Why it could not be run, in a line.
+    Failed { error: String },
 }
 
 impl Outcome {
@@ -45,8 +40,8 @@ impl Outcome {
     #[must_use]
     pub fn account(&self) -> Option<&Account> {
         match &self.result {
-            Outcomes::Run(account) => Some(account),
-            Outcomes::Failed { .. } => None,
+            Ending::Run(account) => Some(account),
+            Ending::Failed { .. } => None,
         }
     }
 
@@ -54,8 +49,8 @@ impl Outcome {
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         match &self.result {
-            Outcomes::Run(_) => None,
-            Outcomes::Failed { error } => Some(error),
+            Ending::Run(_) => None,
+            Ending::Failed { error } => Some(error),
         }
     }
 }
@@ -89,8 +84,8 @@ pub fn run(
             study: study.name,
             paper: study.paper,
             result: match account {
-                Ok(account) => Outcomes::Run(Box::new(account)),
-                Err(error) => Outcomes::Failed { error: format!("{error:#}") },
+                Ok(account) => Ending::Run(Box::new(account)),
+                Err(error) => Ending::Failed { error: format!("{error:#}") },
             },
         });
     }

@@ -47,10 +47,10 @@ fn stops(options: &Options, stop: &Stop, _: &mut dyn FnMut(&Progress)) -> anyhow
 }
 
 static WEATHER: &[Entry] = &[
-    Entry::new("fails", "whether it fails", "B", fails),
-    Entry::new("rains", "whether it rains", "A <paper>", rains),
-    Entry::new("stops", "whether it stops", "C", stops),
-    Entry::new("never", "whether it is reached", "D", rains),
+    Entry { name: "fails", about: "whether it fails", paper: "B", run: fails },
+    Entry { name: "rains", about: "whether it rains", paper: "A <paper>", run: rains },
+    Entry { name: "stops", about: "whether it stops", paper: "C", run: stops },
+    Entry { name: "never", about: "whether it is reached", paper: "D", run: rains },
 ];
 
 const OPTIONS: Options = Options { quick: true, seed: 1, folder: None };
