@@ -131,25 +131,26 @@ pub(super) struct Costs {
     pub(super) unfiltered: Cost,
     /// In nanoseconds.
     pub(super) peak_above: f64,
+    /// The clock's, in nanoseconds.
+    pub(super) step: f64,
 }
 
 impl Costs {
     /// Those of a way in some runs together; none if it was not read in them.
     pub(super) fn of<'a>(way: &Way, sizes: impl IntoIterator<Item = &'a Size>) -> Option<Self> {
+        let is_of = |size: &&Size| size.source == way.source && size.call == way.call;
+        let mut sizes = sizes.into_iter().filter(is_of).peekable();
+        let first @ Size { tick_ns, step_ns, .. } = *sizes.peek()?;
         let mut tally = Tally::default();
-        let mut tick_ns = None;
-        for size in sizes {
-            if size.source == way.source && size.call == way.call {
-                tally.add(size.ticks, size.reads);
-                tick_ns = Some(size.tick_ns);
-            }
+        for Size { ticks, reads, .. } in sizes {
+            tally.add(*ticks, *reads);
         }
-        let tick_ns = tick_ns?;
-        let fence = tally.fence(way.step(tick_ns));
+        let fence = tally.fence(first.step());
         Some(Self {
-            filtered: tally.cost(fence, tick_ns)?,
-            unfiltered: tally.cost(u64::MAX, tick_ns)?,
+            filtered: tally.cost(fence, *tick_ns)?,
+            unfiltered: tally.cost(u64::MAX, *tick_ns)?,
             peak_above: real(fence) * tick_ns,
+            step: *step_ns,
         })
     }
 }
@@ -160,7 +161,7 @@ fn measured(runs: &Runs<Size>, way: &Way, source: &Source) -> Measured {
     Measured {
         call: way.call.into(),
         timer: way.timer,
-        step_ns: Some(way.step_ns),
+        step_ns: Some(costs.as_ref().map_or(way.step_ns, |costs| costs.step)),
         peak_above_ns: costs.as_ref().map(|costs| costs.peak_above),
         peaks: count(|costs| costs.unfiltered) - count(|costs| costs.filtered),
         filtered: costs.as_ref().map(|costs| costs.filtered),

@@ -27,10 +27,24 @@ pub(super) struct Size {
     pub(super) call: String,
     /// The reader's tick in nanoseconds.
     pub(super) tick_ns: f64,
+    /// The smallest usual step of the clock in nanoseconds.
+    pub(super) step_ns: f64,
     /// The cost.
     pub(super) ticks: u64,
     /// Reads that had it.
     pub(super) reads: u64,
+}
+
+impl Size {
+    /// The step in ticks.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and a step is no less than a tick"
+    )]
+    pub(super) fn step(&self) -> u64 {
+        (self.step_ns / self.tick_ns).round().max(1.0) as u64
+    }
 }
 
 /// The study: one cell, in which all ways take turns, so that whatever disturbs the machine meets them
@@ -109,6 +123,7 @@ impl Study for Reads {
                 source: way.source.to_owned(),
                 call: way.call.to_owned(),
                 tick_ns: *tick_ns,
+                step_ns: way.step_ns,
                 ticks,
                 reads,
             };

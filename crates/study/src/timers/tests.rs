@@ -27,7 +27,7 @@ fn sources() -> Survey {
         ..wirestamp_clock::survey().sources[0].clone()
     };
     let sources = vec![source("tsc", true), source("hpet", false), source("os", true)];
-    Survey { sources, selected: "tsc", ..wirestamp_clock::survey() }
+    Survey { sources, selected: "tsc" }
 }
 
 /// Runs of made-up costs in ticks of 1 ns, with how often each occurs: of way and repetition.
@@ -45,6 +45,7 @@ fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs
                 source: way.source.to_owned(),
                 call: way.call.to_owned(),
                 tick_ns: 1.0,
+                step_ns: way.step_ns,
                 ticks,
                 reads,
             };
