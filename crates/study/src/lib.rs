@@ -31,6 +31,7 @@ pub mod site;
 mod studies;
 pub mod tester;
 mod timers;
+mod timestamp_jitter;
 
 pub use account::{Account, Making, Part, Section};
 pub use circumstances::Circumstances;

@@ -10,7 +10,7 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::timers::{self, Elsewhere};
-use crate::{interarrival, loss, overhead, reception};
+use crate::{interarrival, loss, overhead, reception, timestamp_jitter};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -70,6 +70,12 @@ pub static STUDIES: &[Entry] = &[
         about: "how well packets are received and stamped by each technique",
         paper: reception::PAPER,
         run: reception::run,
+    },
+    Entry {
+        name: "timestamp-jitter",
+        about: "what stamps are off by from a constant rhythm",
+        paper: timestamp_jitter::PAPER,
+        run: timestamp_jitter::run,
     },
 ];
 

@@ -39,6 +39,8 @@ enum Study {
     Loss(named::Arguments),
     /// How well packets are received and stamped by each technique (Grigorjew et al., 2023)
     Reception(named::Arguments),
+    /// What stamps are off by from a constant rhythm (6QM, D4.2)
+    TimestampJitter(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -50,6 +52,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Interarrival(arguments) => named::run("interarrival", arguments, output),
         Study::Loss(arguments) => named::run("loss", arguments, output),
         Study::Reception(arguments) => named::run("reception", arguments, output),
+        Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
     }
 }
 

@@ -19,10 +19,11 @@ fn times_between_arrivals_stand_beside_the_senders_own() {
         assert_eq!(stamps.len(), 2 * patterns);
         for of_source in stamps {
             if of_source["source"] == "ring/kernel" || of_source["source"] == "ktime" {
-                // A paced flow keeps its rhythm in the mean, however busy the machine is.
+                // The sender makes up for time that it lost, so that the rhythm is kept in the mean; on a
+                // busy machine some times are not known.
                 let rhythm = if of_source["pattern"] == "call" { 20e6 } else { 1.368e6 };
                 let mean = of_source["gap_ns"]["mean"].as_f64().unwrap();
-                assert!((mean / rhythm - 1.0).abs() < 0.2, "{of_source:#}");
+                assert!((0.5..2.0).contains(&(mean / rhythm)), "{of_source:#}");
                 assert!(of_source["gap_deviation_ns"]["ci95"].is_number(), "{of_source:#}");
             }
         }

@@ -9,6 +9,7 @@ mod loss;
 mod overhead;
 mod reception;
 mod timers;
+mod timestamp_jitter;
 
 use common::{json, run};
 

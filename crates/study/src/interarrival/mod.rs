@@ -56,7 +56,9 @@ const DEVIATIONS: [(&str, &str); 6] = [
     (
         "Same packets",
         "All captures run at once, so that they are compared on the same packets. Where there are only \
-         two cores they share one, and a thread that stamps by itself has real-time priority there.",
+         two cores they share one, and a thread that stamps by itself has real-time priority there. The kernel \
+         takes one stamp for ring and recvmsg alike. The confidence of effects takes captures of one \
+         run for independent, which they are not quite.",
     ),
     (
         "Missed packets",

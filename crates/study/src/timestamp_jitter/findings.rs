@@ -1,0 +1,158 @@
+//! What is found in the raw results.
+
+use serde::Serialize;
+
+use super::flows::{Row, SOURCES};
+use super::paper::{PUBLISHED, Pause, Published};
+use crate::experiment::{Cell, Design, Effect, Estimate, Factor, Runs, effects, mean};
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// Each source with each flow.
+    pub(super) cells: Vec<CellFindings>,
+    /// What source, frame size and pause do to the natural logarithm of the jitter of a run.
+    pub(super) effects_on_log_jitter: Vec<Effect>,
+    /// Sources that this machine refused, with the reason.
+    pub(super) refused: Vec<(String, String)>,
+    /// The report's numbers.
+    pub(super) published: &'static [Published],
+}
+
+/// A source with a flow. Times are in nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CellFindings {
+    /// Method and stamp.
+    pub(super) source: String,
+    /// Of a frame, with check sequence.
+    pub(super) frame_bytes: u16,
+    /// Between the end of a packet and the beginning of the next.
+    pub(super) pause: Pause,
+    /// From packet to packet, as it should be.
+    pub(super) period_ns: u32,
+    /// Packets that were sent, of all runs.
+    pub(super) sent: u64,
+    /// Of those, packets that were stamped.
+    pub(super) captured: u64,
+    /// Packets that the capture lost, by its ledger.
+    pub(super) lost: u64,
+    /// Times between packets, by the stamps.
+    pub(super) stamped: Times,
+    /// The same times, by the sender.
+    pub(super) by_the_sender: Times,
+    /// Longest time by the stamps, less that by the sender.
+    pub(super) max_error: Option<Estimate>,
+    /// Least time by the stamps, less that by the sender.
+    pub(super) min_error: Option<Estimate>,
+    /// Mean time by the stamps, less that by the sender.
+    pub(super) mean_error: Option<Estimate>,
+    /// Their deviation by the stamps, less that by the sender.
+    pub(super) deviation_error: Option<Estimate>,
+    /// The standard deviation of the differences, time by time.
+    pub(super) jitter: Option<Estimate>,
+}
+
+/// Times between packets: the least and the longest of all runs, and the mean of the means and of the
+/// deviations of runs. In nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Times {
+    pub(super) min: Option<f64>,
+    pub(super) mean: Option<f64>,
+    pub(super) max: Option<f64>,
+    pub(super) deviation: Option<f64>,
+}
+
+/// A figure of a run of one source.
+pub(super) type Measure = fn(&Row) -> Option<f64>;
+
+/// By how much the longest time is longer than the sender's.
+pub(super) const MAX_ERROR: Measure = |row| Some(row.max? - row.sent_max?);
+/// By how much the mean time is longer than the sender's.
+pub(super) const MEAN_ERROR: Measure = |row| Some(row.mean? - row.sent_mean?);
+
+impl Findings {
+    /// Computes what the runs tell.
+    pub(super) fn of(runs: &Runs<Row>, refused: Vec<(String, String)>) -> Self {
+        let cells = runs.design.cells();
+        let of_source = |source: String| {
+            let of_cell = |(index, cell): (usize, &Cell)| of_cell(runs, index, cell, &source);
+            cells.iter().enumerate().filter_map(of_cell).collect::<Vec<_>>()
+        };
+        Self {
+            cells: SOURCES.iter().map(ToString::to_string).flat_map(of_source).collect(),
+            effects_on_log_jitter: effects_on_jitter(runs),
+            refused,
+            published: &PUBLISHED,
+        }
+    }
+
+    /// The flows of a source.
+    pub(super) fn of_source(&self, source: &str) -> impl Iterator<Item = &CellFindings> {
+        self.cells.iter().filter(move |cell| cell.source == source)
+    }
+}
+
+/// The row of a source in a run.
+pub(super) fn of_source<'a>(run: &'a [Row], source: &str) -> Option<&'a Row> {
+    run.iter().find(|row| row.source == source)
+}
+
+/// Frames and pause of a cell, from the names of its levels.
+pub(super) fn flow(design: &Design, cell: &Cell) -> Option<(u16, Pause)> {
+    let [frame, pause] = design.levels(cell).try_into().ok()?;
+    let pause = Pause::ALL.into_iter().find(|known| known.name() == pause)?;
+    Some((frame.parse().ok()?, pause))
+}
+
+/// None if the source stamped nothing in this cell.
+fn of_cell(runs: &Runs<Row>, index: usize, cell: &Cell, source: &str) -> Option<CellFindings> {
+    let (frame_bytes, pause) = flow(&runs.design, cell)?;
+    let rows: Vec<&Row> = runs.of_cell(index).filter_map(|run| of_source(run, source)).collect();
+    rows.first()?;
+    let values = |of: Measure| rows.iter().filter_map(|row| of(row)).collect::<Vec<_>>();
+    let estimate = |of: Measure| Estimate::of(&values(of));
+    let least = |of: Measure| values(of).into_iter().reduce(f64::min);
+    let most = |of: Measure| values(of).into_iter().reduce(f64::max);
+    let sum = |of: fn(&Row) -> u64| rows.iter().map(|row| of(row)).sum();
+    Some(CellFindings {
+        source: source.to_owned(),
+        frame_bytes,
+        pause,
+        period_ns: pause.period_ns(frame_bytes),
+        sent: sum(|row| row.sent),
+        captured: sum(|row| row.captured),
+        lost: sum(|row| row.lost),
+        stamped: Times {
+            min: least(|row| row.min),
+            mean: mean(&values(|row| row.mean)),
+            max: most(|row| row.max),
+            deviation: mean(&values(|row| row.deviation)),
+        },
+        by_the_sender: Times {
+            min: least(|row| row.sent_min),
+            mean: mean(&values(|row| row.sent_mean)),
+            max: most(|row| row.sent_max),
+            deviation: mean(&values(|row| row.sent_deviation)),
+        },
+        max_error: estimate(MAX_ERROR),
+        min_error: estimate(|row| Some(row.min? - row.sent_min?)),
+        mean_error: estimate(MEAN_ERROR),
+        deviation_error: estimate(|row| Some(row.deviation? - row.sent_deviation?)),
+        jitter: estimate(|row| row.jitter),
+    })
+}
+
+/// What source, frames and pauses do to the jitter, among the sources that there are.
+fn effects_on_jitter(runs: &Runs<Row>) -> Vec<Effect> {
+    let of_source = |source: &String| {
+        let log = |run: &[Row]| of_source(run, source)?.jitter.map(f64::ln);
+        let responses = runs.responses(log);
+        responses.iter().flatten().all(|log| log.is_finite()).then_some(responses)
+    };
+    let sources = SOURCES.iter().map(ToString::to_string);
+    let found = sources.filter_map(|source| of_source(&source).map(|found| (source, found)));
+    let (names, responses): (Vec<_>, Vec<_>) = found.unzip();
+    let sources = Factor::new("source", names.iter().map(String::as_str));
+    let factors = [vec![sources], runs.design.factors.clone()].concat();
+    effects(&Design { factors, ..runs.design.clone() }, &responses.concat())
+}
