@@ -7,7 +7,7 @@ use super::stamps::Stamps;
 use crate::experiment::{Effect, Estimate};
 use crate::overhead::paper::Traffic;
 use crate::report::Table;
-use crate::report::format::{NOTHING, count, duration, micros};
+use crate::report::format::{NOTHING, count, duration, micros, plural};
 
 impl Findings {
     /// What stamps in user space make of both patterns.
@@ -101,7 +101,7 @@ fn of_stamps(caption: &str, stamps: &[Stamps]) -> Table {
         let name = vec![format!("{}, {}", stamps.pattern.name(), stamps.source)];
         let deviation =
             |of: Option<Estimate>| vec![of.map_or_else(nothing, micros_with_confidence)];
-        let packets = vec![count(stamps.count()), count(stamps.missed)];
+        let packets = vec![stamped(stamps)];
         let [of_gap, of_error] =
             [stamps.gap_deviation_ns, stamps.error_deviation_ns].map(deviation);
         [name, gap, of_gap, of_error, error, packets].concat()
@@ -116,9 +116,18 @@ fn of_stamps(caption: &str, stamps: &[Stamps]) -> Table {
         "least error",
         "greatest error",
         "times",
-        "missed",
     ];
     Table::new(caption, &heads, stamps.iter().map(row).collect())
+}
+
+/// How many times there are, and how many packets were missed if any were.
+fn stamped(stamps: &Stamps) -> String {
+    match stamps.missed {
+        0 => count(stamps.count()),
+        missed => {
+            format!("{}, {} missed", count(stamps.count()), plural(missed, "packet", "packets"))
+        }
+    }
 }
 
 fn nothing() -> String {

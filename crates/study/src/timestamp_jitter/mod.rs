@@ -31,7 +31,8 @@ const DEVIATIONS: [(&str, &str); 6] = [
         "The report's sender is a SmartBits 600 on a wire of 100 Mbit/s, and its times are those that it \
          was set to. Here a program sends over a veth cable, paced by the counter, and writes down when: \
          errors are against its record. Where it cannot keep the pace, the times are longer than the \
-         report's, and known all the same.",
+         report's, and known all the same. The report's jitter is the deviation of the times; here it is \
+         that of their differences from the sender's.",
     ),
     (
         "Interrupted sendings",

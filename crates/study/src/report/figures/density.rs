@@ -99,7 +99,6 @@ pub(crate) fn middle(series: &[f64], below: usize, above: usize) -> Option<Range
 }
 
 /// What spans both ranges.
-#[expect(clippy::needless_pass_by_value, reason = "as Iterator::reduce hands them over")]
 pub(crate) fn spanning(a: Range<f64>, b: Range<f64>) -> Range<f64> {
     a.start.min(b.start)..a.end.max(b.end)
 }
