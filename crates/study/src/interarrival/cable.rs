@@ -60,6 +60,14 @@ pub(super) fn passages(run: &[Row], source: usize) -> impl Iterator<Item = Passa
     })
 }
 
+/// The packets of a run by their sender's own record, as if they were stamped by it.
+pub(super) fn departures(run: &[Row]) -> impl Iterator<Item = Passage> {
+    run.iter().filter_map(|row| {
+        let stamped_ns = approximate(row.sent_ns?);
+        Some(Passage { packet: row.packet, sent_ns: None, stamped_ns })
+    })
+}
+
 /// The study.
 pub(super) struct Cable {
     size: Size,

@@ -7,6 +7,7 @@ use crate::experiment::{Claim, Estimate, Runs, deviation, mean};
 use crate::overhead::packets::{Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};
 use crate::probe::gaps;
+use crate::report::estimates::coefficient;
 use crate::report::format::duration;
 
 /// A figure of the times between the stamps of a run, by which ktime and the counter are compared.
@@ -83,13 +84,4 @@ impl Measure {
         let both = |run: &[Stamped]| Some((by(run, Clock::Stamp)?, by(run, Clock::Counter)?));
         runs.of_cell(cell).filter_map(both).collect()
     }
-}
-
-/// A coefficient of correlation, with its confidence.
-pub(super) fn coefficient(Estimate { mean, ci95 }: Estimate) -> String {
-    match ci95 {
-        Some(ci95) => format!("{mean:.3} ± {ci95:.3}"),
-        None => format!("{mean:.3}"),
-    }
-    .replace('-', "\u{2212}")
 }

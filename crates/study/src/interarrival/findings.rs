@@ -28,6 +28,9 @@ pub(super) struct Findings {
     pub(super) refused: Vec<(String, String)>,
 }
 
+/// What the sender's own record is called among the sources.
+const SENDER: &str = "the sender";
+
 /// What tells the time of a packet that was stamped in user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
@@ -35,16 +38,19 @@ pub(super) enum Clock {
     Stamp,
     /// The counter, right before the stamp.
     Counter,
+    /// The sender's own record, which is its own truth and has no errors.
+    Sender,
 }
 
 /// The packets of a run in user space.
 pub(super) fn passages(run: &[Stamped], clock: Clock) -> impl Iterator<Item = Passage> {
     run.iter().map(move |stamped| Passage {
         packet: stamped.packet,
-        sent_ns: Some(stamped.sent_ns),
+        sent_ns: (clock != Clock::Sender).then_some(stamped.sent_ns),
         stamped_ns: match clock {
             Clock::Stamp => stamped.stamp_ns,
             Clock::Counter => stamped.at_ns,
+            Clock::Sender => stamped.sent_ns,
         },
     })
 }
@@ -95,7 +101,7 @@ fn user_space(runs: &Runs<Stamped>, size: Size) -> Vec<Stamps> {
         [
             Stamps::of("ktime", pattern, missed, &by(Clock::Stamp)),
             Stamps::of("raw", pattern, missed, &by(Clock::Counter)),
-            Stamps::of_the_sender(pattern, &by(Clock::Stamp)),
+            Stamps::of(SENDER, pattern, 0, &by(Clock::Sender)),
         ]
     };
     of_ktime.flat_map(of_pattern).collect()
@@ -105,7 +111,7 @@ fn sent<T>(runs: &[T], size: Size, pattern: Traffic) -> u64 {
     length(runs) * u64::from(size.packets_of(pattern))
 }
 
-/// All sources with each pattern.
+/// The sources that stamped anything with each pattern, and the sender.
 fn captures(runs: &Runs<Row>, size: Size) -> Vec<Stamps> {
     let of_cell = |(index, cell)| {
         let pattern = Cable::of(cell);
@@ -115,14 +121,13 @@ fn captures(runs: &Runs<Row>, size: Size) -> Vec<Stamps> {
             let packets: Vec<_> =
                 runs.iter().map(|run| cable::passages(run, source).count()).collect();
             let gaps: Vec<_> = runs.iter().map(|run| gaps(cable::passages(run, source))).collect();
-            (Stamps::missing(sent, &packets), gaps)
+            let missed = Stamps::missing(sent, &packets);
+            let name = SOURCES[source].to_string();
+            (missed < sent).then(|| Stamps::of(&name, pattern, missed, &gaps))
         };
-        let sources = SOURCES.iter().enumerate().map(|(index, source)| {
-            let (missed, gaps) = of_source(index);
-            Stamps::of(&source.to_string(), pattern, missed, &gaps)
-        });
-        let sources: Vec<_> = sources.collect();
-        sources.into_iter().chain([Stamps::of_the_sender(pattern, &of_source(0).1)])
+        let by_the_sender: Vec<_> = runs.iter().map(|run| gaps(cable::departures(run))).collect();
+        let sources: Vec<_> = (0..SOURCES.len()).filter_map(of_source).collect();
+        sources.into_iter().chain([Stamps::of(SENDER, pattern, 0, &by_the_sender)])
     };
     let cells = runs.design.cells();
     cells.iter().enumerate().flat_map(of_cell).collect()

@@ -55,15 +55,6 @@ impl Stamps {
         }
     }
 
-    /// Those of the sender's own record.
-    pub(super) fn of_the_sender(pattern: Traffic, runs: &[Vec<Gap>]) -> Self {
-        let sent =
-            |gap: &Gap| Some(Gap { stamped_ns: gap.sent_ns?, sent_ns: None, packet: gap.packet });
-        let runs: Vec<Vec<Gap>> =
-            runs.iter().map(|run| run.iter().filter_map(sent).collect()).collect();
-        Self::of("the sender", pattern, 0, &runs)
-    }
-
     /// How many packets are missing of so many.
     pub(super) fn missing(sent: u64, runs: &[usize]) -> u64 {
         let stamped: usize = runs.iter().sum();

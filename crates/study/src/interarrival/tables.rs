@@ -1,12 +1,12 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::claims::coefficient;
 use super::correlation::Correlation;
 use super::findings::Findings;
 use super::stamps::Stamps;
-use crate::experiment::{Effect, Estimate};
+use crate::experiment::Estimate;
 use crate::overhead::paper::Traffic;
 use crate::report::Table;
+use crate::report::estimates::{coefficient, factors, micros_with_confidence};
 use crate::report::format::{NOTHING, count, duration, micros, plural};
 
 impl Findings {
@@ -45,15 +45,7 @@ impl Findings {
 
     /// What source and pattern do to the deviation of the errors.
     pub(super) fn effects(&self) -> Table {
-        let row = |effect: &Effect| {
-            let levels: Vec<_> = effect.levels.iter().map(|(_, level)| level.as_str()).collect();
-            vec![levels.join(" with "), factor(effect.effect)]
-        };
-        Table::new(
-            "Main effects, and interactions of two: by what the deviation of the errors is multiplied",
-            &["", "times that of all runs (95 % confidence)"],
-            self.effects_on_log_deviation.iter().map(row).collect(),
-        )
+        factors("the deviation of the errors", &self.effects_on_log_deviation)
     }
 
     /// Which capture is nearest to the sender, in a sentence for each pattern.
@@ -132,18 +124,4 @@ fn stamped(stamps: &Stamps) -> String {
 
 fn nothing() -> String {
     NOTHING.to_owned()
-}
-
-/// Nanoseconds as microseconds, with the interval of 95 % confidence.
-fn micros_with_confidence(Estimate { mean, ci95 }: Estimate) -> String {
-    let ci95 = ci95.map_or_else(String::new, |ci95| format!(" ± {}", micros(ci95)));
-    micros(mean) + &ci95
-}
-
-/// A difference of logarithms as a factor, with the ends of its interval.
-fn factor(Estimate { mean, ci95 }: Estimate) -> String {
-    let ci95 = ci95.map_or_else(String::new, |ci95| {
-        format!(" ({:.2} to {:.2})", (mean - ci95).exp(), (mean + ci95).exp())
-    });
-    format!("{:.2}{ci95}", mean.exp())
 }

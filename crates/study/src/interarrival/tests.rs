@@ -96,7 +96,7 @@ fn captures_are_held_against_their_sender_and_what_they_missed_is_counted() {
     assert!((ring.error_deviation_ns.unwrap().mean - 100.0).abs() < 2.0);
     let recvmsg = of("recvmsg/kernel");
     assert_eq!((recvmsg.missed, recvmsg.count()), (6, 3 * 57));
-    assert_eq!((of("ring/raw").gap_ns, of("ring/raw").missed), (None, 183));
+    assert!(found.captures.iter().all(|stamps| stamps.source != "ring/raw"));
     assert_eq!(of("the sender").gap_ns.map(|gap| (gap.min, gap.max)), Some((GAP, GAP)));
     let nearest = found.nearest();
     assert!(nearest[0].contains("first: xdp-pass/xdp by 20"), "{nearest:?}");

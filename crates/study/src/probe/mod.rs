@@ -88,7 +88,7 @@ impl Probe {
         let counts: Vec<_> = opened.iter().map(|_| AtomicU64::new(0)).collect();
         let sending = cores.first().and_then(|cores| cores.convert);
         thread::scope(|scope| {
-            let (clock, end) = (&self.clock, &end);
+            let (clock, end, at_end) = (&self.clock, &end, AtEnd(&end));
             let started = opened.into_iter().zip(&counts);
             let started = started.map(|(capture, count)| {
                 capture.map(|capture| scope.spawn(|| Captures::take(capture, clock, end, count)))
@@ -100,7 +100,7 @@ impl Probe {
                 .run(|| Departures::send(&self.clock, pattern, packets, sending, stop));
             let waited = started.iter().zip(&counts).filter(|(capture, _)| capture.is_some());
             await_all(waited.map(|(_, count)| count), packets, stop);
-            end.request();
+            drop(at_end);
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
@@ -126,6 +126,15 @@ impl Probe {
     /// The sources that were refused on this machine, each with the reason.
     pub(crate) fn refusals(&self) -> Vec<(String, String)> {
         self.refused.clone().into_iter().collect()
+    }
+}
+
+/// Ends captures, also in a panic: threads that were not told to end would have it hang.
+struct AtEnd<'a>(&'a Stop);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.request();
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub(crate) mod axis;
 mod delay;
+pub(crate) mod estimates;
 pub(crate) mod figures;
 pub mod format;
 mod histogram;

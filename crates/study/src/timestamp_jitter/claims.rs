@@ -4,6 +4,7 @@ use super::findings::{CellFindings, Findings, MAX_ERROR, MEAN_ERROR, Measure, fl
 use super::flows::{Row, SOURCES};
 use super::paper::Pause;
 use crate::experiment::{Claim, Estimate, Runs, spearman};
+use crate::report::estimates::coefficient;
 use crate::report::format::duration;
 
 /// The mean is no further off than this in the report, in nanoseconds.
@@ -101,11 +102,9 @@ fn falls(runs: &Runs<Row>, claim: &str, of: impl Fn(u16, Pause) -> f64) -> Claim
     let sources = present(runs);
     let found: Vec<_> = sources.iter().map(of_source).collect();
     let number = |(source, rho): (&String, &Option<Estimate>)| {
-        Some(format!("a rank correlation of {:.2} with {source}", (*rho)?.mean))
+        Some(format!("a rank correlation of {} with {source}", coefficient((*rho)?)))
     };
     let numbers: Vec<_> = sources.iter().zip(&found).filter_map(number).collect();
     let falling = |rho: Option<Estimate>| rho.map(|rho| Estimate { mean: -rho.mean, ..rho });
-    let numbers =
-        numbers.join(", ").replace('-', "\u{2212}").replace("xdp\u{2212}pass", "xdp-pass");
-    Claim::of(claim, found.into_iter().map(falling).collect(), &numbers)
+    Claim::of(claim, found.into_iter().map(falling).collect(), &numbers.join(", "))
 }

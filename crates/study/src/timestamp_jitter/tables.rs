@@ -2,8 +2,9 @@
 
 use super::findings::{CellFindings, Findings, Times};
 use super::paper::{PENTIUM_4, Published, published};
-use crate::experiment::{Effect, Estimate};
+use crate::experiment::Estimate;
 use crate::report::Table;
+use crate::report::estimates::{factors, micros_with_confidence};
 use crate::report::format::{NOTHING, count, micros, percent};
 
 impl Findings {
@@ -47,19 +48,7 @@ impl Findings {
 
     /// What source, frames and pause do to the jitter.
     pub(super) fn effects(&self) -> Table {
-        let row = |effect: &Effect| {
-            let levels: Vec<_> = effect.levels.iter().map(|(_, level)| level.as_str()).collect();
-            let Estimate { mean, ci95 } = effect.effect;
-            let ci95 = ci95.map_or_else(String::new, |ci95| {
-                format!(" ({:.2} to {:.2})", (mean - ci95).exp(), (mean + ci95).exp())
-            });
-            vec![levels.join(" with "), format!("{:.2}{ci95}", mean.exp())]
-        };
-        Table::new(
-            "Main effects, and interactions of two: by what the jitter is multiplied",
-            &["", "times that of all runs (95 % confidence)"],
-            self.effects_on_log_jitter.iter().map(row).collect(),
-        )
+        factors("the jitter", &self.effects_on_log_jitter)
     }
 
     /// Why a source stamped nothing, a line for each.
@@ -102,10 +91,8 @@ fn beside_the_report(cell: &CellFindings) -> Vec<String> {
 }
 
 fn against_the_sender(cell: &CellFindings) -> Vec<String> {
-    let estimate = |of: Option<Estimate>| {
-        let Some(Estimate { mean, ci95 }) = of else { return NOTHING.to_owned() };
-        micros(mean) + &ci95.map_or_else(String::new, |ci95| format!(" ± {}", micros(ci95)))
-    };
+    let estimate =
+        |of: Option<Estimate>| of.map_or_else(|| NOTHING.to_owned(), micros_with_confidence);
     let short = |of: Option<Estimate>| time(of.map(|of| of.mean));
     vec![
         name(cell),
