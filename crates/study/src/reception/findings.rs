@@ -27,10 +27,20 @@ pub(super) struct Findings {
 /// A response, and what the levels do to it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Effects {
-    /// The response, with its unit.
+    /// The response.
     pub(super) on: &'static str,
+    /// Its unit.
+    pub(super) unit: Unit,
     /// None where a cell has no response in one of its runs.
     pub(super) of_levels: Vec<Effect>,
+}
+
+/// What a response is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unit {
+    Percent,
+    Nanoseconds,
 }
 
 /// One combination of levels. All times are in nanoseconds.
@@ -75,10 +85,10 @@ pub(super) type Response = fn(&[Block]) -> Option<f64>;
 
 /// The three of the paper: the deviation is that of the error, which is the delay's where the truth
 /// does not change.
-const RESPONSES: [(&str, Response); 3] = [
-    ("packets measured (%)", measured_percent),
-    ("mean error (ns)", error),
-    ("standard deviation of the error (ns)", error_deviation),
+const RESPONSES: [(&str, Unit, Response); 3] = [
+    ("packets measured (%)", Unit::Percent, measured_percent),
+    ("mean error", Unit::Nanoseconds, error),
+    ("standard deviation of the error", Unit::Nanoseconds, error_deviation),
 ];
 
 impl Findings {
@@ -88,11 +98,11 @@ impl Findings {
         let cells = cells.filter_map(|(index, cell)| {
             Some(of_cell(runs, index, Conditions::of(&runs.design, &cell)?))
         });
-        let of = |(on, response): (&'static str, Response)| {
+        let of = |(on, unit, response): (&'static str, Unit, Response)| {
             let responses = runs.responses(response);
             let is_whole = responses.iter().flatten().all(|response| response.is_finite());
             let of_levels = if is_whole { effects(&runs.design, &responses) } else { Vec::new() };
-            Effects { on, of_levels }
+            Effects { on, unit, of_levels }
         };
         let techniques = runs.design.factors.first().map(|factor| factor.levels.clone());
         Self {

@@ -1,6 +1,6 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{CellFindings, Effects, Findings};
+use super::findings::{CellFindings, Effects, Findings, Unit};
 use super::paper::{FIGURE_2, FIGURES_5_AND_6};
 use crate::experiment::{Effect, Estimate, Sign};
 use crate::report::Table;
@@ -41,10 +41,10 @@ impl Findings {
             };
             vec![
                 name.clone(),
-                number(false, |cell| cell.error_deviation_ns, nanos),
-                number(true, |cell| cell.error_deviation_ns, nanos),
-                number(false, |cell| cell.error_ns, nanos),
-                number(true, |cell| cell.error_ns, nanos),
+                number(false, |cell| cell.error_deviation_ns, time),
+                number(true, |cell| cell.error_deviation_ns, time),
+                number(false, |cell| cell.error_ns, time),
+                number(true, |cell| cell.error_ns, time),
                 number(false, |cell| cell.measured_percent, percent),
                 number(true, |cell| cell.measured_percent, percent),
             ]
@@ -54,9 +54,9 @@ impl Findings {
             &format!("Figures 5 and 6: {frame_bytes} bytes at {speed}"),
             &[
                 "",
-                "deviation of the error, idle (ns)",
+                "deviation of the error, idle",
                 "stress",
-                "mean error, idle (ns)",
+                "mean error, idle",
                 "stress",
                 "packets measured, idle (%)",
                 "stress",
@@ -73,10 +73,10 @@ impl Findings {
                 cell.conditions(),
                 text(cell.packets_per_second, |it| format!("{:.0}", it.mean)),
                 text(cell.measured_percent, percent),
-                text(cell.delay_ns, nanos),
-                text(cell.delay_deviation_ns, nanos),
-                text(cell.error_ns, nanos),
-                text(cell.error_deviation_ns, nanos),
+                text(cell.delay_ns, time),
+                text(cell.delay_deviation_ns, time),
+                text(cell.error_ns, time),
+                text(cell.error_deviation_ns, time),
             ]
         };
         Table::new(
@@ -85,10 +85,10 @@ impl Findings {
                 "",
                 "packets a second",
                 "measured (%)",
-                "mean delay (ns)",
-                "its deviation (ns)",
-                "mean error (ns)",
-                "its deviation (ns)",
+                "mean delay",
+                "its deviation",
+                "mean error",
+                "its deviation",
             ],
             self.cells.iter().map(row).collect(),
         )
@@ -126,7 +126,8 @@ impl Findings {
         let mains = most.iter().enumerate().filter(|(_, effect)| effect.levels.len() == 1);
         let row = |(index, effect): (usize, &Effect)| {
             let on = |effects: &Effects| {
-                let effect = effects.of_levels.get(index).map(|it| nanos(it.effect));
+                let effect =
+                    effects.of_levels.get(index).map(|it| (effects.unit.text())(it.effect));
                 effect.unwrap_or_else(|| NOTHING.to_owned())
             };
             [vec![name(effect)], self.effects.iter().map(on).collect()].concat()
@@ -147,7 +148,9 @@ impl Findings {
             sure.retain(|it| it.effect.sign() != Sign::Open);
             sure.sort_by(|a, b| b.effect.mean.abs().total_cmp(&a.effect.mean.abs()));
             sure.truncate(INTERACTIONS);
-            let row = |it: &&Effect| vec![name(it), effects.on.to_owned(), nanos(it.effect)];
+            let row = |it: &&Effect| {
+                vec![name(it), effects.on.to_owned(), (effects.unit.text())(it.effect)]
+            };
             sure.iter().map(row).collect::<Vec<_>>()
         };
         Table::new(
@@ -160,6 +163,15 @@ impl Findings {
 
 type Text = fn(Estimate) -> String;
 
+impl Unit {
+    fn text(self) -> Text {
+        match self {
+            Self::Percent => percent,
+            Self::Nanoseconds => time,
+        }
+    }
+}
+
 /// The levels of an effect in words.
 fn name(effect: &Effect) -> String {
     let levels: Vec<_> = effect.levels.iter().map(|(_, level)| level.as_str()).collect();
@@ -170,20 +182,19 @@ fn half(fluctuation: Option<Estimate>) -> String {
     fluctuation.map_or(NOTHING.to_owned(), |it| format!("±{}", duration(it.mean)))
 }
 
-fn nanos(estimate: Estimate) -> String {
-    with(estimate, 1)
+fn time(estimate: Estimate) -> String {
+    with(estimate, duration)
 }
 
 fn percent(estimate: Estimate) -> String {
-    with(estimate, 2)
+    with(estimate, |percent| format!("{percent:.2}").replace('-', "\u{2212}"))
 }
 
 /// With the interval of 95 % confidence.
-fn with(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
+fn with(Estimate { mean, ci95 }: Estimate, text: fn(f64) -> String) -> String {
     match ci95 {
         _ if !mean.is_finite() => NOTHING.to_owned(),
-        Some(ci95) => format!("{mean:.decimals$} ± {ci95:.decimals$}"),
-        None => format!("{mean:.decimals$}"),
+        Some(ci95) => format!("{} ± {}", text(mean), text(ci95)),
+        None => text(mean),
     }
-    .replace('-', "\u{2212}")
 }

@@ -91,9 +91,12 @@ fn findings_are_those_of_the_blocks() {
     assert!(effect("64").mean.abs() < 1e-6);
 }
 
+/// Makes up the packets that a run measures, and the deviation of their error.
+type Shape = fn(&Conditions, f64) -> (u64, f64);
+
 #[test]
 fn any_blocks_make_a_page_beside_the_papers_numbers() {
-    let shapes: [fn(&Conditions, f64) -> (u64, f64); 4] = [
+    let shapes: [Shape; 4] = [
         as_in_the_paper,
         |_, _| (0, 1.0),
         |_, _| (100, 0.0),
