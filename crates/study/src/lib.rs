@@ -28,6 +28,7 @@ pub mod report;
 mod sampling;
 mod sight;
 pub mod site;
+mod step;
 mod studies;
 pub mod tester;
 mod timers;

@@ -10,7 +10,7 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::timers::{self, Elsewhere};
-use crate::{interarrival, loss, overhead, reception, timestamp_jitter};
+use crate::{interarrival, loss, overhead, reception, step, timestamp_jitter};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -76,6 +76,12 @@ pub static STUDIES: &[Entry] = &[
         about: "what stamps are off by from a constant rhythm",
         paper: timestamp_jitter::PAPER,
         run: timestamp_jitter::run,
+    },
+    Entry {
+        name: "step",
+        about: "how small a change of the delay can be told",
+        paper: step::PAPER,
+        run: step::run,
     },
 ];
 

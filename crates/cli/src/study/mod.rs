@@ -41,6 +41,8 @@ enum Study {
     Reception(named::Arguments),
     /// What stamps are off by from a constant rhythm (6QM, D4.2)
     TimestampJitter(named::Arguments),
+    /// How small a change of the delay can be told (Grigorjew et al., 2023)
+    Step(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -53,6 +55,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Loss(arguments) => named::run("loss", arguments, output),
         Study::Reception(arguments) => named::run("reception", arguments, output),
         Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
+        Study::Step(arguments) => named::run("step", arguments, output),
     }
 }
 

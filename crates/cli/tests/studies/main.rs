@@ -8,6 +8,7 @@ mod interarrival;
 mod loss;
 mod overhead;
 mod reception;
+mod step;
 mod timers;
 mod timestamp_jitter;
 

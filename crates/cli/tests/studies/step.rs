@@ -1,0 +1,32 @@
+//! How small a change of the delay can be told.
+
+use std::fs;
+
+use crate::common::{is_root, json};
+
+#[test]
+fn every_technique_has_a_smallest_step_that_was_tried_on_its_own_data() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").to_str().unwrap().to_owned();
+    let quick = ["study", "step", "--quick", "--json", "-o", &path];
+    let found = json(&quick);
+    assert_eq!((&found["interrupted"], &found["packets"]), (&false.into(), &15_000.into()));
+    let techniques = found["techniques"].as_array().unwrap();
+    assert!((11..=12).contains(&techniques.len()), "{}", techniques.len());
+    for technique in techniques {
+        assert!(technique["smallest_ns"]["mean"].as_f64() > Some(0.0), "{technique:#}");
+        let found = |check: usize| technique["checks"][check]["found"]["found"].as_u64().unwrap();
+        // Larger steps are found more often, and twice the smallest one nearly always.
+        assert!((0..3).all(|check| found(check) <= found(check + 1)), "{technique:#}");
+        assert_eq!(technique["lost"][2], 0, "{technique:#}");
+    }
+    assert_eq!(found["published"]["step_ns"], 88);
+
+    let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
+    // One figure for two sizes of screen.
+    assert_eq!(page.matches("<svg ").count(), 2);
+    assert!(folder.path().join("new/step/002-ring:kernel-88.csv").exists());
+}

@@ -1,0 +1,41 @@
+//! The experiment's account: its numbers, tables and figures in the order that they are read.
+
+use super::findings::{Data, Findings};
+use super::paper::{MACHINE, PAPER};
+use super::{DEVIATIONS, claims, figures};
+use crate::account::{Account, Making, Part, Section, members};
+use crate::experiment::Runs;
+use crate::replicas::Block;
+
+/// What the runs and the findings in them come to.
+pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result<Account> {
+    let data = Data { runs, packets: findings.packets };
+    let draw = |size: (u32, u32), id: &str| figures::step(data, size, id);
+    let figure = Part::figure("Delay over the packets", "step", figures::SERIES_OF, draw);
+    let smallest = [Part::Table(findings.smallest()), Part::Table(findings.power())];
+    let missing = findings.missing.clone().map(Part::Remark);
+    let sections = vec![
+        Section::new("step", "Figure 3: a step of the delay", vec![figure]),
+        Section::new(
+            "smallest",
+            "The smallest step",
+            smallest.into_iter().chain(missing).collect(),
+        ),
+        Section::new(
+            "made",
+            "Steps that were made",
+            vec![Part::Table(findings.made()), Part::Table(findings.losses())],
+        ),
+    ];
+    Ok(Account {
+        title: "How small a change of the delay can be told",
+        making: Making::of(runs),
+        claims: claims::claims(runs, findings),
+        paper: PAPER,
+        data: members(findings)?,
+        sections,
+        deviations: &DEVIATIONS,
+        machine: vec![("The paper's machine".to_owned(), MACHINE.to_owned())],
+        report: None,
+    })
+}

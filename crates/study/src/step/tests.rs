@@ -1,0 +1,101 @@
+use super::cells::BLOCKS;
+use super::paper::STEP_NS;
+use super::*;
+use crate::account;
+use crate::experiment::{Runs, Study, Turn, Verdict};
+use crate::replicas::Block;
+
+const SIZE: fn() -> Size = || Size { repetitions: 3, packets: 1500, ..Size::quick() };
+
+/// Runs of made-up errors: of the number of the repetition and of the block.
+fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
+    let design = Cells::new(SIZE()).design();
+    let block = |turn: &Turn, place: u64| {
+        let error_ns = error(turn.repetition, place);
+        Block {
+            first: place * 10,
+            sent: 10,
+            measured: if error_ns.is_some() { 10 } else { 0 },
+            delay_ns: error_ns,
+            delay_deviation_ns: error_ns.map(|_| 1.0),
+            truth_ns: error_ns.map(|_| 10_000.0),
+            error_ns,
+            error_deviation_ns: error_ns.map(|_| 1.0),
+            error_least_ns: error_ns,
+            error_most_ns: error_ns,
+            seconds: 0.1,
+            captures_lost: 1,
+            interfaces_dropped: 0,
+            unexplained: 0,
+            stamped_late: 0,
+        }
+    };
+    let of_run = |turn: Turn| (turn, (0..BLOCKS.into()).map(|it| block(&turn, it)).collect());
+    let runs = design.order(1).into_iter().map(of_run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
+/// Errors without a pattern, of a deviation of about 0.3 of `width`.
+fn noise(width: f64) -> impl Fn(u32, u64) -> Option<f64> {
+    move |repetition, place| {
+        let mut random = fastrand::Rng::with_seed(u64::from(repetition) * 1000 + place);
+        Some(width * (random.f64() - 0.5))
+    }
+}
+
+fn found(runs: &Runs<Block>) -> Findings {
+    Findings::of(runs, SIZE().packets, Some("<b>left out</b>".to_owned()))
+}
+
+#[test]
+fn what_the_data_say_of_the_paper_is_computed() {
+    let verdict = |runs: &Runs<Block>| claims::claims(runs, &found(runs))[0].verdict;
+    assert_eq!(verdict(&runs(noise(10_000.0))), Verdict::Confirmed);
+    assert_eq!(verdict(&runs(noise(100.0))), Verdict::Contradicted);
+    assert_eq!(verdict(&runs(|_, _| None)), Verdict::Open);
+}
+
+#[test]
+fn a_step_that_was_made_is_found_with_its_size_and_tried_on_the_same_data() {
+    let found = found(&runs(noise(100.0)));
+    let ring = found.techniques.iter().find(|it| it.technique == "ring:kernel").unwrap();
+    let [step, larger] = ring.steps.as_slice() else { panic!("{:?}", ring.steps) };
+    assert_eq!((step.true_ns, step.found.found, step.found.of), (STEP_NS, 3, 3));
+    assert!((larger.measured_ns.unwrap().mean - 10_000.0).abs() < 20.0, "{larger:?}");
+    // A deviation of 29, of 50 blocks against 100: an error of 5, and 2.6 + 2.4 of these.
+    let smallest = ring.smallest_ns.unwrap().mean;
+    assert!((20.0..30.0).contains(&smallest), "{smallest}");
+    assert!((ring.smallest_in_a_hundredth_ns.unwrap() / smallest - 10.0).abs() < 1e-9);
+    let shares: Vec<_> = ring.checks.iter().map(|check| check.found).collect();
+    assert_eq!(shares[0].of, 900);
+    assert!(shares[0].found < 90 && shares[2].found > 800 && shares[3].found == 900, "{shares:?}");
+    assert_eq!(ring.lost, [6, 0, 0]);
+}
+
+#[test]
+fn any_blocks_make_a_page_beside_the_papers_numbers() {
+    let shapes: [fn(u32, u64) -> Option<f64>; 4] = [
+        |_, _| None,
+        |_, _| Some(0.0),
+        |_, place| (place % 2 == 0).then_some(1e12),
+        |repetition, place| (repetition == 0 && place < 3).then_some(-5.0),
+    ];
+    for shape in shapes {
+        let runs = runs(shape);
+        let page = account::html(&super::account::account(&runs, &found(&runs)).unwrap());
+        assert!(!page.contains("NaN") && !page.contains("<b>left out"));
+        for text in ["88 ns", "±16.0", "ring:kernel", "Where this departs from the paper"] {
+            assert!(page.contains(text), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_run_measures_nothing_and_says_so() {
+    let stop = Stop::new().unwrap();
+    stop.request();
+    let options = Options { quick: true, folder: None, seed: 1 };
+    let account = run(&options, &stop, &mut |_| ()).unwrap();
+    assert!(account.making.interrupted && account.making.repetitions == 0);
+    assert_eq!(account.claims[0].verdict, Verdict::Open);
+}
