@@ -27,7 +27,7 @@ pub const TAP_A: &str = "tap-a";
 /// Tap B: the interface at which they arrive behind the bottleneck, in the sink's namespace.
 pub const TAP_B: &str = "tap-b";
 /// The interface with the bottleneck, in the router's namespace.
-pub(crate) const EGRESS: &str = "bottleneck";
+pub const EGRESS: &str = "bottleneck";
 /// A pair of interfaces in the router: what goes out of the first comes in again at the second.
 const COPIER: &str = "copier";
 const TWIN: &str = "twin";

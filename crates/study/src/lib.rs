@@ -20,6 +20,7 @@ mod live;
 mod loss;
 mod meeting;
 mod overhead;
+mod passive_delay;
 mod probe;
 mod reception;
 mod recording;

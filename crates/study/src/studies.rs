@@ -10,7 +10,7 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::timers::{self, Elsewhere};
-use crate::{interarrival, loss, overhead, reception, step, timestamp_jitter};
+use crate::{interarrival, loss, overhead, passive_delay, reception, step, timestamp_jitter};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -82,6 +82,12 @@ pub static STUDIES: &[Entry] = &[
         about: "how small a change of the delay can be told",
         paper: step::PAPER,
         run: step::run,
+    },
+    Entry {
+        name: "passive-delay",
+        about: "how precisely one-way delay and loss are measured",
+        paper: passive_delay::PAPER,
+        run: passive_delay::run,
     },
 ];
 

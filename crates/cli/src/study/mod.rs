@@ -43,6 +43,8 @@ enum Study {
     TimestampJitter(named::Arguments),
     /// How small a change of the delay can be told (Grigorjew et al., 2023)
     Step(named::Arguments),
+    /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
+    PassiveDelay(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -56,6 +58,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Reception(arguments) => named::run("reception", arguments, output),
         Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
         Study::Step(arguments) => named::run("step", arguments, output),
+        Study::PassiveDelay(arguments) => named::run("passive-delay", arguments, output),
     }
 }
 

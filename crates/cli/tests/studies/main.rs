@@ -7,6 +7,7 @@ mod common;
 mod interarrival;
 mod loss;
 mod overhead;
+mod passive_delay;
 mod reception;
 mod step;
 mod timers;

@@ -23,13 +23,22 @@ impl Claim {
     /// should see, as they follow a semicolon, and empty if nothing was measured.
     #[must_use]
     pub fn of(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
-        let claim = claim.into();
+        Self::told("The paper finds", claim.into(), lead, numbers)
+    }
+
+    /// The same for what no paper finds, but this project claims of itself.
+    #[must_use]
+    pub fn goal(claim: impl Into<String>, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
+        Self::told("This project claims", claim.into(), lead, numbers)
+    }
+
+    fn told(who: &str, claim: String, lead: Vec<Option<Estimate>>, numbers: &str) -> Self {
         let signs = lead.iter().map(|lead| lead.map_or(Sign::Open, |lead| lead.sign()));
         let verdict = Verdict::of(&signs.collect::<Vec<_>>());
         let numbers = if numbers.is_empty() { "nothing was measured" } else { numbers };
         let is_measured = lead.iter().any(Option::is_some);
         let words = if is_measured { verdict.words() } else { "not decided here" };
-        let sentence = format!("The paper finds that {claim}: {words}; {numbers}.");
+        let sentence = format!("{who} that {claim}: {words}; {numbers}.");
         Self { claim, verdict, lead, sentence }
     }
 }

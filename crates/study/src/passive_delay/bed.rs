@@ -1,0 +1,173 @@
+//! One run: sending, capturing at both taps, and the witnesses who know better.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use wirestamp_capture::{Capture, Config, Method, StampSource, Stop};
+use wirestamp_clock::{ClockService, Span};
+use wirestamp_lab::{BottleneckCounters, EGRESS, Netns, PathLab, SOURCE_INTERFACE, TAP_A, TAP_B};
+use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::{self as metrics, Outcome, Point};
+use wirestamp_traffic::{SendReport, Sender, ServiceClock, Sink, SinkReport, StreamReport};
+
+use super::measured::{Found, Measured};
+use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
+use super::witness::{self, Seen};
+use crate::report::format::approximate;
+use crate::{Meeting, Recording, Sight, TapReport};
+
+/// How long the packets under way at the end may take to leave the queue: many times what it holds.
+const LAST_PACKETS: Duration = Duration::from_secs(5);
+/// How often the bottleneck is asked whether it has let them all out. It has no event to wait for, and
+/// asking starts a process.
+const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What the ends of the path know.
+struct Traffic {
+    sent: SendReport,
+    arrived: Vec<SinkReport>,
+    bottleneck: BottleneckCounters,
+}
+
+/// Runs a setting once, or until `stop` is requested.
+///
+/// # Errors
+/// When the lab, a capture or the sender cannot be had.
+pub(super) fn run(
+    setting: &Setting,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<Measured> {
+    let lab = PathLab::new(&setting.impairments())?;
+    let [taps, ends] = open(&lab, clock)?;
+    let mut found = Found::default();
+    // The longest of the delays is 0.4 s.
+    let correlation = metrics::Config { timeout: Span::from_secs(2), ..metrics::Config::default() };
+    let meeting = Meeting::new(correlation, |outcome| found.record(&outcome));
+    let watched = Sight::new(None).watching(FlowConfig::default());
+    let meeting = if setting.tasks > 1 { meeting.seeing(&watched) } else { meeting };
+
+    let captures_stop = Stop::new().context("cannot make the stop event")?;
+    let (traffic, seen, taps) = thread::scope(|scope| {
+        let (meeting, stopped) = (&meeting, &captures_stop);
+        let ends = ends.map(|end| scope.spawn(move || witness::watch(end, clock, stopped)));
+        let [a, b] = taps;
+        let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
+            scope.spawn(move || attend(meeting, point, capture, clock, stopped))
+        });
+        let traffic = traffic(setting, &lab, clock, stop);
+        captures_stop.request();
+        let ([source, bottleneck], [a, b]) = (ends.map(join), taps.map(join));
+        anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?]))
+    })?;
+    meeting.finish();
+    let mut measured = known(&traffic);
+    measured.seconds = approximate(setting.lasting.as_nanos()) / 1e9;
+    measured.unknown = unknown(&traffic, &seen);
+    measured.of_taps(&taps);
+    measured.of_delays(&found, &seen.map(|seen| seen.departures));
+    Ok(measured)
+}
+
+/// Captures what arrives at both taps, and what leaves the interfaces at the other ends of their links.
+fn open(lab: &PathLab, clock: &ClockService) -> anyhow::Result<[[Capture; 2]; 2]> {
+    let open = |namespace: &Netns, interface: &str, outgoing| {
+        let usual = Config::new(interface, Method::Ring, StampSource::Kernel);
+        // What a witness copies comes between its stamp and the tap's: no more than the number.
+        let snaplen = if outgoing { witness::SNAPLEN } else { usual.snaplen };
+        let config = Config { filter: Some("udp".into()), outgoing, snaplen, ..usual };
+        let open = || Capture::open(config, clock);
+        anyhow::Ok(namespace.run(open).context("cannot enter the lab")??)
+    };
+    let taps = [open(lab.router(), TAP_A, false)?, open(lab.sink(), TAP_B, false)?];
+    let ends = [open(lab.source(), SOURCE_INTERFACE, true)?, open(lab.router(), EGRESS, true)?];
+    Ok([taps, ends])
+}
+
+fn attend<R: FnMut(Outcome) + Send>(
+    meeting: &Meeting<R>,
+    point: Point,
+    capture: Capture,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<TapReport> {
+    let recording = Recording::new(clock, capture.domain(), None);
+    Ok(meeting.attend(point, capture, recording, stop)?)
+}
+
+/// Sends everything, waits until it has left the bottleneck, and collects what the ends counted.
+fn traffic(
+    setting: &Setting,
+    lab: &PathLab,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<Traffic> {
+    let listen = || PORTS.map(|port| Sink::bind(at_the_sink(port)));
+    let sinks = lab.sink().run(listen).context("cannot enter the lab")?;
+    let streams = setting.streams()?;
+    let sender = lab.source().run(|| Sender::open(streams)).context("cannot enter the lab")??;
+    let before = lab.bottleneck()?;
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sinks = sinks.map(|sink| {
+            let end = &end;
+            scope.spawn(move || anyhow::Ok(sink?.run(end)?))
+        });
+        let send = || sender.run(&mut ServiceClock::new(clock), stop.flag(), |_| ());
+        let sent = join(scope.spawn(send));
+        let bottleneck = await_last(lab, before, sent.sent());
+        end.store(true, Ordering::Release);
+        let arrived = sinks.into_iter().map(join).collect::<anyhow::Result<_>>()?;
+        Ok(Traffic { sent, arrived, bottleneck: bottleneck? })
+    })
+}
+
+/// Waits until every packet has left the bottleneck or was dropped by it; what it did to them.
+fn await_last(
+    lab: &PathLab,
+    before: BottleneckCounters,
+    sent: u64,
+) -> anyhow::Result<BottleneckCounters> {
+    let deadline = Instant::now() + LAST_PACKETS;
+    loop {
+        let now = lab.bottleneck()?;
+        let since = BottleneckCounters {
+            sent_packets: now.sent_packets - before.sent_packets,
+            dropped_packets: now.dropped_packets - before.dropped_packets,
+        };
+        if since.sent_packets + since.dropped_packets >= sent || Instant::now() > deadline {
+            return Ok(since);
+        }
+        thread::park_timeout(LAST_PACKETS_INTERVAL);
+    }
+}
+
+/// Why the truth is not whole, if it is not.
+fn unknown(traffic: &Traffic, seen: &[Seen; 2]) -> Option<String> {
+    let sockets = traffic.arrived.iter().all(SinkReport::is_complete);
+    let sockets = (!sockets).then(|| "a receiving socket dropped packets".to_owned());
+    seen.iter().find_map(Seen::unknown).or(sockets)
+}
+
+/// What the ends of the path and the bottleneck know.
+fn known(Traffic { sent, arrived, bottleneck }: &Traffic) -> Measured {
+    let distinct = |id: u16| {
+        let streams = arrived.iter().filter_map(|report| report.streams.get(&id));
+        streams.map(|stream| stream.distinct).sum::<u64>()
+    };
+    let of_passive = |stream: &&StreamReport| stream.id == PASSIVE;
+    let all: u64 = sent.streams.iter().map(|stream| distinct(stream.id)).sum();
+    Measured {
+        sent: sent.streams.iter().find(of_passive).map_or(0, |stream| stream.sent),
+        arrived: distinct(PASSIVE),
+        bottleneck_dropped: bottleneck.dropped_packets,
+        missing: sent.sent().saturating_sub(all),
+        ..Measured::default()
+    }
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
