@@ -128,7 +128,8 @@ mod tests {
             runs in [0..30u64, 0..30, 0..30],
         ) {
             let [mut losses, mut runs] = [losses, runs];
-            (losses.sort_unstable(), runs.sort_unstable());
+            losses.sort_unstable();
+            runs.sort_unstable();
             let losses = losses.map(|lost| lost.min(expected.saturating_sub(late)));
             let [late, late_periods] = [late.min(expected), late.min(expected).div_ceil(2)];
             let impairment =

@@ -256,7 +256,7 @@ fn first_that(most: Span, holds: impl Fn(Span) -> bool) -> Span {
 /// The share of `count` that `some` of `all` have, rounded down from a phase in 2^32 parts.
 fn part(count: u64, some: u64, all: u64, phase: u32) -> u64 {
     let all = u128::from(all.max(1));
-    let share = (u128::from(count) * u128::from(some) + (all * u128::from(phase) >> 32)) / all;
+    let share = (u128::from(count) * u128::from(some) + ((all * u128::from(phase)) >> 32)) / all;
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 

@@ -213,8 +213,7 @@ impl Stream {
         if let Some(video) = &mut self.video {
             video.correct(change);
         }
-        let corrected = |count: u64, now: u64, before| (count + now).saturating_sub(before);
-        self.capture_lost = corrected(self.capture_lost, now.by_capture, before.by_capture);
+        self.capture_lost = (self.capture_lost + now.by_capture).saturating_sub(before.by_capture);
         self.in_doubt = self.in_doubt.plus(now.in_doubt).less(before.in_doubt);
     }
 
