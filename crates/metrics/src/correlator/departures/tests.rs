@@ -93,3 +93,24 @@ fn many_departures_are_found_and_leave_nothing_behind() {
     assert!((0..700).all(|id| !of(&departures, id)));
     assert_eq!(departures.shared(), 0);
 }
+
+#[test]
+fn departures_are_found_in_whatever_order_they_arrive() {
+    let mut departures = Departures::new(1000, 1);
+    for id in 0..1000 {
+        add(&mut departures, &departure(id, 1));
+    }
+    // In order, with neighbours that change places, with some left out, and from far away.
+    let now = Time::from_nanos(0);
+    let arrived = Arrived { place: now, delay: Span::ZERO };
+    for id in (0..100).chain([101, 100, 102, 110, 111, 900, 103, 999, 104]) {
+        let known = departures.of(PacketId(id)).expect("it was added");
+        let open = departures.open(known, now, now).expect("it was not matched");
+        assert_eq!(open.sent.id, PacketId(id));
+        departures.set_matched(&open, arrived).expect("it is open");
+        let known = departures.of(PacketId(id)).expect("it is there still");
+        assert!(departures.open(known, now, now).is_none());
+        assert_eq!(departures.matched(known, now).map(|sent| sent.id), Some(PacketId(id)));
+    }
+    assert!(departures.of(PacketId(1000)).is_none());
+}
