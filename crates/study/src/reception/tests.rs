@@ -25,6 +25,7 @@ fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs
             truth_ns: some(2000.0),
             error_ns: some(0.0),
             error_deviation_ns: some(deviation),
+            error_median_ns: some(0.0),
             error_least_ns: some(-2.0 * deviation),
             error_most_ns: some(2.0 * deviation),
             seconds: 0.001,

@@ -25,6 +25,8 @@ pub(crate) struct Block {
     pub(crate) error_ns: Option<f64>,
     /// Its standard deviation.
     pub(crate) error_deviation_ns: Option<f64>,
+    /// Its median, which no interruption of the machine carries away.
+    pub(crate) error_median_ns: Option<f64>,
     /// The least of it.
     pub(crate) error_least_ns: Option<f64>,
     /// The most of it.
@@ -57,7 +59,8 @@ impl Block {
         let both = packets.iter().filter_map(|(truth, delay)| Some((*truth, (*delay)?)));
         let (truths, delays): (Vec<_>, Vec<_>) = both.unzip();
         let errors = truths.iter().zip(&delays).map(|(truth, delay)| delay - truth);
-        let errors: Vec<_> = errors.collect();
+        let mut errors: Vec<_> = errors.collect();
+        errors.sort_unstable_by(f64::total_cmp);
         Self {
             first,
             sent: length(packets),
@@ -67,8 +70,9 @@ impl Block {
             truth_ns: mean(&truths),
             error_ns: mean(&errors),
             error_deviation_ns: deviation(&errors),
-            error_least_ns: errors.iter().copied().reduce(f64::min),
-            error_most_ns: errors.iter().copied().reduce(f64::max),
+            error_median_ns: errors.get(errors.len() / 2).copied(),
+            error_least_ns: errors.first().copied(),
+            error_most_ns: errors.last().copied(),
             seconds: run.seconds,
             captures_lost: run.losses.captures,
             interfaces_dropped: run.losses.interfaces,
@@ -153,9 +157,11 @@ mod tests {
 
     #[test]
     fn the_error_is_what_was_measured_less_the_truth() {
-        let [block] = Block::all(&run(&[Some(103.0), None, Some(97.0)]), 10).try_into().unwrap();
-        assert_eq!((block.sent, block.measured, block.error_ns), (3, 2, Some(0.0)));
-        assert_eq!((block.error_least_ns, block.error_most_ns), (Some(-3.0), Some(3.0)));
+        let delays = [Some(106.0), None, Some(97.0), Some(100.0)];
+        let [block] = Block::all(&run(&delays), 10).try_into().unwrap();
+        assert_eq!((block.sent, block.measured), (4, 3));
+        assert_eq!((block.error_ns, block.error_median_ns), (Some(1.0), Some(0.0)));
+        assert_eq!((block.error_least_ns, block.error_most_ns), (Some(-3.0), Some(6.0)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::findings::{Data, Findings};
 use super::paper::STEP_NS;
 use crate::experiment::{Claim, Estimate, Runs};
 use crate::replicas::Block;
-use crate::report::format::duration;
+use crate::report::format::{count, duration};
 
 /// The technique of the paper's Figure 3: the shared ring, stamped by the kernel.
 const RING: &str = "ring:kernel";
@@ -18,7 +18,7 @@ pub(super) fn claims(runs: &Runs<Block>, findings: &Findings) -> Vec<Claim> {
         let smallest = duration(ring.smallest_ns?.mean);
         Some(format!(
             "of {} packets a third raised by {smallest} is found 99 times in 100",
-            findings.packets
+            count(findings.packets.into())
         ))
     });
     let data = Data { runs, packets: findings.packets };

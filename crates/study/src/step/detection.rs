@@ -1,7 +1,8 @@
 //! Whether a step is in a series: Welch's test of the means within and around it.
 //!
-//! The values are means of packets in a row (batch means), so that neighbours that are alike within
-//! a batch do not count as independent (Law, "Simulation Modeling and Analysis", section 9.5.3).
+//! The values are medians of packets in a row: neighbours that are alike within a batch do not count as
+//! independent (batch means: Law, "Simulation Modeling and Analysis", section 9.5.3), and a packet that
+//! met an interruption does not hide all others.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

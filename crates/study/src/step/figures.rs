@@ -32,8 +32,8 @@ pub(super) fn step(data: Data<'_>, size: (u32, u32), id: &str) -> Option<Figure>
         5.0,
     );
     let caption = format!(
-        "Moving means over a fifteenth of the packets, of all runs with a step of {STEP_NS} ns. The thin \
-         line is what the device did."
+        "Moving means over a fifteenth of the packets, of the medians of packets in a row, of all runs with \
+         a step of {STEP_NS} ns. The thin line is what the device did."
     );
     let title = format!("A delay that is raised by {STEP_NS} ns for a third of the packets");
     Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {

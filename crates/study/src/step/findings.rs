@@ -169,14 +169,14 @@ impl<'a> Data<'a> {
     }
 }
 
-/// What the taps would have measured in a block if the device had taken exactly as long as it should,
-/// above the delay without a step: the error of what they measured, and the step.
+/// What the taps would have measured of most packets of a block if the device had taken exactly as long
+/// as it should, above the delay without a step: the error of what they measured, and the step.
 pub(super) fn delay(block: &Block, packets: u64, step: u32) -> Option<f64> {
     let raised = if is_raised(block.first, packets) { f64::from(step) } else { 0.0 };
-    Some(block.error_ns? + raised)
+    Some(block.error_median_ns? + raised)
 }
 
 /// The series of a run as it would be without a step.
 fn flat(run: &[Block]) -> Vec<f64> {
-    run.iter().filter_map(|block| block.error_ns).collect()
+    run.iter().filter_map(|block| block.error_median_ns).collect()
 }

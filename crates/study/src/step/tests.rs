@@ -21,6 +21,7 @@ fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
             truth_ns: error_ns.map(|_| 10_000.0),
             error_ns,
             error_deviation_ns: error_ns.map(|_| 1.0),
+            error_median_ns: error_ns,
             error_least_ns: error_ns,
             error_most_ns: error_ns,
             seconds: 0.1,
