@@ -20,7 +20,7 @@ pub(super) const BLOCKS: u32 = 150;
 /// What a run takes beside sending.
 const AROUND: Duration = Duration::from_millis(250);
 /// A run on a machine that is busy with other things ends after so many times its proper length.
-const LONGEST: i64 = 4;
+const LONGEST: i64 = 20;
 
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
