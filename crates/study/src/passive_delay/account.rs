@@ -6,7 +6,7 @@ use super::measurements::{Measurements, Size};
 use super::paper::{MACHINES, PAPER, Question};
 use super::{DEVIATIONS, claims};
 use crate::account::{Account, Making, Part, Section, members};
-use crate::experiment::Cell;
+use crate::experiment::{Cell, Runs};
 use crate::report::format::{length, plural};
 
 /// What the runs and the findings in them come to.
@@ -21,7 +21,7 @@ pub(super) fn account(runs: &AllRuns, size: Size, findings: &Findings) -> anyhow
         Question::ALL.map(|question| of_question(findings, size, question)).into();
     let effects = vec![Part::Table(findings.effects())];
     sections.push(Section::new("effects", "What makes the difference", effects));
-    let repeated = |which: &crate::experiment::Runs<_>| Making::of(which).repetitions.to_string();
+    let repeated = |which: &Runs<_>| Making::of(which).repetitions.to_string();
     let repetitions =
         format!("{}, {} and {}", repeated(precision), repeated(frames), repeated(duration));
     let machine = [

@@ -2,10 +2,10 @@
 
 use super::findings::{AllRuns, known};
 use super::measured::Measured;
-use super::measurements::TASKS;
+use super::measurements::{SHORTEST_FRAME, TASKS};
 use super::setting::Setting;
-use crate::experiment::{Claim, Estimate, Runs};
-use crate::report::format::{count, duration, plural};
+use crate::experiment::{Claim, Estimate, Runs, mean};
+use crate::report::format::{count, duration, plural, real};
 
 /// What counts as a small error, and as no influence. The paper calls 27 us none (section 3.6).
 const SMALL_NS: f64 = 1_000.0;
@@ -81,7 +81,7 @@ fn never_negative(runs: &AllRuns) -> Claim {
 fn exact_loss(runs: &AllRuns) -> Claim {
     let whole: Vec<_> = all(runs).filter(|run| run.saw_everything()).collect();
     let off = whole.iter().map(|run| run.lost.abs_diff(run.truly_lost()));
-    let off = off.max().map(crate::report::format::real);
+    let off = off.max().map(real);
     let lost = whole.iter().map(|run| run.truly_lost()).sum();
     let others = all(runs).count() - whole.len();
     let numbers = off.map_or_else(String::new, |off| {
@@ -105,9 +105,8 @@ fn least_is_worse(runs: &Runs<Measured>) -> Claim {
     let shares: Vec<_> =
         runs.runs.iter().flat_map(|(_, samples)| known(samples)).map(shares).collect();
     let lead: Vec<_> = shares.iter().map(|[least, mean]| least - mean).collect();
-    let average = |which: usize| {
-        crate::experiment::mean(&shares.iter().map(|shares| shares[which]).collect::<Vec<_>>())
-    };
+    let average =
+        |which: usize| mean(&shares.iter().map(|shares| shares[which]).collect::<Vec<_>>());
     let numbers = average(0).zip(average(1)).map(|(least, mean)| {
         format!("{least:.2} % against {mean:.5} % (paper: up to 77.9 % against 0.28 %)")
     });
@@ -123,7 +122,7 @@ fn mean_errors(runs: &Runs<Measured>, of: impl Fn(usize) -> bool) -> Vec<f64> {
         (0..).zip(&responses).filter(|(cell, _)| of(*cell)).map(|(_, errors)| errors).collect();
     let repetitions = chosen.iter().map(|errors| errors.len()).min().unwrap_or(0);
     let average = |repetition: usize| {
-        crate::experiment::mean(&chosen.iter().map(|errors| errors[repetition]).collect::<Vec<_>>())
+        mean(&chosen.iter().map(|errors| errors[repetition]).collect::<Vec<_>>())
     };
     (0..repetitions).filter_map(average).collect()
 }
@@ -138,7 +137,7 @@ fn greater(claim: &str, [first, second]: [Vec<f64>; 2], paper: &str) -> Claim {
         .collect();
     let average = |errors: &[f64]| {
         let finite: Vec<_> = errors.iter().copied().filter(|error| error.is_finite()).collect();
-        crate::experiment::mean(&finite).map(duration)
+        mean(&finite).map(duration)
     };
     let numbers = average(&first).zip(average(&second));
     let numbers =
@@ -153,9 +152,8 @@ fn more_load(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Clai
 }
 
 fn longer_frames(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
-    let shortest = super::measurements::SHORTEST_FRAME;
     let errors =
-        [shortest, 1500].map(|frame| mean_errors(runs, |cell| setting(cell).frame == frame));
+        [SHORTEST_FRAME, 1500].map(|frame| mean_errors(runs, |cell| setting(cell).frame == frame));
     let claim = "the mean is more precise with the longest frames than with the shortest";
     greater(claim, errors, "423 us against 546 us, though its text says so")
 }
@@ -189,7 +187,8 @@ fn unchanged(claim: &str, differences: &[f64], paper: &str) -> Claim {
     let difference = Estimate::of(&finite);
     let lead =
         difference.map(|Estimate { mean, ci95 }| Estimate { mean: SMALL_NS - mean.abs(), ci95 });
-    let numbers = difference
-        .map(|difference| format!("it is {} more (paper: {paper})", duration(difference.mean)));
+    let numbers = difference.map(|difference| {
+        format!("its error changes by {} (paper: {paper})", duration(difference.mean))
+    });
     Claim::of(claim, vec![lead], &numbers.unwrap_or_default())
 }

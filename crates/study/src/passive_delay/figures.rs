@@ -31,6 +31,15 @@ impl Delay {
         }
     }
 
+    /// Among the three.
+    const fn place(self) -> usize {
+        match self {
+            Self::Least => 0,
+            Self::Mean => 1,
+            Self::Longest => 2,
+        }
+    }
+
     const fn here(self, cell: &CellFindings) -> Option<Estimate> {
         match self {
             Self::Least => cell.min_error_ns,
@@ -71,11 +80,15 @@ impl View {
         let most = points().map(|(_, error)| *error).fold(1.0, f64::max);
         let least = points().map(|(_, error)| *error).fold(most, f64::min);
         let end = points().map(|(at, _)| *at).fold(1.0, f64::max);
-        let x = Axis::of_numbers(self.varied(), 0.0..end * 1.04, ticks(size));
+        let ticks = if self.question == Question::Precision { end } else { ticks(size) };
+        let x = Axis::of_numbers(self.varied(), 0.0..end * 1.04, ticks);
         let what = format!("error of the {} delay", self.delay.name());
         let y = Axis::of_durations_by_decade(&what, least..most);
         let title = format!("{what} over the {}", self.varied());
-        let caption = "Dots here: the mean of the runs, whatever the sign.".to_owned();
+        let caption = match self.question {
+            Question::Precision => "Each dot is a test.".to_owned(),
+            _ => "Each dot here is the mean of the runs, whatever their signs.".to_owned(),
+        };
         Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {
             for (points, colour) in series.iter().zip(SERIES.iter().skip(FIRST_SERIES)) {
                 let at = points.iter().map(|(at, error)| (x.at(*at), Axis::decade(*error)));
@@ -94,16 +107,21 @@ impl View {
 
     fn here(self, findings: &Findings, tasks: u32) -> Points {
         let cells = findings.of_question(self.question).filter(|cell| cell.tasks == tasks);
-        let cells = cells.filter(|cell| self.has(cell.load));
-        let point = |cell: &CellFindings| {
-            let at = match self.question {
-                Question::Precision => 1.0,
-                Question::Frames => f64::from(cell.frame),
-                Question::Duration => cell.seconds,
-            };
-            Some((at, self.delay.here(cell)?.mean))
-        };
-        cells.filter_map(point).collect()
+        cells.filter(|cell| self.has(cell.load)).flat_map(|cell| self.points(cell)).collect()
+    }
+
+    /// A point for the cell; where only one cell is repeated, one for each run.
+    fn points(self, cell: &CellFindings) -> Points {
+        let mean =
+            |at: f64| self.delay.here(cell).map(|error| (at, error.mean)).into_iter().collect();
+        match self.question {
+            Question::Precision => {
+                let errors = cell.errors_ns.iter().map(|errors| errors[self.delay.place()]);
+                (1..).map(f64::from as fn(u32) -> f64).zip(errors).collect()
+            }
+            Question::Frames => mean(cell.frame.into()),
+            Question::Duration => mean(cell.seconds),
+        }
     }
 
     fn published(self, findings: &Findings) -> Points {

@@ -7,7 +7,7 @@ use super::measurements::{Measurements, Size};
 use super::paper::{PUBLISHED, Published, Question};
 use super::setting::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
-use crate::report::format::length;
+use crate::report::format::{approximate, length};
 
 /// The runs of the sections, in their order.
 pub(super) type AllRuns = [Runs<Measured>; 3];
@@ -47,6 +47,8 @@ pub(super) struct CellFindings {
     pub(super) own_loss: u64,
     /// The true delays: the least, the mean, and the longest.
     pub(super) truth_ns: [f64; 3],
+    /// How far the least, the mean and the longest delay of each run are off.
+    pub(super) errors_ns: Vec<[f64; 3]>,
     /// How far the least delay of a run is off.
     pub(super) min_error_ns: Option<Estimate>,
     /// How far the mean is.
@@ -115,7 +117,7 @@ fn of_cell(
         frame: setting.frame,
         load: setting.load,
         tasks: setting.tasks,
-        seconds: crate::report::format::approximate(setting.lasting.as_nanos()) / 1e9,
+        seconds: approximate(setting.lasting.as_nanos()) / 1e9,
         runs: length(&runs),
         sent: total(|run| run.sent),
         truly_lost: total(Measured::truly_lost),
@@ -126,6 +128,7 @@ fn of_cell(
             mean(|run| run.true_mean_ns),
             mean(|run| run.true_max_ns),
         ],
+        errors_ns: runs.iter().map(|run| run.errors_ns().map(f64::abs)).collect(),
         min_error_ns: error(0),
         mean_error_ns: error(1),
         max_error_ns: error(2),

@@ -13,18 +13,18 @@ impl Findings {
         let published = self.published.iter().filter(|row| row.question == question);
         Table::new(
             &format!(
-                "Section {}: how far delays and loss are off, here and in the paper",
+                "Section {}: how far delays and loss are off (T: tasks of a probe)",
                 question.place()[0]
             ),
             &[
                 "",
-                "true mean delay",
+                "clocks apart",
+                "true mean",
                 "error of the least",
                 "of the mean",
                 "of the longest",
-                "of half the packets",
-                "lost of those sent",
-                "loss counted wrong",
+                "lost",
+                "counted wrong",
             ],
             here.chain(published.map(of_paper)).collect(),
         )
@@ -47,10 +47,8 @@ impl Findings {
 /// A test in words.
 fn name(question: Question, frame: u16, load: u32, tasks: u32, seconds: &str) -> String {
     match question {
-        Question::Precision => format!("{frame} bytes at 2.5 %, {seconds} s"),
-        Question::Frames => {
-            format!("{frame} bytes at {} %, {tasks} tasks", load / 10).replace("1 tasks", "1 task")
-        }
+        Question::Precision => format!("{frame} B, 2.5 %, {seconds} s"),
+        Question::Frames => format!("{frame} B, {} %, {tasks} T", load / 10),
         Question::Duration => format!("{seconds} s"),
     }
 }
@@ -60,11 +58,11 @@ fn of_cell(cell: &CellFindings) -> Vec<String> {
     let text = |error: Option<Estimate>| error.map_or_else(|| NOTHING.to_owned(), estimate);
     vec![
         format!("here: {}", name(cell.question, cell.frame, cell.load, cell.tasks, &seconds)),
+        "one clock".to_owned(),
         duration(cell.truth_ns[1]),
         text(cell.min_error_ns),
         text(cell.mean_error_ns),
         text(cell.max_error_ns),
-        format!("{} or less", duration(cell.packet_error_ns)),
         percent(cell.truly_lost, cell.sent),
         // By no packet where nothing is wrong.
         count(cell.lost.abs_diff(cell.truly_lost)),
@@ -75,16 +73,12 @@ fn of_paper(row: &Published) -> Vec<String> {
     let us = |us: f64| duration(us * 1e3);
     let seconds = row.seconds.to_string();
     vec![
-        format!(
-            "paper: {}, clocks {} apart",
-            name(row.question, row.frame, row.load, row.tasks, &seconds),
-            us(row.offset_us)
-        ),
+        format!("paper: {}", name(row.question, row.frame, row.load, row.tasks, &seconds)),
+        us(row.offset_us),
         NOTHING.to_owned(),
         row.min_error_us.map_or_else(|| NOTHING.to_owned(), us),
         us(row.mean_error_us),
         us(row.max_error_us),
-        NOTHING.to_owned(),
         NOTHING.to_owned(),
         format!("{} % by probe 1", row.own_loss_percent),
     ]
