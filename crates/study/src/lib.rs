@@ -16,6 +16,7 @@ pub mod experiment;
 pub mod flows;
 mod interarrival;
 pub mod layers;
+mod limit_rate;
 mod live;
 mod loss;
 mod meeting;

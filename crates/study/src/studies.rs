@@ -10,7 +10,9 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::timers::{self, Elsewhere};
-use crate::{interarrival, loss, overhead, passive_delay, reception, step, timestamp_jitter};
+use crate::{
+    interarrival, limit_rate, loss, overhead, passive_delay, reception, step, timestamp_jitter,
+};
 
 /// What a study is asked for.
 #[derive(Clone, Debug)]
@@ -88,6 +90,12 @@ pub static STUDIES: &[Entry] = &[
         about: "how precisely one-way delay and loss are measured",
         paper: passive_delay::PAPER,
         run: passive_delay::run,
+    },
+    Entry {
+        name: "limit-rate",
+        about: "how many packets a second a probe can have",
+        paper: limit_rate::PAPER,
+        run: limit_rate::run,
     },
 ];
 

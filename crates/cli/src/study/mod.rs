@@ -45,6 +45,8 @@ enum Study {
     Step(named::Arguments),
     /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
     PassiveDelay(named::Arguments),
+    /// How many packets a second a probe can have (6QM, D4.2, section 2)
+    LimitRate(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -59,6 +61,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
         Study::Step(arguments) => named::run("step", arguments, output),
         Study::PassiveDelay(arguments) => named::run("passive-delay", arguments, output),
+        Study::LimitRate(arguments) => named::run("limit-rate", arguments, output),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The ways to capture a round, each to a file, with the memory that the paper's kernel would have
 //! given.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -112,6 +113,8 @@ impl Capturing {
         let core = CAPTURE_CORE.to_string();
         let buffer = BUFFER_MIB.to_string();
         command.args(["-c", &core, "dumpcap", "-q", "-i", INTERFACE, "-B", &buffer, "-w"]);
+        // Ctrl-C in a terminal is meant for us: a round is ended as all others are.
+        command.process_group(0);
         let tool = Tool::start("dumpcap", command.arg(&file), "File:", RETIRES_WITHIN)?;
         let sent = load.send(bed, clock, stop.flag())?;
         tool.rest()?;

@@ -1,10 +1,10 @@
 //! A capture of ours at work while a load is sent.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use wirestamp_capture::{Capture, Config, Facts, Ledger, LiveLedger, Sink, Stop};
 use wirestamp_clock::ClockService;
 use wirestamp_traffic::live::LiveReport;
@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(crate) struct Trial<S> {
     pub(crate) sent: LiveReport,
     pub(crate) ledger: Ledger,
+    /// CPU time of the thread that consumes: of the whole capture where the kernel stamps, because one
+    /// thread does it all then.
+    pub(crate) cpu: Duration,
     pub(crate) sink: S,
 }
 
@@ -39,11 +42,11 @@ pub(crate) fn capture_during<S: Sink + Send>(
     let capture = bed.receiver().run(|| Capture::open(config, clock))??;
     let (live, end) = (capture.live_ledger(), Stop::new()?);
     let mut sink = sink(capture.facts())?;
-    let (sent, ledger) = thread::scope(|scope| -> anyhow::Result<_> {
+    let (sent, captured) = thread::scope(|scope| -> anyhow::Result<_> {
         let capture =
             thread::Builder::new().name("ws-consume".into()).spawn_scoped(scope, || {
                 let (ledger, outcome) = capture.run(clock, &end, &mut sink);
-                outcome.map_err(anyhow::Error::from).map(|()| ledger)
+                outcome.map_err(anyhow::Error::from).and_then(|()| Ok((ledger, cpu_time()?)))
             })?;
         let sent = load.send(bed, clock, stop.flag());
         if let Ok(sent) = &sent {
@@ -53,7 +56,8 @@ pub(crate) fn capture_during<S: Sink + Send>(
         let captured = capture.join().map_err(|_| anyhow!("the capture panicked"))?;
         Ok((sent?, captured?))
     })?;
-    Ok(Trial { sent, ledger, sink })
+    let (ledger, cpu) = captured;
+    Ok(Trial { sent, ledger, cpu, sink })
 }
 
 /// Waits until so many packets are consumed, or no more are.
@@ -70,4 +74,14 @@ fn rest(live: &Arc<LiveLedger>, arrived: u64) {
             (last, since) = (now, Instant::now());
         }
     }
+}
+
+/// What the calling thread has had of its core since it began, in the first field of its schedstat
+/// (`Documentation/scheduler/sched-stats.rst`).
+fn cpu_time() -> anyhow::Result<Duration> {
+    let file = "/proc/thread-self/schedstat";
+    let nanos = |text: String| text.split_whitespace().next().and_then(|it| it.parse().ok());
+    let read = fs::read_to_string(file).map(nanos);
+    let nanos = read.and_then(|nanos| nanos.ok_or_else(|| io::ErrorKind::InvalidData.into()));
+    nanos.map(Duration::from_nanos).with_context(|| format!("cannot read {file}"))
 }

@@ -1,0 +1,211 @@
+//! The series of trials: what each section of the report varies.
+
+use std::time::Duration;
+
+use super::paper::Filter;
+use super::setting::{Level, Setting};
+
+/// A series: two factors, every level of the one with every level of the other.
+#[derive(Clone, Debug)]
+pub(super) struct Sweep {
+    /// What it is about, and what its raw results are called by behind `limit-rate-`.
+    pub(super) name: &'static str,
+    /// The heading of its figures, and those of the report that they can be laid beside.
+    pub(super) heading: &'static str,
+    /// What the lines of its figures are, and what their abscissa is.
+    pub(super) factors: [&'static str; 2],
+    pub(super) lines: Vec<Level>,
+    pub(super) points: Vec<Level>,
+    /// What is not varied.
+    pub(super) base: Setting,
+    pub(super) repetitions: u32,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) quick: bool,
+}
+
+impl Size {
+    /// How long a trial lasts. RFC 2544, section 24, wants 60 s, which only the series of durations has.
+    fn lasts(self) -> Duration {
+        Duration::from_millis(if self.quick { 100 } else { 2000 })
+    }
+
+    /// How often each trial of a series is made.
+    pub(super) const fn repetitions(self) -> u32 {
+        if self.quick { 3 } else { 5 }
+    }
+
+    /// A trial with 84-byte frames at full speed, on the whole core, with the default memory.
+    pub(super) fn base(self) -> Setting {
+        Setting {
+            rate: None,
+            frame_bytes: 84,
+            memory_kib: 32 << 10,
+            filter: Filter::None,
+            tasks: 1,
+            parts: 1,
+            lasts: self.lasts(),
+        }
+    }
+
+    /// The parts of a core that stand for the report's processors.
+    pub(super) const fn parts(self) -> &'static [u8] {
+        if self.quick { &[1, 16] } else { &[1, 4, 16] }
+    }
+
+    fn pick<T: Copy>(self, quick: &[T], full: &[T], level: fn(T) -> Level) -> Vec<Level> {
+        let all = if self.quick { quick } else { full };
+        all.iter().copied().map(level).collect()
+    }
+
+    /// Rates in thousands of frames a second, and at last as many as there can be.
+    fn rates(self, quick: &[u64], full: &[u64]) -> Vec<Level> {
+        let mut rates = self.pick(quick, full, |thousand| Level::Rate(Some(thousand * 1000)));
+        rates.push(Level::Rate(None));
+        rates
+    }
+
+    /// All series, in the report's order.
+    pub(super) fn sweeps(self) -> Vec<Sweep> {
+        let (base, repetitions) = (self.base(), self.repetitions());
+        // Memory and filters tell only where there is loss: on a part of a core.
+        let pressed = Setting { parts: 16, memory_kib: 2 << 10, ..base };
+        let sweep = |name, heading, factors, lines, points, base| Sweep {
+            name,
+            heading,
+            factors,
+            lines,
+            points,
+            base,
+            repetitions,
+        };
+        vec![
+            sweep(
+                "cpu",
+                "Influence of the CPU: Figures 2-3 to 2-10",
+                ["part of the core", "rate"],
+                self.parts().iter().copied().map(Level::Part).collect(),
+                self.rates(&[100, 300], &[50, 100, 200, 300, 400, 500, 600, 800]),
+                Setting { memory_kib: 2 << 10, ..base },
+            ),
+            sweep(
+                "memory",
+                "Influence of memory: Figures 2-12 to 2-19",
+                ["memory", "rate"],
+                self.pick(&[256, 32 << 10], &[256, 2 << 10, 32 << 10], Level::MemoryKib),
+                self.rates(&[200], &[100, 200, 400]),
+                pressed,
+            ),
+            sweep(
+                "filter",
+                "Influence of the filter: Figures 2-24 to 2-29",
+                ["filter", "rate"],
+                vec![
+                    Level::Filter(Filter::None),
+                    Level::Filter(Filter::Medium),
+                    Level::Filter(Filter::High),
+                ],
+                self.rates(&[], &[100, 200, 400]),
+                pressed,
+            ),
+            sweep(
+                "tasks",
+                "Influence of the number of tasks: Figures 2-30 and 2-31",
+                ["tasks", "frame"],
+                vec![Level::Tasks(1), Level::Tasks(4)],
+                self.pick(&[300, 1500], &[300, 1500], Level::FrameBytes),
+                Setting { rate: Some(200_000), ..base },
+            ),
+            self.frames(),
+            sweep(
+                "gap",
+                "Influence of the time between packets: Figures 2-34 and 2-35",
+                ["frame", "gap"],
+                vec![Level::FrameBytes(300)],
+                self.pick(&[1, 5, 25], &[1, 3, 5, 7, 9, 15, 25], Level::GapMicros),
+                base,
+            ),
+            Sweep {
+                // A whole series of ten minutes has to be made once.
+                repetitions: 1,
+                ..sweep(
+                    "duration",
+                    "Influence of the duration: Figures 2-36 to 2-39",
+                    ["rate", "duration"],
+                    self.pick(&[200_000], &[400_000], |rate| Level::Rate(Some(rate))),
+                    self.pick(&[0.5, 1.5], &[60.0, 180.0, 300.0, 600.0], Level::Seconds),
+                    base,
+                )
+            },
+        ]
+    }
+
+    /// Sizes 1 µs apart: the gap is applied after the size, which it depends on.
+    fn frames(self) -> Sweep {
+        Sweep {
+            name: "frame",
+            heading: "Influence of the frame size: Figures 2-32 and 2-33",
+            factors: ["gap", "frame"],
+            lines: vec![Level::GapMicros(1)],
+            points: self.pick(&[84, 1500], &[84, 300, 600, 900, 1200, 1500], Level::FrameBytes),
+            base: self.base(),
+            repetitions: self.repetitions(),
+        }
+    }
+}
+
+impl Sweep {
+    /// What a trial of a line at a point is made with. A gap is last, because the rate that it comes to
+    /// depends on the size of the frames.
+    pub(super) fn setting(&self, line: Level, point: Level) -> Setting {
+        let is_gap = |level: &Level| matches!(level, Level::GapMicros(_));
+        let [first, last] = if is_gap(&line) { [point, line] } else { [line, point] };
+        last.of(first.of(self.base))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit_rate::setting::rate_of;
+
+    #[test]
+    fn every_trial_is_made_with_its_levels() {
+        for size in [Size { quick: true }, Size { quick: false }] {
+            for sweep in size.sweeps() {
+                for (&line, &point) in
+                    sweep.lines.iter().flat_map(|line| sweep.points.iter().map(move |p| (line, p)))
+                {
+                    let setting = sweep.setting(line, point);
+                    setting.load().unwrap();
+                    match (line, point) {
+                        (Level::GapMicros(gap), Level::FrameBytes(bytes))
+                        | (Level::FrameBytes(bytes), Level::GapMicros(gap)) => {
+                            assert_eq!(setting.rate, Some(rate_of(gap, bytes)));
+                        }
+                        _ => assert_eq!(point.of(line.of(setting)), setting, "{}", sweep.name),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_full_run_fits_into_45_minutes_and_the_quick_one_into_half_a_minute() {
+        // What a trial takes beside its time is some tenths of a second.
+        let lasts = |quick| {
+            let of = |sweep: &Sweep| {
+                let trials = sweep.lines.iter().flat_map(|&line| {
+                    sweep.points.iter().map(move |&point| sweep.setting(line, point).lasts)
+                });
+                trials.map(|it| it.as_secs_f64() + 0.3).sum::<f64>() * f64::from(sweep.repetitions)
+            };
+            Size { quick }.sweeps().iter().map(of).sum::<f64>()
+        };
+        assert!(lasts(false) < 40.0 * 60.0, "{}", lasts(false));
+        assert!(lasts(true) < 32.0, "{}", lasts(true));
+    }
+}
