@@ -74,28 +74,28 @@ pub static STUDIES: &[Entry] = &[
         run: reception::run,
     },
     Entry {
-        name: "timestamp-jitter",
-        about: "what stamps are off by from a constant rhythm",
-        paper: timestamp_jitter::PAPER,
-        run: timestamp_jitter::run,
-    },
-    Entry {
         name: "step",
         about: "how small a change of the delay can be told",
         paper: step::PAPER,
         run: step::run,
     },
     Entry {
-        name: "passive-delay",
-        about: "how precisely one-way delay and loss are measured",
-        paper: passive_delay::PAPER,
-        run: passive_delay::run,
-    },
-    Entry {
         name: "limit-rate",
         about: "how many packets a second a probe can have",
         paper: limit_rate::PAPER,
         run: limit_rate::run,
+    },
+    Entry {
+        name: "timestamp-jitter",
+        about: "what stamps are off by from a constant rhythm",
+        paper: timestamp_jitter::PAPER,
+        run: timestamp_jitter::run,
+    },
+    Entry {
+        name: "passive-delay",
+        about: "how precisely one-way delay and loss are measured",
+        paper: passive_delay::PAPER,
+        run: passive_delay::run,
     },
 ];
 

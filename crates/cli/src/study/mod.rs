@@ -39,14 +39,14 @@ enum Study {
     Loss(named::Arguments),
     /// How well packets are received and stamped by each technique (Grigorjew et al., 2023)
     Reception(named::Arguments),
-    /// What stamps are off by from a constant rhythm (6QM, D4.2)
-    TimestampJitter(named::Arguments),
     /// How small a change of the delay can be told (Grigorjew et al., 2023)
     Step(named::Arguments),
-    /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
-    PassiveDelay(named::Arguments),
     /// How many packets a second a probe can have (6QM, D4.2, section 2)
     LimitRate(named::Arguments),
+    /// What stamps are off by from a constant rhythm (6QM, D4.2)
+    TimestampJitter(named::Arguments),
+    /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
+    PassiveDelay(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -58,10 +58,10 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Interarrival(arguments) => named::run("interarrival", arguments, output),
         Study::Loss(arguments) => named::run("loss", arguments, output),
         Study::Reception(arguments) => named::run("reception", arguments, output),
-        Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
         Study::Step(arguments) => named::run("step", arguments, output),
-        Study::PassiveDelay(arguments) => named::run("passive-delay", arguments, output),
         Study::LimitRate(arguments) => named::run("limit-rate", arguments, output),
+        Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
+        Study::PassiveDelay(arguments) => named::run("passive-delay", arguments, output),
     }
 }
 
