@@ -22,6 +22,7 @@ fn runs(repetitions: u32, make: impl Fn(&Conditions, f64) -> (u64, f64)) -> Runs
             measured,
             delay_ns: some(2000.0),
             delay_deviation_ns: some(deviation),
+            delay_median_ns: some(2000.0),
             truth_ns: some(2000.0),
             error_ns: some(0.0),
             error_deviation_ns: some(deviation),

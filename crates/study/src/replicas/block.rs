@@ -19,13 +19,15 @@ pub(crate) struct Block {
     pub(crate) delay_ns: Option<f64>,
     /// Its standard deviation; none of fewer than two packets.
     pub(crate) delay_deviation_ns: Option<f64>,
+    /// Its median, which no interruption of the machine carries away.
+    pub(crate) delay_median_ns: Option<f64>,
     /// The mean delay of the same packets by the sender.
     pub(crate) truth_ns: Option<f64>,
     /// The mean of what is measured less the truth.
     pub(crate) error_ns: Option<f64>,
     /// Its standard deviation.
     pub(crate) error_deviation_ns: Option<f64>,
-    /// Its median, which no interruption of the machine carries away.
+    /// Its median.
     pub(crate) error_median_ns: Option<f64>,
     /// The least of it.
     pub(crate) error_least_ns: Option<f64>,
@@ -59,20 +61,20 @@ impl Block {
         let both = packets.iter().filter_map(|(truth, delay)| Some((*truth, (*delay)?)));
         let (truths, delays): (Vec<_>, Vec<_>) = both.unzip();
         let errors = truths.iter().zip(&delays).map(|(truth, delay)| delay - truth);
-        let mut errors: Vec<_> = errors.collect();
-        errors.sort_unstable_by(f64::total_cmp);
+        let errors: Vec<_> = errors.collect();
         Self {
             first,
             sent: length(packets),
             measured: length(&delays),
             delay_ns: mean(&delays),
             delay_deviation_ns: deviation(&delays),
+            delay_median_ns: median(&delays),
             truth_ns: mean(&truths),
             error_ns: mean(&errors),
             error_deviation_ns: deviation(&errors),
-            error_median_ns: errors.get(errors.len() / 2).copied(),
-            error_least_ns: errors.first().copied(),
-            error_most_ns: errors.last().copied(),
+            error_median_ns: median(&errors),
+            error_least_ns: errors.iter().copied().reduce(f64::min),
+            error_most_ns: errors.iter().copied().reduce(f64::max),
             seconds: run.seconds,
             captures_lost: run.losses.captures,
             interfaces_dropped: run.losses.interfaces,
@@ -80,6 +82,13 @@ impl Block {
             stamped_late: run.losses.stamped_late,
         }
     }
+}
+
+/// The median, the larger of two in the middle; none of no values.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
 }
 
 /// Mean and spread of something that is known by blocks.

@@ -2,10 +2,11 @@
 
 use plotters::prelude::*;
 
-use super::cells::of;
-use super::findings::{Data, delay};
+use super::cells::{is_raised, of};
+use super::findings::Data;
 use super::paper::STEP_NS;
 use crate::experiment::mean;
+use crate::replicas::Block;
 use crate::report::axis::Axis;
 use crate::report::figures::{FIRST_SERIES, Figure, Frame, INK, SERIES, ticks};
 use crate::report::format::real;
@@ -33,7 +34,7 @@ pub(super) fn step(data: Data<'_>, size: (u32, u32), id: &str) -> Option<Figure>
     );
     let caption = format!(
         "Moving means over a fifteenth of the packets, of the medians of packets in a row, of all runs with \
-         a step of {STEP_NS} ns. The thin line is what the device did."
+         a step of {STEP_NS} ns. The thin line is what the device was to do."
     );
     let title = format!("A delay that is raised by {STEP_NS} ns for a third of the packets");
     Some(Frame { id, size, title, caption }.draw(&x, &y, |chart| {
@@ -50,21 +51,28 @@ pub(super) fn step(data: Data<'_>, size: (u32, u32), id: &str) -> Option<Figure>
     }))
 }
 
-/// The delay in each block of a technique with the paper's step, the mean of all runs, and where the
-/// block begins.
+/// The delay that was measured in each block of a technique with the paper's step, above that around
+/// the step: the mean of all runs, and where the block begins.
 fn means(data: Data<'_>, technique: &str) -> Vec<(f64, f64)> {
     let design = &data.runs.design;
     let wanted = Some((technique.to_owned(), STEP_NS));
     let cell = design.cells().iter().position(|cell| of(design, cell) == wanted);
-    let runs: Vec<_> = cell.into_iter().flat_map(|cell| data.runs.of_cell(cell)).collect();
-    let blocks = runs.iter().map(|run| run.len()).min().unwrap_or(0);
+    let runs = cell.into_iter().flat_map(|cell| data.runs.of_cell(cell));
+    let runs: Vec<_> = runs.filter_map(|run| above(run, data.packets.into())).collect();
+    let blocks = runs.iter().map(Vec::len).min().unwrap_or(0);
     let block = |place: usize| {
-        let all = runs.iter().map(|run| &run[place]);
-        let delays = all.clone().filter_map(|it| delay(it, data.packets.into(), STEP_NS));
-        let first = all.map(|it| it.first).next()?;
-        Some((real(first), mean(&delays.collect::<Vec<_>>())?))
+        let all: Vec<_> = runs.iter().map(|run| run[place].1).collect();
+        Some((runs.first()?[place].0, mean(&all)?))
     };
     (0..blocks).filter_map(block).collect()
+}
+
+/// The measured delays of a run, above their mean around the step.
+fn above(run: &[Block], packets: u64) -> Option<Vec<(f64, f64)>> {
+    let around = run.iter().filter(|block| !is_raised(block.first, packets));
+    let base = mean(&around.filter_map(|block| block.delay_median_ns).collect::<Vec<_>>())?;
+    let point = |block: &Block| Some((real(block.first), block.delay_median_ns? - base));
+    Some(run.iter().filter_map(point).collect())
 }
 
 /// Means over [`WINDOW`] blocks, each where the middle of them begins.

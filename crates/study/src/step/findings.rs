@@ -142,13 +142,17 @@ impl<'a> Data<'a> {
         self.steps(technique).into_iter().flat_map(|(_, runs)| runs)
     }
 
-    /// The smallest step in nanoseconds that is found in the packets of a run.
+    /// The smallest step in nanoseconds that is found in the packets of a run: by the errors of the taps
+    /// alone, as if the device were as steady as a cable.
     pub(super) fn smallest(self, run: &[Block]) -> Option<f64> {
-        Some(self.difference(run, 0)?.smallest()).filter(|smallest| smallest.is_finite())
+        Some(self.difference(run, |block| block.error_median_ns)?.smallest())
+            .filter(|smallest| smallest.is_finite())
     }
 
     fn step(self, step: u32, runs: &[&[Block]]) -> Step {
-        let all: Vec<_> = runs.iter().filter_map(|run| self.difference(run, step)).collect();
+        // What the taps measured, and nothing that only the sender knows.
+        let measured = |run: &&[Block]| self.difference(run, |block| block.delay_median_ns);
+        let all: Vec<_> = runs.iter().filter_map(measured).collect();
         let found = all.iter().filter(|difference| difference.is_found()).count();
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Step {
@@ -158,25 +162,18 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// How much larger the delay is within the step than around it.
-    fn difference(self, run: &[Block], step: u32) -> Option<Difference> {
+    /// How much larger something of a block is within the step than around it.
+    fn difference(self, run: &[Block], of: fn(&Block) -> Option<f64>) -> Option<Difference> {
         let packets = u64::from(self.packets);
         let (within, around): (Vec<_>, Vec<_>) =
             run.iter().partition(|block| is_raised(block.first, packets));
-        let raised: Vec<_> = within.iter().filter_map(|it| delay(it, packets, step)).collect();
-        let around: Vec<_> = around.iter().filter_map(|it| delay(it, packets, step)).collect();
-        Difference::of(&around, &raised)
+        let [around, within] =
+            [around, within].map(|blocks| blocks.into_iter().filter_map(of).collect::<Vec<_>>());
+        Difference::of(&around, &within)
     }
 }
 
-/// What the taps would have measured of most packets of a block if the device had taken exactly as long
-/// as it should, above the delay without a step: the error of what they measured, and the step.
-pub(super) fn delay(block: &Block, packets: u64, step: u32) -> Option<f64> {
-    let raised = if is_raised(block.first, packets) { f64::from(step) } else { 0.0 };
-    Some(block.error_median_ns? + raised)
-}
-
-/// The series of a run as it would be without a step.
+/// The errors of a run, which no step of the device is in.
 fn flat(run: &[Block]) -> Vec<f64> {
     run.iter().filter_map(|block| block.error_median_ns).collect()
 }

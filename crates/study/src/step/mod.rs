@@ -31,9 +31,9 @@ const DEVIATIONS: [(&str, &str); 6] = [
     (
         "The step",
         "The paper changes cables by hand. Here the sender sends the second replica later by the \
-         counter. It may be held up by the machine, as a cable is not, and knows for each packet by how \
-         much: that is taken off what the taps measured, so that the device takes exactly as long as it \
-         should.",
+         counter. It may be held up by the machine, as a cable is not. The figure and the steps that were \
+         made are what the taps measured, with that in it; the smallest step is computed from what they \
+         measured less the sender's own times, as if the device were as steady as a cable.",
     ),
     (
         "Links",

@@ -12,12 +12,14 @@ fn runs(error: impl Fn(u32, u64) -> Option<f64>) -> Runs<Block> {
     let design = Cells::new(SIZE()).design();
     let block = |turn: &Turn, place: u64| {
         let error_ns = error(turn.repetition, place);
+        let step = if (50..100).contains(&place) { [88.0, 10_000.0][turn.cell % 2] } else { 0.0 };
         Block {
             first: place * 10,
             sent: 10,
             measured: if error_ns.is_some() { 10 } else { 0 },
             delay_ns: error_ns,
             delay_deviation_ns: error_ns.map(|_| 1.0),
+            delay_median_ns: error_ns.map(|error| 10_000.0 + step + error),
             truth_ns: error_ns.map(|_| 10_000.0),
             error_ns,
             error_deviation_ns: error_ns.map(|_| 1.0),
@@ -71,6 +73,16 @@ fn a_step_that_was_made_is_found_with_its_size_and_tried_on_the_same_data() {
     assert_eq!(shares[0].of, 900);
     assert!(shares[0].found < 90 && shares[2].found > 800 && shares[3].found == 900, "{shares:?}");
     assert_eq!(ring.lost, [6, 0, 0]);
+}
+
+#[test]
+fn a_step_that_the_taps_did_not_measure_is_not_found() {
+    let mut runs = runs(noise(100.0));
+    let blocks = runs.runs.iter_mut().flat_map(|(_, blocks)| blocks);
+    blocks.for_each(|block| block.delay_median_ns = block.error_ns);
+    for step in found(&runs).techniques.iter().flat_map(|of| &of.steps) {
+        assert!(step.measured_ns.unwrap().mean.abs() < 20.0 && step.found.found < 3, "{step:?}");
+    }
 }
 
 #[test]
