@@ -10,10 +10,10 @@ use wirestamp_lab::impair::{FAR, Wire};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B, check_privilege};
 
 use super::Technique;
-use super::busy::{Spinner, stay_on};
 use super::sender::{AHEAD, Sender, Sent};
 use super::tap::Tap;
 use crate::report::format::{approximate, length};
+use crate::tester::{Spinner, stay_on};
 
 /// How long no packet may come in before none is waited for any more: many times what a ring keeps
 /// packets back for.
@@ -93,7 +93,7 @@ impl Bed {
         let captures = [open(0)?, open(1)?];
         let live = captures.each_ref().map(Capture::live_ledger);
         let domain = captures[0].domain();
-        let _spinners = round.stressed.then(|| cores.spinners()).transpose()?;
+        let _spinners = round.stressed.then(|| cores.spinners());
         let packets = usize::try_from(round.packets)?;
         let end = Stop::new().context("cannot make the stop event")?;
         let (sent, taps) = thread::scope(|scope| {
@@ -105,7 +105,7 @@ impl Bed {
                 })
             });
             let sending = scope.spawn(|| {
-                stay_on(cores.sender).context("cannot choose the sender's core")?;
+                cores.sender.map_or(Ok(()), stay_on)?;
                 sender.run(round, stop)
             });
             let sent = join(sending);
@@ -183,11 +183,10 @@ fn cores() -> Places {
 
 impl Places {
     /// Keeps the captures' cores busy.
-    fn spinners(&self) -> anyhow::Result<Vec<Spinner>> {
+    fn spinners(&self) -> Vec<Spinner> {
         let mut cores: Vec<_> = self.captures.iter().copied().flatten().collect();
         cores.dedup();
-        let spinners = cores.into_iter().map(Spinner::on);
-        spinners.collect::<Result<_, _>>().context("cannot keep a core busy")
+        cores.into_iter().map(Spinner::on).collect()
     }
 }
 

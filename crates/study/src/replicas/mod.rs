@@ -12,7 +12,6 @@
 
 mod bed;
 mod block;
-mod busy;
 mod frame;
 mod sender;
 mod tap;

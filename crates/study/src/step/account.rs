@@ -30,7 +30,7 @@ pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result
     Ok(Account {
         title: "How small a change of the delay can be told",
         making: Making::of(runs),
-        claims: claims::claims(runs, findings),
+        claims: claims::claims(findings),
         paper: PAPER,
         data: members(findings)?,
         sections,

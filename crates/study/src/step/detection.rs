@@ -1,65 +1,77 @@
-//! Whether a step is in a series: Welch's test of the means within and around it.
+//! Whether a step is in a series: by how much the mean of a third of it is above that of the rest, held
+//! against what chance makes of that where there is no step.
 //!
-//! The values are medians of packets in a row: neighbours that are alike within a batch do not count as
-//! independent (batch means: Law, "Simulation Modeling and Analysis", section 9.5.3), and a packet that
-//! met an interruption does not hide all others.
+//! The values are medians of packets in a row, so that a packet that met an interruption does not hide
+//! all others. Neighbours are alike, and no formula for independent values says how far such differences
+//! stray. Series without a step say it: the difference is taken at every place of them, so that neighbours
+//! stay neighbours, as the moving-block bootstrap does (Künsch, "The jackknife and the bootstrap for
+//! general stationary observations", 1989).
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use crate::experiment::mean;
+use crate::report::format::length;
 
-use crate::experiment::{deviation, mean};
-use crate::report::format::{length, real};
+/// How rarely a step is found where there is none, and how rarely one of the smallest size is missed.
+const FOUND_IN_NOTHING: f64 = 0.01;
+const MISSED: f64 = 0.01;
 
-/// How rarely a step is found where there is none, both ways together, and how rarely one of the
-/// smallest size is missed.
-const ERROR: f64 = 0.01;
-
-/// How far two means are apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Difference {
-    /// By how much the second is larger.
-    pub(super) mean: f64,
-    /// The standard error of that.
-    error: f64,
-    /// Its degrees of freedom.
-    freedom: f64,
+/// By how much the mean of the values `within` is above that of those `around`.
+pub(super) fn difference(around: &[f64], within: &[f64]) -> Option<f64> {
+    Some(mean(within)? - mean(around)?)
 }
 
-impl Difference {
-    /// From the mean of the values `around` to that of those `within`; none unless both have two.
-    ///
-    /// Welch, "The generalization of Student's problem when several different population variances
-    /// are involved" (1947).
-    pub(super) fn of(around: &[f64], within: &[f64]) -> Option<Self> {
-        let part = |values: &[f64]| {
-            let count = real(length(values));
-            Some((mean(values)?, deviation(values)?.powi(2) / count, count - 1.0))
-        };
-        let ((before, a, of_a), (raised, b, of_b)) = (part(around)?, part(within)?);
-        let freedom = (a + b).powi(2) / (a * a / of_a + b * b / of_b);
-        // Where nothing varies, everything is known.
-        let freedom = if freedom.is_finite() { freedom } else { of_a + of_b };
-        Some(Self { mean: raised - before, error: (a + b).sqrt(), freedom })
+/// The differences that chance makes, in ascending order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chance(Vec<f64>);
+
+impl Chance {
+    /// Those of series without a step, each as if it were a ring.
+    pub(super) fn of<'a>(series: impl IntoIterator<Item = &'a [f64]>) -> Self {
+        let mut all: Vec<f64> = series.into_iter().flat_map(everywhere).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        Self(all)
     }
 
-    /// Half the width of the interval that holds the true difference with 99 % confidence.
-    pub(super) fn ci99(&self) -> f64 {
-        self.quantile(1.0 - ERROR / 2.0) * self.error
+    /// A difference above this is a step: chance makes one in a hundred that is larger. None if nothing
+    /// is known of chance.
+    pub(super) fn critical(&self) -> Option<f64> {
+        self.quantile(1.0 - FOUND_IN_NOTHING)
     }
 
-    /// Whether the second is larger, with 99 % confidence that they are not the same.
-    pub(super) fn is_found(&self) -> bool {
-        self.mean > self.ci99()
+    /// The smallest step that is found 99 times in 100: what chance takes off it leaves more than the
+    /// critical difference.
+    pub(super) fn smallest(&self) -> Option<f64> {
+        Some(self.critical()? - self.quantile(MISSED)?)
     }
 
-    /// The smallest difference that is found 99 times in 100, by values that vary as these do.
-    pub(super) fn smallest(&self) -> f64 {
-        self.ci99() + self.quantile(1.0 - ERROR) * self.error
+    /// At how many places a step of this size would be found, by a critical difference.
+    pub(super) fn found(&self, step: f64, critical: f64) -> Found {
+        let found = self.0.iter().filter(|chance| *chance + step > critical).count();
+        Found { found: u64::try_from(found).unwrap_or(u64::MAX), of: length(&self.0) }
     }
 
-    fn quantile(&self, share: f64) -> f64 {
-        let quantile = |t: StudentsT| t.inverse_cdf(share);
-        StudentsT::new(0.0, 1.0, self.freedom).map_or(f64::INFINITY, quantile)
+    /// The least difference that this share does not exceed.
+    fn quantile(&self, share: f64) -> Option<f64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a share of some thousand places"
+        )]
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0.get(rank.max(1) - 1).copied()
     }
+}
+
+/// The difference between a third and the rest, with the third at every place.
+fn everywhere(series: &[f64]) -> Vec<f64> {
+    let third = series.len() / 3;
+    let mut turned = series.to_vec();
+    let at_a_place = |_: &f64| {
+        turned.rotate_left(1);
+        let (within, around) = turned.split_at(third);
+        difference(around, within)
+    };
+    series.iter().filter_map(at_a_place).collect()
 }
 
 /// Of how many tests a step was found.
@@ -70,25 +82,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Puts a step of this size into a series that has none, at every place in turn, as if the series
-    /// were a ring, and looks for it: neighbours stay neighbours, so that a series that drifts shows
-    /// what that does to the test.
-    pub(super) fn everywhere(series: &[f64], step: f64) -> Self {
-        let third = series.len() / 3;
-        let mut turned = series.to_vec();
-        let mut found = Self::default();
-        for _ in 0..series.len() {
-            turned.rotate_left(1);
-            let (within, around) = turned.split_at(third);
-            let raised: Vec<_> = within.iter().map(|value| value + step).collect();
-            if let Some(difference) = Difference::of(around, &raised) {
-                found.found += u64::from(difference.is_found());
-                found.of += 1;
-            }
-        }
-        found
-    }
-
     /// Both together.
     pub(super) fn with(self, other: Self) -> Self {
         Self { found: self.found + other.found, of: self.of + other.of }
@@ -99,46 +92,51 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// Values that are spread as a normal distribution, with a deviation of 1: sums of twelve equal
-    /// ones.
-    fn noise(count: usize) -> Vec<f64> {
-        let mut random = fastrand::Rng::with_seed(7);
-        (0..count).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0).collect()
+    /// Values of which each keeps nine tenths of the one before: what a batch of them shows is much
+    /// less than what as many independent ones would.
+    fn drifting(count: usize, seed: u64) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut value = 0.0;
+        let next = |_| {
+            value = 0.9 * value + random.f64() - 0.5;
+            value
+        };
+        (0..count).map(next).collect()
     }
 
     #[test]
-    fn the_difference_is_that_of_the_worked_example() {
-        // Means 2 and 12, variances 1 and 4, three values each: error sqrt(5/3), and by Welch's formula
-        // (5/3)^2 / ((1/9 + 16/9) / 2) = 2.94 degrees of freedom.
-        let difference = Difference::of(&[1.0, 2.0, 3.0], &[10.0, 12.0, 14.0]).unwrap();
-        assert!((difference.mean - 10.0).abs() < 1e-12);
-        assert!((difference.error - (5.0_f64 / 3.0).sqrt()).abs() < 1e-12);
-        assert!((difference.freedom - 2.941).abs() < 1e-3, "{difference:?}");
-        // The table's quantile for 3 degrees of freedom is 5.841, and this has fewer.
-        assert!(difference.ci99() > 5.841 * difference.error && difference.is_found());
+    fn the_smallest_step_is_found_nearly_always_and_nothing_nearly_never_though_neighbours_are_alike()
+     {
+        let series: Vec<_> = (0..40).map(|seed| drifting(150, seed)).collect();
+        let (known, others) = series.split_at(20);
+        let known = Chance::of(known.iter().map(Vec::as_slice));
+        let others = Chance::of(others.iter().map(Vec::as_slice));
+        let (critical, smallest) = (known.critical().unwrap(), known.smallest().unwrap());
+        let share = |step| {
+            let Found { found, of } = others.found(step, critical);
+            assert_eq!(of, 3000);
+            found * 100 / of
+        };
+        // Of 3,000 places that overlap, some sixty are independent.
+        assert!(share(0.0) <= 5 && share(smallest) >= 95, "{} {}", share(0.0), share(smallest));
+        assert!(share(smallest / 2.0) < 90 && share(2.0 * smallest) == 100);
     }
 
     #[test]
-    fn the_smallest_step_is_found_nearly_always_and_nothing_nearly_never() {
-        let series = noise(1500);
-        let chunks = || series.chunks(150);
-        let smallest = |run: &[f64]| Difference::of(&run[50..], &run[..50]).unwrap().smallest();
-        let all = |found: Found, of: Found| found.with(of);
-        let power = chunks().map(|run| Found::everywhere(run, smallest(run))).reduce(all).unwrap();
-        let nothing = chunks().map(|run| Found::everywhere(run, 0.0)).reduce(all).unwrap();
-        assert_eq!((power.of, nothing.of), (1500, 1500));
-        // 1485 are expected, and 7 of nothing; rotations of a run are alike, so that these scatter.
-        assert!(power.found > 1440 && nothing.found < 60, "{power:?} {nothing:?}");
-        let half = chunks().map(|run| Found::everywhere(run, smallest(run) / 2.0)).reduce(all);
-        assert!(half.unwrap().found < 1200, "{half:?}");
+    fn differences_are_those_of_the_thirds() {
+        let chance = Chance::of([&[0.0, 0.0, 0.0, 0.0, 9.0, 9.0][..]]);
+        // At six places: 9, 4.5 twice, 0 less 4.5 three times... one and a half less where neither is in.
+        assert_eq!(chance.0.len(), 6);
+        assert_eq!((chance.critical(), chance.quantile(0.01)), (Some(9.0), Some(-4.5)));
+        assert_eq!(chance.smallest(), Some(13.5));
     }
 
     #[test]
     fn series_that_are_short_or_do_not_vary_are_no_trouble() {
-        assert_eq!(Difference::of(&[1.0], &[1.0, 2.0]), None);
-        assert_eq!(Found::everywhere(&[], 1.0), Found::default());
-        let sure = Difference::of(&[1.0, 1.0], &[2.0, 2.0]).unwrap();
-        assert!(sure.is_found() && sure.smallest() < 1e-12);
-        assert!(!Difference::of(&[1.0, 1.0], &[1.0, 1.0]).unwrap().is_found());
+        assert_eq!(Chance::of([&[][..], &[1.0][..]]).smallest(), None);
+        let sure = Chance::of([&[2.0; 9][..]]);
+        assert_eq!((sure.critical(), sure.smallest()), (Some(0.0), Some(0.0)));
+        assert_eq!(sure.found(0.0, 0.0), Found { found: 0, of: 9 });
+        assert_eq!(sure.found(0.1, 0.0).found, 9);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::cells::{is_raised, of};
-use super::detection::{Difference, Found};
+use super::detection::{Chance, Found, difference};
 use super::paper::{HARDWARE_ERROR_NS, SOFTWARE_INTERVAL_NS, STEP_NS};
 use crate::experiment::{Estimate, Runs};
 use crate::replicas::Block;
@@ -35,9 +35,9 @@ pub(super) struct OfTechnique {
     /// How packets were received and stamped.
     pub(super) technique: String,
     /// The smallest step that is found 99 times in 100 in the packets of a run, in nanoseconds.
-    pub(super) smallest_ns: Option<Estimate>,
-    /// The same in a hundredth of the packets, if they vary alike.
-    pub(super) smallest_in_a_hundredth_ns: Option<f64>,
+    pub(super) smallest_ns: Option<f64>,
+    /// The same in a tenth of the packets.
+    pub(super) smallest_in_a_tenth_ns: Option<f64>,
     /// How often steps of known sizes were found that were put into the same data.
     pub(super) checks: Vec<Check>,
     /// The steps that the sender made.
@@ -49,7 +49,7 @@ pub(super) struct OfTechnique {
 /// How often a step was found that was put into the data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Check {
-    /// What it is to the smallest one: 1 should be found 99 times in 100, 0 once in 200.
+    /// What it is to the smallest one: 1 should be found 99 times in 100, 0 once.
     pub(super) of_smallest: f64,
     /// How often it was.
     pub(super) found: Found,
@@ -62,7 +62,12 @@ pub(super) struct Step {
     pub(super) true_ns: u32,
     /// By how much that was measured.
     pub(super) measured_ns: Option<Estimate>,
-    /// In how many runs it was found with 99 % confidence.
+    /// What chance makes once in 100.
+    pub(super) chance_ns: Option<Estimate>,
+    /// By how much chance makes more than was measured, in each run.
+    #[serde(skip)]
+    pub(super) masked_ns: Vec<f64>,
+    /// In how many runs it was found.
     pub(super) found: Found,
 }
 
@@ -98,23 +103,27 @@ pub(super) struct Data<'a> {
 impl<'a> Data<'a> {
     fn of_technique(self, technique: String) -> OfTechnique {
         let steps = self.steps(&technique);
-        let runs: Vec<_> = steps.iter().flat_map(|(_, runs)| runs.iter().copied()).collect();
-        let smallest: Vec<_> = runs.iter().filter_map(|run| self.smallest(run)).collect();
-        let smallest_ns = Estimate::of(&smallest);
+        let runs: Vec<_> = steps
+            .iter()
+            .flat_map(|(step, runs)| runs.iter().map(|run| self.level(run, *step)))
+            .collect();
+        let smallest =
+            |parts: usize| Chance::of(runs.iter().flat_map(|run| parts_of(run, parts))).smallest();
         let check = |of_smallest: f64| {
-            let found = runs.iter().filter_map(|run| {
-                let step = of_smallest * self.smallest(run)?;
-                Some(Found::everywhere(&flat(run), step))
+            let found = (0..runs.len()).filter_map(|index| {
+                let others = others(&runs, index);
+                let step = of_smallest * others.smallest()?;
+                Some(Chance::of([runs[index].as_slice()]).found(step, others.critical()?))
             });
             Check { of_smallest, found: found.fold(Found::default(), Found::with) }
         };
-        let lost = |of: fn(&Block) -> u64| runs.iter().filter_map(|run| run.first()).map(of).sum();
+        let all = || steps.iter().flat_map(|(_, runs)| runs.iter().copied());
+        let lost = |of: fn(&Block) -> u64| all().filter_map(<[Block]>::first).map(of).sum();
         OfTechnique {
-            // The error of a mean goes by the root of the count.
-            smallest_in_a_hundredth_ns: smallest_ns.map(|smallest| 10.0 * smallest.mean),
-            smallest_ns,
+            smallest_ns: smallest(1),
+            smallest_in_a_tenth_ns: smallest(10),
             checks: CHECKED.map(check).into(),
-            steps: steps.iter().map(|(step, runs)| self.step(*step, runs)).collect(),
+            steps: self.made(&steps, &runs),
             lost: [
                 lost(|run| run.captures_lost),
                 lost(|run| run.interfaces_dropped),
@@ -137,43 +146,63 @@ impl<'a> Data<'a> {
             .collect()
     }
 
-    /// All runs of a technique.
-    pub(super) fn runs_of(self, technique: &str) -> impl Iterator<Item = &'a [Block]> {
-        self.steps(technique).into_iter().flat_map(|(_, runs)| runs)
+    /// The steps that were made, as they were measured. `level` are all runs without their steps, in the
+    /// same order: a run is held against what chance does in the others.
+    fn made(self, steps: &[(u32, Vec<&[Block]>)], level: &[Vec<f64>]) -> Vec<Step> {
+        let mut before = 0;
+        let step = |(true_ns, runs): &(u32, Vec<&[Block]>)| {
+            let indices = before..before + runs.len();
+            before = indices.end;
+            let of_run = |(run, index): (&&[Block], usize)| {
+                Some((self.measured(run)?, others(level, index).critical()?))
+            };
+            let (measured, chance): (Vec<_>, Vec<_>) =
+                runs.iter().zip(indices).filter_map(of_run).unzip();
+            let masked_ns: Vec<f64> =
+                chance.iter().zip(&measured).map(|(chance, measured)| chance - measured).collect();
+            let found = masked_ns.iter().filter(|masked| **masked < 0.0).count();
+            let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+            Step {
+                true_ns: *true_ns,
+                measured_ns: Estimate::of(&measured),
+                chance_ns: Estimate::of(&chance),
+                found: Found { found: count(found), of: count(masked_ns.len()) },
+                masked_ns,
+            }
+        };
+        steps.iter().map(step).collect()
     }
 
-    /// The smallest step in nanoseconds that is found in the packets of a run: by the errors of the taps
-    /// alone, as if the device were as steady as a cable.
-    pub(super) fn smallest(self, run: &[Block]) -> Option<f64> {
-        Some(self.difference(run, |block| block.error_median_ns)?.smallest())
-            .filter(|smallest| smallest.is_finite())
-    }
-
-    fn step(self, step: u32, runs: &[&[Block]]) -> Step {
-        // What the taps measured, and nothing that only the sender knows.
-        let measured = |run: &&[Block]| self.difference(run, |block| block.delay_median_ns);
-        let all: Vec<_> = runs.iter().filter_map(measured).collect();
-        let found = all.iter().filter(|difference| difference.is_found()).count();
-        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        Step {
-            true_ns: step,
-            measured_ns: Estimate::of(&all.iter().map(|it| it.mean).collect::<Vec<_>>()),
-            found: Found { found: count(found), of: count(all.len()) },
-        }
-    }
-
-    /// How much larger something of a block is within the step than around it.
-    fn difference(self, run: &[Block], of: fn(&Block) -> Option<f64>) -> Option<Difference> {
+    /// How much larger the measured delay is within the step than around it.
+    fn measured(self, run: &[Block]) -> Option<f64> {
         let packets = u64::from(self.packets);
         let (within, around): (Vec<_>, Vec<_>) =
             run.iter().partition(|block| is_raised(block.first, packets));
-        let [around, within] =
-            [around, within].map(|blocks| blocks.into_iter().filter_map(of).collect::<Vec<_>>());
-        Difference::of(&around, &within)
+        let delays = |blocks: Vec<&Block>| -> Vec<f64> {
+            blocks.into_iter().filter_map(|block| block.delay_median_ns).collect()
+        };
+        difference(&delays(around), &delays(within))
+    }
+
+    /// The measured delays of a run, less the step that was made in it.
+    fn level(self, run: &[Block], step: u32) -> Vec<f64> {
+        let packets = u64::from(self.packets);
+        let without = |block: &Block| {
+            let raised = if is_raised(block.first, packets) { f64::from(step) } else { 0.0 };
+            Some(block.delay_median_ns? - raised)
+        };
+        run.iter().filter_map(without).collect()
     }
 }
 
-/// The errors of a run, which no step of the device is in.
-fn flat(run: &[Block]) -> Vec<f64> {
-    run.iter().filter_map(|block| block.error_median_ns).collect()
+/// What chance does in all runs but one; in that one if there is no other.
+fn others(runs: &[Vec<f64>], but: usize) -> Chance {
+    let is_other = |index: usize| index != but || runs.len() == 1;
+    let others = runs.iter().enumerate().filter(|(index, _)| is_other(*index));
+    Chance::of(others.map(|(_, run)| run.as_slice()))
+}
+
+/// A series in so many parts of equal length; what is left over is in none.
+fn parts_of(series: &[f64], parts: usize) -> impl Iterator<Item = &[f64]> {
+    series.chunks_exact((series.len() / parts).max(1))
 }

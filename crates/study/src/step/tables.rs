@@ -22,8 +22,8 @@ impl Findings {
             vec![name.to_owned(), number, NOTHING.to_owned(), NOTHING.to_owned()]
         });
         let row = |of: &OfTechnique| {
-            let in_few = of.smallest_in_a_hundredth_ns.map_or(NOTHING.to_owned(), duration);
-            let in_all = of.smallest_ns.map_or(NOTHING.to_owned(), with);
+            let in_few = of.smallest_in_a_tenth_ns.map_or(NOTHING.to_owned(), duration);
+            let in_all = of.smallest_ns.map_or(NOTHING.to_owned(), duration);
             vec![of.technique.clone(), NOTHING.to_owned(), in_few, in_all]
         };
         Table::new(
@@ -31,7 +31,7 @@ impl Findings {
             &[
                 "",
                 "fluctuation in the paper",
-                &format!("in {} packets", count(packets / 100)),
+                &format!("in {} packets", count(packets / 10)),
                 &format!("in {} packets", count(packets)),
             ],
             published.into_iter().chain(self.techniques.iter().map(row)).collect(),
@@ -51,7 +51,7 @@ impl Findings {
             std::iter::once(of.technique.clone()).chain(shares).collect()
         };
         Table::new(
-            "Power of the test: how often steps put into the data were found, at every place in turn",
+            "Power of the test: how often steps put into each run were found, by what chance does in the others",
             &heads.iter().map(String::as_str).collect::<Vec<_>>(),
             self.techniques.iter().map(row).collect(),
         )
@@ -64,13 +64,14 @@ impl Findings {
             vec![
                 format!("{}, {}", of.technique, duration(step.true_ns.into())),
                 step.measured_ns.map_or(NOTHING.to_owned(), with),
+                step.chance_ns.map_or(NOTHING.to_owned(), with),
                 format!("{} of {}", count(found), count(runs)),
             ]
         };
         let rows = self.techniques.iter().flat_map(|of| of.steps.iter().map(move |it| row(of, it)));
         Table::new(
             &format!("Steps that the sender made; the paper's is {STEP_NS} ns"),
-            &["", "measured", "found with 99 % confidence, runs"],
+            &["", "measured", "chance, once in 100", "found, runs"],
             rows.collect(),
         )
     }
