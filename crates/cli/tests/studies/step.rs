@@ -19,7 +19,7 @@ fn every_technique_has_a_smallest_step_that_was_tried_on_its_own_data() {
     let techniques = found["techniques"].as_array().unwrap();
     assert!((11..=12).contains(&techniques.len()), "{}", techniques.len());
     // A machine that is busy with other things may not come to the end of every run.
-    let has_smallest = |of: &Value| of["smallest_ns"]["mean"].as_f64() > Some(0.0);
+    let has_smallest = |of: &Value| of["smallest_ns"].as_f64() > Some(0.0);
     assert!(techniques.iter().any(has_smallest), "{techniques:#?}");
     for technique in techniques {
         let found = |check: usize| technique["checks"][check]["found"]["found"].as_u64().unwrap();
