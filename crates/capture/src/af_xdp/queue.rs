@@ -68,7 +68,10 @@ impl Queue {
         let failed = |what| move |cause| refused(interface, what, cause);
         let umem = Umem::allocate(plan.chunk_bytes, plan.chunks).map(Arc::new);
         let umem = umem.map_err(failed("get memory for packets"))?;
-        let sizes = Sizes { fill: plan.chunks, completion: 1, receive: plan.chunks, transmit: 0 };
+        // The kernel shows frames before it shows that their entries of the fill ring are free
+        // (`net/xdp/xsk.c`, `xsk_flush`): a chunk may come back while its old entry still seems taken.
+        let fill = 2 * plan.chunks;
+        let sizes = Sizes { fill, completion: 1, receive: plan.chunks, transmit: 0 };
         let (socket, rings) =
             Socket::open(&umem, sizes).map_err(failed("set up an AF_XDP socket"))?;
         let Rings { mut fill, receive: Some(receive), .. } = rings else {
