@@ -1,7 +1,7 @@
 //! A stop request that a waiting thread notices at once.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -65,5 +65,12 @@ impl Stop {
     /// A descriptor that becomes readable with the request.
     pub(crate) fn event(&self) -> &OwnedFd {
         &self.0.event
+    }
+}
+
+/// The descriptor becomes readable with the request, for those who wait for more than that.
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.event.as_fd()
     }
 }

@@ -17,12 +17,15 @@ mod interrupt;
 mod lab;
 mod layers;
 mod metrics;
+mod namespace;
 mod numbers;
 mod output;
 mod progress;
 mod quality;
+mod reflect;
 mod restamp;
 mod send;
+mod stamp;
 mod study;
 mod table;
 mod tap;
@@ -58,6 +61,10 @@ enum Command {
     Restamp(restamp::Arguments),
     /// Send paced traffic, each packet with an identity and its send time
     Send(send::Arguments),
+    /// Send test packets to a reflector and measure both directions (STAMP, TWAMP Light)
+    Stamp(stamp::Arguments),
+    /// Return the test packets of others with the times at which they came and left (STAMP)
+    Reflect(reflect::Arguments),
     /// Measure one-way delay, loss, reordering and duplication between two points
     Delay(delay::Arguments),
     /// Show the quality of each flow of a file or interface: loss, jitter, round trip, MOS
@@ -84,6 +91,8 @@ fn main() -> ExitCode {
         Command::Capture(arguments) => capture::run(&arguments, output),
         Command::Restamp(arguments) => restamp::run(&arguments, output),
         Command::Send(arguments) => send::run(&arguments, output),
+        Command::Stamp(arguments) => stamp::run(arguments, output),
+        Command::Reflect(arguments) => reflect::run(&arguments, output),
         Command::Delay(arguments) => suggest_partial(delay::run(&arguments, output)),
         Command::Flows(arguments) => suggest_partial(flows::run(&arguments, output)),
         Command::Layers(arguments) => layers::run(&arguments, output),

@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use wirestamp_capture::Error;
-use wirestamp_lab::Netns;
+
+use crate::namespace;
 
 /// An interface as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,12 +32,7 @@ impl FromStr for Target {
 impl Target {
     /// Does `work` in the interface's namespace.
     pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-        match &self.namespace {
-            None => Ok(work()),
-            Some(name) => Netns::open(name)?
-                .run(work)
-                .with_context(|| format!("cannot enter the namespace {name}")),
-        }
+        namespace::enter(self.namespace.as_deref(), work)
     }
 
     /// Asks something of the interface, in its namespace.

@@ -141,6 +141,7 @@ mod sleep;
 mod source;
 mod stamp;
 mod survey;
+mod synchronisation;
 mod sys;
 mod ticks;
 mod time;
@@ -160,6 +161,7 @@ pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
 pub use source::{SourceError, hpet::Hpet};
 pub use stamp::{Domain, RawStamp, Stamp};
 pub use survey::{Source, Survey, survey};
+pub use synchronisation::Synchronisation;
 pub use ticks::{
     CounterTicks, MonotonicTicks, OtherClock, RealtimeTicks, TickSpan, TickTime, Ticking,
 };

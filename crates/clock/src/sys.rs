@@ -38,6 +38,17 @@ pub(crate) fn read(clock: libc::clockid_t) -> io::Result<i64> {
     Ok(time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec))
 }
 
+/// What adjtimex(2) says when it is asked to change nothing, and the clock's state.
+pub(crate) fn adjtimex() -> io::Result<(libc::timex, libc::c_int)> {
+    // SAFETY: a timex is numbers only, for which zero is a value; modes of 0 ask to change nothing.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `timex` is valid to read and to write.
+    match unsafe { libc::adjtimex(&raw mut timex) } {
+        -1 => Err(io::Error::last_os_error()),
+        state => Ok((timex, state)),
+    }
+}
+
 /// The size of a `cpu_set_t` in bytes: room for 1024 cores (sched_setaffinity(2)).
 const CPU_SET_BYTES: usize = size_of::<libc::cpu_set_t>();
 

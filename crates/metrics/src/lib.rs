@@ -4,7 +4,7 @@
 //! two points and says of each what became of it, as an [`Outcome`]; a [`Chain`] does so for more
 //! points, [`Shards`] on more cores, and [`Lag`] tells of clocks too far apart for it. [`Quality`] counts outcomes
 //! into the metrics of one flow or of all, and a [`FlowTable`] keeps one `Quality` for each flow.
-//! [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
+//! A [`TwoWay`] measures both directions of a test whose packets are returned. [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
 //! constant memory.
 //!
 //! | metric | defined in | here |
@@ -58,6 +58,7 @@ mod series;
 mod shards;
 mod tally;
 mod train;
+mod two_way;
 mod values;
 
 pub use chain::{Chain, Segment};
@@ -77,3 +78,4 @@ pub use series::{Series, Slot};
 pub use shards::Shards;
 pub use tally::{Tally, TallySummary};
 pub use train::{Passage, TrainGaps};
+pub use two_way::{Answer, BothWays, Taken, TwoWay, TwoWayCounts};

@@ -119,7 +119,7 @@ fn methods() -> PossibleValuesParser {
 }
 
 /// `20ms`, `50us`, `1500ns`, `2s`.
-fn interval(text: &str) -> Result<Span, String> {
+pub(crate) fn interval(text: &str) -> Result<Span, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let scale = match unit {

@@ -28,7 +28,7 @@ use log::Log;
 use present::{Document, Replayed, Sort, text};
 use stamps::Stamps;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::{Arguments, interval};
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let job = arguments.job()?;

@@ -17,6 +17,9 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
+    /// Bytes of a code.
+    pub const CODE_LENGTH: usize = CODE;
+
     /// A key of any length; RFC 4868 section 2.1.1 wants 32 bytes at least.
     #[must_use]
     pub fn new(secret: &[u8]) -> Option<Self> {
@@ -29,6 +32,19 @@ impl Key {
         let mut code = [0; CODE];
         code.iter_mut().zip(whole).for_each(|(code, byte)| *code = byte);
         code
+    }
+
+    /// The code of the extensions of a packet with this sequence number (RFC 8972 section 4.8): those
+    /// in front of the one that carries it.
+    #[must_use]
+    pub fn code_of_extensions(&self, sequence: u32, extensions: &[u8]) -> [u8; CODE] {
+        self.code(&[&sequence.to_be_bytes(), extensions].concat())
+    }
+
+    /// Whether a code is that of these extensions, in a time that does not tell how much of it is right.
+    #[must_use]
+    pub fn verifies_extensions(&self, sequence: u32, extensions: &[u8], code: &[u8]) -> bool {
+        self.verifies(&[&sequence.to_be_bytes(), extensions].concat(), code)
     }
 
     /// Whether `code` is that of `bytes`, in a time that does not tell how much of it is right.

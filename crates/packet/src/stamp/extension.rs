@@ -29,6 +29,9 @@ impl Extension<'_> {
     /// Padding, which makes packets as long as one wants (section 4.1).
     pub const PADDING: u8 = 1;
 
+    /// The code of the extensions in front of it (section 4.8), the last of an authenticated packet.
+    pub const CODE: u8 = 8;
+
     /// Appends the extension. What a length of 16 bits cannot tell of its value is left out.
     pub fn write(&self, packet: &mut Vec<u8>) {
         let ExtensionFlags { unrecognised, malformed, forged } = self.flags;

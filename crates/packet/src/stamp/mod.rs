@@ -30,9 +30,11 @@ mod packet;
 #[cfg(test)]
 mod tests;
 mod time;
+mod value;
 
 pub use authentication::{Key, Mode};
 pub use error_estimate::ErrorEstimate;
 pub use extension::{Extension, ExtensionFlags, Extensions, extensions};
 pub use packet::{NotStamp, Reflected, Sent};
 pub use time::{Format, Stamped};
+pub use value::{ClassOfService, FollowUp, StampMethod, SyncSource, TimestampInformation, Value};

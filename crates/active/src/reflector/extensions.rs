@@ -1,0 +1,122 @@
+//! What a reflector answers to the extensions of a packet (RFC 8972 section 4).
+
+use wirestamp_packet::stamp::{
+    ClassOfService, Extension, ExtensionFlags, FollowUp, Key, StampMethod, SyncSource,
+    TimestampInformation, Value, extensions,
+};
+
+use crate::system_clock::ClockState;
+
+/// What extensions may ask for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// The sender's number of the packet.
+    pub(super) sequence: u32,
+    /// The number of the answer.
+    pub(super) number: u32,
+    /// The traffic class with which the packet came.
+    pub(super) class: u8,
+    /// When the answer before this one left.
+    pub(super) follow_up: FollowUp,
+    /// How right the clock is.
+    pub(super) state: ClockState,
+}
+
+/// Writes the answers to what stands behind a packet's fields; returns the traffic class to answer with.
+///
+/// In an authenticated packet extensions have a code of their own. Where it is wrong or missing they come
+/// back as they are, marked as forged, all but padding alone, which needs none.
+pub(super) fn answer(asked: &[u8], key: Option<&Key>, by: &Asked, answers: &mut Vec<u8>) -> u8 {
+    // What TWAMP Light calls padding.
+    if asked.iter().all(|&byte| byte == 0) {
+        answers.extend(asked);
+        return 0;
+    }
+    let is_trusted = key.is_none_or(|key| is_authentic(asked, key, by.sequence));
+    let begin = answers.len();
+    let (mut read, mut class) = (0, 0);
+    for extension in extensions(asked) {
+        read += HEAD + extension.value.len();
+        if extension.flags.malformed {
+            extension.write(answers);
+            break;
+        }
+        match key {
+            _ if !is_trusted => {
+                let flags = ExtensionFlags { forged: true, ..ExtensionFlags::default() };
+                Extension { flags, ..extension }.write(answers);
+            }
+            Some(key) if extension.kind == Extension::CODE => {
+                let code = key.code_of_extensions(by.number, &answers[begin..]);
+                let flags = ExtensionFlags::default();
+                Extension { flags, kind: Extension::CODE, value: &code }.write(answers);
+            }
+            _ => answer_one(&extension, by, &mut class, answers),
+        }
+    }
+    // Too little for one more extension.
+    answers.extend(asked.get(read..).unwrap_or_default());
+    class
+}
+
+/// Bytes of an extension ahead of its value.
+const HEAD: usize = 4;
+
+fn answer_one(extension: &Extension<'_>, by: &Asked, class: &mut u8, answers: &mut Vec<u8>) {
+    let answer = match extension.kind {
+        Extension::PADDING => Ok(extension.value.to_vec()),
+        TimestampInformation::KIND => answered(extension.value, |_: TimestampInformation| {
+            // What else keeps the clock, the kernel does not say.
+            let source =
+                if by.state.synchronised { SyncSource::Ntp } else { SyncSource::FreeRunning };
+            TimestampInformation {
+                received_by: source as u8,
+                received_how: StampMethod::Local as u8,
+                sent_by: source as u8,
+                sent_how: StampMethod::ControlPlane as u8,
+            }
+        }),
+        ClassOfService::KIND => answered(extension.value, |asked: ClassOfService| {
+            *class = asked.wanted << 2;
+            ClassOfService {
+                received: by.class >> 2,
+                congestion: by.class & 3,
+                refused: false,
+                ..asked
+            }
+        }),
+        FollowUp::KIND => answered(extension.value, |_: FollowUp| by.follow_up),
+        _ => Err(ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() }),
+    };
+    let (flags, value) = match answer {
+        Ok(value) => (ExtensionFlags::default(), value),
+        Err(flags) => (flags, extension.value.to_vec()),
+    };
+    Extension { flags, kind: extension.kind, value: &value }.write(answers);
+}
+
+/// The answer to a value, or that it is malformed.
+fn answered<V: Value>(
+    value: &[u8],
+    answer: impl FnOnce(V) -> V,
+) -> Result<Vec<u8>, ExtensionFlags> {
+    match V::decode(value) {
+        Some(asked) => Ok(answer(asked).encode()),
+        None => Err(ExtensionFlags { malformed: true, ..ExtensionFlags::default() }),
+    }
+}
+
+/// Whether extensions carry their code, or are but padding.
+pub(crate) fn is_authentic(bytes: &[u8], key: &Key, sequence: u32) -> bool {
+    let (mut ahead, mut only_padding) = (0, true);
+    for extension in extensions(bytes) {
+        if extension.kind == Extension::CODE {
+            let end = ahead + HEAD + extension.value.len();
+            return end == bytes.len()
+                && key.verifies_extensions(sequence, &bytes[..ahead], extension.value);
+        }
+        only_padding &= extension.kind == Extension::PADDING && !extension.flags.malformed;
+        ahead += HEAD + extension.value.len();
+    }
+    only_padding
+}

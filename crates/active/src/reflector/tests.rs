@@ -1,0 +1,167 @@
+use proptest::prelude::*;
+use wirestamp_clock::Span;
+use wirestamp_packet::stamp::{
+    ClassOfService, ErrorEstimate, Extension, ExtensionFlags, FollowUp, TimestampInformation,
+    Value, extensions,
+};
+
+use super::*;
+use crate::system_clock::ClockState;
+
+/// A clock that goes on by a microsecond with each reading.
+struct Ticking(i64);
+
+impl SystemClock for Ticking {
+    fn now(&self) -> Time<Utc> {
+        Time::from_nanos(self.0 + 1_000)
+    }
+
+    fn state(&mut self) -> ClockState {
+        ClockState { synchronised: true, error: Span::from_micros(50) }
+    }
+}
+
+const ARRIVAL: i64 = 1_700_000_000_000_000_000;
+
+fn key() -> Key {
+    Key::new(b"a key that sender and reflector share").unwrap()
+}
+
+fn arrival(bytes: &[u8], port: u16) -> Arrival<'_> {
+    Arrival {
+        bytes,
+        from: ([192, 0, 2, 1], port).into(),
+        to: Some([192, 0, 2, 7].into()),
+        at: Time::from_nanos(ARRIVAL),
+        ttl: 61,
+        class: 46 << 2 | 1,
+    }
+}
+
+fn sent(sequence: u32, session: u16) -> Sent {
+    let at = stamped(Time::from_nanos(ARRIVAL - 500_000));
+    let error = ErrorEstimate::of(Span::from_millis(1), false, Format::Ntp);
+    Sent { sequence, timestamp: at, error, session }
+}
+
+fn packet(mode: Mode<'_>, sequence: u32, session: u16) -> Vec<u8> {
+    let mut packet = Vec::new();
+    sent(sequence, session).write(mode, &mut packet);
+    packet
+}
+
+fn reflect(reflector: &mut Reflector, bytes: &[u8]) -> Result<(Reflection, Vec<u8>), NotStamp> {
+    let mut answer = Vec::new();
+    let reflection =
+        reflector.reflect(&arrival(bytes, 4000), &mut Ticking(ARRIVAL), &mut answer)?;
+    Ok((reflection, answer))
+}
+
+#[test]
+fn an_answer_says_when_the_packet_came_and_counts_in_its_session() {
+    let mut reflector = Reflector::new(None);
+    for (sequence, session, number) in [(5, 1, 0), (9, 1, 1), (7, 2, 0), (10, 1, 2)] {
+        let (reflection, answer) =
+            reflect(&mut reflector, &packet(Mode::Open, sequence, session)).unwrap();
+        assert_eq!((reflection.number, answer.len()), (number, 44));
+        let answer = Reflected::parse(&answer, Mode::Open).unwrap();
+        let time = |at: Stamped| at.time(Format::Ntp, Span::ZERO).as_nanos() - ARRIVAL;
+        assert_eq!((answer.sequence, answer.sent), (number, sent(sequence, session)));
+        assert_eq!((time(answer.received), time(answer.timestamp), answer.ttl), (0, 1_000, 61));
+        assert!(answer.error.is_synchronised());
+        assert!(answer.error.bound().is_some_and(|bound| bound >= Span::from_micros(50)));
+    }
+    assert_eq!((reflector.counts().reflected, reflector.counts().sessions), (4, 2));
+    let not_sent = reflect(&mut reflector, &packet(Mode::Open, 11, 1)).unwrap().0;
+    reflector.not_sent(&not_sent);
+    let (again, _) = reflect(&mut reflector, &packet(Mode::Open, 12, 1)).unwrap();
+    assert_eq!((not_sent.number, again.number, reflector.counts().failed), (3, 3, 1));
+}
+
+#[test]
+fn extensions_are_answered_told_off_or_given_back() {
+    let mut asked = packet(Mode::Open, 1, 0);
+    FollowUp::default().ask(&mut asked);
+    TimestampInformation::default().ask(&mut asked);
+    ClassOfService { wanted: 10, ..ClassOfService::default() }.ask(&mut asked);
+    let plain = |kind, value| Extension {
+        flags: ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() },
+        kind,
+        value,
+    };
+    plain(Extension::PADDING, &[7; 9]).write(&mut asked);
+    plain(FollowUp::KIND, &[1, 2]).write(&mut asked);
+    plain(200, b"what?").write(&mut asked);
+    let mut reflector = Reflector::new(None);
+    let (first, _) = reflect(&mut reflector, &asked).unwrap();
+    reflector.left(&first.session, 0, Time::from_nanos(ARRIVAL + 7_000));
+    let (second, answer) = reflect(&mut reflector, &asked).unwrap();
+    assert_eq!((second.class, answer.len()), (10 << 2, asked.len()));
+
+    let answers: Vec<_> = extensions(&answer[44..]).collect();
+    let told = FollowUp::answered(&answers[0]).unwrap();
+    let left = told.left.time(Format::Ntp, Span::ZERO).as_nanos() - ARRIVAL;
+    assert_eq!((told.number, told.how, left), (0, 2, 7_000));
+    let how = TimestampInformation::answered(&answers[1]).unwrap();
+    assert_eq!((how.received_by, how.received_how, how.sent_how), (1, 2, 3));
+    let class = ClassOfService::answered(&answers[2]).unwrap();
+    assert_eq!((class.wanted, class.received, class.congestion), (10, 46, 1));
+    assert_eq!((answers[3].flags, answers[3].value), (ExtensionFlags::default(), &[7; 9][..]));
+    assert_eq!((answers[4].flags.malformed, answers[4].value), (true, &[1, 2][..]));
+    assert_eq!((answers[5].flags.unrecognised, answers[5].value), (true, &b"what?"[..]));
+}
+
+#[test]
+fn a_sender_of_twamp_light_gets_its_padding_back() {
+    let mut reflector = Reflector::new(None);
+    let mut long = packet(Mode::Open, 1, 0);
+    long.resize(100, 0);
+    let (_, answer) = reflect(&mut reflector, &long).unwrap();
+    assert_eq!((answer.len(), &answer[44..]), (100, &long[44..]));
+    let (_, answer) = reflect(&mut reflector, &long[..14]).unwrap();
+    assert_eq!(answer.len(), 44);
+    assert_eq!(reflect(&mut reflector, &long[..13]), Err(NotStamp::TooShort(13, 14)));
+    assert_eq!(reflector.counts().not_stamp, 1);
+}
+
+#[test]
+fn without_the_key_there_is_no_answer_and_extensions_come_back_as_forged() {
+    let key = key();
+    let mode = Mode::Authenticated(&key);
+    let mut reflector = Reflector::new(Some(key.clone()));
+    let open = packet(Mode::Open, 1, 0);
+    assert!(reflect(&mut reflector, &open).is_err());
+    let mut forged = packet(mode, 1, 0);
+    forged[3] ^= 1;
+    assert_eq!(reflect(&mut reflector, &forged), Err(NotStamp::Forged));
+    assert_eq!((reflector.counts().forged, reflector.counts().reflected), (1, 0));
+
+    let mut asked = packet(mode, 1, 0);
+    TimestampInformation::default().ask(&mut asked);
+    let (_, answer) = reflect(&mut reflector, &asked).unwrap();
+    let flags = extensions(&answer[112..]).next().unwrap().flags;
+    assert!(flags.forged, "{flags:?}");
+
+    let code = key.code_of_extensions(1, &asked[112..]);
+    let flags = ExtensionFlags::default();
+    Extension { flags, kind: Extension::CODE, value: &code }.write(&mut asked);
+    let (reflection, answer) = reflect(&mut reflector, &asked).unwrap();
+    assert!(Reflected::parse(&answer, mode).is_ok());
+    let first = extensions(&answer[112..]).next().unwrap();
+    assert!(TimestampInformation::answered(&first).is_some());
+    assert!(is_authentic(&answer[112..], &key, reflection.number));
+    assert!(!is_authentic(&answer[112..], &key, reflection.number + 1));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_answered_at_their_length_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..300), is_open: bool,
+    ) {
+        let mut reflector = Reflector::new((!is_open).then(key));
+        if let Ok((_, answer)) = reflect(&mut reflector, &bytes) {
+            // An extension that says that it is longer than the packet is given back as long as it is.
+            prop_assert_eq!(answer.len(), bytes.len().max(44));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Answers that wait for the word of when they left the reflector.
+
+use std::collections::VecDeque;
+
+use wirestamp_clock::{Span, Stamp, Time, Utc};
+use wirestamp_metrics::Answer;
+
+/// Answers in the order in which they came, the oldest first. The time at which an answer left is told with
+/// the next one that the reflector returns.
+#[derive(Debug, Default)]
+pub(super) struct FollowedUp {
+    waiting: VecDeque<Told>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) answer: Answer,
+    /// With which TTL its packet reached the reflector.
+    pub(super) ttl: u8,
+    /// Whether the time at which it left is that of the word.
+    pub(super) is_told: bool,
+}
+
+impl FollowedUp {
+    /// One more answer came.
+    pub(super) fn push(&mut self, answer: Answer, ttl: u8) {
+        self.waiting.push_back(Told { answer, ttl, is_told: false });
+    }
+
+    /// The answer with this number left at this time.
+    pub(super) fn tell(&mut self, number: u64, left: Stamp) {
+        // Copies of an answer left at once.
+        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.answer.number == number) {
+            waiting.answer.returned = left;
+            waiting.is_told = true;
+        }
+    }
+
+    /// The oldest answer, if it waits no more. The word of what came before `before` is no longer waited for.
+    pub(super) fn next(&mut self, before: Option<Time<Utc>>) -> Option<Told> {
+        let oldest = self.waiting.front()?;
+        let is_over = before.is_some_and(|before| oldest.answer.back.utc < before);
+        if !oldest.is_told && !is_over {
+            return None;
+        }
+        self.waiting.pop_front()
+    }
+
+    /// How many answers there are.
+    pub(super) fn len(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    /// Whether the answer that came last is still waiting.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.iter().any(|waiting| !waiting.is_told)
+    }
+
+    /// How long the oldest has waited.
+    pub(super) fn waited(&self, now: Time<Utc>) -> Span {
+        self.waiting.front().map_or(Span::ZERO, |oldest| now - oldest.answer.back.utc)
+    }
+}

@@ -1,0 +1,340 @@
+//! A sender's session: makes its packets, and takes what comes back. No socket and no clock of its own.
+
+use std::collections::VecDeque;
+
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
+use wirestamp_metrics::{Answer, Taken, TwoWay, TwoWayCounts};
+use wirestamp_packet::FlowKey;
+use wirestamp_packet::stamp::{
+    ClassOfService, ErrorEstimate, Extension, ExtensionFlags, FollowUp, Format, Key, Mode,
+    NotStamp, Reflected, Sent, Stamped, TimestampInformation, Value, extensions,
+};
+
+use super::follow_up::{FollowedUp, Told};
+use super::report::{Peer, Report};
+use super::{Form, Test};
+use crate::nearest;
+use crate::reflector::is_authentic;
+use crate::system_clock::ClockState;
+
+/// Headers in front of a payload: Ethernet, IP, UDP.
+const HEADERS_V4: usize = 14 + 20 + 8;
+const HEADERS_V6: usize = 14 + 40 + 8;
+
+/// An answer, for those who want to see each.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// Which packet it answers.
+    pub sequence: u64,
+    /// From sending to coming back, without the time at the reflector; none of a copy that comes very late.
+    pub round_trip: Option<Span>,
+    /// From the sender to the reflector, by two clocks.
+    pub there: Option<Span>,
+    /// And back.
+    pub back: Span,
+    /// With which TTL or hop limit the packet reached the reflector.
+    pub ttl: u8,
+    /// What it was taken for.
+    pub taken: Taken,
+}
+
+/// A session.
+pub struct Session {
+    form: Form,
+    /// How wrong a stamp of ours is said to be.
+    own: ClockState,
+    same_clock: bool,
+    timeout: Span,
+    headers: usize,
+    test: TwoWay,
+    next: u64,
+    expected_number: u64,
+    followed_up: FollowedUp,
+    /// Whether the reflector tells when its packets really left.
+    tells: bool,
+    /// Whether the packet that is made next counts for nothing: it only asks when the last answer left.
+    closing: Option<u64>,
+    heard: VecDeque<Heard>,
+    peer: Peer,
+    forged: u64,
+    not_stamp: u64,
+    stamped_by_kernel: u64,
+    returned_by_kernel: u64,
+}
+
+impl Session {
+    /// A session that has sent nothing.
+    #[must_use]
+    pub fn new(test: &Test, own: ClockState) -> Self {
+        let flow = FlowKey { source: test.from, destination: test.to, protocol: 17 };
+        Self {
+            form: test.form.clone(),
+            own,
+            same_clock: test.same_clock,
+            timeout: test.timeout,
+            headers: if test.to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 },
+            test: TwoWay::new(flow, test.timeout),
+            next: 0,
+            expected_number: 0,
+            followed_up: FollowedUp::default(),
+            tells: false,
+            closing: None,
+            heard: VecDeque::new(),
+            peer: Peer::default(),
+            forged: 0,
+            not_stamp: 0,
+            stamped_by_kernel: 0,
+            returned_by_kernel: 0,
+        }
+    }
+
+    fn mode(&self) -> Mode<'_> {
+        self.form.key.as_ref().map_or(Mode::Open, Mode::Authenticated)
+    }
+
+    /// What is known of our clock now.
+    pub fn set_clock(&mut self, own: ClockState) {
+        self.own = own;
+    }
+
+    /// Writes the next packet, which is sent at `now`; returns its number.
+    pub fn packet(&mut self, now: Time<Utc>, packet: &mut Vec<u8>) -> u64 {
+        packet.clear();
+        let sequence = self.next;
+        self.next += 1;
+        let fields = Sent {
+            sequence: low_half(sequence),
+            timestamp: Stamped::of(now, Format::Ntp, Span::ZERO),
+            error: self.own.estimate(),
+            session: self.form.session,
+        };
+        fields.write(self.mode(), packet);
+        if self.form.light {
+            packet.resize(packet.len().max(self.form.length), 0);
+        } else {
+            self.ask(low_half(sequence), packet);
+        }
+        if self.closing.is_none() {
+            self.test.send(self.stamp(now), self.on_wire(packet.len()));
+        }
+        sequence
+    }
+
+    /// Writes the extensions.
+    fn ask(&self, sequence: u32, packet: &mut Vec<u8>) {
+        let begin = packet.len();
+        FollowUp::default().ask(packet);
+        TimestampInformation::default().ask(packet);
+        if let Some(wanted) = self.form.dscp {
+            ClassOfService { wanted, ..ClassOfService::default() }.ask(packet);
+        }
+        let code = self.form.key.as_ref().map_or(0, |_| 4 + Key::CODE_LENGTH);
+        let flags = ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() };
+        if let Some(padding) = self.form.length.checked_sub(packet.len() + code + 4) {
+            let value = &vec![0; padding];
+            Extension { flags, kind: Extension::PADDING, value }.write(packet);
+        }
+        if let Some(key) = &self.form.key {
+            let code = key.code_of_extensions(sequence, &packet[begin..]);
+            Extension { flags, kind: Extension::CODE, value: &code }.write(packet);
+        }
+    }
+
+    fn on_wire(&self, payload: usize) -> u32 {
+        u32::try_from(payload + self.headers).unwrap_or(u32::MAX)
+    }
+
+    fn stamp(&self, at: Time<Utc>) -> Stamp {
+        stamp(at, if self.same_clock { Span::ZERO } else { self.own.error })
+    }
+
+    /// The kernel says that a packet left at this time.
+    pub fn left(&mut self, sequence: u64, at: Time<Utc>) {
+        if self.closing != Some(sequence) {
+            self.test.restamp(sequence, self.stamp(at));
+            self.stamped_by_kernel += 1;
+        }
+    }
+
+    /// Takes a datagram that came back at this time.
+    ///
+    /// # Errors
+    /// Why it is no answer.
+    pub fn answer(&mut self, datagram: &[u8], back: Time<Utc>) -> Result<(), NotStamp> {
+        let parsed = Reflected::parse(datagram, self.mode());
+        let reflected = parsed.inspect_err(|error| match error {
+            NotStamp::TooShort(..) => self.not_stamp += 1,
+            NotStamp::Forged => self.forged += 1,
+        })?;
+        let Reflected { sequence: number, timestamp, error, received, sent, ttl } = reflected;
+        let sequence = nearest(self.next.saturating_sub(1), sent.sequence);
+        let number = nearest(self.expected_number, number);
+        self.expected_number = self.expected_number.max(number + 1);
+        let theirs = |at: Stamped| stamp(at.time(error.format(), Span::ZERO), self.bound(error));
+        let answer = Answer {
+            sequence,
+            number,
+            received: theirs(received),
+            returned: theirs(timestamp),
+            back: self.stamp(back),
+            length: self.on_wire(datagram.len()),
+        };
+        self.peer.hear(error);
+        let behind = datagram.get(self.mode().length()..).unwrap_or_default();
+        self.read_extensions(behind, low_half(number), error);
+        if self.closing == Some(sequence) {
+            return Ok(());
+        }
+        if self.tells {
+            self.followed_up.push(answer, ttl);
+        } else {
+            self.take(&answer, ttl);
+        }
+        Ok(())
+    }
+
+    /// Takes an answer of which all is known that will be.
+    fn take(&mut self, answer: &Answer, ttl: u8) {
+        let there = self.test.sent_at(answer.sequence).map(|sent| answer.received.utc - sent.utc);
+        let back = answer.back.utc - answer.returned.utc;
+        let taken = self.test.take(*answer);
+        let round_trip = there.map(|there| there + back);
+        self.heard.push_back(Heard {
+            sequence: answer.sequence,
+            round_trip,
+            there,
+            back,
+            ttl,
+            taken,
+        });
+    }
+
+    /// The next of the answers that have been taken.
+    pub fn heard(&mut self) -> Option<Heard> {
+        self.heard.pop_front()
+    }
+
+    /// How wrong the reflector's stamps can be.
+    fn bound(&self, error: ErrorEstimate) -> Span {
+        if self.same_clock { Span::ZERO } else { error.bound().unwrap_or(Span::MAX) }
+    }
+
+    fn read_extensions(&mut self, behind: &[u8], number: u32, error: ErrorEstimate) {
+        let trusted = self.form.key.as_ref().is_none_or(|key| is_authentic(behind, key, number));
+        if !trusted || self.form.light {
+            return;
+        }
+        for extension in extensions(behind) {
+            if let Some(said) = FollowUp::answered(&extension) {
+                self.follow_up(said, error);
+            }
+            if let Some(said) = TimestampInformation::answered(&extension) {
+                self.peer.stamps = Some(said);
+            }
+            if let Some(said) = ClassOfService::answered(&extension) {
+                self.peer.class = Some(said);
+            }
+        }
+    }
+
+    /// The reflector says when an earlier answer left, or could say it.
+    fn follow_up(&mut self, said: FollowUp, error: ErrorEstimate) {
+        self.tells = true;
+        // Only one that counts can tell of the last.
+        self.test.set_counted();
+        if said.left != Stamped(0) {
+            let number = nearest(self.expected_number, said.number);
+            let left = stamp(said.left.time(error.format(), Span::ZERO), self.bound(error));
+            self.followed_up.tell(number, left);
+        }
+    }
+
+    /// Settles what can be settled at `now`.
+    pub fn advance(&mut self, now: Time<Utc>) {
+        // What overtook the word of an answer, or what it was lost with, leaves it behind.
+        self.take_followed_up(Some(now - self.timeout));
+        self.test.advance(now - self.followed_up.waited(now));
+    }
+
+    fn take_followed_up(&mut self, before: Option<Time<Utc>>) {
+        while let Some(Told { answer, ttl, is_told }) = self.followed_up.next(before) {
+            self.returned_by_kernel += u64::from(is_told);
+            self.take(&answer, ttl);
+        }
+    }
+
+    /// Whether one more packet should be sent that counts for nothing, so that the reflector tells when the
+    /// last answer left.
+    #[must_use]
+    pub fn wants_closing(&self) -> bool {
+        self.closing.is_none() && self.followed_up.is_waiting()
+    }
+
+    /// What is sent from now on counts for nothing.
+    pub fn close(&mut self) {
+        self.closing = Some(self.next);
+    }
+
+    /// The packet made last was not sent after all.
+    pub fn not_sent(&mut self) {
+        self.next -= 1;
+        if self.closing.is_none() {
+            self.test.unsend();
+        }
+    }
+
+    /// Whether every packet has its answer, though it may not be known when each left.
+    #[must_use]
+    pub fn all_came(&self) -> bool {
+        let TwoWayCounts { sent, answered, .. } = self.test.counts();
+        sent <= answered + self.followed_up.len()
+    }
+
+    /// Whether every packet has its answer, and it is known when each left.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let TwoWayCounts { sent, answered, .. } = self.test.counts();
+        sent == answered && !self.followed_up.is_waiting()
+    }
+
+    /// How often each thing has happened so far.
+    #[must_use]
+    pub fn counts(&self) -> TwoWayCounts {
+        self.test.counts()
+    }
+
+    /// What came of it: nothing more is waited for.
+    #[must_use]
+    pub fn finish(mut self) -> Report {
+        self.take_followed_up(Some(Time::from_nanos(i64::MAX)));
+        let Self { own, same_clock, peer, forged, not_stamp, .. } = self;
+        let (stamped_by_kernel, returned_by_kernel) =
+            (self.stamped_by_kernel, self.returned_by_kernel);
+        let both = self.test.finish();
+        Report {
+            both,
+            own,
+            same_clock,
+            peer,
+            forged,
+            not_stamp,
+            failed: 0,
+            first_error: None,
+            stamped_by_kernel,
+            returned_by_kernel,
+        }
+    }
+}
+
+fn stamp(at: Time<Utc>, error: Span) -> Stamp {
+    let value = u64::try_from(at.as_nanos()).unwrap_or(0);
+    Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc: at, error }
+}
+
+/// The part of a number that packets carry.
+fn low_half(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+//! `--namespace NAME`: work in a named network namespace.
+
+use anyhow::Context;
+use wirestamp_lab::Netns;
+
+/// Does `work` in the namespace of this name, or here without one.
+pub(crate) fn enter<T: Send>(
+    name: Option<&str>,
+    work: impl FnOnce() -> T + Send,
+) -> anyhow::Result<T> {
+    match name {
+        None => Ok(work()),
+        Some(name) => Netns::open(name)?
+            .run(work)
+            .with_context(|| format!("cannot enter the namespace {name}")),
+    }
+}

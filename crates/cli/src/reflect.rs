@@ -1,0 +1,108 @@
+//! `wirestamp reflect`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use wirestamp_active::PORT;
+use wirestamp_active::reflector::{Counts, Server};
+
+use crate::interrupt::stop_on_signal;
+use crate::namespace;
+use crate::output::{Output, plural};
+use crate::stamp::key::read_key;
+
+#[derive(Args)]
+#[command(after_help = "\
+Answers are as long as the packets that they answer. The kernel stamps what comes and what leaves;
+when an answer left, a sender that asks is told with the next one (RFC 8972, follow-up telemetry).
+Senders of TWAMP Light are answered too.
+
+Examples:
+  wirestamp reflect                                  # for this host only
+  wirestamp reflect --listen 0.0.0.0 --listen ::     # for everybody who can reach it
+  wirestamp reflect --listen 192.0.2.7:5000 --key-file stamp.key")]
+pub(crate) struct Arguments {
+    /// Listen at this address, with or without a port; may be given more than once [default: this
+    /// host's own addresses 127.0.0.1 and ::1, port 862]
+    #[arg(short, long, value_name = "ADDRESS", value_parser = listened)]
+    listen: Vec<SocketAddr>,
+    /// Answer only packets with the codes of the key in this file (RFC 8762 section 4.4)
+    #[arg(short, long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Listen in this network namespace
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+/// An address with a port, or without.
+fn listened(text: &str) -> Result<SocketAddr, String> {
+    let alone = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, PORT));
+    alone.or_else(|_| text.parse()).map_err(|_| {
+        "expected an address such as 192.0.2.7, 192.0.2.7:862 or [2001:db8::7]:862".into()
+    })
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let key = arguments.key_file.as_deref().map(read_key).transpose()?;
+    let is_open = key.is_none();
+    let alone = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let alone = alone.map(|address| SocketAddr::new(address, PORT));
+    let listen = if arguments.listen.is_empty() { &alone[..] } else { &arguments.listen };
+    let stop = stop_on_signal()?;
+    let bind = || Server::bind(listen, key);
+    let server = namespace::enter(arguments.namespace.as_deref(), bind)??;
+    let listening = server.addresses()?;
+    let named: Vec<String> = listening.iter().map(SocketAddr::to_string).collect();
+    output.remark(format!("reflecting at {}; Ctrl-C ends it", named.join(" and ")));
+    if arguments.listen.is_empty() {
+        output.remark("only this host can reach that: --listen opens it to others");
+    } else if is_open && listening.iter().any(|at| !at.ip().is_loopback()) {
+        output.remark("anybody who reaches it is answered: --key-file asks for a key");
+    }
+    let counts = server.run(&stop)?;
+    output.result(&Document { listening, counts }, text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Document {
+    listening: Vec<SocketAddr>,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+fn text(document: &Document) -> String {
+    let Counts { reflected, not_stamp, forged, failed, sessions, stamped_late, .. } =
+        document.counts;
+    let mut text = format!(
+        "{} of {} reflected\n",
+        plural(reflected, "packet", "packets"),
+        plural(sessions, "session", "sessions")
+    );
+    let mut tell = |count, what: &str| {
+        if count > 0 {
+            text.push_str(&format!("{} {what}\n", plural(count, "packet", "packets")));
+        }
+    };
+    tell(not_stamp, "ignored that were no test packets");
+    tell(forged, "refused without the right code");
+    tell(failed, "not answered because the kernel did not take the answer");
+    tell(stamped_late, "not stamped by the kernel, but by this program");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_goes_with_and_without_a_port() {
+        assert_eq!(listened("192.0.2.7"), Ok(([192, 0, 2, 7], 862).into()));
+        assert_eq!(listened("[::1]:5000").unwrap().port(), 5000);
+        assert_eq!(listened("::").unwrap().port(), 862);
+        assert!(listened("host").is_err_and(|said| said.contains("expected an address")));
+    }
+}

@@ -1,0 +1,67 @@
+//! `wirestamp stamp`.
+
+mod arguments;
+pub(crate) mod key;
+mod present;
+
+use std::process::ExitCode;
+
+use wirestamp_active::sender::{Heard, Sender};
+use wirestamp_clock::Span;
+use wirestamp_metrics::Taken;
+
+use crate::interrupt::stop_on_signal;
+use crate::namespace;
+use crate::output::{Output, time};
+use present::{Document, text};
+
+pub(crate) use arguments::Arguments;
+
+pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let name = arguments.namespace.clone();
+    let test = arguments.test()?;
+    let stop = stop_on_signal()?;
+    let (to, bytes, rhythm) = (test.to, test.form.length, test.rhythm);
+    let is_endless = test.packets.is_none();
+    let sender = namespace::enter(name.as_deref(), || Sender::open(test))??;
+    output.remark(format!(
+        "testing the way to {to} and back{}",
+        if is_endless { "; Ctrl-C ends it" } else { "" }
+    ));
+    // More than some a second, nobody can read.
+    let shows_each = output.verbose && !output.json;
+    let report = sender.run(&stop, |heard| {
+        if shows_each {
+            output.detail(line(heard));
+        }
+    })?;
+    let nothing_sent = report.both.counts.sent == 0;
+    let error = report.first_error.clone();
+    let document = Document::new(to, bytes, rhythm, report)?;
+    output.result(&document, text)?;
+    if let (true, Some(error)) = (nothing_sent, error) {
+        anyhow::bail!("no packet was sent to {to}: {error}");
+    }
+    if document.answered() == 0 {
+        output.remark(format!(
+            "nothing came back: is there a reflector at {to}, and does it have the same key? \
+             `wirestamp reflect` is one"
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An answer, as ping shows it.
+fn line(heard: &Heard) -> String {
+    let note = match heard.taken {
+        Taken::First => "",
+        Taken::Copy => ", a copy",
+        Taken::Late => ", late",
+        Taken::Foreign => ", to a packet that was not sent",
+    };
+    let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
+    let Heard { sequence, round_trip, there, ttl, .. } = *heard;
+    let (trip, there, back) = (known(round_trip), known(there), known(Some(heard.back)));
+    format!("{sequence}: round trip {trip}, there {there}, back {back}, TTL there {ttl}{note}")
+}

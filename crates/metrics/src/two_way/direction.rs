@@ -1,0 +1,116 @@
+//! One direction of a test whose packets are numbered.
+
+use std::collections::BTreeMap;
+
+use wirestamp_clock::{Span, Stamp, Time, Utc};
+use wirestamp_packet::{FlowKey, PacketId};
+
+use crate::{Observation, Outcome, Point, Quality, Reason};
+
+/// How many packets a packet may overtake for the delay variation of the two to be known still.
+const WINDOW: usize = 1024;
+
+/// A packet where it was sent: its place, its time there, its bytes on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub(super) number: u64,
+    pub(super) stamp: Stamp,
+    pub(super) length: u32,
+}
+
+/// What became of the packets of one direction. Who sent which is known from their numbers, so that no
+/// correlator is needed, and clocks that are days apart do no harm.
+pub(super) struct Direction {
+    flow: FlowKey,
+    quality: Quality,
+    /// NextExp of RFC 4737 section 3.3.
+    expected: u64,
+    /// The delays of the last packets that came.
+    delays: BTreeMap<u64, Span>,
+    impossible: u64,
+}
+
+impl Direction {
+    pub(super) fn new(flow: FlowKey) -> Self {
+        Self {
+            flow,
+            quality: Quality::of_flow(),
+            expected: 0,
+            delays: BTreeMap::new(),
+            impossible: 0,
+        }
+    }
+
+    fn observation(&self, number: u64, stamp: Stamp, length: u32) -> Observation {
+        Observation { id: PacketId(number), flow: self.flow, length, stamp }
+    }
+
+    fn sent(&self, departure: Departure) -> Observation {
+        self.observation(departure.number, departure.stamp, departure.length)
+    }
+
+    /// The first copy of a packet came. Calls are in the order of arrival.
+    pub(super) fn arrive(&mut self, departure: Departure, received: Stamp) {
+        let Departure { number, stamp, length } = departure;
+        let (delay, error) = (received.utc - stamp.utc, stamp.error + received.error);
+        self.impossible += u64::from(delay + error < Span::ZERO);
+        let before = number.checked_sub(1).and_then(|before| self.delays.get(&before));
+        let after = self.delays.get(&(number + 1));
+        let outcome = Outcome::Matched {
+            sent: self.sent(departure),
+            received: self.observation(number, received, length),
+            sequence: number,
+            delay,
+            error,
+            reordered: number < self.expected,
+            since_previous: before.map(|&before| delay - before),
+            until_next: after.map(|&after| after - delay),
+        };
+        self.quality.record(&outcome);
+        self.expected = self.expected.max(number + 1);
+        self.delays.insert(number, delay);
+        if self.delays.len() > WINDOW {
+            self.delays.pop_first();
+        }
+    }
+
+    /// One more copy came of a packet that had come before.
+    pub(super) fn repeat(&mut self, departure: Departure, received: Stamp) {
+        let received = self.observation(departure.number, received, departure.length);
+        self.quality.record(&Outcome::Duplicated { sent: self.sent(departure), received });
+    }
+
+    /// A packet did not come. In the order of sending.
+    pub(super) fn lose(&mut self, departure: Departure) {
+        let sent = self.sent(departure);
+        self.quality.record(&Outcome::Lost { sent, sequence: departure.number });
+    }
+
+    /// It is not known whether a packet came; or it did and nobody said when.
+    pub(super) fn give_up(&mut self, departure: Departure, reason: Reason) {
+        self.quality.record(&Outcome::GivenUp {
+            point: Point::A,
+            observation: self.sent(departure),
+            sequence: Some(departure.number),
+            reason,
+        });
+    }
+
+    /// Delays below zero by more than the clocks can be wrong, as far as they say.
+    pub(super) fn impossible(&self) -> u64 {
+        self.impossible
+    }
+
+    pub(super) fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    pub(super) fn into_quality(self) -> Quality {
+        self.quality
+    }
+}
+
+/// A time of the peer's, which says how wrong it can be.
+pub(super) fn place(stamp: &Stamp, number: u64) -> (Time<Utc>, u64) {
+    (stamp.utc, number)
+}

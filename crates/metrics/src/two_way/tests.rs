@@ -1,0 +1,181 @@
+use proptest::prelude::*;
+use wirestamp_clock::{Domain, RawStamp};
+
+use super::*;
+
+const TIMEOUT: Span = Span::from_millis(100);
+const MILLI: i64 = 1_000_000;
+
+fn flow() -> FlowKey {
+    let end = |last| ([192, 0, 2, last], 862).into();
+    FlowKey { source: end(1), destination: end(2), protocol: 17 }
+}
+
+fn stamp(nanos: i64) -> Stamp {
+    let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+    Stamp { raw, utc: Time::from_nanos(nanos), error: Span::from_micros(1) }
+}
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug)]
+struct Fate {
+    /// How long it takes in each direction in microseconds, or that it is lost there.
+    there: Option<i64>,
+    back: Option<i64>,
+}
+
+/// A packet each millisecond through this, with the reflector's clock ahead.
+fn run(fates: &[Fate], ahead: Span, counts: bool) -> BothWays {
+    let mut test = TwoWay::new(flow(), TIMEOUT);
+    if counts {
+        test.set_counted();
+    }
+    let sent = |nth: usize| i64::try_from(nth).unwrap() * MILLI;
+    let mut arrivals: Vec<_> = (0..fates.len())
+        .filter_map(|nth| Some((sent(nth) + fates[nth].there? * 1000, nth)))
+        .collect();
+    arrivals.sort_unstable();
+    let mut answers: Vec<_> = arrivals
+        .into_iter()
+        .enumerate()
+        .filter_map(|(number, (received, nth))| {
+            let returned = received + 10_000;
+            let number = if counts { number } else { nth };
+            Some((returned + fates[nth].back? * 1000, nth, number, received, returned))
+        })
+        .collect();
+    answers.sort_unstable();
+    let mut answers = answers.into_iter().peekable();
+    for now in 0..fates.len() + 200 {
+        if now < fates.len() {
+            test.send(stamp(sent(now)), 86);
+        }
+        while let Some((back, nth, number, received, returned)) =
+            answers.next_if(|answer| answer.0 < sent(now + 1))
+        {
+            let theirs = |nanos| stamp(nanos + ahead.as_nanos());
+            test.take(Answer {
+                sequence: nth as u64,
+                number: number as u64,
+                received: theirs(received),
+                returned: theirs(returned),
+                back: stamp(back),
+                length: 86,
+            });
+        }
+        test.advance(Time::from_nanos(sent(now)));
+    }
+    test.finish()
+}
+
+const GOOD: Fate = Fate { there: Some(300), back: Some(700) };
+const LOST_THERE: Fate = Fate { there: None, back: None };
+const LOST_BACK: Fate = Fate { there: Some(300), back: None };
+
+#[test]
+fn losses_are_ascribed_to_their_direction() {
+    let fates = [GOOD, LOST_THERE, LOST_BACK, GOOD, LOST_BACK, GOOD, LOST_THERE, GOOD, LOST_BACK];
+    let found = run(&fates, Span::ZERO, true);
+    let TwoWayCounts { sent, answered, lost, lost_there, lost_back, undecided, .. } = found.counts;
+    assert_eq!((sent, answered, lost, lost_there, lost_back, undecided), (9, 4, 5, 2, 2, 1));
+    let (there, back) = (found.there.counts(), found.back.counts());
+    assert_eq!((there.sent, there.matched, there.lost, there.given_up_sent), (9, 4, 2, 3));
+    assert_eq!((back.sent, back.matched, back.lost), (6, 4, 2));
+    assert_eq!(found.there.delay().summary().unwrap().max, 300_000);
+    assert_eq!(found.back.delay().summary().unwrap().min, 700_000);
+    assert_eq!(found.round_trip.summary().unwrap().max, 1_000_000);
+    assert_eq!(found.response.summary().unwrap().min, 10_000);
+}
+
+#[test]
+fn a_reflector_that_does_not_count_leaves_the_direction_open() {
+    let found = run(&[GOOD, LOST_THERE, LOST_BACK, GOOD], Span::ZERO, false);
+    assert!(!found.is_counted);
+    let TwoWayCounts { lost, undecided, lost_there, lost_back, .. } = found.counts;
+    assert_eq!((lost, undecided, lost_there, lost_back), (2, 2, 0, 0));
+}
+
+#[test]
+fn clocks_a_day_apart_do_no_harm_but_to_the_delays() {
+    let day = Span::from_secs(-86_400);
+    let found = run(&[GOOD, GOOD, LOST_THERE, GOOD], day, true);
+    assert_eq!((found.counts.answered, found.counts.lost_there), (3, 1));
+    assert_eq!((found.counts.impossible_there, found.counts.impossible_back), (3, 0));
+    assert_eq!(found.there.delay().summary().unwrap().max, 300_000 + day.as_nanos());
+    assert_eq!(found.there.variation().summary().unwrap().max, 0);
+    assert_eq!(found.round_trip.summary().unwrap().max, 1_000_000);
+}
+
+#[test]
+fn copies_are_told_by_the_direction_that_made_them() {
+    let mut test = TwoWay::new(flow(), TIMEOUT);
+    for _ in 0..2 {
+        test.send(stamp(0), 86);
+    }
+    let answer = |sequence, number| Answer {
+        sequence,
+        number,
+        received: stamp(MILLI),
+        returned: stamp(MILLI),
+        back: stamp(2 * MILLI),
+        length: 86,
+    };
+    use Taken::{Copy, First, Foreign};
+    let came = [(0, 0), (0, 1), (0, 1), (1, 2), (1, 2), (7, 3)];
+    let taken = came.map(|(sequence, number)| test.take(answer(sequence, number)));
+    assert_eq!(taken, [First, Copy, Copy, First, Copy, Foreign]);
+    let found = test.finish();
+    assert_eq!((found.there.counts().duplicated, found.back.counts().duplicated), (1, 2));
+    assert_eq!((found.counts.answered, found.counts.foreign), (2, 1));
+}
+
+#[test]
+fn what_comes_after_the_time_out_is_lost_and_late() {
+    let slow = Fate { there: Some(90_000), back: Some(20_000) };
+    let found = run(&[GOOD, slow, GOOD], Span::ZERO, true);
+    let TwoWayCounts { answered, lost, late, undecided, .. } = found.counts;
+    assert_eq!((answered, lost, late, undecided), (2, 1, 1, 1));
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    let way = || prop_oneof![1 => Just(None), 9 => (100..5_000_i64).prop_map(Some)];
+    (way(), way()).prop_map(|(there, back)| Fate { there, back })
+}
+
+proptest! {
+    #[test]
+    fn the_books_balance_and_delays_are_true(
+        fates in prop::collection::vec(fate(), 1..60), ahead in -5_000..5_000_i64,
+    ) {
+        let found = run(&fates, Span::from_micros(ahead), true);
+        let counts = found.counts;
+        prop_assert_eq!(counts.sent, fates.len() as u64);
+        prop_assert_eq!(counts.sent, counts.answered + counts.lost);
+        prop_assert_eq!(counts.lost, counts.lost_there + counts.lost_back + counts.undecided);
+        let arrived = fates.iter().filter(|fate| fate.there.is_some() && fate.back.is_some());
+        prop_assert_eq!(counts.answered, arrived.clone().count() as u64);
+        let truth = arrived.clone().map(|fate| fate.there.unwrap() + ahead).min();
+        let least = found.there.delay().summary().map(|delay| delay.min);
+        prop_assert_eq!(least, truth.map(|micros| micros * 1000));
+        let truth = arrived.map(|fate| fate.there.unwrap() + fate.back.unwrap()).max();
+        let longest = found.round_trip.summary().map(|trip| trip.max);
+        prop_assert_eq!(longest, truth.map(|micros| micros * 1000));
+    }
+
+    #[test]
+    fn where_nothing_overtakes_each_loss_is_ascribed_rightly(
+        lost in prop::collection::vec((any::<bool>(), any::<bool>()), 1..60),
+    ) {
+        let way = |lost: bool, micros| (!lost).then_some(micros);
+        let fates: Vec<_> = lost
+            .iter()
+            .map(|&(there, back)| Fate { there: way(there, 300), back: way(back, 700) })
+            .collect();
+        let last = fates.iter().rposition(|fate| fate.there.is_some() && fate.back.is_some());
+        let located = &fates[..last.unwrap_or(0)];
+        let found = run(&fates, Span::ZERO, true);
+        let there = located.iter().filter(|fate| fate.there.is_none()).count() as u64;
+        let back = located.iter().filter(|it| it.there.is_some() && it.back.is_none()).count();
+        prop_assert_eq!((found.counts.lost_there, found.counts.lost_back), (there, back as u64));
+    }
+}
