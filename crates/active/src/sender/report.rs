@@ -34,6 +34,9 @@ impl Peer {
 pub struct Report {
     /// Each direction, and the round trip.
     pub both: BothWays,
+    /// Packets that were sent behind the end, and are counted nowhere else: their answers tell what became of
+    /// the last ones.
+    pub closing: u64,
     /// How right our clock was.
     pub own: ClockState,
     /// Whether both ends are said to have the same clock.

@@ -16,6 +16,8 @@ use crate::system_clock::{Kernel, SystemClock};
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Packets whose stamps are waited for at a time.
 const WAITING: usize = 4096;
+/// How often a packet behind the end is sent, if no answer comes.
+const CLOSINGS: u32 = 3;
 /// Packets that are sent in a row to make up for lost time, before answers are looked at.
 const BATCH: u32 = 64;
 
@@ -73,7 +75,7 @@ impl Sender {
                 if left == 0 || Instant::now() < due {
                     break;
                 }
-                self.send()?;
+                self.send();
                 left -= 1;
                 due += self.test.rhythm.next(&mut random);
             }
@@ -87,33 +89,32 @@ impl Sender {
         Ok(Report { failed, first_error, ..session.finish() })
     }
 
-    /// Waits for the answers that are under way. When all have come, or no more will, one more packet that
-    /// counts for nothing has the reflector tell when the last of them left.
+    /// Waits for the answers that are under way. When all have come, or no more will, packets that count for
+    /// nothing have the reflector tell what became of the last ones.
     fn last_answers(&mut self, on_answer: &mut impl FnMut(&Heard)) -> Result<(), SocketError> {
         let timeout = Duration::from_nanos(self.test.timeout.as_nanos().unsigned_abs());
         let mut end = Instant::now() + timeout;
+        let mut closings = 0;
         loop {
             self.listen(on_answer)?;
+            let left = end.saturating_duration_since(Instant::now());
+            let is_over = left.is_zero() || closings == 0 && self.session.all_came();
             if self.session.is_complete() {
                 return Ok(());
+            } else if !is_over {
+                self.wait(left, None)?;
+            } else if closings == CLOSINGS || !self.session.wants_closing() {
+                return Ok(());
+            } else {
+                self.session.close();
+                self.send();
+                closings += 1;
+                end = Instant::now() + timeout;
             }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.session.all_came() {
-                if self.session.wants_closing() {
-                    self.session.close();
-                    self.send()?;
-                    end = Instant::now() + timeout;
-                    continue;
-                }
-                if left.is_zero() {
-                    return Ok(());
-                }
-            }
-            self.wait(left, None)?;
         }
     }
 
-    fn send(&mut self) -> Result<(), SocketError> {
+    fn send(&mut self) {
         let manner = Manner { from: None, class: self.test.form.dscp.map(|point| point << 2) };
         let sequence = self.session.packet(self.clock.now(), &mut self.packet);
         match self.socket.send(&self.packet, self.test.to, manner) {
@@ -129,7 +130,6 @@ impl Sender {
             self.waiting.pop_front();
         }
         self.take_stamps();
-        Ok(())
     }
 
     /// Takes the stamps of what has left. Before answers, which they would come too late for.

@@ -52,8 +52,10 @@ pub struct Session {
     followed_up: FollowedUp,
     /// Whether the reflector tells when its packets really left.
     tells: bool,
-    /// Whether the packet that is made next counts for nothing: it only asks when the last answer left.
+    /// From which number on packets count for nothing: they only ask what became of the last answers.
     closing: Option<u64>,
+    /// Whether one of those was answered.
+    is_closed: bool,
     heard: VecDeque<Heard>,
     peer: Peer,
     forged: u64,
@@ -79,6 +81,7 @@ impl Session {
             followed_up: FollowedUp::default(),
             tells: false,
             closing: None,
+            is_closed: false,
             heard: VecDeque::new(),
             peer: Peer::default(),
             forged: 0,
@@ -150,7 +153,7 @@ impl Session {
 
     /// The kernel says that a packet left at this time.
     pub fn left(&mut self, sequence: u64, at: Time<Utc>) {
-        if self.closing != Some(sequence) {
+        if !self.is_closing(sequence) {
             self.test.restamp(sequence, self.stamp(at));
             self.stamped_by_kernel += 1;
         }
@@ -182,7 +185,9 @@ impl Session {
         self.peer.hear(error);
         let behind = datagram.get(self.mode().length()..).unwrap_or_default();
         self.read_extensions(behind, low_half(number), error);
-        if self.closing == Some(sequence) {
+        if self.is_closing(sequence) {
+            self.test.end(number, answer.returned);
+            self.is_closed = true;
             return Ok(());
         }
         if self.tells {
@@ -263,16 +268,20 @@ impl Session {
         }
     }
 
-    /// Whether one more packet should be sent that counts for nothing, so that the reflector tells when the
-    /// last answer left.
+    /// Whether more is to be learnt from packets behind the end: when the last answer left, and in which
+    /// direction the last losses were. Only a reflector that counts can tell.
     #[must_use]
     pub fn wants_closing(&self) -> bool {
-        self.closing.is_none() && self.followed_up.is_waiting()
+        self.tells && !self.is_complete()
     }
 
     /// What is sent from now on counts for nothing.
     pub fn close(&mut self) {
-        self.closing = Some(self.next);
+        self.closing.get_or_insert(self.next);
+    }
+
+    fn is_closing(&self, sequence: u64) -> bool {
+        self.closing.is_some_and(|first| sequence >= first)
     }
 
     /// The packet made last was not sent after all.
@@ -290,11 +299,12 @@ impl Session {
         sent <= answered + self.followed_up.len()
     }
 
-    /// Whether every packet has its answer, and it is known when each left.
+    /// Whether all is known that can be: every packet has its answer and it is known when each left, or the end
+    /// was answered.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let TwoWayCounts { sent, answered, .. } = self.test.counts();
-        sent == answered && !self.followed_up.is_waiting()
+        self.is_closed || sent == answered && !self.followed_up.is_waiting()
     }
 
     /// How often each thing has happened so far.
@@ -307,12 +317,14 @@ impl Session {
     #[must_use]
     pub fn finish(mut self) -> Report {
         self.take_followed_up(Some(Time::from_nanos(i64::MAX)));
+        let closing = self.closing.map_or(0, |first| self.next - first);
         let Self { own, same_clock, peer, forged, not_stamp, .. } = self;
         let (stamped_by_kernel, returned_by_kernel) =
             (self.stamped_by_kernel, self.returned_by_kernel);
         let both = self.test.finish();
         Report {
             both,
+            closing,
             own,
             same_clock,
             peer,

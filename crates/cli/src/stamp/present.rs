@@ -50,6 +50,7 @@ impl Document {
             "foreign": counts.foreign,
             "forged": report.forged,
             "not_stamp": report.not_stamp,
+            "closing": report.closing,
             "failed": report.failed,
             "first_error": report.first_error,
             "round_trip_ns": report.both.round_trip,

@@ -108,6 +108,8 @@ pub struct TwoWay {
     numbers: Numbers,
     /// The number of the last answer ahead of `run`.
     before_run: Option<u64>,
+    /// The number and the time of an answer behind all packets.
+    end: Option<(u64, Stamp)>,
     /// Packets in a row without an answer.
     run: VecDeque<(Departure, bool)>,
     there: Direction,
@@ -130,6 +132,7 @@ impl TwoWay {
             answers: BTreeMap::new(),
             numbers: Numbers::default(),
             before_run: None,
+            end: None,
             run: VecDeque::new(),
             there: Direction::new(flow),
             back: Direction::new(FlowKey { source: destination, destination: source, protocol }),
@@ -225,6 +228,14 @@ impl TwoWay {
         Taken::First
     }
 
+    /// An answer came to a packet that is none of the test's, sent behind all of them: with its number, the
+    /// last losses can be ascribed too.
+    pub fn end(&mut self, number: u64, returned: Stamp) {
+        if self.numbers.see(number) {
+            self.end = Some((number, returned));
+        }
+    }
+
     /// Settles what can be by now, by the sender's clock.
     pub fn advance(&mut self, now: Time<Utc>) {
         // What was sent a time-out before has its answer or never will; and what had not come to the
@@ -296,6 +307,9 @@ impl TwoWay {
         }
         while !self.packets.is_empty() {
             self.settle();
+        }
+        if let Some((number, returned)) = self.end {
+            self.ascribe(number, returned);
         }
         while !self.run.is_empty() {
             self.give_up_oldest();

@@ -130,6 +130,19 @@ fn copies_are_told_by_the_direction_that_made_them() {
 }
 
 #[test]
+fn an_answer_behind_the_end_tells_where_the_last_were_lost() {
+    let mut test = TwoWay::new(flow(), TIMEOUT);
+    test.set_counted();
+    for _ in 0..5 {
+        test.send(stamp(0), 86);
+    }
+    // The reflector has seen three of them.
+    test.end(3, stamp(MILLI));
+    let TwoWayCounts { lost, lost_there, lost_back, undecided, .. } = test.finish().counts;
+    assert_eq!((lost, lost_there, lost_back, undecided), (5, 2, 3, 0));
+}
+
+#[test]
 fn what_comes_after_the_time_out_is_lost_and_late() {
     let slow = Fate { there: Some(90_000), back: Some(20_000) };
     let found = run(&[GOOD, slow, GOOD], Span::ZERO, true);
