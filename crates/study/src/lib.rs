@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod active_delay;
 mod circumstances;
 mod compare;
 pub mod demo;

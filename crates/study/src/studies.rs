@@ -11,7 +11,8 @@ use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::timers::{self, Elsewhere};
 use crate::{
-    interarrival, limit_rate, loss, overhead, passive_delay, reception, step, timestamp_jitter,
+    active_delay, interarrival, limit_rate, loss, overhead, passive_delay, reception, step,
+    timestamp_jitter,
 };
 
 /// What a study is asked for.
@@ -96,6 +97,12 @@ pub static STUDIES: &[Entry] = &[
         about: "how precisely one-way delay and loss are measured",
         paper: passive_delay::PAPER,
         run: passive_delay::run,
+    },
+    Entry {
+        name: "active-delay",
+        about: "what active one-way delay is off by from passive, on the same packets",
+        paper: active_delay::PAPER,
+        run: active_delay::run,
     },
 ];
 

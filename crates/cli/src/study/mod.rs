@@ -47,6 +47,8 @@ enum Study {
     TimestampJitter(named::Arguments),
     /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
     PassiveDelay(named::Arguments),
+    /// What active one-way delay is off by from passive, on the same packets (6QM, D4.2, section 3.7)
+    ActiveDelay(named::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -62,6 +64,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::LimitRate(arguments) => named::run("limit-rate", arguments, output),
         Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
         Study::PassiveDelay(arguments) => named::run("passive-delay", arguments, output),
+        Study::ActiveDelay(arguments) => named::run("active-delay", arguments, output),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The studies, run in their quick form.
 
+mod active_delay;
 mod all;
 #[expect(dead_code, reason = "not every test file needs all of it")]
 #[path = "../common/mod.rs"]

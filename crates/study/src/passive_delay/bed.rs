@@ -86,7 +86,8 @@ fn open(lab: &PathLab, clock: &ClockService) -> anyhow::Result<[[Capture; 2]; 2]
     Ok([taps, ends])
 }
 
-fn attend<R: FnMut(Outcome) + Send>(
+/// Brings what a capture sees at a point to the meeting, until `stop` is requested.
+pub(crate) fn attend<R: FnMut(Outcome) + Send>(
     meeting: &Meeting<R>,
     point: Point,
     capture: Capture,
@@ -168,6 +169,7 @@ fn known(Traffic { sent, arrived, bottleneck }: &Traffic) -> Measured {
     }
 }
 
-fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+/// What a thread came to; its panic, if it had one.
+pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -134,7 +134,7 @@ fn true_delays([source, bottleneck]: &[Departures; 2]) -> Vec<Option<i64>> {
 }
 
 /// The least, the mean and the greatest of these; not numbers without any.
-fn summary(values: impl Iterator<Item = i64> + Clone) -> [f64; 3] {
+pub(crate) fn summary(values: impl Iterator<Item = i64> + Clone) -> [f64; 3] {
     let ends = values.clone().min().zip(values.clone().max());
     let Some((min, max)) = ends else { return [f64::NAN; 3] };
     let (sum, count) =

@@ -38,7 +38,10 @@ use findings::Findings;
 use measurements::{Measurements, Size};
 use paper::Question;
 
+pub(crate) use bed::{attend, join};
+pub(crate) use measured::summary;
 pub(crate) use paper::PAPER;
+pub(crate) use setting::Bottleneck;
 
 /// Where this experiment departs from the paper's: the subject, and what is done and why.
 const DEVIATIONS: [(&str, &str); 9] = [

@@ -54,7 +54,7 @@ pub(super) struct Setting {
 
 /// The link behind the second router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bottleneck {
+pub(crate) struct Bottleneck {
     /// Its rate in bit/s, preambles and gaps included.
     pub(super) bits_per_s: u64,
     /// How many of the passive traffic's frames the queue before it holds.
@@ -70,8 +70,16 @@ impl Bottleneck {
 
     /// That of sections 3.4 to 3.6: an Ethernet of 10 Mbit/s, by the packets that came out of it; the
     /// queue by the longest delays of Figure 3-22, at which so many came out.
-    pub(super) const fn of_ethernet(frame: u16) -> Self {
+    pub(crate) const fn of_ethernet(frame: u16) -> Self {
         Self { bits_per_s: 10_000_000, frames: if frame <= 900 { 519 } else { 263 } }
+    }
+
+    /// The lab's path with it, for frames of this length. Its bucket counts the bytes that interfaces show,
+    /// so that its rate is that part of the link's.
+    pub(crate) fn impairments(self, frame: u16) -> Impairments {
+        let shown = frame.saturating_sub(CHECK_SEQUENCE);
+        let rate = self.bits_per_s * u64::from(shown) / on_the_link(frame);
+        Impairments::bottleneck(rate, self.frames * u32::from(shown))
     }
 }
 
@@ -93,12 +101,9 @@ impl Setting {
         Span::from_nanos(i64::try_from(bits * 1_000_000_000 / share.max(1)).unwrap_or(i64::MAX))
     }
 
-    /// The lab's path. Its bucket counts the bytes that interfaces show, so that its rate is that part
-    /// of the link's.
+    /// The lab's path.
     pub(super) fn impairments(&self) -> Impairments {
-        let Bottleneck { bits_per_s, frames } = self.bottleneck;
-        let rate = bits_per_s * u64::from(self.shown()) / on_the_link(self.frame);
-        Impairments::bottleneck(rate, frames * u32::from(self.shown()))
+        self.bottleneck.impairments(self.frame)
     }
 
     /// What is sent: the passive traffic, with several tasks the active one too, and what goes ahead.
