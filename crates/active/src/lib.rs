@@ -28,11 +28,13 @@ pub const PORT: u16 = 862;
 
 /// The number that ends in these 32 bits and is nearest to the one expected.
 fn nearest(expected: u64, low: u32) -> u64 {
-    let ahead = low.wrapping_sub(u32::try_from(expected & u64::from(u32::MAX)).unwrap_or(0));
-    match i64::from(ahead.cast_signed()) {
-        ahead if ahead < 0 => expected.checked_add_signed(ahead).unwrap_or(low.into()),
-        ahead => expected.saturating_add(ahead.unsigned_abs()),
-    }
+    let ahead = low.wrapping_sub(low_half(expected)).cast_signed();
+    expected.checked_add_signed(ahead.into()).unwrap_or(low.into())
+}
+
+/// The part of a number that packets carry.
+fn low_half(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub struct ClockState {
     pub synchronised: bool,
     /// How far it can be from UTC.
     pub error: Span,
+    /// How far TAI is ahead of UTC, if the kernel was told.
+    pub tai: Option<Span>,
 }
 
 impl ClockState {
@@ -59,9 +61,9 @@ impl SystemClock for Kernel {
 /// What the kernel says; of a clock that nothing may be asked of, nothing is known.
 fn ask() -> ClockState {
     match Synchronisation::read() {
-        Ok(Synchronisation { synchronised, greatest_error, .. }) => {
-            ClockState { synchronised, error: greatest_error }
+        Ok(Synchronisation { synchronised, greatest_error, tai, .. }) => {
+            ClockState { synchronised, error: greatest_error, tai }
         }
-        Err(_) => ClockState { synchronised: false, error: Span::MAX },
+        Err(_) => ClockState { synchronised: false, error: Span::MAX, tai: None },
     }
 }

@@ -1,6 +1,6 @@
 //! `wirestamp reflect`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,9 +16,9 @@ use crate::stamp::key::read_key;
 
 #[derive(Args)]
 #[command(after_help = "\
-Answers are as long as the packets that they answer. The kernel stamps what comes and what leaves;
-when an answer left, a sender that asks is told with the next one (RFC 8972, follow-up telemetry).
-Senders of TWAMP Light are answered too.
+Answers are as long as the packets that they answer, and no shorter than their own fields. The
+kernel stamps what comes and what leaves; when an answer left, a sender that asks is told with the
+next one (RFC 8972, follow-up telemetry). Senders of TWAMP Light are answered too.
 
 Examples:
   wirestamp reflect                                  # for this host only
@@ -40,19 +40,20 @@ pub(crate) struct Arguments {
 /// An address with a port, or without.
 fn listened(text: &str) -> Result<SocketAddr, String> {
     let alone = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, PORT));
-    alone.or_else(|_| text.parse()).map_err(|_| {
-        "expected an address such as 192.0.2.7, 192.0.2.7:862 or [2001:db8::7]:862".into()
-    })
+    let address: SocketAddr = alone.or_else(|_| text.parse()).map_err(|_| {
+        "expected an address such as 192.0.2.7, 192.0.2.7:862 or [2001:db8::7]:862".to_owned()
+    })?;
+    Ok(SocketAddr::new(address.ip().to_canonical(), address.port()))
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let key = arguments.key_file.as_deref().map(read_key).transpose()?;
     let is_open = key.is_none();
-    let alone = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    let alone = alone.map(|address| SocketAddr::new(address, PORT));
-    let listen = if arguments.listen.is_empty() { &alone[..] } else { &arguments.listen };
     let stop = stop_on_signal()?;
-    let bind = || Server::bind(listen, key);
+    let bind = || match &arguments.listen[..] {
+        [] => Server::bind(&own_addresses(), key),
+        listen => Server::bind(listen, key),
+    };
     let server = namespace::enter(arguments.namespace.as_deref(), bind)??;
     let listening = server.addresses()?;
     let named: Vec<String> = listening.iter().map(SocketAddr::to_string).collect();
@@ -67,6 +68,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
+/// This host's own addresses, of the families that it has.
+fn own_addresses() -> Vec<SocketAddr> {
+    let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let own = own.map(|address| SocketAddr::new(address, PORT));
+    let has = |address: &&SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
+    let had: Vec<_> = own.iter().filter(has).copied().collect();
+    // Where there is none, the error names the first.
+    if had.is_empty() { vec![own[0]] } else { had }
+}
+
 #[derive(Serialize)]
 struct Document {
     listening: Vec<SocketAddr>,
@@ -75,7 +86,7 @@ struct Document {
 }
 
 fn text(document: &Document) -> String {
-    let Counts { reflected, not_stamp, forged, failed, sessions, stamped_late, .. } =
+    let Counts { reflected, not_stamp, forged, answers, failed, sessions, stamped_late, .. } =
         document.counts;
     let mut text = format!(
         "{} of {} reflected\n",
@@ -89,6 +100,7 @@ fn text(document: &Document) -> String {
     };
     tell(not_stamp, "ignored that were no test packets");
     tell(forged, "refused without the right code");
+    tell(answers, "refused that were answers of reflectors");
     tell(failed, "not answered because the kernel did not take the answer");
     tell(stamped_late, "not stamped by the kernel, but by this program");
     text

@@ -32,11 +32,11 @@ pub(super) fn answer(asked: &[u8], key: Option<&Key>, by: &Asked, answers: &mut 
         answers.extend(asked);
         return 0;
     }
-    let is_trusted = key.is_none_or(|key| is_authentic(asked, key, by.sequence));
+    let is_trusted = key.is_none_or(|key| key.verifies_extensions(by.sequence, asked));
     let begin = answers.len();
     let (mut read, mut class) = (0, 0);
     for extension in extensions(asked) {
-        read += HEAD + extension.value.len();
+        read += Extension::HEAD + extension.value.len();
         if extension.flags.malformed {
             extension.write(answers);
             break;
@@ -58,9 +58,6 @@ pub(super) fn answer(asked: &[u8], key: Option<&Key>, by: &Asked, answers: &mut 
     answers.extend(asked.get(read..).unwrap_or_default());
     class
 }
-
-/// Bytes of an extension ahead of its value.
-const HEAD: usize = 4;
 
 fn answer_one(extension: &Extension<'_>, by: &Asked, class: &mut u8, answers: &mut Vec<u8>) {
     let answer = match extension.kind {
@@ -104,19 +101,4 @@ fn answered<V: Value>(
         Some(asked) => Ok(answer(asked).encode()),
         None => Err(ExtensionFlags { malformed: true, ..ExtensionFlags::default() }),
     }
-}
-
-/// Whether extensions carry their code, or are but padding.
-pub(crate) fn is_authentic(bytes: &[u8], key: &Key, sequence: u32) -> bool {
-    let (mut ahead, mut only_padding) = (0, true);
-    for extension in extensions(bytes) {
-        if extension.kind == Extension::CODE {
-            let end = ahead + HEAD + extension.value.len();
-            return end == bytes.len()
-                && key.verifies_extensions(sequence, &bytes[..ahead], extension.value);
-        }
-        only_padding &= extension.kind == Extension::PADDING && !extension.flags.malformed;
-        ahead += HEAD + extension.value.len();
-    }
-    only_padding
 }

@@ -10,7 +10,6 @@ use serde::Serialize;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::stamp::{Format, Key, Mode, NotStamp, Reflected, Sent, Stamped};
 
-pub(crate) use self::extensions::is_authentic;
 use self::session::Sessions;
 use crate::system_clock::SystemClock;
 
@@ -26,6 +25,8 @@ pub struct Counts {
     pub not_stamp: u64,
     /// Packets without the right code.
     pub forged: u64,
+    /// Answers of other reflectors, which would go back and forth for ever.
+    pub answers: u64,
     /// Packets that the kernel did not take.
     pub failed: u64,
     /// Sessions that were begun.
@@ -78,6 +79,13 @@ impl Reflector {
     #[must_use]
     pub fn new(key: Option<Key>) -> Self {
         Self { key, sessions: Sessions::default(), counts: Counts::default() }
+    }
+
+    /// Whether a packet is itself the answer of a reflector: it says when something was received, where
+    /// senders have zeros, and TWAMP Light's have what they like.
+    fn is_answer(&self, arrival: &Arrival<'_>) -> bool {
+        let mode = self.key.as_ref().map_or(Mode::Open, Mode::Authenticated);
+        Reflected::parse(arrival.bytes, mode).is_ok_and(|answer| answer.received != Stamped(0))
     }
 
     /// Writes the answer to a packet. The time at which it is returned is read last.

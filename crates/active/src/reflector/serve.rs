@@ -59,11 +59,12 @@ impl Server {
     /// [`SocketError::Receive`].
     pub fn run(mut self, stop: &Stop) -> Result<Counts, SocketError> {
         let mut answer = Vec::new();
+        let ports: Vec<u16> = self.addresses()?.iter().map(SocketAddr::port).collect();
         while !stop.is_requested() {
             self.wait(stop)?;
             let Self { sockets, reflector, clock } = &mut self;
             for bound in sockets {
-                bound.answer_all(reflector, clock, &mut answer)?;
+                bound.answer_all(reflector, clock, &ports, &mut answer)?;
             }
         }
         Ok(self.reflector.counts())
@@ -85,6 +86,7 @@ impl Bound {
         &mut self,
         reflector: &mut Reflector,
         clock: &mut Kernel,
+        ports: &[u16],
         answer: &mut Vec<u8>,
     ) -> Result<(), SocketError> {
         self.take_stamps(reflector);
@@ -102,6 +104,10 @@ impl Bound {
                 class: received.class,
             };
             let (from, to) = (received.from, received.to);
+            if ports.contains(&from.port()) && reflector.is_answer(&arrival) {
+                reflector.counts.answers += 1;
+                continue;
+            }
             let Ok(reflection) = reflector.reflect(&arrival, clock, answer) else { continue };
             let manner = Manner { from: to, class: Some(reflection.class) };
             match self.socket.send(answer, from, manner) {

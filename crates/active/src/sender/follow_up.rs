@@ -5,11 +5,16 @@ use std::collections::VecDeque;
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 use wirestamp_metrics::Answer;
 
+/// How far the word of an answer may come out of its turn. That of an answer further behind was lost.
+const NEAR: usize = 64;
+
 /// Answers in the order in which they came, the oldest first. The time at which an answer left is told with
 /// the next one that the reflector returns.
 #[derive(Debug, Default)]
 pub(super) struct FollowedUp {
     waiting: VecDeque<Told>,
+    /// The greatest number that there was a word of.
+    latest: u64,
 }
 
 /// An answer.
@@ -30,8 +35,10 @@ impl FollowedUp {
 
     /// The answer with this number left at this time.
     pub(super) fn tell(&mut self, number: u64, left: Stamp) {
-        // Copies of an answer left at once.
-        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.answer.number == number) {
+        self.latest = self.latest.max(number);
+        let near = self.waiting.iter_mut().rev().take(NEAR);
+        // A copy of an answer left when it did.
+        for waiting in near.filter(|waiting| waiting.answer.number == number) {
             waiting.answer.returned = left;
             waiting.is_told = true;
         }
@@ -40,7 +47,8 @@ impl FollowedUp {
     /// The oldest answer, if it waits no more. The word of what came before `before` is no longer waited for.
     pub(super) fn next(&mut self, before: Option<Time<Utc>>) -> Option<Told> {
         let oldest = self.waiting.front()?;
-        let is_over = before.is_some_and(|before| oldest.answer.back.utc < before);
+        let is_over = before.is_some_and(|before| oldest.answer.back.utc < before)
+            || self.latest > oldest.answer.number + NEAR as u64;
         if !oldest.is_told && !is_over {
             return None;
         }
@@ -52,7 +60,7 @@ impl FollowedUp {
         self.waiting.len() as u64
     }
 
-    /// Whether the answer that came last is still waiting.
+    /// Whether the word of an answer is still waited for.
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting.iter().any(|waiting| !waiting.is_told)
     }

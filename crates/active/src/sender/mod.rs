@@ -7,6 +7,7 @@ mod schedule;
 mod session;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use wirestamp_clock::Span;
 use wirestamp_packet::stamp::Key;
@@ -29,6 +30,8 @@ pub struct Test {
     pub from: SocketAddr,
     /// How many packets; none ends only when it is stopped.
     pub packets: Option<u64>,
+    /// For how long they are sent, at the most.
+    pub lasting: Option<Duration>,
     /// When they are sent.
     pub rhythm: Rhythm,
     /// How long the answer to the last is waited for, and after how long one counts as lost.

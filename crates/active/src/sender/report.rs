@@ -2,7 +2,7 @@
 
 use wirestamp_clock::Span;
 use wirestamp_metrics::BothWays;
-use wirestamp_packet::stamp::{ClassOfService, ErrorEstimate, TimestampInformation};
+use wirestamp_packet::stamp::{ClassOfService, ErrorEstimate, Format, TimestampInformation};
 
 use crate::system_clock::ClockState;
 
@@ -15,17 +15,23 @@ pub struct Peer {
     pub stamps: Option<TimestampInformation>,
     /// In which class packets reached it, if it was asked and says.
     pub class: Option<ClassOfService>,
+    /// Whether its times are TAI, and how far that is ahead of UTC is not known here.
+    pub unknown_scale: bool,
 }
 
 impl Peer {
     /// It said this of its clock.
-    pub(super) fn hear(&mut self, error: ErrorEstimate) {
-        let bound = error.bound().unwrap_or(Span::MAX);
-        let (synchronised, error) = match self.clock {
-            None => (error.is_synchronised(), bound),
-            Some(worst) => (worst.synchronised && error.is_synchronised(), worst.error.max(bound)),
-        };
-        self.clock = Some(ClockState { synchronised, error });
+    pub(super) fn hear(&mut self, estimate: ErrorEstimate, tai: Option<Span>) {
+        self.unknown_scale |= estimate.format() == Format::Ptp && tai.is_none();
+        // Without a bound its times must not be used.
+        let error = estimate.bound().unwrap_or(Span::MAX);
+        let synchronised = estimate.is_synchronised() && estimate.bound().is_some();
+        let worst = self.clock.unwrap_or(ClockState { synchronised, error, tai: None });
+        self.clock = Some(ClockState {
+            synchronised: worst.synchronised && synchronised,
+            error: worst.error.max(error),
+            tai: None,
+        });
     }
 }
 
@@ -47,6 +53,10 @@ pub struct Report {
     pub forged: u64,
     /// Datagrams that were no answers.
     pub not_stamp: u64,
+    /// Answers that are not to this session, or did not come from where its packets go to.
+    pub strange: u64,
+    /// Bytes of UDP payload of the packets.
+    pub length: usize,
     /// Packets that the kernel did not take.
     pub failed: u64,
     /// Why it did not take the first of them.
@@ -62,6 +72,11 @@ impl Report {
     /// Why one-way delays are not known, if they are not.
     #[must_use]
     pub fn unknown_delay(&self) -> Option<String> {
+        if self.peer.unknown_scale {
+            let how =
+                "the reflector's times are TAI, and this kernel was not told how far ahead that is";
+            return Some(how.to_owned());
+        }
         if self.same_clock {
             return None;
         }

@@ -1,6 +1,7 @@
 //! The sender on its socket.
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const WAITING: usize = 4096;
 /// How often a packet behind the end is sent, if no answer comes.
 const CLOSINGS: u32 = 3;
-/// Packets that are sent in a row to make up for lost time, before answers are looked at.
+/// Packets that are sent or taken in a row before the others are looked at.
 const BATCH: u32 = 64;
 
 /// A sender with its socket.
@@ -70,7 +71,9 @@ impl Sender {
         let mut random = Rng::new();
         let mut due = Instant::now();
         let mut left = self.test.packets.unwrap_or(u64::MAX);
-        while left > 0 && !stop.is_requested() {
+        let end = self.test.lasting.and_then(|lasting| due.checked_add(lasting));
+        let is_over = || stop.is_requested() || end.is_some_and(|end| Instant::now() >= end);
+        while left > 0 && !is_over() {
             for _ in 0..BATCH {
                 if left == 0 || Instant::now() < due {
                     break;
@@ -117,7 +120,13 @@ impl Sender {
     fn send(&mut self) {
         let manner = Manner { from: None, class: self.test.form.dscp.map(|point| point << 2) };
         let sequence = self.session.packet(self.clock.now(), &mut self.packet);
-        match self.socket.send(&self.packet, self.test.to, manner) {
+        let mut sent = self.socket.send(&self.packet, self.test.to, manner);
+        while sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            && self.wait_for_room()
+        {
+            sent = self.socket.send(&self.packet, self.test.to, manner);
+        }
+        match sent {
             Ok(number) => self.waiting.push_back((number, sequence)),
             Err(error) => {
                 self.waiting.clear();
@@ -147,16 +156,27 @@ impl Sender {
     fn listen(&mut self, on_answer: &mut impl FnMut(&Heard)) -> Result<(), SocketError> {
         self.take_stamps();
         self.session.set_clock(self.clock.state());
-        while let Some(received) = self.socket.receive().map_err(SocketError::Receive)? {
+        for _ in 0..BATCH {
+            let Some(received) = self.socket.receive().map_err(SocketError::Receive)? else {
+                break;
+            };
             let at = received.at.unwrap_or_else(|| self.clock.now());
             // What is no answer is counted there.
-            let _ = self.session.answer(received.bytes, at);
+            let _ = self.session.answer(received.bytes, received.from, at);
+            self.take_stamps();
         }
         self.session.advance(self.clock.now());
         while let Some(heard) = self.session.heard() {
             on_answer(&heard);
         }
         Ok(())
+    }
+
+    /// Waits for room in the socket's queue, which a slow interface leaves full; false if it takes too long.
+    fn wait_for_room(&self) -> bool {
+        let most = Timespec::try_from(PATIENCE).unwrap_or_default();
+        let mut event = [PollFd::new(&self.socket, PollFlags::OUT)];
+        poll(&mut event, Some(&most)).is_ok() && event[0].revents().contains(PollFlags::OUT)
     }
 
     /// Waits for a packet or a stamp, or for `most`, or for the stop.

@@ -1,6 +1,7 @@
 //! A sender's session: makes its packets, and takes what comes back. No socket and no clock of its own.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Answer, Taken, TwoWay, TwoWayCounts};
@@ -13,9 +14,8 @@ use wirestamp_packet::stamp::{
 use super::follow_up::{FollowedUp, Told};
 use super::report::{Peer, Report};
 use super::{Form, Test};
-use crate::nearest;
-use crate::reflector::is_authentic;
 use crate::system_clock::ClockState;
+use crate::{low_half, nearest};
 
 /// Headers in front of a payload: Ethernet, IP, UDP.
 const HEADERS_V4: usize = 14 + 20 + 8;
@@ -41,6 +41,9 @@ pub struct Heard {
 /// A session.
 pub struct Session {
     form: Form,
+    to: SocketAddr,
+    /// Bytes of the last packet.
+    length: usize,
     /// How wrong a stamp of ours is said to be.
     own: ClockState,
     same_clock: bool,
@@ -50,8 +53,7 @@ pub struct Session {
     next: u64,
     expected_number: u64,
     followed_up: FollowedUp,
-    /// Whether the reflector tells when its packets really left.
-    tells: bool,
+    tells: Tells,
     /// From which number on packets count for nothing: they only ask what became of the last answers.
     closing: Option<u64>,
     /// Whether one of those was answered.
@@ -60,6 +62,7 @@ pub struct Session {
     peer: Peer,
     forged: u64,
     not_stamp: u64,
+    strange: u64,
     stamped_by_kernel: u64,
     returned_by_kernel: u64,
 }
@@ -71,6 +74,8 @@ impl Session {
         let flow = FlowKey { source: test.from, destination: test.to, protocol: 17 };
         Self {
             form: test.form.clone(),
+            to: test.to,
+            length: 0,
             own,
             same_clock: test.same_clock,
             timeout: test.timeout,
@@ -79,13 +84,14 @@ impl Session {
             next: 0,
             expected_number: 0,
             followed_up: FollowedUp::default(),
-            tells: false,
+            tells: Tells::default(),
             closing: None,
             is_closed: false,
             heard: VecDeque::new(),
             peer: Peer::default(),
             forged: 0,
             not_stamp: 0,
+            strange: 0,
             stamped_by_kernel: 0,
             returned_by_kernel: 0,
         }
@@ -117,6 +123,7 @@ impl Session {
         } else {
             self.ask(low_half(sequence), packet);
         }
+        self.length = packet.len();
         if self.closing.is_none() {
             self.test.send(self.stamp(now), self.on_wire(packet.len()));
         }
@@ -131,10 +138,11 @@ impl Session {
         if let Some(wanted) = self.form.dscp {
             ClassOfService { wanted, ..ClassOfService::default() }.ask(packet);
         }
-        let code = self.form.key.as_ref().map_or(0, |_| 4 + Key::CODE_LENGTH);
+        let code = self.form.key.as_ref().map_or(0, |_| Extension::HEAD + Key::CODE_LENGTH);
         let flags = ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() };
-        if let Some(padding) = self.form.length.checked_sub(packet.len() + code + 4) {
-            let value = &vec![0; padding];
+        let length = packet.len() + code;
+        if self.form.length > length {
+            let value = &vec![0; self.form.length.saturating_sub(length + Extension::HEAD)];
             Extension { flags, kind: Extension::PADDING, value }.write(packet);
         }
         if let Some(key) = &self.form.key {
@@ -153,17 +161,23 @@ impl Session {
 
     /// The kernel says that a packet left at this time.
     pub fn left(&mut self, sequence: u64, at: Time<Utc>) {
-        if !self.is_closing(sequence) {
-            self.test.restamp(sequence, self.stamp(at));
+        // What is earlier than the packet was made is of another that had the kernel's number before.
+        let is_of_it = self.test.sent_at(sequence).is_some_and(|made| made.utc <= at);
+        if is_of_it && self.test.restamp(sequence, self.stamp(at)) {
             self.stamped_by_kernel += 1;
         }
     }
 
-    /// Takes a datagram that came back at this time.
+    /// Takes a datagram that came from this address at this time.
     ///
     /// # Errors
     /// Why it is no answer.
-    pub fn answer(&mut self, datagram: &[u8], back: Time<Utc>) -> Result<(), NotStamp> {
+    pub fn answer(
+        &mut self,
+        datagram: &[u8],
+        from: SocketAddr,
+        back: Time<Utc>,
+    ) -> Result<(), NotStamp> {
         let parsed = Reflected::parse(datagram, self.mode());
         let reflected = parsed.inspect_err(|error| match error {
             NotStamp::TooShort(..) => self.not_stamp += 1,
@@ -171,18 +185,24 @@ impl Session {
         })?;
         let Reflected { sequence: number, timestamp, error, received, sent, ttl } = reflected;
         let sequence = nearest(self.next.saturating_sub(1), sent.sequence);
+        let is_ours = (from.ip(), from.port()) == (self.to.ip(), self.to.port())
+            && [0, self.form.session].contains(&sent.session)
+            && sequence < self.next;
+        if !is_ours {
+            self.strange += 1;
+            return Ok(());
+        }
         let number = nearest(self.expected_number, number);
         self.expected_number = self.expected_number.max(number + 1);
-        let theirs = |at: Stamped| stamp(at.time(error.format(), Span::ZERO), self.bound(error));
         let answer = Answer {
             sequence,
             number,
-            received: theirs(received),
-            returned: theirs(timestamp),
+            received: self.theirs(received, error),
+            returned: self.theirs(timestamp, error),
             back: self.stamp(back),
             length: self.on_wire(datagram.len()),
         };
-        self.peer.hear(error);
+        self.peer.hear(error, self.own.tai);
         let behind = datagram.get(self.mode().length()..).unwrap_or_default();
         self.read_extensions(behind, low_half(number), error);
         if self.is_closing(sequence) {
@@ -190,19 +210,20 @@ impl Session {
             self.is_closed = true;
             return Ok(());
         }
-        if self.tells {
+        if self.tells.is_expected() {
             self.followed_up.push(answer, ttl);
         } else {
-            self.take(&answer, ttl);
+            self.take(&answer, ttl, false);
         }
         Ok(())
     }
 
     /// Takes an answer of which all is known that will be.
-    fn take(&mut self, answer: &Answer, ttl: u8) {
+    fn take(&mut self, answer: &Answer, ttl: u8, is_told: bool) {
         let there = self.test.sent_at(answer.sequence).map(|sent| answer.received.utc - sent.utc);
         let back = answer.back.utc - answer.returned.utc;
         let taken = self.test.take(*answer);
+        self.returned_by_kernel += u64::from(is_told && taken == Taken::First);
         let round_trip = there.map(|there| there + back);
         self.heard.push_back(Heard {
             sequence: answer.sequence,
@@ -219,13 +240,16 @@ impl Session {
         self.heard.pop_front()
     }
 
-    /// How wrong the reflector's stamps can be.
-    fn bound(&self, error: ErrorEstimate) -> Span {
-        if self.same_clock { Span::ZERO } else { error.bound().unwrap_or(Span::MAX) }
+    /// A stamp of the reflector's.
+    fn theirs(&self, at: Stamped, error: ErrorEstimate) -> Stamp {
+        let bound = if self.same_clock { Some(Span::ZERO) } else { error.bound() };
+        let tai = self.own.tai.unwrap_or(Span::ZERO);
+        stamp(at.time(error.format(), tai), bound.unwrap_or(Span::MAX))
     }
 
     fn read_extensions(&mut self, behind: &[u8], number: u32, error: ErrorEstimate) {
-        let trusted = self.form.key.as_ref().is_none_or(|key| is_authentic(behind, key, number));
+        let trusted = self.form.key.as_ref();
+        let trusted = trusted.is_none_or(|key| key.verifies_extensions(number, behind));
         if !trusted || self.form.light {
             return;
         }
@@ -244,27 +268,27 @@ impl Session {
 
     /// The reflector says when an earlier answer left, or could say it.
     fn follow_up(&mut self, said: FollowUp, error: ErrorEstimate) {
-        self.tells = true;
-        // Only one that counts can tell of the last.
-        self.test.set_counted();
-        if said.left != Stamped(0) {
+        let is_word = said.left != Stamped(0);
+        self.tells.hear(is_word);
+        if is_word {
+            // Only one that counts has a number to tell of.
+            self.test.set_counted();
             let number = nearest(self.expected_number, said.number);
-            let left = stamp(said.left.time(error.format(), Span::ZERO), self.bound(error));
-            self.followed_up.tell(number, left);
+            self.followed_up.tell(number, self.theirs(said.left, error));
         }
     }
 
     /// Settles what can be settled at `now`.
     pub fn advance(&mut self, now: Time<Utc>) {
-        // What overtook the word of an answer, or what it was lost with, leaves it behind.
-        self.take_followed_up(Some(now - self.timeout));
+        // Its word may be lost, or never have been meant to come.
+        let until = if self.tells.is_expected() { now - self.timeout } else { now };
+        self.take_followed_up(Some(until));
         self.test.advance(now - self.followed_up.waited(now));
     }
 
     fn take_followed_up(&mut self, before: Option<Time<Utc>>) {
         while let Some(Told { answer, ttl, is_told }) = self.followed_up.next(before) {
-            self.returned_by_kernel += u64::from(is_told);
-            self.take(&answer, ttl);
+            self.take(&answer, ttl, is_told);
         }
     }
 
@@ -272,7 +296,7 @@ impl Session {
     /// direction the last losses were. Only a reflector that counts can tell.
     #[must_use]
     pub fn wants_closing(&self) -> bool {
-        self.tells && !self.is_complete()
+        self.tells.is_expected() && !self.is_complete()
     }
 
     /// What is sent from now on counts for nothing.
@@ -318,7 +342,7 @@ impl Session {
     pub fn finish(mut self) -> Report {
         self.take_followed_up(Some(Time::from_nanos(i64::MAX)));
         let closing = self.closing.map_or(0, |first| self.next - first);
-        let Self { own, same_clock, peer, forged, not_stamp, .. } = self;
+        let Self { own, same_clock, peer, forged, not_stamp, strange, length, .. } = self;
         let (stamped_by_kernel, returned_by_kernel) =
             (self.stamped_by_kernel, self.returned_by_kernel);
         let both = self.test.finish();
@@ -330,6 +354,8 @@ impl Session {
             peer,
             forged,
             not_stamp,
+            strange,
+            length,
             failed: 0,
             first_error: None,
             stamped_by_kernel,
@@ -343,9 +369,27 @@ fn stamp(at: Time<Utc>, error: Span) -> Stamp {
     Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc: at, error }
 }
 
-/// The part of a number that packets carry.
-fn low_half(number: u64) -> u32 {
-    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(0)
+/// Whether the reflector tells when its packets really left. One that knows the extension and no time gives
+/// back zeros, as every one does with its first answer.
+#[derive(Debug, Default)]
+struct Tells {
+    has_told: bool,
+    in_vain: u32,
+}
+
+/// Answers without a word after which no more is expected.
+const IN_VAIN: u32 = 16;
+
+impl Tells {
+    fn hear(&mut self, is_word: bool) {
+        self.has_told |= is_word;
+        self.in_vain = self.in_vain.saturating_add(1);
+    }
+
+    /// Whether it has answered to the extension at all, and not always in vain.
+    const fn is_expected(&self) -> bool {
+        self.has_told || (self.in_vain > 0 && self.in_vain < IN_VAIN)
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use nix::sys::socket::{
     ControlMessage, MsgFlags, SockaddrStorage, TimestampingFlag, recvmsg, sendmsg, setsockopt,
     sockopt,
 };
-use rustix::net::sockopt as option;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt as option};
 use wirestamp_clock::{Time, Utc};
 
 use self::said::Said;
@@ -30,14 +30,6 @@ pub enum SocketError {
     #[error("cannot receive at {address}: {cause}{}", hint(.cause))]
     Bind {
         /// What was asked for.
-        address: SocketAddr,
-        /// The kernel's answer.
-        cause: io::Error,
-    },
-    /// There is no way there.
-    #[error("cannot send to {address}: {cause}")]
-    Send {
-        /// Where to.
         address: SocketAddr,
         /// The kernel's answer.
         cause: io::Error,
@@ -154,8 +146,7 @@ impl StampedSocket {
             match recvmsg::<SockaddrStorage>(fd, &mut room, control, MsgFlags::MSG_DONTWAIT) {
                 Ok(message) => break message,
                 Err(Errno::EAGAIN) => return Ok(None),
-                // "Port unreachable" of a packet that was sent.
-                Err(Errno::EINTR | Errno::ECONNREFUSED | Errno::EHOSTUNREACH) => {}
+                Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
             }
         };
@@ -190,21 +181,26 @@ impl AsFd for StampedSocket {
     }
 }
 
+/// A socket of one family: one of both would have two kinds of options and answers.
 fn open(address: SocketAddr) -> io::Result<StampedSocket> {
-    let socket = UdpSocket::bind(address)?;
-    socket.set_nonblocking(true)?;
+    let is_v6 = address.is_ipv6();
+    let family = if is_v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = UdpSocket::from(socket_with(family, SocketType::DGRAM, flags, None)?);
     let _ = option::set_socket_recv_buffer_size_force(&socket, BUFFER)
         .or_else(|_| option::set_socket_recv_buffer_size(&socket, BUFFER));
-    // A socket of both families has IPv4's options too.
-    let _ = setsockopt(&socket, sockopt::Ipv4PacketInfo, &true);
-    let _ = setsockopt(&socket, sockopt::Ipv4RecvTtl, &true);
-    let _ = option::set_ip_recvtos(&socket, true);
-    if address.is_ipv6() {
+    if is_v6 {
+        option::set_ipv6_v6only(&socket, true)?;
         setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?;
         setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true)?;
         option::set_ipv6_recvtclass(&socket, true)?;
+    } else {
+        setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
+        setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
+        option::set_ip_recvtos(&socket, true)?;
     }
     stamp(&socket, false)?;
+    bind(&socket, &address)?;
     Ok(StampedSocket { socket, control: vec![0; CONTROL], bytes: vec![0; LONGEST], next: 0 })
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Draw the times between packets at random, with the interval as their mean (RFC 2330)
     #[arg(long)]
     poisson: bool,
-    /// Bytes of UDP payload; packets with what they ask the reflector for have 72, with a key 160
+    /// Bytes of UDP payload; what is asked of the reflector takes 72, a key 88 more, --dscp 8
     #[arg(short, long, value_name = "BYTES", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(44..=65_507))]
     size: Option<u16>,
@@ -64,9 +64,9 @@ pub(crate) struct Arguments {
     /// Send and take packets with the codes of the key in this file
     #[arg(short, long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// The session's number, for reflectors that tell sessions by it
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
-    session: u16,
+    /// The session's number, for reflectors that tell sessions by it [default: drawn at random]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    session: Option<u16>,
     /// Send from this address
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
@@ -90,6 +90,9 @@ impl Arguments {
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         let from = self.from.unwrap_or(any);
+        if self.timeout <= Span::ZERO {
+            bail!(usage("--timeout has to be above 0"));
+        }
         if from.is_ipv4() != to.is_ipv4() {
             bail!(usage(format!("--from {from} and {} are not of one family", to.ip())));
         }
@@ -97,28 +100,20 @@ impl Arguments {
         Ok(Test {
             to,
             from: SocketAddr::new(from, 0),
-            packets: self.packets(mean)?,
+            packets: self.count,
+            lasting: self.duration.map(Duration::from_secs_f64),
             rhythm: if self.poisson { Rhythm::Poisson(mean) } else { Rhythm::Periodic(mean) },
             timeout: self.timeout,
             form: Form {
                 key: self.key_file.as_deref().map(read_key).transpose()?,
-                session: self.session,
+                // Not that of an earlier test, whose packets the reflector has counted.
+                session: self.session.unwrap_or_else(|| fastrand::u16(1..)),
                 length: self.size.map_or(*SIZES.start(), usize::from),
                 dscp: self.dscp,
                 light: self.light,
             },
             same_clock: self.same_clock,
         })
-    }
-
-    fn packets(&self, mean: Duration) -> anyhow::Result<Option<u64>> {
-        let Some(duration) = self.duration else { return Ok(self.count) };
-        if mean.is_zero() {
-            bail!(usage("--duration needs an --interval above 0"));
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let packets = (duration / mean.as_secs_f64()).round() as u64;
-        Ok(Some(packets.max(1)))
     }
 
     fn resolve(&self) -> anyhow::Result<SocketAddr> {
@@ -129,7 +124,7 @@ impl Arguments {
             _ => true,
         };
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(SocketAddr::new(address, PORT));
+            return Ok(SocketAddr::new(address.to_canonical(), PORT));
         }
         let found = if host.parse::<SocketAddr>().is_ok() || has_port(host) {
             host.to_socket_addrs()

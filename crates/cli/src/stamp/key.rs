@@ -14,7 +14,8 @@ const SHORTEST: usize = 16;
 pub(crate) fn read_key(file: &Path) -> anyhow::Result<Key> {
     let named = file.display();
     let bytes = fs::read(file).with_context(|| format!("cannot read the key in {named}"))?;
-    let secret = bytes.trim_ascii_end();
+    let secret = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
     if secret.len() < SHORTEST {
         bail!(
             "the key in {named} has {} bytes, and {SHORTEST} is the least: `openssl rand -hex 32 > \
@@ -34,7 +35,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
         assert!(read_key(&file).unwrap_err().to_string().contains("cannot read"));
-        fs::write(&file, "0123456789abcde\n\n").unwrap();
+        fs::write(&file, "0123456789abcde\r\n").unwrap();
         assert!(read_key(&file).unwrap_err().to_string().contains("openssl"));
         fs::write(&file, "0123456789abcdef\n").unwrap();
         read_key(&file).unwrap();

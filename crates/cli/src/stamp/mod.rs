@@ -21,8 +21,8 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let name = arguments.namespace.clone();
     let test = arguments.test()?;
     let stop = stop_on_signal()?;
-    let (to, bytes, rhythm) = (test.to, test.form.length, test.rhythm);
-    let is_endless = test.packets.is_none();
+    let (to, rhythm) = (test.to, test.rhythm);
+    let is_endless = test.packets.is_none() && test.lasting.is_none();
     let sender = namespace::enter(name.as_deref(), || Sender::open(test))??;
     output.remark(format!(
         "testing the way to {to} and back{}",
@@ -37,14 +37,14 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     })?;
     let nothing_sent = report.both.counts.sent == 0;
     let error = report.first_error.clone();
-    let document = Document::new(to, bytes, rhythm, report)?;
+    let document = Document::new(to, rhythm, report)?;
     output.result(&document, text)?;
     if let (true, Some(error)) = (nothing_sent, error) {
         anyhow::bail!("no packet was sent to {to}: {error}");
     }
     if document.answered() == 0 {
         output.remark(format!(
-            "nothing came back: is there a reflector at {to}, and does it have the same key? \
+            "nothing came back in time: is there a reflector at {to}, and does it have the same key? \
              `wirestamp reflect` is one"
         ));
         return Ok(ExitCode::FAILURE);

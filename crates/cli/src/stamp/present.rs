@@ -24,12 +24,7 @@ impl serde::Serialize for Document {
 }
 
 impl Document {
-    pub(super) fn new(
-        to: SocketAddr,
-        bytes: usize,
-        rhythm: Rhythm,
-        report: Report,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(to: SocketAddr, rhythm: Rhythm, report: Report) -> anyhow::Result<Self> {
         let counts = report.both.counts;
         let (mean, is_poisson) = (rhythm.mean(), matches!(rhythm, Rhythm::Poisson(_)));
         let located = |count: u64| report.both.is_counted.then_some(count);
@@ -37,7 +32,7 @@ impl Document {
         let direction = |quality: &Quality| direction(quality, reason.as_deref());
         let json = json!({
             "to": to,
-            "payload_bytes": bytes,
+            "payload_bytes": report.length,
             "interval_ns": u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX),
             "poisson": is_poisson,
             "sent": counts.sent,
@@ -50,6 +45,7 @@ impl Document {
             "foreign": counts.foreign,
             "forged": report.forged,
             "not_stamp": report.not_stamp,
+            "strange": report.strange,
             "closing": report.closing,
             "failed": report.failed,
             "first_error": report.first_error,
@@ -162,7 +158,9 @@ fn statements(report: &Report, counts: &TwoWayCounts) -> Vec<String> {
         )),
         None if report.same_clock => say("Both ends are said to have the same clock.".into()),
         None => {
-            let error = report.both.there.clock_error().map_or(0, |error| error.max.as_nanos());
+            let errors = [&report.both.there, &report.both.back].map(Quality::clock_error);
+            let error =
+                errors.iter().flatten().map(|error| error.max.as_nanos()).max().unwrap_or(0);
             say(format!("One-way delays are within ±{} by both clocks' word.", time(error)));
         }
     }
@@ -174,7 +172,7 @@ fn statements(report: &Report, counts: &TwoWayCounts) -> Vec<String> {
     }
     if counts.undecided > 0 {
         let why = if report.both.is_counted {
-            "nothing came back behind them"
+            "nothing came back behind them, or it came late"
         } else {
             "the reflector does not say how many packets it returned"
         };
@@ -202,8 +200,8 @@ fn statements(report: &Report, counts: &TwoWayCounts) -> Vec<String> {
             lines.push(format!("{} {what}", plural(number, "packet", "packets")));
         }
     };
-    tell(counts.late, "came back after the time-out, and count as lost.");
-    tell(counts.foreign, "came back that were never sent.");
+    tell(counts.late, "came back after the time-out.");
+    tell(counts.foreign + report.strange, "came that do not belong to this test.");
     tell(report.forged, "came without the right code and were refused.");
     tell(report.not_stamp, "came that were no test packets.");
     tell(report.failed, "could not be sent.");

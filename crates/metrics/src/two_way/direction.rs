@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirestamp_clock::{Span, Stamp, Time, Utc};
+use wirestamp_clock::{Span, Stamp};
 use wirestamp_packet::{FlowKey, PacketId};
 
 use crate::{Observation, Outcome, Point, Quality, Reason};
@@ -108,9 +108,4 @@ impl Direction {
     pub(super) fn into_quality(self) -> Quality {
         self.quality
     }
-}
-
-/// A time of the peer's, which says how wrong it can be.
-pub(super) fn place(stamp: &Stamp, number: u64) -> (Time<Utc>, u64) {
-    (stamp.utc, number)
 }

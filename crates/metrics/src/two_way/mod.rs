@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 use wirestamp_packet::FlowKey;
 
-use self::direction::{Departure, Direction, place};
+use self::direction::{Departure, Direction};
 use self::numbers::Numbers;
 use crate::{Distribution, Quality, Reason};
 
@@ -103,7 +103,7 @@ pub struct TwoWay {
     /// The number of the first of `packets`.
     first: u64,
     packets: VecDeque<Packet>,
-    /// Answers in the order in which their packets reached the reflector.
+    /// Answers in the order in which their packets reached the reflector, by that time and the number.
     answers: BTreeMap<(Time<Utc>, u64), (Departure, Stamp)>,
     numbers: Numbers,
     /// The number of the last answer ahead of `run`.
@@ -173,13 +173,10 @@ impl TwoWay {
         }
     }
 
-    /// A better stamp for a packet that has no answer yet.
-    pub fn restamp(&mut self, sequence: u64, sent: Stamp) {
-        if let Some(packet) = self.packet(sequence)
-            && packet.answer.is_none()
-        {
-            packet.sent = sent;
-        }
+    /// A better stamp for a packet that has no answer yet; false if it has, or is settled.
+    pub fn restamp(&mut self, sequence: u64, sent: Stamp) -> bool {
+        let packet = self.packet(sequence).filter(|packet| packet.answer.is_none());
+        packet.map(|packet| packet.sent = sent).is_some()
     }
 
     fn packet(&mut self, sequence: u64) -> Option<&mut Packet> {
@@ -199,17 +196,17 @@ impl TwoWay {
         let timeout = self.timeout;
         let Some(packet) = self.packet(sequence) else {
             self.counts.late += 1;
+            self.was_late(sequence);
             return Taken::Late;
         };
         let there = Departure { number: sequence, stamp: packet.sent, length: packet.length };
         let way_back = Departure { number, stamp: returned, length };
         if let Some((first, _)) = packet.answer {
-            match first == number || !is_new {
-                true => self.back.repeat(way_back, back),
-                false => {
-                    self.there.repeat(there, received);
-                    self.back.arrive(way_back, back);
-                }
+            if first == number || !is_new {
+                self.back.repeat(way_back, back);
+            } else {
+                self.there.repeat(there, received);
+                self.back.arrive(way_back, back);
             }
             return Taken::Copy;
         }
@@ -220,12 +217,20 @@ impl TwoWay {
         }
         packet.answer = Some((number, returned));
         self.counts.answered += 1;
-        self.answers.insert(place(&received, number), (there, received));
+        self.answers.insert((received.utc, sequence), (there, received));
         self.back.arrive(way_back, back);
         let response = returned.utc - received.utc;
         self.response.record(response);
         self.round_trip.record(back.utc - there.stamp.utc - response);
         Taken::First
+    }
+
+    /// An answer came to a packet that counts as lost already: its direction cannot be told.
+    fn was_late(&mut self, sequence: u64) {
+        let nth = self.run.binary_search_by_key(&sequence, |(departure, _)| departure.number);
+        if let Some((_, is_late)) = nth.ok().and_then(|nth| self.run.get_mut(nth)) {
+            *is_late = true;
+        }
     }
 
     /// An answer came to a packet that is none of the test's, sent behind all of them: with its number, the
@@ -241,11 +246,13 @@ impl TwoWay {
         // What was sent a time-out before has its answer or never will; and what had not come to the
         // reflector by then comes there behind it. So another time-out earlier, order is settled.
         let settled = now - self.timeout - self.timeout;
-        while let Some(answer) = self.answers.first_entry() {
-            if answer.get().0.stamp.utc >= settled {
+        while let Some((at, (departure, received))) = self.answers.pop_first() {
+            // More than that is the doing of a clock that makes no sense.
+            let is_settled = departure.stamp.utc < settled;
+            if !is_settled && self.answers.len() < self.packets.len() {
+                self.answers.insert(at, (departure, received));
                 break;
             }
-            let (departure, received) = answer.remove();
             self.there.arrive(departure, received);
         }
         while self.packets.front().is_some_and(|packet| packet.sent.utc < settled) {
@@ -273,11 +280,14 @@ impl TwoWay {
     /// Ascribes the run to a direction each, before the answer with this number.
     fn ascribe(&mut self, number: u64, returned: Stamp) {
         let begin = self.before_run.map_or(0, |before| before + 1);
-        let range = if self.is_counted { begin..number } else { 0..0 };
+        // A reflector that went on counting from an earlier test says nothing of what is before its first.
+        let is_counted =
+            self.is_counted && (self.before_run.is_some() || number <= self.run.len() as u64);
+        let range = if is_counted { begin..number } else { 0..0 };
         let on_time = self.run.iter().filter(|(_, is_late)| !is_late).count();
         let mut unheard = self.numbers.take_unseen(range, on_time).into_iter();
         for (departure, is_late) in std::mem::take(&mut self.run) {
-            if is_late || !self.is_counted {
+            if is_late || !is_counted {
                 self.there.give_up(departure, Reason::Missed);
                 self.counts.undecided += 1;
             } else if let Some(number) = unheard.next() {

@@ -3,6 +3,8 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::{Extension, extensions};
+
 /// Bytes of a code: HMAC-SHA-256 is cut to 128 bits.
 pub(super) const CODE: usize = 16;
 
@@ -41,15 +43,30 @@ impl Key {
         self.code(&[&sequence.to_be_bytes(), extensions].concat())
     }
 
-    /// Whether a code is that of these extensions, in a time that does not tell how much of it is right.
+    /// Whether the extensions of a packet with this sequence number carry their code, behind which there
+    /// is but padding; or are but padding, which needs none.
     #[must_use]
-    pub fn verifies_extensions(&self, sequence: u32, extensions: &[u8], code: &[u8]) -> bool {
-        self.verifies(&[&sequence.to_be_bytes(), extensions].concat(), code)
+    pub fn verifies_extensions(&self, sequence: u32, bytes: &[u8]) -> bool {
+        let (mut ahead, mut is_coded, mut only_padding) = (0, false, true);
+        for extension in extensions(bytes) {
+            if extension.kind == Extension::CODE && !is_coded {
+                let coded = [&sequence.to_be_bytes(), &bytes[..ahead]].concat();
+                if !self.verifies(&coded, extension.value) {
+                    return false;
+                }
+                (is_coded, only_padding) = (true, true);
+            } else {
+                only_padding &= extension.kind == Extension::PADDING && !extension.flags.malformed;
+            }
+            ahead += Extension::HEAD + extension.value.len();
+        }
+        only_padding
     }
 
     /// Whether `code` is that of `bytes`, in a time that does not tell how much of it is right.
     pub(super) fn verifies(&self, bytes: &[u8], code: &[u8]) -> bool {
-        self.0.clone().chain_update(bytes).verify_truncated_left(code).is_ok()
+        // Fewer bytes would be right by chance.
+        code.len() == CODE && self.0.clone().chain_update(bytes).verify_truncated_left(code).is_ok()
     }
 }
 

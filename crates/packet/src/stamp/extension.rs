@@ -1,8 +1,5 @@
 //! What follows the fields of a packet: type, length and value (RFC 8972 section 4).
 
-/// Bytes before a value: flags, type, length.
-const HEAD: usize = 4;
-
 /// What a reflector says of an extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionFlags {
@@ -26,6 +23,9 @@ pub struct Extension<'a> {
 }
 
 impl Extension<'_> {
+    /// Bytes in front of a value: flags, type, length.
+    pub const HEAD: usize = 4;
+
     /// Padding, which makes packets as long as one wants (section 4.1).
     pub const PADDING: u8 = 1;
 
@@ -60,7 +60,8 @@ impl<'a> Iterator for Extensions<'a> {
     type Item = Extension<'a>;
 
     fn next(&mut self) -> Option<Extension<'a>> {
-        let (&[flags, kind, high, low], behind) = self.rest.split_first_chunk::<HEAD>()?;
+        let (&[flags, kind, high, low], behind) =
+            self.rest.split_first_chunk::<{ Extension::HEAD }>()?;
         let is_set = |bit: u8| flags >> bit & 1 == 1;
         let length = usize::from(u16::from_be_bytes([high, low]));
         let (value, rest) = behind.split_at(length.min(behind.len()));

@@ -73,6 +73,7 @@ fn test(setting: Setting, to: SocketAddr) -> Test {
         to,
         from: (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
         packets: Some(packets),
+        lasting: None,
         rhythm: Rhythm::Periodic(Duration::from_secs(1) / rate.max(1)),
         timeout: TIMEOUT,
         form,

@@ -59,6 +59,17 @@ impl Bed {
         Some(Self { namespace, ends, lost: Vec::new(), followers: 0 })
     }
 
+    /// Packets that the kernel itself dropped where they came in, at each point: of a busy machine, whose
+    /// queue of what no interrupt has had time for is full.
+    pub(crate) fn dropped_by_kernel(&self) -> [u64; 2] {
+        ["a", "b"].map(|far| {
+            let asked = ["-s", "-j", "link", "show", "dev", far];
+            let said = self.namespace.command("ip").args(asked).output().unwrap().stdout;
+            let said: serde_json::Value = serde_json::from_slice(&said).unwrap();
+            said[0]["stats64"]["rx"]["dropped"].as_u64().unwrap()
+        })
+    }
+
     /// A capture at a point, with so much memory.
     pub(crate) fn open(
         &self,

@@ -29,6 +29,8 @@ struct Measured {
     files: Counts,
     taps: [TapReport; 2],
     undated: [u64; 2],
+    /// What the kernel dropped at each point before a capture could see it: lost as on the network.
+    strays: [u64; 2],
     /// Which of the numbered packets were captured at each point.
     seen: [Vec<bool>; 2],
     /// Which of them the network lost.
@@ -89,8 +91,9 @@ fn measure(
     let at_b = flows::of_file(Reader::open(b).unwrap(), FlowConfig::default(), &Default::default());
     let without_drops = &mut without_drops(a, &bed.lost);
     let streams = [streams(&mut at_b.unwrap().flows), streams(without_drops)];
+    let strays = bed.dropped_by_kernel();
     let (live, lost) = (*quality.counts(), bed.lost);
-    Some(Measured { live, files, taps, undated, seen, lost, streams })
+    Some(Measured { live, files, taps, undated, strays, seen, lost, streams })
 }
 
 /// What A captured and the network did not lose.
@@ -146,7 +149,11 @@ fn check(memory: [usize; 2], loss: usize) {
     for pair in PAIRS {
         let Some(measured) = measure(pair, memory, [loss, 0]) else { return };
         let dropped = measured.taps.each_ref().map(|tap| tap.ledger.lost());
-        let name = format!("{} {}, memory {memory:?}, dropped {dropped:?}", pair.0, pair.1);
+        let strays = measured.strays;
+        let name = format!(
+            "{} {}, memory {memory:?}, dropped {dropped:?}, by the kernel {strays:?}",
+            pair.0, pair.1
+        );
         for (memory, dropped) in memory.into_iter().zip(dropped) {
             assert_eq!(memory == SMALL, dropped > 0, "{name}");
         }

