@@ -193,10 +193,8 @@ fn a_full_queue_loses_on_the_way_there_what_the_bottleneck_dropped() {
     let host = SINK_V4.to_string();
     let test = [&host, "-c", "200", "-i", "1ms", "--size", "1000", "--timeout", "200ms"];
     let document = stamped(lab.source(), &[&test[..], &["--same-clock"]].concat());
-    let [sent, answered, there, back, undecided] = counts(
-        &document,
-        ["sent", "answered", "lost_there", "lost_back", "lost_undecided"],
-    );
+    let [sent, answered, there, back, undecided] =
+        counts(&document, ["sent", "answered", "lost_there", "lost_back", "lost_undecided"]);
     let truth = lab.bottleneck().unwrap();
     // Behind the last that were dropped, none may have come to tell.
     assert_eq!((there + undecided, back), (truth.dropped_packets, 0), "{document}");

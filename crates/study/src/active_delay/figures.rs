@@ -2,7 +2,8 @@
 
 use plotters::prelude::*;
 
-use super::findings::Findings;
+use super::findings::{CellFindings, Findings};
+use super::paper::FRAME;
 use crate::report::axis::Axis;
 use crate::report::figures::{FIRST_SERIES, Figure, Frame, SERIES};
 
@@ -13,9 +14,14 @@ pub(super) const DELAYS: [(&str, &str); 3] =
 /// A line of a figure: the number of a test, and a difference in nanoseconds, whatever its sign.
 type Line = Vec<(f64, f64)>;
 
+/// What is drawn: the tests with frames as long as the paper's.
+fn drawn(findings: &Findings) -> impl Iterator<Item = &CellFindings> {
+    findings.cells.iter().filter(|cell| cell.frame == FRAME)
+}
+
 /// The names of the lines, in the order of their colours.
 pub(super) fn names(findings: &Findings) -> Vec<String> {
-    let here = findings.cells.iter().map(|cell| format!("here, {}", cell.name));
+    let here = drawn(findings).map(|cell| format!("here, {}", cell.name));
     here.chain(["the paper".to_owned()]).collect()
 }
 
@@ -31,7 +37,7 @@ pub(super) fn differences(
         let numbers = (1..).map(f64::from as fn(u32) -> f64);
         numbers.zip(values.into_iter().map(f64::abs)).filter(|at| at.1.is_finite()).collect()
     };
-    let here = findings.cells.iter().map(|cell| {
+    let here = drawn(findings).map(|cell| {
         numbered(cell.differences_ns.iter().map(|differences| differences[delay]).collect())
     });
     let mut lines: Vec<Line> = here.collect();

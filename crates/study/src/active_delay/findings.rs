@@ -1,9 +1,12 @@
 //! What is found in the runs.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::measured::Measured;
 use super::paper::{PUBLISHED, Published};
+use super::tests_of_a_path::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
 use crate::report::format::length;
 
@@ -23,6 +26,8 @@ pub(super) struct Findings {
 pub(super) struct CellFindings {
     /// Frame size and rate in words.
     pub(super) name: String,
+    /// Bytes with check sequence.
+    pub(super) frame: u16,
     /// Runs.
     pub(super) runs: u64,
     /// Packets that were sent, all runs together.
@@ -50,7 +55,8 @@ impl Findings {
     pub(super) fn of(runs: &Runs<Measured>) -> Self {
         let cells = (0..).zip(runs.design.cells()).map(|(index, cell)| {
             let name = runs.design.levels(&cell).join(", ").replace('-', " ");
-            of_cell(name, &runs.of_cell(index).flatten().collect::<Vec<_>>())
+            let frame = Setting::of(&cell, Duration::ZERO).frame;
+            of_cell(name, frame, &runs.of_cell(index).flatten().collect::<Vec<_>>())
         });
         let responses = runs.responses(|run| Some(run.first()?.differences_ns()[1]));
         let is_whole = responses.iter().flatten().all(|response| response.is_finite());
@@ -60,7 +66,7 @@ impl Findings {
     }
 }
 
-fn of_cell(name: String, runs: &[&Measured]) -> CellFindings {
+fn of_cell(name: String, frame: u16, runs: &[&Measured]) -> CellFindings {
     let total = |of: fn(&Measured) -> u64| runs.iter().map(|run| of(run)).sum();
     let finite = |of: &dyn Fn(&Measured) -> f64| -> Vec<f64> {
         runs.iter().map(|run| of(run)).filter(|value| value.is_finite()).collect()
@@ -68,6 +74,7 @@ fn of_cell(name: String, runs: &[&Measured]) -> CellFindings {
     let difference = |which: usize| Estimate::of(&finite(&|run| run.differences_ns()[which]));
     CellFindings {
         name,
+        frame,
         runs: length(runs),
         sent: total(|run| run.sent),
         received: [total(|run| run.active_received), total(|run| run.at_b)],

@@ -56,7 +56,7 @@ const DEVIATIONS: [(&str, &str); 6] = [
     (
         "Bottleneck",
         "The report does not say what lost 78 to 91 % of its packets. Here it is the 10 Mbit/s of the \
-         report's sections 3.4 to 3.6, which lose none of 1,000 frames of 600 bytes a second, half of 4,167, \
+         report's sections 3.4 to 3.6, which lose none of 500 frames of 600 bytes a second, half of 4,167, \
          and four fifths of as many of 1,500 bytes. The answers come back over an empty path.",
     ),
     (

@@ -30,6 +30,8 @@ impl Published {
     }
 }
 
+/// The report's frames in bytes, with check sequence.
+pub(super) const FRAME: u16 = 600;
 /// How many packets each test sent.
 pub(super) const SENT: u32 = 250_020;
 

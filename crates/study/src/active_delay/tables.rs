@@ -12,7 +12,7 @@ impl Findings {
         let here = self.cells.iter().filter(|cell| cell.runs > 0).map(of_cell);
         let published = (1..).zip(&self.published).map(|(number, test)| of_paper(number, test));
         Table::new(
-            "Active less passive, on the same packets",
+            "Active less passive, on the same packets (paper: 600 bytes, 4167 a second)",
             &[
                 "",
                 "lost",
@@ -64,7 +64,7 @@ fn of_paper(number: u32, test: &Published) -> Vec<String> {
     let [active, passive] = test.received;
     let [least, mean, longest] = test.differences_ms();
     vec![
-        format!("paper: test {number}, 600 bytes, 4167 a second"),
+        format!("paper: test {number}"),
         percent((SENT - passive).into(), SENT.into()),
         count(active.into()),
         count(passive.into()),
