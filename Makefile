@@ -49,8 +49,8 @@ bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1
 study-quick: setup ## Run every study quickly and open the reports in Chromium (root; 15 minutes at the most)
 	tools/study-quick
 
-results: build ## Run every study in full, some hours, and archive what comes of it in docs/results (root)
-	tools/archive-studies $(RESULTS_FOLDER)
+results: build ## Run studies in full, all of them for hours, and archive them in docs/results (root; STUDIES="timers loss")
+	tools/archive-studies $(RESULTS_FOLDER) $(STUDIES)
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
