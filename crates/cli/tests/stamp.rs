@@ -6,9 +6,10 @@ mod common;
 mod reflecting;
 
 use common::{is_root, stderr};
+use reflecting::lossy::{LOST_BACK, LOST_THERE, lossy_path};
 use reflecting::{Reflector, SECRET, counts, key_file, loopback, stamp, stamped};
 use serde_json::Value;
-use wirestamp_lab::{EGRESS, Impairments, Netns, PathLab, SINK_V4, SINK_V6, TAP_A};
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, SINK_V6};
 
 const KEYS: &str = "to payload_bytes interval_ns poisson sent answered lost lost_there lost_back \
     lost_undecided late foreign forged not_stamp failed first_error round_trip_ns response_ns there \
@@ -50,7 +51,7 @@ fn packets_go_there_and_back_by_both_ip_versions() {
     let document = reflector.end();
     // One more packet of each session has told when the last answer left.
     assert_eq!(counts(&document, ["reflected", "sessions", "stamped_late"]), [102, 2, 0]);
-    assert_eq!(document["listening"][0], "[::]:862");
+    assert_eq!(document["listening"], serde_json::json!(["0.0.0.0:862", "[::]:862"]));
 }
 
 #[test]
@@ -131,54 +132,18 @@ fn when_nothing_answers_it_fails_and_says_what_may_be_missing() {
     assert_eq!(counts(&document, ["sent", "answered", "lost", "failed"]), [5, 0, 5, 0]);
 }
 
-/// Packets by a port and by the lowest four bits of their number.
-struct Dropped {
-    interface: &'static str,
-    /// Where the port that is 862 stands in the header of UDP.
-    port_at: usize,
-    low_bits: u8,
-}
-
-/// Has the router drop what comes in: it goes to a cable whose other end is down, because the action
-/// `drop` is missing from small kernels.
-fn drop_in(router: &Netns, all: &[Dropped]) {
-    let run = |line: &str| {
-        let mut words = line.split_whitespace();
-        let status = router.command(words.next().unwrap()).args(words).status().unwrap();
-        assert!(status.success(), "{line}");
-    };
-    run("ip link add name away type veth peer name nowhere");
-    run("ip link set away up");
-    for &Dropped { interface, port_at, low_bits } in all {
-        run(&format!("tc qdisc add dev {interface} clsact"));
-        for (protocol, udp) in [("ip", 20), ("ipv6", 40)] {
-            run(&format!(
-                "tc filter add dev {interface} ingress protocol {protocol} prio {udp} u32 \
-                 match u16 862 0xffff at {} match u8 {low_bits} 0x0f at {} \
-                 action mirred egress redirect dev away",
-                udp + port_at,
-                udp + 8 + 3,
-            ));
-        }
-    }
-}
-
 #[test]
 fn losses_are_told_by_direction_as_a_router_dropped_them() {
     if !is_root() {
         return;
     }
-    let lab = PathLab::new(&Impairments::bottleneck(1_000_000_000, 1_000_000)).unwrap();
-    // Of 100 packets, 7, 23, 39, 55, 71 and 87 on the way there; of the 94 answers six on the way back.
-    let there = Dropped { interface: TAP_A, port_at: 2, low_bits: 7 };
-    let back = Dropped { interface: EGRESS, port_at: 0, low_bits: 3 };
-    drop_in(lab.router(), &[there, back]);
+    let lab = lossy_path();
     let _reflector = Reflector::start(lab.sink(), &[]);
     for host in [SINK_V4.to_string(), SINK_V6.to_string()] {
-        let test = [&host, "-c", "100", "-i", "1ms", "--timeout", "100ms", "--same-clock"];
+        let test = [&host, "-c", "100", "-i", "1ms", "--timeout", "500ms", "--same-clock"];
         let document = stamped(lab.source(), &test);
         let found = counts(&document, ["answered", "lost", "lost_there", "lost_back"]);
-        assert_eq!(found, [88, 12, 6, 6], "{document}");
+        assert_eq!(found, [88, 12, LOST_THERE, LOST_BACK], "{document}");
         assert_eq!(document["lost_undecided"], 0, "{document}");
     }
 }
@@ -191,17 +156,17 @@ fn a_full_queue_loses_on_the_way_there_what_the_bottleneck_dropped() {
     let lab = PathLab::new(&Impairments::bottleneck(2_000_000, 10_000)).unwrap();
     let _reflector = Reflector::start(lab.sink(), &[]);
     let host = SINK_V4.to_string();
-    let test = [&host, "-c", "200", "-i", "1ms", "--size", "1000", "--timeout", "200ms"];
+    let test = [&host, "-c", "200", "-i", "1ms", "--size", "1000", "--timeout", "500ms"];
     let document = stamped(lab.source(), &[&test[..], &["--same-clock"]].concat());
     let [sent, answered, there, back, undecided] =
         counts(&document, ["sent", "answered", "lost_there", "lost_back", "lost_undecided"]);
     let truth = lab.bottleneck().unwrap();
     // Behind the last that were dropped, none may have come to tell.
     assert_eq!((there + undecided, back), (truth.dropped_packets, 0), "{document}");
-    assert!(there > 50, "{document}");
+    assert!(there > 10, "{document}");
     // The last packet asks when the last answer left.
     assert_eq!((sent, answered + 1), (200, truth.sent_packets), "{document}");
-    // Ten packets of a thousand bytes wait for 40 ms.
+    // Nine packets of a thousand bytes wait for more than 36 ms.
     let greatest = document["there"]["owd_ns"]["max"].as_i64().unwrap();
-    assert!((20_000_000..60_000_000).contains(&greatest), "{document}");
+    assert!(greatest > 30_000_000, "{document}");
 }

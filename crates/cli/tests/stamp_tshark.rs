@@ -14,10 +14,12 @@ use common::{is_root, tool};
 use reflecting::{Reflector, counts, loopback, stamped};
 use wirestamp_lab::Netns;
 
-/// Starts a capture that ends after so many packets.
+/// Starts a capture that ends after so many packets. That it keeps 300 bytes of each makes room for thousands;
+/// without it, tcpdump loses some of a few dozen that come in a burst on a busy machine.
 fn capture(namespace: &Netns, packets: u64, file: &Path) -> Child {
     let mut command = namespace.command("tcpdump");
-    command.args(["-i", "lo", "-Q", "in", "--immediate-mode", "-c", &packets.to_string(), "-w"]);
+    command.args(["-i", "lo", "-Q", "in", "--immediate-mode", "-s", "300"]);
+    command.args(["-c", &packets.to_string(), "-w"]);
     let command = command.arg(file).args(["udp", "port", "862"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map_while(Result::ok);
@@ -49,10 +51,10 @@ fn assert_dissected(host: &str, arguments: &[&str], packets: usize, length: &str
 
     let class = if host.contains(':') { "ipv6.tclass.dscp" } else { "ip.dsfield.dscp" };
     let fields = ["_ws.malformed", "_ws.expert.severity", "frame.protocols", "udp.length"];
-    let found = dissected(&file, &[&fields[..], &["udp.dstport", "seq_number"], &[class]].concat());
+    let found = dissected(&file, &[&fields[..], &[class]].concat());
     assert_eq!(found.len(), 2 * packets);
     for line in &found {
-        assert_eq!([&line[0], &line[1], &line[3], &line[6]], ["", "", length, point], "{line:?}");
+        assert_eq!([&line[0], &line[1], &line[3], &line[4]], ["", "", length, point], "{line:?}");
         assert!(line[2].ends_with(":udp:twamp.test"), "{line:?}");
     }
 }

@@ -155,6 +155,30 @@ fn without_the_key_there_is_no_answer_and_extensions_come_back_as_forged() {
     assert!(!key.verifies_extensions(reflection.number, &behind[..behind.len() - 1]));
 }
 
+#[test]
+fn behind_the_code_of_extensions_only_padding_may_stand() {
+    let (key, flags) = (key(), ExtensionFlags::default());
+    let mut coded = Vec::new();
+    TimestampInformation::default().ask(&mut coded);
+    let code = key.code_of_extensions(1, &coded);
+    let extension = |kind, value| Extension { flags, kind, value };
+    let mut short = coded.clone();
+    extension(Extension::CODE, &code[..1]).write(&mut short);
+    assert!(!key.verifies_extensions(1, &short), "a part of the code is soon guessed");
+    extension(Extension::CODE, &code).write(&mut coded);
+    extension(Extension::PADDING, &[7; 5]).write(&mut coded);
+    assert!(key.verifies_extensions(1, &coded));
+
+    let mut reflector = Reflector::new(Some(key.clone()));
+    let mut asked = packet(Mode::Authenticated(&key), 1, 0);
+    asked.extend(&coded);
+    let (reflection, answer) = reflect(&mut reflector, &asked).unwrap();
+    assert!(key.verifies_extensions(reflection.number, &answer[112..]));
+    assert_eq!(&answer[answer.len() - 9..], &asked[asked.len() - 9..]);
+    extension(TimestampInformation::KIND, &[0; 4]).write(&mut coded);
+    assert!(!key.verifies_extensions(1, &coded));
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_answered_at_their_length_or_refused(

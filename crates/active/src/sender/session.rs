@@ -54,6 +54,8 @@ pub struct Session {
     expected_number: u64,
     followed_up: FollowedUp,
     tells: Tells,
+    /// Whether it was seen to copy our numbers.
+    copies: bool,
     /// From which number on packets count for nothing: they only ask what became of the last answers.
     closing: Option<u64>,
     /// Whether one of those was answered.
@@ -85,6 +87,7 @@ impl Session {
             expected_number: 0,
             followed_up: FollowedUp::default(),
             tells: Tells::default(),
+            copies: false,
             closing: None,
             is_closed: false,
             heard: VecDeque::new(),
@@ -204,7 +207,7 @@ impl Session {
         };
         self.peer.hear(error, self.own.tai);
         let behind = datagram.get(self.mode().length()..).unwrap_or_default();
-        self.read_extensions(behind, low_half(number), error);
+        self.read_extensions(behind, &reflected);
         if self.is_closing(sequence) {
             self.test.end(number, answer.returned);
             self.is_closed = true;
@@ -247,15 +250,15 @@ impl Session {
         stamp(at.time(error.format(), tai), bound.unwrap_or(Span::MAX))
     }
 
-    fn read_extensions(&mut self, behind: &[u8], number: u32, error: ErrorEstimate) {
+    fn read_extensions(&mut self, behind: &[u8], of: &Reflected) {
         let trusted = self.form.key.as_ref();
-        let trusted = trusted.is_none_or(|key| key.verifies_extensions(number, behind));
+        let trusted = trusted.is_none_or(|key| key.verifies_extensions(of.sequence, behind));
         if !trusted || self.form.light {
             return;
         }
         for extension in extensions(behind) {
             if let Some(said) = FollowUp::answered(&extension) {
-                self.follow_up(said, error);
+                self.follow_up(said, of);
             }
             if let Some(said) = TimestampInformation::answered(&extension) {
                 self.peer.stamps = Some(said);
@@ -266,15 +269,18 @@ impl Session {
         }
     }
 
-    /// The reflector says when an earlier answer left, or could say it.
-    fn follow_up(&mut self, said: FollowUp, error: ErrorEstimate) {
+    /// The reflector says with an answer when an earlier one left, or could say it.
+    fn follow_up(&mut self, said: FollowUp, with: &Reflected) {
         let is_word = said.left != Stamped(0);
         self.tells.hear(is_word);
         if is_word {
-            // Only one that counts has a number to tell of.
-            self.test.set_counted();
+            // Only one that counts should tell of an earlier answer (RFC 8972 section 4.7). Some copy our
+            // numbers and do too: then not every answer is told of with the next number.
+            let is_next = said.number == with.sequence.wrapping_sub(1);
+            self.copies |= !is_next && with.sequence == with.sent.sequence;
+            self.test.set_counted(!self.copies);
             let number = nearest(self.expected_number, said.number);
-            self.followed_up.tell(number, self.theirs(said.left, error));
+            self.followed_up.tell(number, self.theirs(said.left, with.error));
         }
     }
 

@@ -218,3 +218,6 @@ fn stamp(socket: &UdpSocket, anew: bool) -> io::Result<()> {
     }
     Ok(setsockopt(socket, sockopt::Timestamping, &numbered)?)
 }
+
+#[cfg(test)]
+mod tests;

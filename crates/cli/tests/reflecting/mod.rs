@@ -1,5 +1,7 @@
 //! STAMP in a namespace of its own: reflectors of this binary and of others, and senders of this one.
 
+pub(crate) mod lossy;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -25,13 +27,10 @@ pub(crate) fn loopback() -> Netns {
 pub(crate) struct Reflector(Child);
 
 impl Reflector {
-    /// Runs `wirestamp reflect` at port 862 of any address, unless `arguments` say another.
+    /// Runs `wirestamp reflect` at port 862 of any address.
     pub(crate) fn start(namespace: &Netns, arguments: &[&str]) -> Self {
         let mut command = wirestamp(namespace, &["reflect", "--json"]);
-        command.args(arguments);
-        if !arguments.contains(&"--listen") {
-            command.args(["--listen", "::"]);
-        }
+        command.args(["--listen", "0.0.0.0", "--listen", "::"]).args(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         await_line(child.stderr.as_mut().unwrap(), "reflecting at ");
         Self(child)

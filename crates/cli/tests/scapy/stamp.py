@@ -4,7 +4,8 @@
     stamp.py reflect HOST PORT         prints the packets that it was sent, as JSON, when its standard
                                        input is closed
 
-scapy has no classes for authenticated packets.
+scapy has no classes for authenticated packets. It names the flags of an extension from the lowest bit
+on, where RFC 8972 section 4 has them from the highest on: its U is 1 in the packet, and not 128.
 """
 
 import json
@@ -24,6 +25,7 @@ from scapy.contrib.stamp import (
 NTP_TO_UNIX = 2_208_988_800
 # 128 * 2^20 / 2^32 s: 31.25 ms.
 ERROR = ErrorEstimate(S=1, Z=0, scale=20, multiplier=128)
+UNRECOGNISED = 128
 # Of what a sender asks, these are lost on the way there, and these on the way back.
 LOST_THERE = {3, 4}
 LOST_BACK = {10}
@@ -48,7 +50,7 @@ def value(packet):
             return value(field)
         if isinstance(field, bytes):
             return field.hex()
-        return field if isinstance(field, int) else str(field)
+        return int(field)
 
     fields = {field.name: plain(packet.getfieldval(field.name)) for field in packet.fields_desc}
     return {**fields, "behind": bytes(packet.payload).hex()}
@@ -59,9 +61,9 @@ def send(host, port, packets):
     udp.settimeout(10)
     answers = []
     for number in range(packets):
-        padding = STAMPTestTLV(flags="U", type=1, len=9, value=b"\x07" * 9)
-        stamps = STAMPTestTLV(flags="U", type=3, len=4, value=bytes(4))
-        unknown = STAMPTestTLV(flags="U", type=200, len=5, value=b"what?")
+        padding = STAMPTestTLV(flags=UNRECOGNISED, type=1, len=9, value=b"\x07" * 9)
+        stamps = STAMPTestTLV(flags=UNRECOGNISED, type=3, len=4, value=bytes(4))
+        unknown = STAMPTestTLV(flags=UNRECOGNISED, type=200, len=5, value=b"what?")
         asked = [stamps, unknown, padding]
         packet = Sent(seq=number, ts=now(), err_estimate=ERROR, ssid=7, tlv_objects=asked)
         packet = bytes(packet)

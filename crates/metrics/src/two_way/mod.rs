@@ -142,10 +142,11 @@ impl TwoWay {
         }
     }
 
-    /// The reflector is known to count what it returns, in the stateful mode of RFC 8762 section 4.2. One
-    /// that copies the sender's numbers cannot be told from it while nothing is lost.
-    pub fn set_counted(&mut self) {
-        self.is_counted = true;
+    /// Whether the reflector is known to count what it returns, in the stateful mode of RFC 8762 section 4.2.
+    /// One that copies the sender's numbers cannot be told from it while nothing is lost; one whose number
+    /// is not the sender's counts, whatever was said before.
+    pub fn set_counted(&mut self, is_counted: bool) {
+        self.is_counted = is_counted;
     }
 
     /// A packet was sent; returns its number.

@@ -28,7 +28,7 @@ struct Fate {
 fn run(fates: &[Fate], ahead: Span, counts: bool) -> BothWays {
     let mut test = TwoWay::new(flow(), TIMEOUT);
     if counts {
-        test.set_counted();
+        test.set_counted(true);
     }
     let sent = |nth: usize| i64::try_from(nth).unwrap() * MILLI;
     let mut arrivals: Vec<_> = (0..fates.len())
@@ -132,7 +132,7 @@ fn copies_are_told_by_the_direction_that_made_them() {
 #[test]
 fn an_answer_behind_the_end_tells_where_the_last_were_lost() {
     let mut test = TwoWay::new(flow(), TIMEOUT);
-    test.set_counted();
+    test.set_counted(true);
     for _ in 0..5 {
         test.send(stamp(0), 86);
     }

@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(key.code(b"Test With Truncation"), code);
         assert!(key.verifies(b"Test With Truncation", &code));
         assert!(!key.verifies(b"Test With truncation", &code));
+        assert!(!key.verifies(b"Test With Truncation", &code[..15]));
         assert_eq!(format!("{key:?}"), "Key(..)");
     }
 }

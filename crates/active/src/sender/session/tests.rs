@@ -117,6 +117,39 @@ fn losses_are_told_apart_by_direction() {
     assert_eq!(report.returned_by_kernel, 13);
 }
 
+/// An answer that copies the packet's number, and tells when `before` left.
+fn copied(packet: &[u8], before: u32, at: Time<Utc>) -> Vec<u8> {
+    let sent = Sent::parse(packet, Mode::Open).unwrap();
+    let time = Stamped::of(at, Format::Ntp, Span::ZERO);
+    let mut answer = Vec::new();
+    let Sent { sequence, error, .. } = sent;
+    Reflected { sequence, timestamp: time, error, received: time, sent, ttl: 64 }
+        .write(Mode::Open, &mut answer);
+    let value = &FollowUp { number: before, left: time, how: 2 }.encode();
+    let flags = ExtensionFlags::default();
+    Extension { flags, kind: FollowUp::KIND, value }.write(&mut answer);
+    answer
+}
+
+#[test]
+fn a_reflector_that_copies_numbers_does_not_tell_where_packets_were_lost_whatever_it_says() {
+    for (lost, is_counted) in [(&[][..], true), (&[2], false)] {
+        let mut session = Session::new(&test(Form::default()), right());
+        let (mut packet, mut before) = (Vec::new(), 0);
+        for nth in 0..6 {
+            let now = Time::from_nanos(BEGIN + i64::from(nth) * MILLI);
+            session.packet(now, &mut packet);
+            if nth > 0 && !lost.contains(&nth) {
+                session.answer(&copied(&packet, before, now), TO, now).unwrap();
+                before = nth;
+            }
+        }
+        let both = session.finish().both;
+        let undecided = if is_counted { 0 } else { 2 };
+        assert_eq!((both.is_counted, both.counts.undecided), (is_counted, undecided));
+    }
+}
+
 #[test]
 fn twamp_light_and_authenticated_packets_measure_the_same() {
     let light = Form { light: true, length: 100, ..Form::default() };
