@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
     /// host's own addresses 127.0.0.1 and ::1, port 862]
     #[arg(short, long, value_name = "ADDRESS", value_parser = listened)]
     listen: Vec<SocketAddr>,
-    /// Answer only packets with the codes of the key in this file (RFC 8762 section 4.4)
+    /// Answer only packets with the codes of the key in this file, hexadecimal digits or any bytes
+    /// (RFC 8762 section 4.4)
     #[arg(short, long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Listen in this network namespace

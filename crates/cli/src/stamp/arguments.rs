@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// Count packets as lost whose answer takes longer
     #[arg(long, value_name = "TIME", default_value = "1000ms", value_parser = interval)]
     timeout: Span,
-    /// Send and take packets with the codes of the key in this file
+    /// Send and take packets with the codes of the key in this file: hexadecimal digits, or any bytes
     #[arg(short, long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// The session's number, for reflectors that tell sessions by it [default: drawn at random]
