@@ -332,8 +332,9 @@ fn dated_roughly(
     (sent, missed)
 }
 
-/// If the network lost none near the stretches. Which of two stretches in a row that are dated roughly
-/// accounts for a packet is decided one by one, so that now and then one is left over and in doubt.
+/// If the network lost none near the stretches, none should be in doubt. But which of two stretches in a row
+/// that are dated roughly accounts for a packet is decided one by one, so that now and then one is left over:
+/// it counts as the network's, and is told as in doubt.
 #[test]
 fn losses_that_are_dated_roughly_leave_hardly_a_stream_in_doubt() {
     let (mut streams, mut known) = (0, 0);
