@@ -163,8 +163,51 @@ impl Gap {
 
     /// How many numbers each stretch accounts for.
     pub(super) fn missed(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.missed_runs().map(|(stretch, numbers)| (stretch, numbers.end - numbers.start))
+    }
+
+    /// How many numbers these stretches account for.
+    pub(super) fn missed_in(&self, names: &Range<u64>) -> u64 {
+        let theirs = self.missed().filter(|(name, _)| names.contains(name));
+        theirs.map(|(_, packets)| packets).sum()
+    }
+
+    /// How many numbers each stretch accounts for that may have been lost in this one.
+    pub(super) fn missed_near(
+        &self,
+        stretch: (Time<Utc>, Time<Utc>),
+    ) -> impl Iterator<Item = (u64, u64)> {
+        let window = self.window(stretch, self.farthest());
+        self.missed_runs().filter_map(move |(name, numbers)| {
+            let numbers = overlap(numbers, &window);
+            (!numbers.is_empty()).then_some((name, numbers.end - numbers.start))
+        })
+    }
+
+    /// Lets a stretch account for so many numbers at the most for which another does, if they may have
+    /// been lost in it. Returns how many it took.
+    pub(super) fn hand_over(
+        &mut self,
+        stretch: (Time<Utc>, Time<Utc>),
+        from: u64,
+        to: u64,
+        count: u64,
+    ) -> u64 {
+        let window = self.window(stretch, self.farthest());
+        let theirs = self.missed_runs().filter(|(name, _)| *name == from);
+        let theirs: Vec<_> = theirs.map(|(_, numbers)| overlap(numbers, &window)).collect();
+        let mut left = count;
+        for Range { start, end } in theirs {
+            let end = end.min(start.saturating_add(left));
+            self.account(start..end, Fate::Missed(to));
+            left -= end - start;
+        }
+        count - left
+    }
+
+    fn missed_runs(&self) -> impl Iterator<Item = (u64, &Range<u64>)> {
         self.accounts.iter().filter_map(|it| match it.fate {
-            Fate::Missed(stretch) => Some((stretch, it.numbers.end - it.numbers.start)),
+            Fate::Missed(stretch) => Some((stretch, &it.numbers)),
             Fate::Came => None,
         })
     }
@@ -191,9 +234,8 @@ impl Gap {
     }
 
     fn not_come_of(&self, window: &Range<u64>) -> u64 {
-        let came = self.accounts.iter().filter(|it| it.fate == Fate::Came).map(|it| {
-            it.numbers.end.min(window.end).saturating_sub(it.numbers.start.max(window.start))
-        });
+        let came = self.accounts.iter().filter(|it| it.fate == Fate::Came);
+        let came = came.map(|it| overlap(&it.numbers, window)).map(|it| it.end - it.start);
         window.end - window.start - came.sum::<u64>()
     }
 
@@ -300,6 +342,12 @@ impl Losses {
         self.by_network += packets;
         self.periods += u64::from(packets > 0);
     }
+}
+
+/// What two ranges have in common, with its end never before its start.
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
+    let start = one.start.max(other.start);
+    start..one.end.min(other.end).max(start)
 }
 
 /// So many places of all, spread evenly, one at a time as long as there are not too many.

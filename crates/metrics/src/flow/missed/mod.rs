@@ -1,0 +1,121 @@
+//! When the capture lost packets, and which of the packets that are missing it accounts for.
+
+mod bounds;
+mod exchange;
+mod stretch;
+
+use std::collections::VecDeque;
+
+use self::stretch::Stretch;
+use super::gap::Gap;
+use super::unnumbered::Unnumbered;
+use crate::Missed;
+
+/// Losses of the capture that are remembered, the newest.
+const REMEMBERED: usize = 256;
+/// So many of them are forgotten at once.
+const FORGOTTEN_AT_ONCE: u64 = REMEMBERED as u64 / 2;
+
+/// The newest times in which the capture lost packets.
+///
+/// Which gaps they account for is decided on late, and again when there is news: a capture may tell
+/// of its losses after the packets behind them, and the gaps of slow streams close long after.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MissedTimes {
+    newest_last: VecDeque<Stretch>,
+    /// How many there were before these.
+    forgotten: u64,
+    /// Whether there is news since the last decision.
+    news: bool,
+    /// Whether somebody cannot remember more before there is a decision.
+    pressing: bool,
+}
+
+impl MissedTimes {
+    pub(super) fn note(&mut self, missed: Missed) {
+        if missed.packets == 0 {
+            return;
+        }
+        self.newest_last.push_back(Stretch::of(missed));
+        self.news = true;
+        self.pressing |= self.newest_last.len() >= REMEMBERED;
+    }
+
+    /// Whether a decision is due.
+    pub(super) fn has_news(&self) -> bool {
+        self.news
+    }
+
+    /// Whether it has to be made at once.
+    pub(super) fn is_pressing(&self) -> bool {
+        self.pressing
+    }
+
+    /// Asks for a decision at once.
+    pub(super) fn press(&mut self) {
+        (self.news, self.pressing) = (true, true);
+    }
+
+    /// Whether the capture lost packets while a gap was open.
+    pub(super) fn concern(&self, gap: &Gap) -> bool {
+        self.newest_last.iter().any(|stretch| gap.shares(stretch.times))
+    }
+
+    /// Takes note of a gap.
+    pub(super) fn hear_of(&mut self, gap: &Gap) {
+        let concerns = |it: &Stretch| gap.shares(it.times) && gap.possible(it.times) > 0;
+        self.news = self.news || self.newest_last.iter().any(concerns);
+    }
+
+    /// Decides which of these gaps the capture accounts for, of all that are remembered.
+    ///
+    /// A stretch accounts for as many of the missing packets as the capture lost in it: those that
+    /// were due in it and, if they are fewer, those that were due nearest to it, as far as they may
+    /// have passed in it. If more were due at the same distance, the network lost the others: then
+    /// all gaps have their part in what the network lost, because it is not known which has.
+    ///
+    /// What else passed at these times may be among what the capture lost.
+    pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
+        gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));
+        let stretches: Vec<_> = (self.forgotten..).zip(self.newest_last.iter().copied()).collect();
+        for (name, stretch) in &stretches {
+            stretch.take(*name, stretch.packets, gaps);
+        }
+        exchange::exchange(&stretches, gaps, others);
+        for (name, stretch) in &stretches {
+            bounds::bound_alone(*name, stretch, gaps, others);
+        }
+        // Those that are forgotten at different times are not taken together.
+        for kept_together in stretches.chunk_by(|_, (name, _)| name % FORGOTTEN_AT_ONCE != 0) {
+            bounds::bound_jointly(kept_together, gaps, others);
+        }
+        (self.news, self.pressing) = (false, false);
+    }
+
+    /// Forgets a gap that was decided on: what accounts for it accounts for nothing else.
+    pub(super) fn forget(&mut self, gap: &Gap) {
+        for (name, packets) in gap.missed() {
+            if let Some(stretch) = self.stretch(name) {
+                stretch.packets = stretch.packets.saturating_sub(packets);
+            }
+        }
+        for (name, doubt) in gap.doubts() {
+            if let Some(stretch) = self.stretch(name) {
+                stretch.in_doubt = stretch.in_doubt.plus(doubt.mirrored());
+            }
+        }
+    }
+
+    fn stretch(&mut self, name: u64) -> Option<&mut Stretch> {
+        let place = usize::try_from(name.checked_sub(self.forgotten)?).ok()?;
+        self.newest_last.get_mut(place)
+    }
+
+    /// Forgets the oldest, if they are many. What was decided by them stays.
+    pub(super) fn make_room(&mut self) {
+        if self.newest_last.len() >= REMEMBERED {
+            self.newest_last.drain(..REMEMBERED / 2);
+            self.forgotten += FORGOTTEN_AT_ONCE;
+        }
+    }
+}

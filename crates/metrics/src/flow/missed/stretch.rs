@@ -1,0 +1,94 @@
+//! A stretch of time in which the capture lost packets.
+
+use wirestamp_clock::{Span, Time, Utc};
+
+use crate::Missed;
+use crate::flow::doubt::Doubt;
+use crate::flow::gap::Gap;
+
+/// A stretch of time, and what the capture lost in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub(super) times: (Time<Utc>, Time<Utc>),
+    pub(super) packets: u64,
+    /// How many fewer or more they may be, because gaps that are forgotten had more or fewer.
+    pub(super) in_doubt: Doubt,
+}
+
+impl Stretch {
+    pub(super) fn of(Missed { from, until, packets }: Missed) -> Self {
+        Self { times: (from, until), packets, in_doubt: Doubt::default() }
+    }
+
+    /// The gaps that were open in it.
+    pub(super) fn near<'a>(&self, gaps: &'a [&mut Gap]) -> impl Iterator<Item = &'a Gap> {
+        let times = self.times;
+        gaps.iter().map(|gap| &**gap).filter(move |gap| gap.shares(times))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn near_mut<'a, 'g>(
+        &self,
+        gaps: &'a mut [&'g mut Gap],
+    ) -> impl Iterator<Item = &'a mut &'g mut Gap> {
+        let times = self.times;
+        gaps.iter_mut().filter(move |gap| gap.shares(times))
+    }
+
+    /// How many packets nothing accounts for that may have passed in it.
+    pub(super) fn left_over(&self, gaps: &[&mut Gap]) -> u64 {
+        self.near(gaps).map(|gap| gap.due(self.times, gap.farthest())).sum()
+    }
+
+    /// Accounts for so many of the missing packets: those that were due in it and, if they are fewer,
+    /// those that were due nearest to it, as far as they may have passed in it.
+    pub(super) fn take(&self, name: u64, packets: u64, gaps: &mut [&mut Gap]) {
+        let mut near: Vec<_> = self.near_mut(gaps).collect();
+        let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
+        let due = |distance| near.iter().map(|gap| gap.due(self.times, distance)).sum::<u64>();
+        let (at, nearer) = if due(farthest) <= packets {
+            (farthest, Some(farthest))
+        } else {
+            let at = first_that(farthest, |distance| due(distance) > packets);
+            (at, (at > Span::ZERO).then(|| Span::from_nanos(at.as_nanos() - 1)))
+        };
+        let sure = nearer.map_or(0, due);
+        let (together, left) = (due(at) - sure, packets - sure);
+        let (mut passed, mut taken, phase) = (0, 0, phase(name));
+        for gap in &mut near {
+            if let Some(nearer) = nearer {
+                gap.miss(self.times, nearer, u64::MAX, name);
+            }
+            passed += gap.due(self.times, at);
+            let part = part(left, passed, together, phase) - taken;
+            taken += part;
+            gap.miss(self.times, at, part, name);
+        }
+    }
+}
+
+/// The least distance, not greater than `most`, of which something holds, which holds of `most` and
+/// of all that are greater than another of which it does.
+fn first_that(most: Span, holds: impl Fn(Span) -> bool) -> Span {
+    let (mut below, mut above) = (-1, most.as_nanos());
+    while above - below > 1 {
+        let middle = below + (above - below) / 2;
+        if holds(Span::from_nanos(middle)) { above = middle } else { below = middle }
+    }
+    Span::from_nanos(above)
+}
+
+/// The share of `count` that `some` of `all` have, rounded down from a phase in 2^32 parts.
+fn part(count: u64, some: u64, all: u64, phase: u32) -> u64 {
+    let all = u128::from(all.max(1));
+    let share = (u128::from(count) * u128::from(some) + ((all * u128::from(phase)) >> 32)) / all;
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// Where the rounding of a stretch begins, so that the same gaps are not always those that have less.
+/// Multiples of the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming,
+/// volume 3, section 6.4).
+fn phase(name: u64) -> u32 {
+    const GOLDEN: u64 = 2_654_435_769;
+    u32::try_from(name.wrapping_mul(GOLDEN) & u64::from(u32::MAX)).unwrap_or(0)
+}
