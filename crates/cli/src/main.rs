@@ -20,6 +20,7 @@ mod metrics;
 mod namespace;
 mod numbers;
 mod output;
+mod pki;
 mod progress;
 mod quality;
 mod reflect;
@@ -77,6 +78,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Make the experiment of a paper again, and show it beside the paper's numbers
     Study(study::Arguments),
+    /// Say who belongs to a mesh: make its authority, let nodes in, take certificates back
+    Pki(pki::Arguments),
     /// Make Wireshark and tshark list our interfaces, to capture with precise stamps from there
     Extcap(extcap::Arguments),
 }
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Study(arguments) => study::run(arguments, output),
+        Command::Pki(arguments) => pki::run(&arguments, output),
         Command::Extcap(arguments) => extcap::run(&arguments, output),
     };
     status(result)

@@ -311,7 +311,8 @@ fn a_full_disk_ends_the_capture_with_a_readable_file() {
 
 #[test]
 fn help_is_there_for_every_command() {
-    for command in ["clock", "capture", "send", "delay", "flows", "layers", "lab", "demo", "study"]
+    for command in
+        ["clock", "capture", "send", "delay", "flows", "layers", "lab", "demo", "study", "pki"]
     {
         let output = run(&[command, "--help"]);
         assert!(output.status.success());

@@ -14,7 +14,7 @@
 //! | `signalling.rs`, `encoding.rs` | what SIP announced, what payload types mean |
 //! | `media.rs`, `stream.rs`, `header.rs` | the RTP streams of a flow; one of them; its packets |
 //! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
-//! | `missed.rs`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
+//! | `missed/`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
 //! | `doubt.rs`, `unnumbered.rs` | bounds of what cannot be known of that; what else may be missing |
 //! | `iperf3.rs` | tests of iperf3 |
 //! | `playout.rs` | which packets come too late to be heard |

@@ -74,6 +74,8 @@ impl MissedTimes {
     /// have passed in it. If more were due at the same distance, the network lost the others: then
     /// all gaps have their part in what the network lost, because it is not known which has.
     ///
+    /// What is left over only because another stretch took what this one needed, they exchange.
+    ///
     /// What else passed at these times may be among what the capture lost.
     pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
         gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));

@@ -35,11 +35,6 @@ impl Stretch {
         gaps.iter_mut().filter(move |gap| gap.shares(times))
     }
 
-    /// How many packets nothing accounts for that may have passed in it.
-    pub(super) fn left_over(&self, gaps: &[&mut Gap]) -> u64 {
-        self.near(gaps).map(|gap| gap.due(self.times, gap.farthest())).sum()
-    }
-
     /// Accounts for so many of the missing packets: those that were due in it and, if they are fewer,
     /// those that were due nearest to it, as far as they may have passed in it.
     pub(super) fn take(&self, name: u64, packets: u64, gaps: &mut [&mut Gap]) {

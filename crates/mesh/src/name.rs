@@ -1,0 +1,79 @@
+//! Names of probes, tasks and people.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A name: 1 to 63 of a to z, 0 to 9 and the hyphen, which is at neither end.
+///
+/// So it is a label of the domain name system (RFC 1035 section 2.3.1, RFC 1123 section 2.1), and goes
+/// into certificates, addresses of web pages and names of files as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+/// What is no [`Name`].
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "{0:?} is no name: a name has 1 to 63 letters a-z, digits and hyphens, no hyphen first or last"
+)]
+pub struct NotAName(String);
+
+const LONGEST: usize = 63;
+
+impl TryFrom<String> for Name {
+    type Error = NotAName;
+
+    fn try_from(text: String) -> Result<Self, NotAName> {
+        let usual = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let is_name = (1..=LONGEST).contains(&text.len())
+            && text.bytes().all(usual)
+            && !text.starts_with('-')
+            && !text.ends_with('-');
+        if is_name { Ok(Self(text)) } else { Err(NotAName(text)) }
+    }
+}
+
+impl FromStr for Name {
+    type Err = NotAName;
+
+    fn from_str(text: &str) -> Result<Self, NotAName> {
+        text.to_owned().try_into()
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl AsRef<str> for Name {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_label_in_lower_case() {
+        for name in ["a", "probe-1", "0", &"x".repeat(63)] {
+            assert_eq!(name.parse::<Name>().unwrap().to_string(), name);
+        }
+        for none in ["", "-a", "a-", "A", "a.b", "a/b", "ä", "a b", &"x".repeat(64)] {
+            assert!(none.parse::<Name>().unwrap_err().to_string().contains("is no name"), "{none}");
+        }
+        assert!(serde_json::from_str::<Name>("\"../x\"").is_err());
+    }
+}

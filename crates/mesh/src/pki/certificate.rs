@@ -1,0 +1,135 @@
+//! Certificates: what is in one, and what comes of signing.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyUsagePurpose, SanType, SerialNumber,
+};
+use time::OffsetDateTime;
+
+use super::{Error, Result, Subject};
+
+/// How far clocks may be apart: a certificate is good from so many seconds before it was signed.
+const LEEWAY: i64 = 300;
+
+/// The number of a certificate: 16 bytes of which the first is 0x40 to 0x7f, so that no rule on leading
+/// zeros changes it (RFC 5280 section 4.1.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Serial([u8; Self::BYTES]);
+
+impl Serial {
+    pub(super) const BYTES: usize = 16;
+
+    /// That of so many random bytes.
+    pub(super) fn new(mut bytes: [u8; Self::BYTES]) -> Self {
+        bytes[0] = bytes[0] & 0x3f | 0x40;
+        Self(bytes)
+    }
+
+    /// That of a certificate; none if it cannot be one of ours.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.try_into().ok()?;
+        (Self::new(bytes).0 == bytes).then_some(Self(bytes))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// In hexadecimal digits.
+impl fmt::Display for Serial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// What the authority answers to a request.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// Who it is for.
+    pub subject: Subject,
+    /// The number of the certificate.
+    pub serial: Serial,
+    /// The certificate in DER.
+    pub der: Vec<u8>,
+    /// The certificate in PEM.
+    pub certificate_pem: String,
+    /// The certificates of the authority in PEM: what signs it and those of others.
+    pub trust_pem: String,
+    /// When it ends.
+    pub expires: Timestamp,
+}
+
+/// What is in the certificate of a node.
+pub(super) fn of_node(
+    subject: &Subject,
+    serial: Serial,
+    also_known_as: &[String],
+    times: (Timestamp, Timestamp),
+) -> Result<CertificateParams> {
+    if let Some(name) = also_known_as.iter().find(|name| Subject::is_of_the_mesh(name)) {
+        return Err(Error::OwnName(name.clone()));
+    }
+    let mut parameters = CertificateParams::new(also_known_as)?;
+    parameters.subject_alt_names.insert(0, SanType::DnsName(subject.domain().try_into()?));
+    parameters.serial_number = Some(SerialNumber::from_slice(serial.bytes()));
+    parameters.distinguished_name = called(subject.name.as_ref());
+    parameters.is_ca = IsCa::ExplicitNoCa;
+    parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    if subject.role.listens() {
+        parameters.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+    }
+    parameters.use_authority_key_identifier_extension = true;
+    set_times(&mut parameters, times);
+    Ok(parameters)
+}
+
+/// What is in a certificate of the authority.
+pub(super) fn of_authority(serial: Serial, times: (Timestamp, Timestamp)) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.serial_number = Some(SerialNumber::from_slice(serial.bytes()));
+    // Two of the same name could not be told apart where the one follows the other.
+    parameters.distinguished_name = called(&format!("Wirestamp mesh {serial}"));
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    set_times(&mut parameters, times);
+    parameters
+}
+
+fn called(name: &str) -> DistinguishedName {
+    let mut called = DistinguishedName::new();
+    called.push(DnType::CommonName, name);
+    called
+}
+
+fn set_times(parameters: &mut CertificateParams, (from, until): (Timestamp, Timestamp)) {
+    parameters.not_before = date(from.as_second() - LEEWAY);
+    parameters.not_after = date(until.as_second());
+}
+
+/// The date of so many seconds since 1970. Those beyond what dates can be (9999) are the epoch, which is
+/// no time to be valid.
+fn date(seconds: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_serial_is_the_same_in_a_certificate(bytes: [u8; 16]) {
+            let serial = Serial::new(bytes);
+            prop_assert_eq!(Serial::of(serial.bytes()), Some(serial));
+            prop_assert_eq!(Serial::of(&serial.bytes()[1..]), None);
+            prop_assert_eq!(serial.to_string().len(), 32);
+        }
+    }
+}

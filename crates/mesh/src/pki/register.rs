@@ -1,0 +1,351 @@
+//! What the authority has signed and handed out, in its database.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::types::{FromSqlError, Type};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+use super::{Error, Issued, Result, Role, Serial, Subject, Token};
+use crate::Name;
+
+/// The version of the tables, in the database's `user_version`.
+const FORM: i64 = 1;
+
+const TABLES: &str = "
+    BEGIN;
+    CREATE TABLE authority (
+        serial BLOB PRIMARY KEY, certificate BLOB NOT NULL, key BLOB NOT NULL,
+        signs_from INTEGER NOT NULL, expires INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE certificate (
+        serial BLOB PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, also TEXT NOT NULL,
+        issued INTEGER NOT NULL, expires INTEGER NOT NULL, revoked INTEGER
+    ) STRICT;
+    CREATE TABLE token (
+        digest BLOB PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,
+        expires INTEGER NOT NULL, used INTEGER, key BLOB
+    ) STRICT;
+    PRAGMA user_version = 1;
+    COMMIT;";
+
+/// How long another program may keep the database to itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Only its owner reads or writes what has private keys.
+const OWNER_ONLY: u32 = 0o600;
+
+/// A certificate that the authority has signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub serial: Serial,
+    /// Who it is for.
+    pub subject: Subject,
+    /// Other names: domains and addresses.
+    pub also_known_as: Vec<String>,
+    /// When it was signed.
+    pub issued: Timestamp,
+    /// When it ends.
+    pub expires: Timestamp,
+    /// When it was revoked, if it was.
+    pub revoked: Option<Timestamp>,
+}
+
+impl Entry {
+    /// Whether it is good at a time.
+    #[must_use]
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        self.revoked.is_none() && now < self.expires
+    }
+}
+
+/// A certificate of the authority itself, and its private key.
+pub(super) struct Signer {
+    pub(super) serial: Serial,
+    pub(super) certificate: Vec<u8>,
+    /// PKCS #8, in DER.
+    pub(super) key: Vec<u8>,
+    /// Until then it is made known.
+    pub(super) signs_from: Timestamp,
+    pub(super) expires: Timestamp,
+}
+
+/// The database. It has no log beside it, so that a copy of the file has everything.
+pub(super) struct Register(Connection);
+
+impl Register {
+    /// A new one, in a new file, with whom signs first.
+    pub(super) fn create(path: &Path, signer: &Signer) -> Result<()> {
+        let about = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+            _ => Error::File { path: path.to_owned(), cause },
+        };
+        // What is there under its name is whole.
+        let new = path.with_added_extension("new");
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(about(error)),
+            _ => {}
+        }
+        let create = OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY).open(&new);
+        create.map_err(about)?;
+        let mut register = Self(connect(&new)?);
+        register.0.execute_batch(TABLES)?;
+        let change = register.change()?;
+        change.add_signer(signer)?;
+        change.commit()?;
+        drop(register);
+        let linked = fs::hard_link(&new, path).map_err(about);
+        fs::remove_file(&new).map_err(about)?;
+        linked
+    }
+
+    /// The one in a file.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let about = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::NotFound => Error::Missing(path.to_owned()),
+            _ => Error::File { path: path.to_owned(), cause },
+        };
+        fs::metadata(path).map_err(about)?;
+        let unreadable = |cause| about(io::Error::other(cause));
+        let register = Self(connect(path).map_err(unreadable)?);
+        let form = register.0.query_row("PRAGMA user_version", [], |row| row.get(0));
+        match form.map_err(unreadable)? {
+            FORM => Ok(register),
+            form => Err(Error::Version { path: path.to_owned(), form }),
+        }
+    }
+
+    /// Begins to change it, alone.
+    pub(super) fn change(&mut self) -> Result<Change<'_>> {
+        Ok(Change(self.0.transaction_with_behavior(TransactionBehavior::Immediate)?))
+    }
+
+    /// Those who sign, see [`Change::signers`].
+    pub(super) fn signers(&self, now: Timestamp) -> Result<Vec<Signer>> {
+        signers(&self.0, now)
+    }
+
+    /// The certificate of a number.
+    pub(super) fn entry(&self, serial: Serial) -> Result<Option<Entry>> {
+        one_entry(&self.0, serial)
+    }
+
+    /// All certificates of nodes, in the order in which they were signed.
+    pub(super) fn entries(&self) -> Result<Vec<Entry>> {
+        let query = format!("SELECT {ENTRY} FROM certificate ORDER BY issued, rowid");
+        let mut statement = self.0.prepare(&query)?;
+        let entries = statement.query_map([], entry)?;
+        Ok(entries.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Who can be let in by a token that was not used yet, and until when.
+    pub(super) fn invited(&self, now: Timestamp) -> Result<Vec<(Subject, Timestamp)>> {
+        let query = "SELECT name, role, expires FROM token WHERE used IS NULL AND expires > ?
+                     ORDER BY expires, rowid";
+        let mut statement = self.0.prepare(query)?;
+        let invited =
+            statement.query_map([now.as_second()], |row| Ok((subject(row, 0)?, time(row, 2)?)))?;
+        Ok(invited.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    // A token that was used stays used, also when the power fails.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+/// A change that becomes true as a whole, or not at all.
+pub(super) struct Change<'a>(Transaction<'a>);
+
+impl Change<'_> {
+    pub(super) fn commit(self) -> Result<()> {
+        Ok(self.0.commit()?)
+    }
+
+    /// The certificates of the authority that have not ended: the one that signs now, and the others.
+    pub(super) fn signers(&self, now: Timestamp) -> Result<Vec<Signer>> {
+        signers(&self.0, now)
+    }
+
+    /// Adds a certificate of the authority.
+    pub(super) fn add_signer(&self, signer: &Signer) -> Result<()> {
+        let Signer { serial, certificate, key, signs_from, expires } = signer;
+        self.0.execute(
+            "INSERT INTO authority VALUES (?, ?, ?, ?, ?)",
+            params![serial.bytes(), certificate, key, signs_from.as_second(), expires.as_second()],
+        )?;
+        Ok(())
+    }
+
+    /// Takes back everything that the authority has signed and handed out, and its own certificates.
+    pub(super) fn distrust_all(&self, now: Timestamp) -> Result<()> {
+        let now = now.as_second();
+        self.0.execute("DELETE FROM authority", [])?;
+        self.0.execute("DELETE FROM token WHERE used IS NULL", [])?;
+        let query = "UPDATE certificate SET revoked = ?1 WHERE revoked IS NULL AND expires > ?1";
+        self.0.execute(query, [now])?;
+        Ok(())
+    }
+
+    /// Adds a certificate of a node.
+    pub(super) fn add(
+        &self,
+        issued: &Issued,
+        also_known_as: &[String],
+        now: Timestamp,
+    ) -> Result<()> {
+        let Issued { subject, serial, expires, .. } = issued;
+        self.0.execute(
+            "INSERT INTO certificate VALUES (?, ?, ?, ?, ?, ?, NULL)",
+            params![
+                serial.bytes(),
+                subject.name.as_ref(),
+                subject.role.name(),
+                also_known_as.join(" "),
+                now.as_second(),
+                expires.as_second()
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// The certificate of a number.
+    pub(super) fn entry(&self, serial: Serial) -> Result<Option<Entry>> {
+        one_entry(&self.0, serial)
+    }
+
+    /// Revokes the certificates of a name that are good: of one role, or of all. Returns how many.
+    pub(super) fn revoke(&self, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
+        let query = "UPDATE certificate SET revoked = ?1
+                     WHERE name = ?2 AND coalesce(role = ?3, TRUE) AND revoked IS NULL
+                         AND expires > ?1";
+        self.count(query, name, role, now)
+    }
+
+    /// Takes back the tokens of a name that were not used. Returns how many.
+    pub(super) fn take_back(&self, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
+        let query = "DELETE FROM token WHERE name = ?2 AND coalesce(role = ?3, TRUE)
+                         AND used IS NULL AND expires > ?1";
+        self.count(query, name, role, now)
+    }
+
+    /// How many rows a change of the rows of a name changes.
+    fn count(&self, query: &str, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
+        let of = params![now.as_second(), name.as_ref(), role.map(Role::name)];
+        Ok(self.0.execute(query, of)? as u64)
+    }
+
+    pub(super) fn add_token(
+        &self,
+        token: &Token,
+        subject: &Subject,
+        expires: Timestamp,
+    ) -> Result<()> {
+        let Subject { name, role } = subject;
+        self.0.execute(
+            "INSERT INTO token VALUES (?, ?, ?, ?, NULL, NULL)",
+            params![token.digest(), name.as_ref(), role.name(), expires.as_second()],
+        )?;
+        Ok(())
+    }
+
+    /// Uses a token for a key, if it can be used: once, and again for the same key, because an answer may
+    /// get lost. Returns who it is for.
+    pub(super) fn use_token(&self, token: &Token, key: &[u8], now: Timestamp) -> Result<Subject> {
+        let query = "SELECT name, role, expires, used, key FROM token WHERE digest = ?";
+        let found = self.0.query_row(query, [token.digest()], |row| {
+            let of: Option<Vec<u8>> = row.get(4)?;
+            Ok((subject(row, 0)?, time(row, 2)?, optional_time(row, 3)?, of))
+        });
+        let (subject, expires, used, of) = found.optional()?.ok_or(Error::UnknownToken)?;
+        if let Some(when) = used.filter(|_| of.as_deref() != Some(key)) {
+            return Err(Error::UsedToken { subject, when });
+        }
+        if expires <= now {
+            return Err(Error::EndedToken { subject, when: expires });
+        }
+        let query = "UPDATE token SET used = coalesce(used, ?1), key = ?2 WHERE digest = ?3";
+        self.0.execute(query, params![now.as_second(), key, token.digest()])?;
+        Ok(subject)
+    }
+}
+
+fn signers(database: &Connection, now: Timestamp) -> Result<Vec<Signer>> {
+    let query = "SELECT serial, certificate, key, signs_from, expires FROM authority
+                 WHERE expires > ?1 ORDER BY signs_from > ?1, signs_from DESC, rowid DESC";
+    let mut statement = database.prepare(query)?;
+    let signers = statement.query_map([now.as_second()], |row| {
+        Ok(Signer {
+            serial: serial(row)?,
+            certificate: row.get(1)?,
+            key: row.get(2)?,
+            signs_from: time(row, 3)?,
+            expires: time(row, 4)?,
+        })
+    })?;
+    Ok(signers.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The columns of an [`Entry`].
+const ENTRY: &str = "serial, name, role, also, issued, expires, revoked";
+
+fn one_entry(database: &Connection, serial: Serial) -> Result<Option<Entry>> {
+    let query = format!("SELECT {ENTRY} FROM certificate WHERE serial = ?");
+    Ok(database.query_row(&query, [serial.bytes()], entry).optional()?)
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let also: String = row.get(3)?;
+    Ok(Entry {
+        serial: serial(row)?,
+        subject: subject(row, 1)?,
+        also_known_as: also.split_whitespace().map(str::to_owned).collect(),
+        issued: time(row, 4)?,
+        expires: time(row, 5)?,
+        revoked: optional_time(row, 6)?,
+    })
+}
+
+/// The number in the first column.
+fn serial(row: &Row<'_>) -> rusqlite::Result<Serial> {
+    let bytes: Vec<u8> = row.get(0)?;
+    let error = FromSqlError::InvalidBlobSize { expected_size: 16, blob_size: bytes.len() };
+    Serial::of(&bytes).ok_or_else(|| damaged(0, Type::Blob, error))
+}
+
+/// The subject in two columns.
+fn subject(row: &Row<'_>, column: usize) -> rusqlite::Result<Subject> {
+    let (name, role): (String, String) = (row.get(column)?, row.get(column + 1)?);
+    Ok(Subject {
+        name: name.parse().map_err(|error| damaged(column, Type::Text, error))?,
+        role: role.parse().map_err(|error: String| damaged(column + 1, Type::Text, error))?,
+    })
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+    let seconds = Timestamp::from_second(row.get(column)?);
+    seconds.map_err(|error| damaged(column, Type::Integer, error))
+}
+
+fn optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    let seconds: Option<i64> = row.get(column)?;
+    let time = seconds.map(Timestamp::from_second).transpose();
+    time.map_err(|error| damaged(column, Type::Integer, error))
+}
+
+/// That what somebody else wrote into a column is none of ours.
+fn damaged(
+    column: usize,
+    found: Type,
+    why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, found, why.into())
+}

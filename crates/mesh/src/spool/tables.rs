@@ -1,0 +1,157 @@
+//! The tables of a spool, and what is asked of them.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Row, Transaction, params};
+
+use super::{Batch, GivenUp, Held};
+
+/// The version of the tables, in the database's `user_version`.
+pub(super) const FORM: i64 = 1;
+
+/// What a batch takes beside its body, in bytes: about what SQLite needs for the rest of a row, and for the
+/// index.
+pub(super) const BESIDE: u64 = 64;
+
+pub(super) const TABLES: &str = "
+    BEGIN;
+    CREATE TABLE stream (id INTEGER NOT NULL) STRICT;
+    INSERT INTO stream VALUES (random());
+    CREATE TABLE channel (
+        number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE batch (
+        age INTEGER PRIMARY KEY, channel INTEGER NOT NULL, sequence INTEGER NOT NULL,
+        items INTEGER NOT NULL, begin INTEGER NOT NULL, until INTEGER NOT NULL, body BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX batch_sequence ON batch (channel, sequence);
+    CREATE TABLE given_up (
+        channel INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        items INTEGER NOT NULL, begin INTEGER NOT NULL, until INTEGER NOT NULL,
+        PRIMARY KEY (channel, first)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 1;
+    COMMIT;";
+
+/// The newest number of each channel, by the channels' numbers, that somebody may know the batch of.
+pub(super) type Known = HashMap<i64, u64>;
+
+/// All that were held when the spool was opened.
+pub(super) fn all_known(database: &Connection) -> rusqlite::Result<Known> {
+    let mut statement = database.prepare("SELECT number, next - 1 FROM channel")?;
+    let known = statement.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?;
+    known.collect()
+}
+
+/// How many bytes are held.
+pub(super) fn bytes(database: &Connection) -> rusqlite::Result<u64> {
+    let query = "SELECT coalesce(sum(length(body) + ?), 0) FROM batch";
+    database.query_row(query, [BESIDE.cast_signed()], |row| unsigned(row, 0))
+}
+
+pub(super) fn insert(
+    change: &Transaction<'_>,
+    channel: &str,
+    batch: &Batch,
+) -> rusqlite::Result<()> {
+    let query = "INSERT INTO channel (name, next) VALUES (?, 2)
+                 ON CONFLICT (name) DO UPDATE SET next = next + 1
+                 RETURNING number, next - 1";
+    let (channel, sequence): (i64, i64) =
+        change.prepare_cached(query)?.query_row([channel], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Batch { items, times, body } = batch;
+    let query = "INSERT INTO batch (channel, sequence, items, begin, until, body)
+                 VALUES (?, ?, ?, ?, ?, ?)";
+    let items = items.cast_signed();
+    let values = params![channel, sequence, items, times.start(), times.end(), body];
+    change.prepare_cached(query)?.execute(values)?;
+    Ok(())
+}
+
+/// Gives up the oldest batch, or the newest. Returns how many bytes are not held any more.
+pub(super) fn give_up(
+    change: &Transaction<'_>,
+    is_newest: bool,
+    known: &Known,
+) -> rusqlite::Result<u64> {
+    let query = "DELETE FROM batch
+                 WHERE age = (SELECT iif(?, max(age), min(age)) FROM batch)
+                 RETURNING channel, sequence, items, begin, until, length(body)";
+    let (channel, sequence, items, begin, until, bytes) =
+        change.prepare_cached(query)?.query_row([is_newest], |row| {
+            let times: (i64, i64) = (row.get(3)?, row.get(4)?);
+            let numbers: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok((numbers.0, numbers.1, numbers.2, times.0, times.1, unsigned(row, 5)?))
+        })?;
+    // Those in a row are told of together, but not with one that the collector may have already.
+    let known = known.get(&channel).map_or(0, |known| known.cast_signed());
+    let query = "UPDATE given_up SET last = ?2, items = items + ?3,
+                     begin = min(begin, ?4), until = max(until, ?5)
+                 WHERE channel = ?1 AND last = ?2 - 1 AND first > ?6";
+    let values = params![channel, sequence, items, begin, until, known];
+    if change.prepare_cached(query)?.execute(values)? == 0 {
+        let query = "INSERT INTO given_up (channel, first, last, items, begin, until)
+                     VALUES (?1, ?2, ?2, ?3, ?4, ?5)";
+        let values = params![channel, sequence, items, begin, until];
+        change.prepare_cached(query)?.execute(values)?;
+    }
+    Ok(bytes + BESIDE)
+}
+
+/// What is held of a channel behind a number, in order, up to so many bytes.
+pub(super) fn read(
+    database: &Connection,
+    channel: &str,
+    behind: u64,
+    most_bytes: u64,
+    known: &mut Known,
+) -> rusqlite::Result<Vec<Held>> {
+    let query = "SELECT first, last, items, begin, until, NULL, number FROM given_up
+                     JOIN channel ON number = channel WHERE name = ?1 AND last > ?2
+                 UNION ALL
+                 SELECT sequence, sequence, items, begin, until, body, number FROM batch
+                     JOIN channel ON number = channel WHERE name = ?1 AND sequence > ?2
+                 ORDER BY 1";
+    let mut statement = database.prepare_cached(query)?;
+    let mut rows = statement.query(params![channel, behind.cast_signed()])?;
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    while bytes < most_bytes.max(1)
+        && let Some(row) = rows.next()?
+    {
+        let (items, times) = (unsigned(row, 2)?, row.get(3)?..=row.get(4)?);
+        let (first, last) = (unsigned(row, 0)?, unsigned(row, 1)?);
+        let newest = known.entry(row.get(6)?).or_default();
+        *newest = last.max(*newest);
+        held.push(match row.get::<_, Option<Vec<u8>>>(5)? {
+            Some(body) => {
+                bytes += body.len() as u64 + BESIDE;
+                Held::Batch(first, Batch { items, times, body })
+            }
+            None => Held::GivenUp(GivenUp { sequences: first..=last, items, times }),
+        });
+    }
+    Ok(held)
+}
+
+/// Lets go of a channel up to a number. Returns how many bytes are not held any more.
+pub(super) fn acknowledge(
+    change: &Transaction<'_>,
+    channel: &str,
+    up_to: u64,
+) -> rusqlite::Result<u64> {
+    let up_to = up_to.cast_signed();
+    let query = "DELETE FROM given_up
+                 WHERE channel = (SELECT number FROM channel WHERE name = ?1) AND last <= ?2";
+    change.prepare_cached(query)?.execute(params![channel, up_to])?;
+    let query = "DELETE FROM batch
+                 WHERE channel = (SELECT number FROM channel WHERE name = ?1) AND sequence <= ?2
+                 RETURNING length(body)";
+    let mut statement = change.prepare_cached(query)?;
+    let freed = statement.query_map(params![channel, up_to], |row| unsigned(row, 0))?;
+    freed.map(|bytes| Ok(bytes? + BESIDE)).sum()
+}
+
+/// A count, which SQLite keeps as a signed number.
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.cast_unsigned())
+}

@@ -1,0 +1,101 @@
+//! What a task measures.
+
+use std::net::IpAddr;
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use super::Point;
+use crate::Name;
+
+/// What is measured, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// Packets and bytes at a point (6QM D4.2, volume).
+    Volume {
+        /// Where.
+        at: Point,
+    },
+    /// Packets and bytes of each interval of time at a point (6QM D4.2, traffic).
+    Traffic {
+        /// Where.
+        at: Point,
+        /// The interval.
+        every: SignedDuration,
+    },
+    /// One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.
+    PassiveDelay(PassiveDelay),
+    /// The same of test packets (STAMP, RFC 8762) that one probe sends and another reflects.
+    ActiveDelay(ActiveDelay),
+    /// The quality of each flow at a point.
+    Flows {
+        /// Where.
+        at: Point,
+    },
+}
+
+/// One-way delay of packets that are there anyway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassiveDelay {
+    /// Where they come by first.
+    pub from: Point,
+    /// Where they come by later.
+    pub to: Point,
+    /// The share of packets that are looked at, above 0 to 1, chosen by their contents, the same at both
+    /// points (RFC 5475 section 6.2).
+    pub share: f64,
+}
+
+/// One-way delay of packets that are sent for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActiveDelay {
+    /// The probe that sends.
+    pub from: Name,
+    /// The probe that reflects.
+    pub to: Name,
+    /// Where that can be reached, if not where the controller sees it.
+    pub address: Option<IpAddr>,
+    /// Packets a second.
+    pub rate: f64,
+    /// Bytes of each above IP: UDP's header and what it carries.
+    pub bytes: u16,
+    /// How they are spread over time.
+    pub distribution: Distribution,
+    /// The class of service that they ask for, 0 to 63 (RFC 2474).
+    pub dscp: u8,
+}
+
+/// How test packets are spread over time (RFC 2330 section 11.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// At equal distances.
+    #[default]
+    Periodic,
+    /// At distances that are distributed exponentially.
+    Poisson,
+}
+
+impl Measure {
+    /// Its name in tasks.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Volume { .. } => "volume",
+            Self::Traffic { .. } => "traffic",
+            Self::PassiveDelay(_) => "passive-delay",
+            Self::ActiveDelay(_) => "active-delay",
+            Self::Flows { .. } => "flows",
+        }
+    }
+
+    /// The probes that it takes.
+    #[must_use]
+    pub fn probes(&self) -> Vec<&Name> {
+        match self {
+            Self::Volume { at } | Self::Traffic { at, .. } | Self::Flows { at } => vec![&at.probe],
+            Self::PassiveDelay(PassiveDelay { from, to, .. }) => vec![&from.probe, &to.probe],
+            Self::ActiveDelay(ActiveDelay { from, to, .. }) => vec![from, to],
+        }
+    }
+}

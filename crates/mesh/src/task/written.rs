@@ -1,0 +1,365 @@
+//! A task as it is written: any key may be there or not.
+
+use std::net::IpAddr;
+
+use jiff::SignedDuration;
+use jiff::fmt::serde::duration::friendly::compact as duration;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::measure::{ActiveDelay, Distribution, Measure, PassiveDelay};
+use super::{Point, Schedule, Task};
+use crate::{Name, NotAName};
+
+/// The keys of a task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Written {
+    name: Option<String>,
+    measure: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
+    interval: Option<SignedDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distribution: Option<Distribution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dscp: Option<u8>,
+    #[serde(skip_serializing_if = "is_default")]
+    schedule: Schedule,
+}
+
+fn is_default(schedule: &Schedule) -> bool {
+    *schedule == Schedule::default()
+}
+
+/// Why a task makes no sense.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum WrongTask {
+    /// It has no name.
+    #[error("a task needs `name`")]
+    Nameless,
+    /// It has no good name.
+    #[error(transparent)]
+    Name(#[from] NotAName),
+    /// It does not say what it measures.
+    #[error("task {0}: it needs `measure`")]
+    Measureless(Name),
+    /// It measures something unknown.
+    #[error(
+        "task {task}: {measure:?} is nothing to measure: there are volume, traffic, passive-delay, \
+             active-delay and flows"
+    )]
+    Measure {
+        /// Its name.
+        task: Name,
+        /// What it says.
+        measure: String,
+    },
+    /// It lacks a key.
+    #[error("task {task}: {measure} needs `{key}`")]
+    Missing {
+        /// Its name.
+        task: Name,
+        /// What it measures.
+        measure: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// It has a key that says nothing there.
+    #[error("task {task}: `{key}` means nothing for {measure}")]
+    Meaningless {
+        /// Its name.
+        task: Name,
+        /// What it measures.
+        measure: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// A key has a value that it cannot have.
+    #[error("task {task}: `{key}` {why}")]
+    Value {
+        /// Its name.
+        task: Name,
+        /// The key.
+        key: &'static str,
+        /// What it has to be.
+        why: String,
+    },
+}
+
+/// Packets a second of an active test, if nothing else is said, and at the most.
+const RATE: f64 = 10.0;
+const MOST_RATE: f64 = 1_000_000.0;
+
+/// Bytes above IP of a test packet: UDP's header and STAMP's (RFC 8762 section 4.2.1) at the least, and what
+/// an IPv4 packet can carry.
+const BYTES: u16 = 8 + 44;
+const MOST_BYTES: u16 = u16::MAX - 20;
+
+const MOST_DSCP: u8 = 63;
+
+impl TryFrom<Written> for Task {
+    type Error = WrongTask;
+
+    fn try_from(mut written: Written) -> Result<Self, WrongTask> {
+        let task: Name = written.name.take().ok_or(WrongTask::Nameless)?.parse()?;
+        let measure = written.measure.take().ok_or(WrongTask::Measureless(task.clone()))?;
+        let keys = Keys { task, measure };
+        let measure = match &*keys.measure {
+            "volume" => Measure::Volume { at: keys.point("at", &mut written.at)? },
+            "traffic" => Measure::Traffic {
+                at: keys.point("at", &mut written.at)?,
+                every: written.interval.take().unwrap_or(SignedDuration::from_secs(1)),
+            },
+            "passive-delay" => Measure::PassiveDelay(keys.passive(&mut written)?),
+            "active-delay" => Measure::ActiveDelay(keys.active(&mut written)?),
+            "flows" => Measure::Flows { at: keys.point("at", &mut written.at)? },
+            _ => return Err(WrongTask::Measure { task: keys.task, measure: keys.measure }),
+        };
+        if let Measure::Traffic { every, .. } = measure
+            && every < SignedDuration::from_secs(1)
+        {
+            return Err(keys.wrong("interval", "has to be a second at the least"));
+        }
+        let schedule = written.schedule;
+        schedule.check().map_err(|why| keys.wrong("schedule", format!("cannot be kept: {why}")))?;
+        if written.filter.as_ref().is_some_and(|it| it.contains('\0')) {
+            return Err(keys.wrong("filter", "has a zero byte in it"));
+        }
+        let filter = written.filter.take();
+        keys.nothing_left(&written)?;
+        Ok(Self { name: keys.task, measure, filter, schedule })
+    }
+}
+
+/// What is looked at, for errors.
+struct Keys {
+    task: Name,
+    measure: String,
+}
+
+impl Keys {
+    fn passive(&self, written: &mut Written) -> Result<PassiveDelay, WrongTask> {
+        let share = written.share.take().unwrap_or(1.0);
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(self.wrong("share", "has to be above 0 and 1 at the most"));
+        }
+        let from = self.point("from", &mut written.from)?;
+        let to = self.point("to", &mut written.to)?;
+        if from == to {
+            return Err(self.wrong("to", "has to be another point than `from`"));
+        }
+        Ok(PassiveDelay { from, to, share })
+    }
+
+    fn active(&self, written: &mut Written) -> Result<ActiveDelay, WrongTask> {
+        let active = ActiveDelay {
+            from: self.probe("from", &mut written.from)?,
+            to: self.probe("to", &mut written.to)?,
+            address: written.address.take(),
+            rate: written.rate.take().unwrap_or(RATE),
+            bytes: written.bytes.take().unwrap_or(BYTES),
+            distribution: written.distribution.take().unwrap_or_default(),
+            dscp: written.dscp.take().unwrap_or_default(),
+        };
+        if active.from == active.to {
+            return Err(self.wrong("to", "has to be another probe than `from`"));
+        }
+        if !(active.rate > 0.0 && active.rate <= MOST_RATE) {
+            return Err(
+                self.wrong("rate", format!("has to be above 0 and {MOST_RATE} at the most"))
+            );
+        }
+        if !(BYTES..=MOST_BYTES).contains(&active.bytes) {
+            return Err(self.wrong("bytes", format!("has to be {BYTES} to {MOST_BYTES}")));
+        }
+        if active.dscp > MOST_DSCP {
+            return Err(self.wrong("dscp", format!("has to be 0 to {MOST_DSCP}")));
+        }
+        Ok(active)
+    }
+
+    fn point(&self, key: &'static str, value: &mut Option<String>) -> Result<Point, WrongTask> {
+        self.parsed(key, value)
+    }
+
+    fn probe(&self, key: &'static str, value: &mut Option<String>) -> Result<Name, WrongTask> {
+        self.parsed(key, value)
+    }
+
+    fn parsed<T: std::str::FromStr<Err: ToString>>(
+        &self,
+        key: &'static str,
+        value: &mut Option<String>,
+    ) -> Result<T, WrongTask> {
+        let missing =
+            || WrongTask::Missing { task: self.task.clone(), measure: self.measure.clone(), key };
+        let value = value.take().ok_or_else(missing)?;
+        value.parse().map_err(|why: T::Err| self.wrong(key, why.to_string()))
+    }
+
+    fn wrong(&self, key: &'static str, why: impl Into<String>) -> WrongTask {
+        WrongTask::Value { task: self.task.clone(), key, why: why.into() }
+    }
+
+    /// That no key is left, because each that means something was taken.
+    fn nothing_left(&self, written: &Written) -> Result<(), WrongTask> {
+        let Written { at, from, to, share, interval, address, rate, bytes, .. } = written;
+        let left = [
+            ("at", at.is_some()),
+            ("from", from.is_some()),
+            ("to", to.is_some()),
+            ("share", share.is_some()),
+            ("interval", interval.is_some()),
+            ("address", address.is_some()),
+            ("rate", rate.is_some()),
+            ("bytes", bytes.is_some()),
+            ("distribution", written.distribution.is_some()),
+            ("dscp", written.dscp.is_some()),
+        ];
+        let (task, measure) = (self.task.clone(), self.measure.clone());
+        match left.into_iter().find(|(_, is_left)| *is_left) {
+            Some((key, _)) => Err(WrongTask::Meaningless { task, measure, key }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Task> for Written {
+    fn from(task: Task) -> Self {
+        let Task { name, measure, filter, schedule } = task;
+        let (name, known) = (Some(name.to_string()), Some(measure.name().to_owned()));
+        let written = Self { name, measure: known, filter, schedule, ..Self::default() };
+        match measure {
+            Measure::Volume { at } | Measure::Flows { at } => {
+                Self { at: Some(at.to_string()), ..written }
+            }
+            Measure::Traffic { at, every } => {
+                Self { at: Some(at.to_string()), interval: Some(every), ..written }
+            }
+            Measure::PassiveDelay(PassiveDelay { from, to, share }) => Self {
+                from: Some(from.to_string()),
+                to: Some(to.to_string()),
+                share: Some(share),
+                ..written
+            },
+            Measure::ActiveDelay(active) => Self {
+                from: Some(active.from.to_string()),
+                to: Some(active.to.to_string()),
+                address: active.address,
+                rate: Some(active.rate),
+                bytes: Some(active.bytes),
+                distribution: Some(active.distribution),
+                dscp: Some(active.dscp),
+                ..written
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Task, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_task_is_written_as_it_is_read() {
+        for text in [
+            r#"{"name":"v","measure":"volume","at":"a/eth0"}"#,
+            r#"{"name":"t","measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
+            r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25}"#,
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","address":"2001:db8::1",
+                "rate":50.0,"bytes":400,"distribution":"poisson","dscp":46}"#,
+            r#"{"name":"f","measure":"flows","at":"a/eth0","schedule":{"for":"10m"}}"#,
+        ] {
+            let task = read(text).unwrap();
+            let value: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_value(&task).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_usual_value() {
+        let task = read(r#"{"name":"x","measure":"active-delay","from":"a","to":"b"}"#).unwrap();
+        let Measure::ActiveDelay(active) = &task.measure else { panic!("{task:?}") };
+        assert_eq!((active.rate, active.bytes, active.dscp), (RATE, BYTES, 0));
+        assert_eq!(task.measure.probes().len(), 2);
+        let task = read(r#"{"name":"p","measure":"passive-delay","from":"a/i","to":"a/j"}"#);
+        let Measure::PassiveDelay(passive) = task.unwrap().measure else { panic!() };
+        assert_eq!(passive.share, 1.0);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_key_and_what_it_can_be() {
+        for (text, said) in [
+            (r#"{"measure":"volume"}"#, "a task needs `name`"),
+            (r#"{"name":"v"}"#, "task v: it needs `measure`"),
+            (r#"{"name":"V","measure":"volume"}"#, "\"V\" is no name"),
+            (r#"{"name":"v","measure":"volumes"}"#, "task v: \"volumes\" is nothing to measure"),
+            (r#"{"name":"v","measure":"volume"}"#, "task v: volume needs `at`"),
+            (r#"{"name":"v","measure":"volume","at":"a"}"#, "`at` \"a\" is no observation point"),
+            (
+                r#"{"name":"v","measure":"volume","at":"a/b","to":"c"}"#,
+                "`to` means nothing for volume",
+            ),
+            (r#"{"name":"v","measure":"volume","at":"a/b","color":"c"}"#, "unknown field `color`"),
+            (
+                r#"{"name":"t","measure":"traffic","at":"a/b","interval":"1ms"}"#,
+                "`interval` has to be a second",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/b"}"#,
+                "`to` has to be another point",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","share":0}"#,
+                "`share` has to be",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#,
+                "`to` has to be another probe",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"b","rate":0}"#,
+                "`rate` has to be above",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":9}"#,
+                "`bytes` has to be 52 to",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"b","dscp":64}"#,
+                "`dscp` has to be 0 to",
+            ),
+            (
+                r#"{"name":"v","measure":"volume","at":"a/b","filter":"a\u0000"}"#,
+                "`filter` has a zero",
+            ),
+            (
+                r#"{"name":"v","measure":"volume","at":"a/b","schedule":{"every":"1h"}}"#,
+                "needs `for`",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The authority, its files, and handshakes (TLS 1.3) with what it signs.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use wirestamp_mesh::pki::{Authority, Credentials, Error, LIFETIME, Request, Role, Subject, Token};
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// Handshakes look at the clock.
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+fn subject(name: &str, role: Role) -> Subject {
+    Subject { name: name.parse().unwrap(), role }
+}
+
+fn in_folder(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("authority.sqlite")
+}
+
+fn authority() -> (tempfile::TempDir, Authority) {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::create(&in_folder(&folder), now()).unwrap();
+    (folder, authority)
+}
+
+fn issue(authority: &mut Authority, subject: &Subject) -> Credentials {
+    let request = Request::new().unwrap();
+    let issued = authority.issue(subject, &request.pem().unwrap(), &[], now()).unwrap();
+    assert!(request.is_answered_by(&issued.der));
+    assert!(!Request::new().unwrap().is_answered_by(&issued.der));
+    Credentials::new(&request, &issued)
+}
+
+fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::unwrap).collect()
+}
+
+fn roots(of: &Credentials) -> Arc<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    certificates(&of.trust_pem).into_iter().for_each(|it| roots.add(it).unwrap());
+    Arc::new(roots)
+}
+
+/// A handshake of both, in memory, and who the server takes the client for.
+fn shake_hands(
+    client: &Credentials,
+    server: &Credentials,
+    called: &str,
+) -> Result<Subject, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = |of: &Credentials| PrivateKeyDer::from_pem_slice(of.key_pem.as_bytes()).unwrap();
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(roots(server), provider.clone()).build();
+    let serving = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(verifier.unwrap())
+        .with_single_cert(certificates(&server.chain_pem()), key(server))?;
+    let calling = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots(client))
+        .with_client_auth_cert(certificates(&client.chain_pem()), key(client))?;
+    let called = ServerName::try_from(called.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::new(calling), called)?;
+    let mut server = ServerConnection::new(Arc::new(serving))?;
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut bytes = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut bytes).unwrap();
+        }
+        server.read_tls(&mut bytes.as_slice()).unwrap();
+        server.process_new_packets()?;
+        let mut bytes = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut bytes).unwrap();
+        }
+        client.read_tls(&mut bytes.as_slice()).unwrap();
+        client.process_new_packets()?;
+    }
+    Ok(Subject::of(&server.peer_certificates().unwrap()[0]).unwrap().0)
+}
+
+#[test]
+fn nodes_of_one_mesh_know_each_other() {
+    let (_folder, mut authority) = authority();
+    let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
+    let [client, server] = [&probe, &controller].map(|it| issue(&mut authority, it));
+    assert_eq!(shake_hands(&client, &server, &controller.domain()), Ok(probe.clone()));
+    // Another node's name, or a probe that listens.
+    let other = subject("other", Role::Controller).domain();
+    assert!(shake_hands(&client, &server, &other).is_err());
+    assert!(shake_hands(&client, &client, &probe.domain()).is_err());
+}
+
+#[test]
+fn nodes_of_another_mesh_are_refused_by_both_sides() {
+    let ((_one, mut here), (_other, mut there)) = (authority(), authority());
+    let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
+    let called = controller.domain();
+    let (ours, theirs) = (issue(&mut here, &controller), issue(&mut there, &probe));
+    assert!(shake_hands(&theirs, &ours, &called).is_err());
+    // It trusts ours, and is not trusted.
+    let trusting = Credentials { trust_pem: ours.trust_pem.clone(), ..theirs };
+    assert!(shake_hands(&trusting, &ours, &called).is_err());
+}
+
+#[test]
+fn a_new_key_of_the_authority_signs_when_everybody_knows_of_it() {
+    let (_folder, mut authority) = authority();
+    let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
+    let called = controller.domain();
+    let old = issue(&mut authority, &probe);
+    let signs_from = authority.rotate(now()).unwrap();
+    assert!(signs_from >= now() + LIFETIME - HOUR);
+    let (server, new) = (issue(&mut authority, &controller), issue(&mut authority, &probe));
+    assert_eq!([&old, &new].map(|it| certificates(&it.trust_pem).len()), [1, 2]);
+    for client in [&old, &new] {
+        assert_eq!(shake_hands(client, &server, &called), Ok(probe.clone()));
+    }
+    // The new one signs: those who heard of it trust it.
+    let request = Request::new().unwrap();
+    let later = authority.issue(&controller, &request.pem().unwrap(), &[], signs_from).unwrap();
+    let later = Credentials::new(&request, &later);
+    let first = |it: &Credentials| certificates(&it.trust_pem).remove(0);
+    assert_eq!(first(&later), certificates(&new.trust_pem)[1]);
+    assert_ne!(first(&later), first(&new));
+    let token = authority.token(&probe, HOUR, signs_from).unwrap();
+    assert!(token.is_of(&first(&later)) && !token.is_of(&first(&new)));
+}
+
+#[test]
+fn after_a_key_was_lost_nothing_that_it_signed_is_good() {
+    let (_folder, mut authority) = authority();
+    let (probe, controller) = (subject("roof", Role::Probe), subject("main", Role::Controller));
+    let called = controller.domain();
+    let old = issue(&mut authority, &probe);
+    let token = authority.token(&probe, HOUR, now()).unwrap();
+    authority.start_anew(now()).unwrap();
+    let server = issue(&mut authority, &controller);
+    let good: Vec<_> = authority.entries().unwrap().iter().map(|it| it.is_good(now())).collect();
+    assert_eq!(good, [false, true]);
+    assert!(shake_hands(&old, &server, &called).is_err());
+    let trusting = Credentials { trust_pem: server.trust_pem.clone(), ..old };
+    assert!(shake_hands(&trusting, &server, &called).is_err());
+    let request = Request::new().unwrap().pem().unwrap();
+    assert!(matches!(authority.enrol(&token, &request, now()), Err(Error::UnknownToken)));
+    let new = issue(&mut authority, &probe);
+    assert_eq!(shake_hands(&new, &server, &called), Ok(probe));
+}
+
+#[test]
+fn a_token_works_once_and_takes_the_place_of_what_the_node_had() {
+    let (folder, mut authority) = authority();
+    let probe = subject("roof", Role::Probe);
+    let request = Request::new().unwrap().pem().unwrap();
+    let token = authority.token(&probe, HOUR, now()).unwrap();
+    let trusted = certificates(&authority.trust_pem(now()).unwrap());
+    assert!(token.is_of(&trusted[0]));
+    // What cannot be signed uses nothing up.
+    assert!(matches!(authority.enrol(&token, "no request", now()), Err(Error::Certificate(_))));
+    let issued = authority.enrol(&token, &request, now()).unwrap();
+    assert_eq!(Subject::of(&issued.der), Ok((probe.clone(), issued.serial)));
+    // Also for another who has the same file open.
+    let mut again = Authority::open(&in_folder(&folder)).unwrap();
+    let other = Request::new().unwrap().pem().unwrap();
+    let used = again.enrol(&token, &other, now()).unwrap_err();
+    assert!(used.to_string().starts_with("the token for probe roof was used before"), "{used}");
+    // The answer did not get there: the same key again.
+    let repeated = again.enrol(&token, &request, now()).unwrap();
+    assert!(again.is_good(repeated.serial, now()).unwrap());
+    assert!(!again.is_good(issued.serial, now()).unwrap());
+
+    let token = again.token(&probe, HOUR, now()).unwrap();
+    assert_eq!(again.invited(now()).unwrap()[0].0, probe);
+    again.enrol(&token, &other, now()).unwrap();
+    assert_eq!(again.invited(now()).unwrap(), []);
+    let good: Vec<_> = again.entries().unwrap().iter().map(|it| it.is_good(now())).collect();
+    assert_eq!(good, [false, false, true]);
+}
+
+#[test]
+fn tokens_of_others_and_old_ones_let_nobody_in() {
+    let ((_one, mut here), (_other, mut there)) = (authority(), authority());
+    let probe = subject("roof", Role::Probe);
+    let request = Request::new().unwrap().pem().unwrap();
+    let foreign = there.token(&probe, HOUR, now()).unwrap();
+    assert!(matches!(here.enrol(&foreign, &request, now()), Err(Error::UnknownToken)));
+    let old = here.token(&probe, HOUR, now()).unwrap();
+    let later = now() + HOUR;
+    assert!(matches!(here.enrol(&old, &request, later), Err(Error::EndedToken { .. })));
+    assert_eq!(here.entries().unwrap(), []);
+}
+
+#[test]
+fn what_is_revoked_is_neither_good_nor_renewed_and_its_tokens_are_gone() {
+    let (_folder, mut authority) = authority();
+    let probe = subject("roof", Role::Probe);
+    let request = Request::new().unwrap().pem().unwrap();
+    let token = authority.token(&probe, HOUR, now()).unwrap();
+    let first = authority.enrol(&token, &request, now()).unwrap();
+    let second = authority.renew(&probe, first.serial, &request, now()).unwrap();
+    assert!(authority.entries().unwrap().iter().all(|it| it.is_good(now())));
+    let spare: Token = authority.token(&probe, HOUR, now()).unwrap();
+    let wrong_role = authority.revoke(&probe.name, Some(Role::Viewer), now());
+    assert!(matches!(wrong_role, Err(Error::NothingToRevoke(_))));
+    assert_eq!(authority.revoke(&probe.name, Some(Role::Probe), now()).unwrap(), 3);
+    for serial in [first.serial, second.serial] {
+        let refused = authority.renew(&probe, serial, &request, now());
+        assert!(matches!(refused, Err(Error::NotGood(_))));
+    }
+    assert!(matches!(authority.enrol(&spare, &request, now()), Err(Error::UnknownToken)));
+    assert!(matches!(authority.revoke(&probe.name, None, now()), Err(Error::NothingToRevoke(_))));
+}
+
+#[test]
+fn a_certificate_ends() {
+    let (_folder, mut authority) = authority();
+    let probe = subject("roof", Role::Probe);
+    let request = Request::new().unwrap().pem().unwrap();
+    let issued = authority.issue(&probe, &request, &[], now()).unwrap();
+    let entry = &authority.entries().unwrap()[0];
+    assert!(entry.is_good(now()) && !entry.is_good(now() + LIFETIME + HOUR));
+    let late = authority.renew(&probe, issued.serial, &request, now() + LIFETIME + HOUR);
+    assert!(matches!(late, Err(Error::NotGood(_))));
+    let somebody = subject("cellar", Role::Probe);
+    let other = authority.renew(&somebody, issued.serial, &request, now());
+    assert!(matches!(other, Err(Error::NotGood(_))));
+}
+
+#[test]
+fn other_names_stay_and_are_none_of_the_meshs() {
+    let (_folder, mut authority) = authority();
+    let controller = subject("main", Role::Controller);
+    let request = Request::new().unwrap().pem().unwrap();
+    let names = ["mesh.example.org", "192.0.2.7"].map(str::to_owned);
+    let first = authority.issue(&controller, &request, &names, now()).unwrap();
+    authority.renew(&controller, first.serial, &request, now()).unwrap();
+    assert_eq!(authority.entries().unwrap()[1].also_known_as, names);
+    let stolen = [subject("roof", Role::Probe).domain()];
+    let refused = authority.issue(&controller, &request, &stolen, now());
+    assert!(matches!(refused, Err(Error::OwnName(name)) if name == stolen[0]));
+}
+
+#[test]
+fn there_is_one_authority_in_a_file_and_errors_name_it() {
+    let (folder, authority) = authority();
+    let path = in_folder(&folder);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let error = |result: Result<Authority, Error>| result.map(drop).unwrap_err().to_string();
+    assert!(error(Authority::create(&path, now())).contains("there is an authority at"));
+    assert!(error(Authority::open(Path::new("/nowhere/x"))).contains("`wirestamp pki create`"));
+    let nowhere = Path::new("/nowhere/x");
+    assert!(error(Authority::create(nowhere, now())).contains("/nowhere/x: No such"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    drop(authority);
+    let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    file.write_all(b"something else, and long enough to be no database of anybody").unwrap();
+    assert!(error(Authority::open(&path)).contains("not a database"));
+    let mut text = String::new();
+    std::fs::File::open(&path).unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("something else"));
+}
