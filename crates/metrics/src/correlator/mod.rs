@@ -200,6 +200,22 @@ impl Correlator {
         *until = time.max(*until);
     }
 
+    /// Before this place nothing is open: what is reported from now on is of packets that have this place or
+    /// a later one, at A if they were seen there, and otherwise at B.
+    ///
+    /// A stamp may be earlier than its place, by as much as its point's stamps go back.
+    #[must_use]
+    pub fn decided_until(&self) -> Time<Utc> {
+        let open = [
+            self.departures.oldest(),
+            self.waiting.front().map(|arrival| arrival.place),
+            self.unseen_at_a.oldest(),
+            self.unseen_at_b.oldest(),
+        ];
+        let to_come = self.sent_until.min(self.delivered_until);
+        open.into_iter().flatten().fold(to_come, Time::min)
+    }
+
     /// Decides everything that is still open: no more observations will come.
     pub fn finish(mut self, sink: &mut impl FnMut(Outcome)) {
         self.finished = true;

@@ -78,6 +78,11 @@ impl<T> Unseen<T> {
         self.suspects.len()
     }
 
+    /// The earliest place at the other point of a packet that may have passed here unseen.
+    pub(super) fn oldest(&self) -> Option<Time<Utc>> {
+        self.suspects.values().map(|suspect| suspect.time).min()
+    }
+
     /// An observation that was made here at `time` had to be forgotten. Times never go back.
     pub(super) fn forget(&mut self, time: Time<Utc>) {
         self.forgotten.extend(time);

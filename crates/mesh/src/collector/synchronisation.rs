@@ -1,0 +1,79 @@
+//! How far the clocks of two machines may be apart.
+
+use serde::Serialize;
+use thiserror::Error;
+use wirestamp_clock::Span;
+use wirestamp_protocol::MachineClock;
+
+/// Why the time from one machine to another means nothing.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotSynchronised {
+    /// A's machine keeps a time of its own.
+    #[error("nobody keeps the clock of the first point's machine on UTC")]
+    First,
+    /// B's machine keeps a time of its own.
+    #[error("nobody keeps the clock of the second point's machine on UTC")]
+    Second,
+    /// Nothing was told of one of them.
+    #[error("nothing is known of the clocks")]
+    Unknown,
+}
+
+/// How far the clocks of both points may be apart while they told this of themselves: not at all on one
+/// machine, and by the errors of both on two.
+///
+/// # Errors
+/// When one of them is not synchronised.
+pub(super) fn offset<'a>(
+    first: impl Iterator<Item = &'a MachineClock>,
+    second: impl Iterator<Item = &'a MachineClock>,
+) -> Result<Span, NotSynchronised> {
+    let (first, second) = (worst(first), worst(second));
+    let (first, second) = first.zip(second).ok_or(NotSynchronised::Unknown)?;
+    if first.machine.is_some() && first.machine == second.machine {
+        return Ok(Span::ZERO);
+    }
+    let first = first.error.ok_or(NotSynchronised::First)?;
+    Ok(first + second.error.ok_or(NotSynchronised::Second)?)
+}
+
+/// The worst of what was told of the clock at a point.
+struct Worst {
+    /// None if the machine was started again meanwhile.
+    machine: Option<[u8; 16]>,
+    error: Option<Span>,
+}
+
+fn worst<'a>(clocks: impl Iterator<Item = &'a MachineClock>) -> Option<Worst> {
+    let worst = |clock: &MachineClock| Worst { machine: Some(clock.machine), error: clock.error };
+    clocks.map(worst).reduce(|one, other| Worst {
+        machine: one.machine.filter(|_| one.machine == other.machine),
+        error: one.error.zip(other.error).map(|(one, other)| one.max(other)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(machine: u8, error: Option<i64>) -> MachineClock {
+        MachineClock { machine: [machine; 16], error: error.map(Span::from_nanos) }
+    }
+
+    #[test]
+    fn the_worst_counts_and_one_machine_has_one_clock() {
+        let of =
+            |first: &[MachineClock], second: &[MachineClock]| offset(first.iter(), second.iter());
+        let good = [clock(1, Some(100)), clock(1, Some(300)), clock(1, Some(200))];
+        assert_eq!(of(&good, &[clock(2, Some(50))]), Ok(Span::from_nanos(350)));
+        assert_eq!(of(&[clock(1, None)], &[clock(1, None)]), Ok(Span::ZERO));
+        let lost = [good[0], clock(1, None), good[1]];
+        assert_eq!(of(&lost, &[clock(2, Some(50))]), Err(NotSynchronised::First));
+        assert_eq!(of(&good, &[clock(2, None)]), Err(NotSynchronised::Second));
+        assert_eq!(of(&good, &[]), Err(NotSynchronised::Unknown));
+        // Both were started again, and may have been one machine or two.
+        let again = [clock(1, None), clock(3, None)];
+        assert_eq!(of(&again, &again), Err(NotSynchronised::First));
+    }
+}

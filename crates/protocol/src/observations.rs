@@ -1,0 +1,330 @@
+//! What a probe has seen at a point, as it goes to the collector.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use prost::Message;
+use thiserror::Error;
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
+use wirestamp_metrics::{Missed, Observation};
+use wirestamp_packet::{FlowKey, PacketId};
+
+use crate::{MachineClock, v1};
+
+/// What was seen at one observation point.
+///
+/// Of a stamp, time and error are carried; the raw value, which means something only beside other values of
+/// the same clock, is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Packets, in the order in which they passed.
+    pub observations: Vec<Observation>,
+    /// What the capture lost meanwhile.
+    pub missed: Vec<Missed>,
+    /// Every packet that passed before this time is told of, here or before. None of these passed later.
+    pub complete_until: Time<Utc>,
+    /// How right the clock of the point's machine was then.
+    pub clock: MachineClock,
+}
+
+/// Why a message makes no sense.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Malformed {
+    /// It is no message of protocol buffers.
+    #[error("observations cannot be read: {0}")]
+    Unreadable(#[from] prost::DecodeError),
+    /// Its lists are not of one length.
+    #[error("observations of {packets} packets have {entries} entries of `{list}`")]
+    Lengths {
+        /// How many packets there are.
+        packets: usize,
+        /// The list.
+        list: &'static str,
+        /// How many entries it has.
+        entries: usize,
+    },
+    /// A flow cannot be.
+    #[error("flow {0} of observations has addresses, ports or a protocol that cannot be")]
+    Flow(usize),
+    /// A packet is of no flow.
+    #[error("packet {packet} of observations is of flow {flow}, and there are {flows}")]
+    NoFlow {
+        /// The packet, from 0.
+        packet: usize,
+        /// Its flow.
+        flow: u32,
+        /// How many there are.
+        flows: usize,
+    },
+    /// The error of a time is beyond what can be counted.
+    #[error("packet {0} of observations has an error of {1} ns")]
+    Error(usize, u64),
+    /// A packet passed later than the message says that it is complete.
+    #[error("packet {0} of observations passed after the time until which they are complete")]
+    Late(usize),
+    /// A stretch of time in which the capture lost packets ends before it begins, or later than the message
+    /// is complete.
+    #[error("stretch {0} of observations, in which packets were missed, cannot be")]
+    Missed(usize),
+    /// It does not tell of the machine's clock, or not what can be.
+    #[error("observations do not tell how right the clock of their machine is")]
+    Clock,
+}
+
+impl Seen {
+    /// The message.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let (flows, flow) = flows(&self.observations);
+        let seen = || self.observations.iter();
+        let message = v1::Observations {
+            flows,
+            identity: seen().map(|it| it.id.0).collect(),
+            flow,
+            length: seen().map(|it| it.length).collect(),
+            time: differences(seen().map(|it| it.stamp.utc.as_nanos())),
+            error: seen().map(|it| it.stamp.error.as_nanos().unsigned_abs()).collect(),
+            missed: self.missed.iter().map(missed).collect(),
+            complete_until: self.complete_until.as_nanos(),
+            clock: Some(self.clock.encode()),
+        };
+        message.encode_to_vec()
+    }
+
+    /// What a message says.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn decode(message: &[u8]) -> Result<Self, Malformed> {
+        let message = v1::Observations::decode(message)?;
+        let v1::Observations { identity, flow, length, time, error, .. } = &message;
+        let packets = identity.len();
+        let lists = [
+            ("flow", flow.len()),
+            ("length", length.len()),
+            ("time", time.len()),
+            ("error", error.len()),
+        ];
+        if let Some((list, entries)) = lists.into_iter().find(|(_, entries)| *entries != packets) {
+            return Err(Malformed::Lengths { packets, list, entries });
+        }
+        let keys = message.flows.iter().enumerate();
+        let keys: Vec<_> = keys
+            .map(|(place, flow)| key(flow).ok_or(Malformed::Flow(place)))
+            .collect::<Result<_, _>>()?;
+        let mut now = 0_i64;
+        let observation = |packet: usize| -> Result<Observation, Malformed> {
+            let key = usize::try_from(flow[packet]).ok().and_then(|place| keys.get(place));
+            let no_flow = Malformed::NoFlow { packet, flow: flow[packet], flows: keys.len() };
+            now = now.wrapping_add(time[packet]);
+            if now > message.complete_until {
+                return Err(Malformed::Late(packet));
+            }
+            let error = error[packet];
+            let error = i64::try_from(error).map_err(|_| Malformed::Error(packet, error))?;
+            Ok(Observation {
+                id: PacketId(identity[packet]),
+                flow: *key.ok_or(no_flow)?,
+                length: length[packet],
+                stamp: stamp(Time::from_nanos(now), Span::from_nanos(error)),
+            })
+        };
+        let observations = (0..packets).map(observation).collect::<Result<_, _>>()?;
+        let missed = message.missed.iter().enumerate().map(|(place, it)| {
+            let can_be = it.from <= it.until && it.until <= message.complete_until;
+            let [from, until] = [it.from, it.until].map(Time::from_nanos);
+            let missed = Missed { from, until, packets: it.packets };
+            can_be.then_some(missed).ok_or(Malformed::Missed(place))
+        });
+        let missed = missed.collect::<Result<_, _>>()?;
+        let complete_until = Time::from_nanos(message.complete_until);
+        let clock = message.clock.as_ref().and_then(MachineClock::decode);
+        let clock = clock.ok_or(Malformed::Clock)?;
+        Ok(Self { observations, missed, complete_until, clock })
+    }
+}
+
+/// The flows of packets, each once, and for each packet the place of its own.
+fn flows(observations: &[Observation]) -> (Vec<v1::Flow>, Vec<u32>) {
+    let mut flows = Vec::new();
+    let mut places = HashMap::new();
+    let place = |it: &Observation| {
+        *places.entry(it.flow).or_insert_with(|| {
+            flows.push(flow(&it.flow));
+            // A message has fewer packets than there are numbers of 32 bits.
+            u32::try_from(flows.len() - 1).unwrap_or(u32::MAX)
+        })
+    };
+    let of_packets = observations.iter().map(place).collect();
+    (flows, of_packets)
+}
+
+fn flow(key: &FlowKey) -> v1::Flow {
+    let bytes = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    v1::Flow {
+        source: bytes(key.source.ip()),
+        destination: bytes(key.destination.ip()),
+        source_port: key.source.port().into(),
+        destination_port: key.destination.port().into(),
+        protocol: key.protocol.into(),
+    }
+}
+
+fn key(flow: &v1::Flow) -> Option<FlowKey> {
+    let address = |bytes: &[u8]| -> Option<IpAddr> {
+        let v4 = <[u8; 4]>::try_from(bytes).map(|it| Ipv4Addr::from(it).into());
+        v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|it| Ipv6Addr::from(it).into())).ok()
+    };
+    let end =
+        |bytes: &[u8], port: u32| Some(SocketAddr::new(address(bytes)?, u16::try_from(port).ok()?));
+    let source = end(&flow.source, flow.source_port)?;
+    let destination = end(&flow.destination, flow.destination_port)?;
+    let is_of_one_family = source.is_ipv4() == destination.is_ipv4();
+    let protocol = u8::try_from(flow.protocol).ok()?;
+    is_of_one_family.then_some(FlowKey { source, destination, protocol })
+}
+
+fn missed(it: &Missed) -> v1::Missed {
+    v1::Missed { from: it.from.as_nanos(), until: it.until.as_nanos(), packets: it.packets }
+}
+
+/// The first value, and each other's difference from the one before.
+fn differences(values: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut before = 0_i64;
+    // Where times are too far apart it wraps around, and again when they are added up.
+    values.map(|value| value.wrapping_sub(std::mem::replace(&mut before, value))).collect()
+}
+
+/// What is left of a stamp on its way.
+fn stamp(utc: Time<Utc>, error: Span) -> Stamp {
+    let value = u64::try_from(utc.as_nanos()).unwrap_or(0);
+    Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key_of(ends: ([u8; 16], [u8; 16]), ports: (u16, u16), protocol: u8, is_v4: bool) -> FlowKey {
+        let address = |bytes: [u8; 16]| -> IpAddr {
+            let [a, b, c, d, ..] = bytes;
+            if is_v4 { Ipv4Addr::new(a, b, c, d).into() } else { Ipv6Addr::from(bytes).into() }
+        };
+        FlowKey {
+            source: SocketAddr::new(address(ends.0), ports.0),
+            destination: SocketAddr::new(address(ends.1), ports.1),
+            protocol,
+        }
+    }
+
+    const CLOCK: MachineClock =
+        MachineClock { machine: [3; 16], error: Some(Span::from_nanos(50)) };
+
+    prop_compose! {
+        fn flow_key()(ends: ([u8; 16], [u8; 16]), ports: (u16, u16), protocol: u8, is_v4: bool)
+            -> FlowKey { key_of(ends, ports, protocol, is_v4) }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_seen_is_read_as_it_was_written(
+            flows in prop::collection::vec(flow_key(), 1..4),
+            packets in prop::collection::vec(
+                (any::<u64>(), any::<prop::sample::Index>(), any::<u32>(),
+                 0..i64::MAX, 0..1_000_000_000_i64), 0..50),
+            missed in prop::collection::vec((any::<i64>(), any::<i64>(), any::<u64>()), 0..3),
+            machine: [u8; 16], error in prop::option::of(0..i64::MAX),
+        ) {
+            let observations = packets.into_iter().map(|(id, flow, length, time, error)| Observation {
+                id: PacketId(id),
+                flow: *flow.get(&flows),
+                length,
+                stamp: stamp(Time::from_nanos(time), Span::from_nanos(error)),
+            });
+            let missed = missed.into_iter().map(|(one, other, packets)| {
+                let [from, until] = [one.min(other), one.max(other)].map(Time::from_nanos);
+                Missed { from, until, packets }
+            });
+            let seen = Seen {
+                observations: observations.collect(),
+                missed: missed.collect(),
+                complete_until: Time::from_nanos(i64::MAX),
+                clock: MachineClock { machine, error: error.map(Span::from_nanos) },
+            };
+            prop_assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            if let Ok(seen) = Seen::decode(&bytes) {
+                prop_assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+            }
+        }
+    }
+
+    #[test]
+    fn packets_in_a_row_of_few_flows_take_few_bytes() {
+        let flow = key_of(([1; 16], [2; 16]), (5004, 5004), 17, false);
+        let observation = |nth: i64| Observation {
+            id: PacketId(u64::MAX - nth.unsigned_abs()),
+            flow,
+            length: 214,
+            stamp: stamp(
+                Time::from_nanos(1_800_000_000_000_000_000 + 20_000 * nth),
+                Span::from_nanos(90),
+            ),
+        };
+        let seen = Seen {
+            observations: (0..10_000).map(observation).collect(),
+            missed: Vec::new(),
+            complete_until: Time::from_nanos(1_800_000_001_000_000_000),
+            clock: CLOCK,
+        };
+        // Identity 8, time 3, length 2, flow and error 1 each.
+        assert!(seen.encode().len() < 15 * 10_000 + 200, "{}", seen.encode().len());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let whole = || v1::Observations {
+            flows: vec![flow(&key_of(([1; 16], [2; 16]), (1, 2), 17, true))],
+            identity: vec![7],
+            flow: vec![0],
+            length: vec![60],
+            time: vec![1],
+            error: vec![1],
+            missed: Vec::new(),
+            complete_until: 2,
+            clock: Some(CLOCK.encode()),
+        };
+        let refused = |change: &dyn Fn(&mut v1::Observations)| {
+            let mut message = whole();
+            change(&mut message);
+            Seen::decode(&message.encode_to_vec()).unwrap_err().to_string()
+        };
+        Seen::decode(&whole().encode_to_vec()).unwrap();
+        assert!(refused(&|it| it.length.clear()).contains("1 packets have 0 entries of `length`"));
+        assert!(refused(&|it| it.flow[0] = 1).contains("is of flow 1, and there are 1"));
+        assert!(refused(&|it| it.flows[0].source = vec![1; 5]).contains("flow 0"));
+        assert!(refused(&|it| it.flows[0].source = vec![1; 16]).contains("flow 0"));
+        assert!(refused(&|it| it.flows[0].source_port = 65_536).contains("flow 0"));
+        assert!(refused(&|it| it.flows[0].protocol = 256).contains("flow 0"));
+        assert!(
+            refused(&|it| it.error[0] = u64::MAX).contains("an error of 18446744073709551615 ns")
+        );
+        assert!(refused(&|it| it.time[0] = 3).contains("passed after the time"));
+        for (from, until) in [(1, 0), (0, 3)] {
+            let missed = v1::Missed { from, until, packets: 1 };
+            assert!(refused(&|it| it.missed.push(missed)).contains("stretch 0 of observations"));
+        }
+        assert!(refused(&|it| it.clock = None).contains("how right the clock"));
+        let short = |it: &mut v1::Observations| it.clock.as_mut().unwrap().machine.truncate(9);
+        assert!(refused(&short).contains("how right the clock"));
+        assert!(Seen::decode(&[0xff]).unwrap_err().to_string().contains("cannot be read"));
+    }
+}

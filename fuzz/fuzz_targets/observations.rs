@@ -1,0 +1,11 @@
+//! What a probe tells a collector, with any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wirestamp_protocol::Seen;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(seen) = Seen::decode(bytes) {
+        assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+    }
+});
