@@ -193,9 +193,7 @@ fn issue<'a>(
     now: Timestamp,
 ) -> anyhow::Result<Written<'a>> {
     // Nothing is signed that cannot be written.
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    Credentials::can_be_written(file).context("cannot write")?;
     let request = Request::new()?;
     let issued = authority.issue(&subject, &request.pem()?, also_known_as, now)?;
     Credentials::new(&request, &issued).write(file).context("cannot write")?;

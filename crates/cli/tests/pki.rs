@@ -105,7 +105,7 @@ fn what_cannot_be_done_is_said_in_a_line() {
         "wirestamp: there is no authority at /nowhere/authority: `wirestamp pki create` makes one\n"
     );
     let issue = ["issue", "ann", "--role", "viewer", "-o", "/proc/nowhere"];
-    assert!(mesh.refused(&issue, 1).contains("cannot write /proc/nowhere"));
+    assert!(mesh.refused(&issue, 1).contains("cannot write: /proc/nowhere: "));
     assert_eq!(mesh.json(&["list"])["certificates"], Value::Array(Vec::new()));
     let own = ["--also", "roof.probe.wirestamp.internal"];
     let file = mesh.path("x.pem");

@@ -143,10 +143,14 @@ fn after_a_key_was_lost_nothing_that_it_signed_is_good() {
     let called = controller.domain();
     let old = issue(&mut authority, &probe);
     let token = authority.token(&probe, HOUR, now()).unwrap();
+    let used = authority.token(&probe, HOUR, now()).unwrap();
+    let own = Request::new().unwrap().pem().unwrap();
+    authority.enrol(&used, &own, now()).unwrap();
     authority.start_anew(now()).unwrap();
+    assert!(matches!(authority.enrol(&used, &own, now()), Err(Error::UsedToken { .. })));
     let server = issue(&mut authority, &controller);
     let good: Vec<_> = authority.entries().unwrap().iter().map(|it| it.is_good(now())).collect();
-    assert_eq!(good, [false, true]);
+    assert_eq!(good, [false, false, true]);
     assert!(shake_hands(&old, &server, &called).is_err());
     let trusting = Credentials { trust_pem: server.trust_pem.clone(), ..old };
     assert!(shake_hands(&trusting, &server, &called).is_err());
@@ -177,6 +181,7 @@ fn a_token_works_once_and_takes_the_place_of_what_the_node_had() {
     let repeated = again.enrol(&token, &request, now()).unwrap();
     assert!(again.is_good(repeated.serial, now()).unwrap());
     assert!(!again.is_good(issued.serial, now()).unwrap());
+    let used = token;
 
     let token = again.token(&probe, HOUR, now()).unwrap();
     assert_eq!(again.invited(now()).unwrap()[0].0, probe);
@@ -184,6 +189,8 @@ fn a_token_works_once_and_takes_the_place_of_what_the_node_had() {
     assert_eq!(again.invited(now()).unwrap(), []);
     let good: Vec<_> = again.entries().unwrap().iter().map(|it| it.is_good(now())).collect();
     assert_eq!(good, [false, false, true]);
+    // Who was there before does not come back.
+    assert!(matches!(again.enrol(&used, &request, now()), Err(Error::UsedToken { .. })));
 }
 
 #[test]
@@ -209,14 +216,15 @@ fn what_is_revoked_is_neither_good_nor_renewed_and_its_tokens_are_gone() {
     let second = authority.renew(&probe, first.serial, &request, now()).unwrap();
     assert!(authority.entries().unwrap().iter().all(|it| it.is_good(now())));
     let spare: Token = authority.token(&probe, HOUR, now()).unwrap();
-    let wrong_role = authority.revoke(&probe.name, Some(Role::Viewer), now());
-    assert!(matches!(wrong_role, Err(Error::NothingToRevoke(_))));
+    let other_role = authority.revoke(&probe.name, Some(Role::Viewer), now());
+    assert!(matches!(other_role, Err(Error::NothingToRevoke(_))));
     assert_eq!(authority.revoke(&probe.name, Some(Role::Probe), now()).unwrap(), 3);
     for serial in [first.serial, second.serial] {
         let refused = authority.renew(&probe, serial, &request, now());
         assert!(matches!(refused, Err(Error::NotGood(_))));
     }
     assert!(matches!(authority.enrol(&spare, &request, now()), Err(Error::UnknownToken)));
+    assert!(matches!(authority.enrol(&token, &request, now()), Err(Error::UsedToken { .. })));
     assert!(matches!(authority.revoke(&probe.name, None, now()), Err(Error::NothingToRevoke(_))));
 }
 

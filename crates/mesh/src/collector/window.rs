@@ -56,8 +56,7 @@ impl Windows {
             Self { length, open: BTreeMap::new(), begun_at: settled_until, settled_until, late: 0 };
         // Windows had another length before: none begins in what is settled.
         if windows.begin(settled_until) < settled_until {
-            windows.begun_at = windows.begin(settled_until) + length;
-            windows.settled_until = windows.begun_at;
+            windows.settled_until = windows.begin(settled_until) + length;
         }
         windows
     }

@@ -1,13 +1,15 @@
 //! What a node is known by, in a file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::iter;
 use std::path::Path;
 
 use pem::Pem;
+use tempfile::NamedTempFile;
 
 use super::authority::pem_text;
+use super::register::folder_of;
 use super::{Issued, Request};
 
 /// A node's private key and certificate, and whom it trusts. All in PEM.
@@ -41,6 +43,15 @@ impl Credentials {
         self.certificate_pem.clone() + &self.trust_pem
     }
 
+    /// Whether they can be written to a file: what is there is a file, if there is anything, and its folder
+    /// can be written to.
+    ///
+    /// # Errors
+    /// When not: why.
+    pub fn can_be_written(path: &Path) -> io::Result<()> {
+        new_file(path).map(drop).map_err(|error| about(path, &error))
+    }
+
     /// Writes them to a file that only its owner can read, in place of one that is there.
     ///
     /// # Errors
@@ -57,10 +68,10 @@ impl Credentials {
     pub fn read(path: &Path) -> io::Result<Self> {
         let text = fs::read(path).map_err(|error| about(path, &error))?;
         let parts = pem::parse_many(text).unwrap_or_default();
-        let (certificates, others): (Vec<_>, _) =
+        let (certificates, keys): (Vec<_>, Vec<_>) =
             parts.iter().partition(|part| part.tag() == "CERTIFICATE");
-        let key = others.into_iter().find(|part: &&Pem| part.tag() == "PRIVATE KEY");
-        let (Some(key), [certificate, trust @ ..]) = (key, &certificates[..]) else {
+        let key = keys.into_iter().find(|part: &&Pem| part.tag() == "PRIVATE KEY");
+        let (Some(key), [certificate, first, others @ ..]) = (key, &certificates[..]) else {
             let error = io::Error::new(
                 io::ErrorKind::InvalidData,
                 "expected a private key, its certificate, and those of the authority, in PEM",
@@ -70,25 +81,26 @@ impl Credentials {
         Ok(Self {
             key_pem: pem_text(key),
             certificate_pem: pem_text(certificate),
-            trust_pem: trust.iter().map(|part| pem_text(part)).collect(),
+            trust_pem: iter::once(first).chain(others).map(|part| pem_text(part)).collect(),
         })
     }
 }
 
-/// Writes a file beside another and puts it in its place, so that there is always a whole one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_added_extension("new");
-    // What an earlier try left may have other permissions.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// A file beside another, to take its place.
+fn new_file(path: &Path) -> io::Result<NamedTempFile> {
+    if fs::metadata(path).is_ok_and(|it| !it.is_file()) {
+        return Err(io::Error::other("this is no file"));
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    NamedTempFile::new_in(folder_of(path))
+}
+
+/// Puts a new file in the place of another, so that there is always a whole one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = new_file(path)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    File::open(folder_of(path))?.sync_all()
 }
 
 fn about(path: &Path, error: &io::Error) -> io::Error {
@@ -115,7 +127,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("roof.pem");
         some(b"old").write(&path).unwrap();
-        fs::write(folder.path().join("roof.pem.new"), "torn").unwrap();
         some(b"new").write(&path).unwrap();
         assert!(Credentials::read(&path).unwrap() == some(b"new"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -129,11 +140,18 @@ mod tests {
         let path = folder.path().join("roof.pem");
         let error = |path: &Path| Credentials::read(path).map(drop).unwrap_err().to_string();
         assert!(error(&path).contains("roof.pem: No such file"));
-        for wrong in ["", "text", &some(b"x").key_pem, &some(b"x").trust_pem] {
+        let Credentials { key_pem, certificate_pem, trust_pem } = some(b"x");
+        for wrong in ["", "text", &key_pem, &trust_pem, &(key_pem.clone() + &certificate_pem)] {
             fs::write(&path, wrong).unwrap();
             assert!(error(&path).contains("expected a private key, its certificate"), "{wrong}");
         }
         let nowhere = some(b"x").write(Path::new("/proc/nowhere")).unwrap_err().to_string();
         assert!(nowhere.starts_with("/proc/nowhere: "), "{nowhere}");
+        for none in [Path::new("/dev/full"), folder.path()] {
+            let written = some(b"x").write(none).unwrap_err().to_string();
+            assert!(written.ends_with("this is no file"), "{written}");
+            Credentials::can_be_written(none).unwrap_err();
+        }
+        Credentials::can_be_written(&path).unwrap();
     }
 }

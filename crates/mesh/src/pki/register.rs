@@ -1,8 +1,7 @@
 //! What the authority has signed and handed out, in its database.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +11,9 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use super::{Error, Issued, Result, Role, Serial, Subject, Token};
 use crate::Name;
+
+/// By what the file is known (`application_id` of SQLite): "WSPA".
+const APPLICATION: i64 = 0x5753_5041;
 
 /// The version of the tables, in the database's `user_version`.
 const FORM: i64 = 1;
@@ -30,14 +32,12 @@ const TABLES: &str = "
         digest BLOB PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,
         expires INTEGER NOT NULL, used INTEGER, key BLOB
     ) STRICT;
+    PRAGMA application_id = 0x57535041;
     PRAGMA user_version = 1;
     COMMIT;";
 
 /// How long another program may keep the database to itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Only its owner reads or writes what has private keys.
-const OWNER_ONLY: u32 = 0o600;
 
 /// A certificate that the authority has signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,29 +79,23 @@ pub(super) struct Signer {
 pub(super) struct Register(Connection);
 
 impl Register {
-    /// A new one, in a new file, with whom signs first.
+    /// A new one, in a new file that only its owner can read, with whom signs first.
     pub(super) fn create(path: &Path, signer: &Signer) -> Result<()> {
         let about = |cause: io::Error| match cause.kind() {
             io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
             _ => Error::File { path: path.to_owned(), cause },
         };
         // What is there under its name is whole.
-        let new = path.with_added_extension("new");
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(about(error)),
-            _ => {}
-        }
-        let create = OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY).open(&new);
-        create.map_err(about)?;
-        let mut register = Self(connect(&new)?);
+        let folder = folder_of(path);
+        let file = tempfile::NamedTempFile::new_in(folder).map_err(about)?;
+        let mut register = Self(connect(file.path())?);
         register.0.execute_batch(TABLES)?;
         let change = register.change()?;
         change.add_signer(signer)?;
         change.commit()?;
         drop(register);
-        let linked = fs::hard_link(&new, path).map_err(about);
-        fs::remove_file(&new).map_err(about)?;
-        linked
+        file.persist_noclobber(path).map_err(|error| about(error.error))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(about)
     }
 
     /// The one in a file.
@@ -113,8 +107,12 @@ impl Register {
         fs::metadata(path).map_err(about)?;
         let unreadable = |cause| about(io::Error::other(cause));
         let register = Self(connect(path).map_err(unreadable)?);
-        let form = register.0.query_row("PRAGMA user_version", [], |row| row.get(0));
-        match form.map_err(unreadable)? {
+        let number = |pragma| register.0.query_row(pragma, [], |row| row.get(0));
+        let application: i64 = number("PRAGMA application_id").map_err(unreadable)?;
+        if application != APPLICATION {
+            return Err(about(io::Error::other("it is the database of something else")));
+        }
+        match number("PRAGMA user_version").map_err(unreadable)? {
             FORM => Ok(register),
             form => Err(Error::Version { path: path.to_owned(), form }),
         }
@@ -154,6 +152,12 @@ impl Register {
     }
 }
 
+/// The folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
@@ -190,6 +194,7 @@ impl Change<'_> {
         let now = now.as_second();
         self.0.execute("DELETE FROM authority", [])?;
         self.0.execute("DELETE FROM token WHERE used IS NULL", [])?;
+        self.0.execute("UPDATE token SET key = NULL", [])?;
         let query = "UPDATE certificate SET revoked = ?1 WHERE revoked IS NULL AND expires > ?1";
         self.0.execute(query, [now])?;
         Ok(())
@@ -230,8 +235,11 @@ impl Change<'_> {
         self.count(query, name, role, now)
     }
 
-    /// Takes back the tokens of a name that were not used. Returns how many.
+    /// Takes back the tokens of a name: those that were not used, of which it returns how many, and that
+    /// others serve the same key again.
     pub(super) fn take_back(&self, name: &Name, role: Option<Role>, now: Timestamp) -> Result<u64> {
+        let query = "UPDATE token SET key = NULL WHERE name = ?1 AND coalesce(role = ?2, TRUE)";
+        self.0.execute(query, params![name.as_ref(), role.map(Role::name)])?;
         let query = "DELETE FROM token WHERE name = ?2 AND coalesce(role = ?3, TRUE)
                          AND used IS NULL AND expires > ?1";
         self.count(query, name, role, now)
@@ -272,6 +280,9 @@ impl Change<'_> {
         if expires <= now {
             return Err(Error::EndedToken { subject, when: expires });
         }
+        // Who came before cannot take the place back.
+        let query = "UPDATE token SET key = NULL WHERE name = ? AND role = ?";
+        self.0.execute(query, params![subject.name.as_ref(), subject.role.name()])?;
         let query = "UPDATE token SET used = coalesce(used, ?1), key = ?2 WHERE digest = ?3";
         self.0.execute(query, params![now.as_second(), key, token.digest()])?;
         Ok(subject)

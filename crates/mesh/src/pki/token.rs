@@ -1,4 +1,4 @@
-//! What lets a probe in once.
+//! What lets a node in: once, and the same key again, should the answer get lost.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,8 @@
 //! What a probe holds until the collector has taken it: on disk, within a bound.
 //!
 //! It is a SQLite database, so that what was committed is there after a kill or a crash. What does not find
-//! room any more, the oldest first, is given up: of that is kept what it was, to be told to the collector.
+//! room any more, the oldest first, is given up: of that is kept, beyond the bound, how much it was and when, to
+//! be told to the collector.
 
 mod tables;
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use thiserror::Error;
 
-use tables::{BESIDE, FORM, Known, TABLES};
+use tables::{APPLICATION, BESIDE, FORM, Known, TABLES};
 
 /// What goes to the collector at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,9 @@ pub enum Error {
     /// Another program has the file open.
     #[error("another probe holds what it has for the collector in {}: each needs a file of its own", .0.display())]
     InUse(PathBuf),
+    /// The file is a database of something else.
+    #[error("{} is the database of something else, and is left as it is", .0.display())]
+    Foreign(PathBuf),
     /// The file is of a version that this program does not know.
     #[error("{} was written by another version of wirestamp (its form is {form}); without it, what it \
              holds is not sent any more", path.display())]
@@ -90,11 +94,17 @@ impl Spool {
     /// When the file cannot be read or written, or another program has it open.
     pub fn open(path: &Path, bound: u64) -> Result<Self, Error> {
         let about = |cause| about(path, cause);
-        let (database, form) = connect(path).map_err(about)?;
-        match form {
-            0 => database.execute_batch(TABLES).map_err(about)?,
-            FORM => {}
-            form => return Err(Error::Version { path: path.to_owned(), form }),
+        let database = connect(path).map_err(about)?;
+        let is_new = match kind(&database).map_err(about)? {
+            (0, 0, 0) => true,
+            (APPLICATION, FORM, _) => false,
+            (APPLICATION, form, _) => return Err(Error::Version { path: path.to_owned(), form }),
+            _ => return Err(Error::Foreign(path.to_owned())),
+        };
+        // What is written into a log is fast, and survives a kill.
+        database.pragma_update(None, "journal_mode", "WAL").map_err(about)?;
+        if is_new {
+            database.execute_batch(TABLES).map_err(about)?;
         }
         let bytes = tables::bytes(&database).map_err(about)?;
         let known = tables::all_known(&database).map_err(about)?;
@@ -186,19 +196,27 @@ fn about(path: &Path, cause: rusqlite::Error) -> Error {
     }
 }
 
-/// The database in a file, and the version of its tables: 0 if it is new.
-fn connect(path: &Path) -> rusqlite::Result<(Connection, i64)> {
+/// The database in a file, which is made if there is none.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // What cannot be made here, the database says in its own words.
     drop(OpenOptions::new().append(true).create(true).mode(0o600).open(path));
     let database = Connection::open(path)?;
     // One probe at a time: another is told so at once.
     database.busy_timeout(Duration::ZERO)?;
     database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    database.pragma_update(None, "journal_mode", "WAL")?;
     // A number that the collector has seen is never given again, also when the power fails.
     database.pragma_update(None, "synchronous", "FULL")?;
-    let form = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok((database, form))
+    Ok(database)
+}
+
+/// Whose database it is, the version of its tables, and how many things are in it.
+fn kind(database: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let number = |query| database.query_row(query, [], |row| row.get(0));
+    Ok((
+        number("PRAGMA application_id")?,
+        number("PRAGMA user_version")?,
+        number("SELECT count(*) FROM sqlite_master")?,
+    ))
 }
 
 #[cfg(test)]
@@ -295,9 +313,16 @@ mod tests {
         let error = Spool::open(&path, 1).map(drop).unwrap_err().to_string();
         assert!(error.contains("not a database") && error.contains("spool"), "{error}");
         let path = folder.path().join("newer");
+        drop(Spool::open(&path, 1).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
         let error = Spool::open(&path, 1).map(drop).unwrap_err().to_string();
         assert!(error.contains("its form is 7"), "{error}");
+        let path = folder.path().join("foreign");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE batch (age)").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let error = Spool::open(&path, 1).map(drop).unwrap_err().to_string();
+        assert!(error.contains("is the database of something else"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
         let nowhere = Spool::open(Path::new("/nowhere/spool"), 1).map(drop).unwrap_err();
         assert!(nowhere.to_string().contains("/nowhere/spool: "), "{nowhere}");
     }

@@ -6,6 +6,9 @@ use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{Batch, GivenUp, Held};
 
+/// By what the file is known (`application_id` of SQLite): "WSSP".
+pub(super) const APPLICATION: i64 = 0x5753_5350;
+
 /// The version of the tables, in the database's `user_version`.
 pub(super) const FORM: i64 = 1;
 
@@ -30,6 +33,7 @@ pub(super) const TABLES: &str = "
         items INTEGER NOT NULL, begin INTEGER NOT NULL, until INTEGER NOT NULL,
         PRIMARY KEY (channel, first)
     ) STRICT, WITHOUT ROWID;
+    PRAGMA application_id = 0x57535350;
     PRAGMA user_version = 1;
     COMMIT;";
 
@@ -127,7 +131,10 @@ pub(super) fn read(
                 bytes += body.len() as u64 + BESIDE;
                 Held::Batch(first, Batch { items, times, body })
             }
-            None => Held::GivenUp(GivenUp { sequences: first..=last, items, times }),
+            None => {
+                bytes += BESIDE;
+                Held::GivenUp(GivenUp { sequences: first..=last, items, times })
+            }
         });
     }
     Ok(held)

@@ -59,7 +59,9 @@ pub(crate) fn terms(id: &str, heading: &str, terms: &[(&str, &str, &str)]) -> St
 /// The key to series that are drawn in the colours from the `first` on.
 pub(crate) fn key<'a>(names: impl Iterator<Item = &'a str>, first: usize) -> String {
     let entry = |(number, name): (usize, &str)| {
-        format!("<span class=\"key key-{}\">{}</span>", number % 4, Escaped(name))
+        // The first colour is of areas; its second turn, with more than three series, of a line.
+        let line = if number > 3 { " key-line" } else { "" };
+        format!("<span class=\"key key-{}{line}\">{}</span>", number % 4, Escaped(name))
     };
     (first..).zip(names).map(entry).collect()
 }
