@@ -6,8 +6,9 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rtrb::{Producer, PushError};
+use wirestamp_clock::{Time, Utc};
 
-use super::drops::Drops;
+use super::drops::{Drops, STAMPED_BEFORE};
 use super::{Plan, Wait};
 use crate::priority::realtime;
 use crate::receiver::{Frame, KernelCounts, Receiver};
@@ -56,6 +57,10 @@ pub(super) trait Downstream {
     /// Called when the frames that had arrived have been taken.
     fn turn(&mut self);
 
+    /// Is told that it has taken every frame stamped before a time, and been told of all of them that were
+    /// dropped.
+    fn complete(&mut self, until: Time<Utc>);
+
     /// Called when none have arrived; returns how long this can be left alone if none do.
     fn idle(&mut self) -> Duration;
 
@@ -94,6 +99,9 @@ impl Downstream for Handover {
         self.converter.unpark();
     }
 
+    /// What it has taken is on its way for a while.
+    fn complete(&mut self, _: Time<Utc>) {}
+
     fn idle(&mut self) -> Duration {
         WAIT_LIMIT
     }
@@ -115,7 +123,7 @@ pub(super) fn acquire<R: Receiver>(
     plan: &Plan<'_>,
 ) -> Acquired {
     let drops = Drops::since(plan.opened, plan.live);
-    let mut stage = Stage { receiver, downstream, drops, acquired: 0 };
+    let mut stage = Stage { receiver, downstream, drops, acquired: 0, awaited: None };
     let outcome = stage.run(plan);
     // Where it cannot be read, what was read last is all that can be had.
     let _ = stage.read_drops();
@@ -135,6 +143,8 @@ struct Stage<'a, R, D> {
     downstream: &'a mut D,
     drops: Drops<'a>,
     acquired: u64,
+    /// How many frames had arrived at a time that are not all acquired yet.
+    awaited: Option<(Time<Utc>, u64)>,
 }
 
 impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
@@ -206,6 +216,7 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         if count > 0 {
             self.downstream.turn();
         }
+        self.tell_complete();
         Ok(count)
     }
 
@@ -222,7 +233,16 @@ impl<R: Receiver, D: Downstream> Stage<'_, R, D> {
         if self.downstream.is_patient() {
             self.tell_drops();
         }
+        // Those of an earlier reading come first, or there might never be a time by which all have come.
+        self.awaited.get_or_insert(self.drops.arrived());
         Ok(())
+    }
+
+    /// Tells until when everything has been taken, if all frames are there that had arrived by then.
+    fn tell_complete(&mut self) {
+        if let Some((time, _)) = self.awaited.take_if(|(_, frames)| self.acquired >= *frames) {
+            self.downstream.complete(time - STAMPED_BEFORE);
+        }
     }
 
     fn tell_drops(&mut self) {

@@ -49,6 +49,16 @@ pub trait Sink {
         Ok(())
     }
 
+    /// Is told that it was handed every packet stamped before this time, and told of all of them that
+    /// were missed: about every 10 ms while packets come, and every second while none do. Only where
+    /// one thread does it all, which it does unless stamps are raw or lanes several.
+    ///
+    /// # Errors
+    /// As for [`Sink::packet`].
+    fn complete(&mut self, _: Time<Utc>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Called when no packet is waiting: the moment to flush. As long as none comes, it is called
     /// again every ten seconds.
     ///
@@ -138,6 +148,14 @@ impl<'a> Consumer<'a> {
     pub(super) fn missed(&mut self, missed: &Missed) {
         if self.done.failure.is_none() {
             let taken = self.sink.missed(missed);
+            self.done.note(taken);
+        }
+    }
+
+    /// Passes on until when everything has been taken.
+    pub(super) fn complete(&mut self, until: Time<Utc>) {
+        if self.done.failure.is_none() {
+            let taken = self.sink.complete(until);
             self.done.note(taken);
         }
     }

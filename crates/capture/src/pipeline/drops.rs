@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// How long before it was dropped a packet may have been stamped: the kernel stamps on arrival, and
 /// may keep the packet in its backlog for as long as a round of receiving takes, two ticks of its timer
 /// (`netdev_budget_usecs`, `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
-const STAMPED_BEFORE: Span = Span::from_millis(10);
+pub(super) const STAMPED_BEFORE: Span = Span::from_millis(10);
 
 /// Reads a receiver's counts.
 pub(super) struct Drops<'a> {
@@ -79,6 +79,11 @@ impl<'a> Drops<'a> {
             let missed = Missed { from, until: earlier.max(ended), packets };
             self.untold = Some(self.untold.map_or(missed, |untold| untold.and(missed)));
         }
+    }
+
+    /// When the last reading began, and how many frames had arrived by then that were not dropped.
+    pub(super) fn arrived(&self) -> (Time<Utc>, u64) {
+        (self.begun, self.counts.seen.saturating_sub(self.counts.dropped))
     }
 
     /// The counts at the last reading.

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use wirestamp_clock::{Time, Utc};
+
 use super::acquire::{self, Acquired, Downstream};
 use super::consume::Consumer;
 use super::convert::Batch;
@@ -54,6 +56,10 @@ impl Downstream for Rest<'_> {
         if self.paused.elapsed() > PAUSE_INTERVAL {
             self.idle();
         }
+    }
+
+    fn complete(&mut self, until: Time<Utc>) {
+        self.consumer.complete(until);
     }
 
     fn idle(&mut self) -> Duration {

@@ -1,6 +1,7 @@
 //! Every pair of method and stamp on real packets, across a path of network namespaces.
 
 mod bed;
+mod complete;
 mod joined;
 mod lanes;
 

@@ -1,0 +1,57 @@
+//! Until when a capture has handed over everything.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use wirestamp_capture::{Captured, Error, Sink, StampSource};
+use wirestamp_clock::{Time, Utc};
+
+use super::bed::{capture, config, lab, pairs, send};
+
+const PACKETS: u32 = 2000;
+
+/// Counts packets that come later than they may, and tells when all have come.
+struct Watching {
+    until: Time<Utc>,
+    newest: Time<Utc>,
+    packets: u32,
+    late: u32,
+    all: mpsc::Sender<()>,
+}
+
+impl Sink for Watching {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        self.packets += 1;
+        self.late += u32::from(packet.stamp.utc < self.until);
+        self.newest = self.newest.max(packet.stamp.utc);
+        Ok(())
+    }
+
+    fn complete(&mut self, until: Time<Utc>) -> Result<(), Error> {
+        self.until = self.until.max(until);
+        if self.packets == PACKETS && self.until > self.newest {
+            self.all.send(()).unwrap();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn it_is_told_until_when_all_have_come_also_while_none_come() {
+    let Some(lab) = lab() else { return };
+    for pair in pairs().filter(|pair| pair.stamp == StampSource::Kernel) {
+        let (all, told) = mpsc::channel();
+        let beginning = Time::from_nanos(i64::MIN);
+        let mut watching =
+            Watching { until: beginning, newest: beginning, packets: 0, late: 0, all };
+        let config = config(pair.method, pair.stamp, None);
+        let (ledger, outcome) = capture(&lab, config, &mut watching, |stop| {
+            send(&lab, PACKETS);
+            told.recv_timeout(Duration::from_secs(60)).unwrap();
+            stop.request();
+        });
+        let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
+        outcome.unwrap();
+        assert_eq!((watching.packets, watching.late), (PACKETS, 0), "{name}");
+    }
+}
