@@ -1,7 +1,7 @@
 //! A packet seen somewhere, at some time, with some uncertainty.
 
 use wirestamp_clock::{DifferenceClock, Span, Stamp};
-use wirestamp_packet::{FlowKey, PacketId};
+use wirestamp_packet::{FlowKey, IdentityKey, Packet, PacketId};
 
 /// One of the two points that a [`crate::Correlator`] compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,15 @@ pub struct Observation {
     pub length: u32,
     /// When it was seen.
     pub stamp: Stamp,
+}
+
+impl Observation {
+    /// That of a packet of so many bytes on the wire; none if it cannot be recognised elsewhere.
+    #[must_use]
+    pub fn of(packet: &Packet<'_>, length: u32, stamp: Stamp) -> Option<Self> {
+        let id = packet.identity(IdentityKey::default())?;
+        Some(Self { id, flow: packet.flow(), length, stamp })
+    }
 }
 
 /// The time from one stamp to another and the bound of its error: by the difference clock where

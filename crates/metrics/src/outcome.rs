@@ -1,9 +1,9 @@
 //! What became of a packet between two points.
 
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
-use crate::{Observation, Point};
+use crate::{Config, Observation, Point};
 
 /// What became of an observation.
 ///
@@ -100,8 +100,8 @@ pub enum Reason {
     /// ([`Correlator::missed`](crate::Correlator::missed)).
     Missed,
     /// The capture at the other point did not run yet, or no longer, when this one may have passed.
-    /// The correlator does not know when captures run: its user says so of what it gave out as lost or
-    /// unexpected.
+    /// The correlator does not know when captures run: its user does
+    /// ([`Outcome::where_captured`]).
     NotCaptured,
 }
 
@@ -124,6 +124,33 @@ impl Outcome {
             Some(reason) => {
                 Self::GivenUp { point: Point::B, observation: received, sequence: None, reason }
             }
+        }
+    }
+
+    /// The outcome, or that it cannot be known, because the packet may have passed the other point while
+    /// nothing was captured there.
+    ///
+    /// `rule` is what it was matched by. `covers` says of a point whether all that passed there from one
+    /// time until another was captured, both included.
+    #[must_use]
+    pub fn where_captured(
+        self,
+        rule: &Config,
+        covers: impl FnOnce(Point, Time<Utc>, Time<Utc>) -> bool,
+    ) -> Self {
+        let not_captured = |covered: bool| (!covered).then_some(Reason::NotCaptured);
+        match self {
+            Self::Lost { sent, sequence } => {
+                let left = sent.stamp.utc;
+                let covered = covers(Point::B, left - rule.skew, left + rule.timeout);
+                Self::not_at_b(sent, sequence, not_captured(covered))
+            }
+            Self::Unexpected { received } => {
+                let came = received.stamp.utc;
+                let covered = covers(Point::A, came - rule.timeout, came + rule.skew);
+                Self::not_at_a(received, not_captured(covered))
+            }
+            decided => decided,
         }
     }
 

@@ -28,7 +28,6 @@ mod reception;
 mod recording;
 mod replicas;
 pub mod report;
-mod sampling;
 mod sight;
 pub mod site;
 mod step;
@@ -43,7 +42,6 @@ pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, su
 pub use live::{Glance, LiveFigures};
 pub use meeting::{Meeting, TapReport};
 pub use recording::{AnchorCount, Figures, Recording};
-pub use sampling::Sampling;
 pub use sight::Sight;
 pub use studies::{Entry, Options, STUDIES, timers_beside};
 pub use timers::Elsewhere;

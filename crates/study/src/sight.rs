@@ -1,11 +1,9 @@
 //! What an observation point makes of its packets before they are correlated.
 
 use wirestamp_clock::Stamp;
-use wirestamp_metrics::Observation;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
-use wirestamp_packet::{IdentityKey, LinkType, Packet};
-
-use crate::Sampling;
+use wirestamp_metrics::{Observation, Sampling};
+use wirestamp_packet::{LinkType, Packet};
 
 /// The packets of one point, as it sees them itself.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +54,8 @@ impl Sight {
         if let Some((monitor, packet)) = self.monitor.as_mut().zip(packet.as_ref()) {
             monitor.observe(&FlowPacket { packet, length, time: stamp.utc });
         }
-        let Some(observation) = packet.and_then(|packet| identified(&packet, length, stamp)) else {
+        let Some(observation) = packet.and_then(|packet| Observation::of(&packet, length, stamp))
+        else {
             self.unidentified += 1;
             return None;
         };
@@ -64,10 +63,4 @@ impl Sight {
         self.not_chosen += u64::from(!chosen);
         chosen.then_some(observation)
     }
-}
-
-/// The observation of a packet, if it can be recognised elsewhere.
-fn identified(packet: &Packet<'_>, length: u32, stamp: Stamp) -> Option<Observation> {
-    let id = packet.identity(IdentityKey::default())?;
-    Some(Observation { id, flow: packet.flow(), length, stamp })
 }

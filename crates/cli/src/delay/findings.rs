@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Parameters};
-use wirestamp_metrics::{FlowTable, Quality};
+use wirestamp_metrics::{FlowTable, Quality, Sampling};
 use wirestamp_packet::FlowKey;
-use wirestamp_study::{Sampling, Sight, TapReport};
+use wirestamp_study::{Sight, TapReport};
 
 use super::clocks::{ClockError, Clocks};
 use super::codec;

@@ -24,8 +24,8 @@ use clap::Args;
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::flow::FlowConfig;
-use wirestamp_metrics::{self as metrics, FlowTable};
-use wirestamp_study::{Sampling, Sight};
+use wirestamp_metrics::{self as metrics, FlowTable, Sampling};
+use wirestamp_study::Sight;
 
 use self::live::Live;
 use self::point::Point;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use wirestamp_clock::{ClockService, Time, Utc};
-use wirestamp_metrics::{Config, Outcome, Point, Reason};
+use wirestamp_metrics::{Config, Outcome, Point};
 
 /// The times from when and until when the captures saw whatever passed. Until they are known, nothing
 /// is excused by them.
@@ -45,25 +45,7 @@ impl Coverage {
     /// The outcome, or that it cannot be known, because the packet may have passed the other point
     /// while that did not capture.
     pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
-        let reason = Reason::NotCaptured;
-        match outcome {
-            Outcome::Lost { sent, sequence } => {
-                let left = sent.stamp.utc;
-                if self.of_b.covers(left - self.rule.skew, left + self.rule.timeout) {
-                    return outcome;
-                }
-                let sequence = Some(sequence);
-                Outcome::GivenUp { point: Point::A, observation: sent, sequence, reason }
-            }
-            Outcome::Unexpected { received } => {
-                let came = received.stamp.utc;
-                if self.of_a.covers(came - self.rule.timeout, came + self.rule.skew) {
-                    return outcome;
-                }
-                Outcome::GivenUp { point: Point::B, observation: received, sequence: None, reason }
-            }
-            decided => decided,
-        }
+        outcome.where_captured(&self.rule, |point, from, until| self.of(point).covers(from, until))
     }
 }
 
@@ -87,7 +69,7 @@ pub(super) fn now(clock: &ClockService) -> Time<Utc> {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
-    use wirestamp_metrics::Observation;
+    use wirestamp_metrics::{Observation, Reason};
     use wirestamp_packet::{FlowKey, PacketId};
 
     use super::*;

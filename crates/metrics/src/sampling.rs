@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wirestamp_metrics::Observation;
 use wirestamp_packet::psamp::{HashRange, RangeError};
+
+use crate::Observation;
 
 /// Chooses packets by their identity (hash-based selection, RFC 5475 section 6.2): points that
 /// sample alike, with one identity key, choose the same packets, so that loss and delay of what was
@@ -18,7 +19,7 @@ use wirestamp_packet::psamp::{HashRange, RangeError};
 /// Of a sample, delay variation, reordering and loss patterns are those between packets chosen, which
 /// were not neighbours on the way.
 ///
-/// What a capture lost ([`Correlator::missed`](wirestamp_metrics::Correlator::missed)) it lost of all
+/// What a capture lost ([`Correlator::missed`](crate::Correlator::missed)) it lost of all
 /// packets. It may then account for more losses of the sample than are its own, never for fewer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
@@ -82,11 +83,10 @@ impl fmt::Display for Sampling {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-    use wirestamp_metrics::{Config, Correlator, Missed, Point, Quality};
-    use wirestamp_packet::LinkType;
+    use wirestamp_packet::{LinkType, Packet};
 
     use super::*;
-    use crate::Sight;
+    use crate::{Config, Correlator, Missed, Point, Quality};
 
     const PACKETS: u32 = 200_000;
 
@@ -102,7 +102,8 @@ mod tests {
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let utc = Time::from_nanos(0) + Span::from_micros(micros);
         let stamp = Stamp { raw, utc, error: Span::ZERO };
-        Sight::default().take(LinkType::Ip, &packet, 40, stamp).expect("an IP packet")
+        let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
+        Observation::of(&packet, 40, stamp).expect("one with an identity")
     }
 
     /// What a measurement of the packets chosen finds: one in 20 is lost, and delays go from 1 ms to
