@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build install-clock \
+.PHONY: help demo test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -25,11 +25,12 @@ test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machin
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-bench: setup ## Measure what stamps, conversions, wake-ups and matching cost (root; on an idle machine)
+bench: setup ## Measure what stamps, conversions, wake-ups, matching and collecting cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
 	$(CARGO) bench --quiet -p wirestamp-capture --bench softirq
 	$(CARGO) bench --quiet -p wirestamp-metrics --bench correlator
+	$(CARGO) bench --quiet -p wirestamp-mesh --bench collector
 
 bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
 	tools/setup-bench
@@ -57,6 +58,9 @@ fmt: ## Format the code
 
 build: setup ## Build the tool
 	$(CARGO) build --release --locked -p wirestamp
+
+build-mesh: setup ## Build the tool with the mesh: controller, probe, pki (four minutes more)
+	$(CARGO) build --release --locked -p wirestamp --features mesh
 
 install-clock: ## Install the clock's C library under PREFIX (by default /usr/local) in DESTDIR
 	tools/install-clock

@@ -16,11 +16,12 @@ mod flows;
 mod interrupt;
 mod lab;
 mod layers;
+#[cfg_attr(not(feature = "mesh"), path = "meshless.rs")]
+mod mesh;
 mod metrics;
 mod namespace;
 mod numbers;
 mod output;
-mod pki;
 mod progress;
 mod quality;
 mod reflect;
@@ -78,8 +79,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Make the experiment of a paper again, and show it beside the paper's numbers
     Study(study::Arguments),
-    /// Say who belongs to a mesh: make its authority, let nodes in, take certificates back
-    Pki(pki::Arguments),
+    #[command(flatten)]
+    Mesh(mesh::Command),
     /// Make Wireshark and tshark list our interfaces, to capture with precise stamps from there
     Extcap(extcap::Arguments),
 }
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Study(arguments) => study::run(arguments, output),
-        Command::Pki(arguments) => pki::run(&arguments, output),
+        Command::Mesh(command) => mesh::run(command, output),
         Command::Extcap(arguments) => extcap::run(&arguments, output),
     };
     status(result)

@@ -23,6 +23,13 @@ pub struct NotAName(String);
 
 const LONGEST: usize = 63;
 
+impl Name {
+    /// The controller's, of which there is one in a mesh.
+    pub(crate) fn of_the_controller() -> Self {
+        Self("controller".to_owned())
+    }
+}
+
 impl TryFrom<String> for Name {
     type Error = NotAName;
 

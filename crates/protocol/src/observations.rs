@@ -23,6 +23,8 @@ pub struct Seen {
     pub missed: Vec<Missed>,
     /// Every packet that passed before this time is told of, here or before. None of these passed later.
     pub complete_until: Time<Utc>,
+    /// Since when somebody looks, if nobody did for a while before: of what passed meanwhile nothing is told.
+    pub begin: Option<Time<Utc>>,
     /// How right the clock of the point's machine was then.
     pub clock: MachineClock,
 }
@@ -66,6 +68,9 @@ pub enum Malformed {
     /// is complete.
     #[error("stretch {0} of observations, in which packets were missed, cannot be")]
     Missed(usize),
+    /// It begins later than it is complete.
+    #[error("observations begin after the time until which they are complete")]
+    Begin,
     /// It does not tell of the machine's clock, or not what can be.
     #[error("observations do not tell how right the clock of their machine is")]
     Clock,
@@ -86,6 +91,7 @@ impl Seen {
             error: seen().map(|it| it.stamp.error.as_nanos().unsigned_abs()).collect(),
             missed: self.missed.iter().map(missed).collect(),
             complete_until: self.complete_until.as_nanos(),
+            begin: self.begin.map(Time::as_nanos),
             clock: Some(self.clock.encode()),
         };
         message.encode_to_vec()
@@ -138,9 +144,13 @@ impl Seen {
         });
         let missed = missed.collect::<Result<_, _>>()?;
         let complete_until = Time::from_nanos(message.complete_until);
+        let begin = message.begin.map(Time::from_nanos);
+        if begin.is_some_and(|begin| begin > complete_until) {
+            return Err(Malformed::Begin);
+        }
         let clock = message.clock.as_ref().and_then(MachineClock::decode);
         let clock = clock.ok_or(Malformed::Clock)?;
-        Ok(Self { observations, missed, complete_until, clock })
+        Ok(Self { observations, missed, complete_until, begin, clock })
     }
 }
 
@@ -238,7 +248,7 @@ mod tests {
                 (any::<u64>(), any::<prop::sample::Index>(), any::<u32>(),
                  0..i64::MAX, 0..1_000_000_000_i64), 0..50),
             missed in prop::collection::vec((any::<i64>(), any::<i64>(), any::<u64>()), 0..3),
-            machine: [u8; 16], error in prop::option::of(0..i64::MAX),
+            begin: Option<i64>, machine: [u8; 16], error in prop::option::of(0..i64::MAX),
         ) {
             let observations = packets.into_iter().map(|(id, flow, length, time, error)| Observation {
                 id: PacketId(id),
@@ -254,6 +264,7 @@ mod tests {
                 observations: observations.collect(),
                 missed: missed.collect(),
                 complete_until: Time::from_nanos(i64::MAX),
+                begin: begin.map(Time::from_nanos),
                 clock: MachineClock { machine, error: error.map(Span::from_nanos) },
             };
             prop_assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
@@ -283,6 +294,7 @@ mod tests {
             observations: (0..10_000).map(observation).collect(),
             missed: Vec::new(),
             complete_until: Time::from_nanos(1_800_000_001_000_000_000),
+            begin: None,
             clock: CLOCK,
         };
         // Identity 8, time 3, length 2, flow and error 1 each.
@@ -300,6 +312,7 @@ mod tests {
             error: vec![1],
             missed: Vec::new(),
             complete_until: 2,
+            begin: None,
             clock: Some(CLOCK.encode()),
         };
         let refused = |change: &dyn Fn(&mut v1::Observations)| {
@@ -322,6 +335,7 @@ mod tests {
             let missed = v1::Missed { from, until, packets: 1 };
             assert!(refused(&|it| it.missed.push(missed)).contains("stretch 0 of observations"));
         }
+        assert!(refused(&|it| it.begin = Some(3)).contains("begin after the time"));
         assert!(refused(&|it| it.clock = None).contains("how right the clock"));
         let short = |it: &mut v1::Observations| it.clock.as_mut().unwrap().machine.truncate(9);
         assert!(refused(&short).contains("how right the clock"));

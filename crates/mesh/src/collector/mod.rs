@@ -1,9 +1,24 @@
 //! What the collector makes of what probes have seen.
 
+mod channel;
+mod coverage;
 mod pair;
+mod results;
+mod service;
 mod synchronisation;
 mod window;
 
+use wirestamp_metrics::Point;
+
+pub use channel::{Channel, Collector, Refused};
 pub use pair::{Delivery, Pair, Settled, Timing};
+pub use results::{Delivered, Measured, Progress, Results};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
+
+pub(crate) use service::Service;
+
+/// The place of a point where there is something for each of both.
+fn side(point: Point) -> usize {
+    usize::from(point == Point::B)
+}

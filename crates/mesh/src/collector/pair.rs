@@ -15,11 +15,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Config, Correlator, Missed, Observation, Point};
+use wirestamp_metrics::{Config, Correlator, Missed, Observation, Outcome, Point};
 use wirestamp_protocol::{MachineClock, Seen};
 
+use super::coverage::Coverage;
 use super::window::Windows;
-use super::{Window, synchronisation};
+use super::{Window, side, synchronisation};
 
 /// So far back a stretch of missed packets may keep batches from being acknowledged.
 const FARTHEST: Span = Span::from_secs(10);
@@ -44,6 +45,8 @@ pub struct Settled {
     pub windows: BTreeMap<Time<Utc>, Window>,
     /// Up to which number the batches of A and of B can be acknowledged, once the windows are stored.
     pub acknowledged: [u64; 2],
+    /// How many packets the probes of A and of B gave up that were in batches which can be acknowledged now.
+    pub given_up: [u64; 2],
     /// Packets that are in no window, because theirs was settled already: stamps of a point went back
     /// farther than they may, or windows had another length before.
     pub late: u64,
@@ -68,6 +71,7 @@ pub struct Pair {
     windows: Windows,
     /// Stretches in which captures lost packets, as long as they have to do with windows that are not settled.
     missed: Vec<(Time<Utc>, Time<Utc>)>,
+    coverage: Coverage,
 }
 
 /// What one point has delivered.
@@ -77,6 +81,8 @@ struct Side {
     /// The batches that were not acknowledged.
     batches: VecDeque<Batch>,
     acknowledged: u64,
+    /// Batches are missing in front of the next.
+    is_unknown: bool,
 }
 
 /// What is remembered of a batch.
@@ -85,6 +91,10 @@ struct Batch {
     complete_until: Time<Utc>,
     /// None if it was given up.
     clock: Option<MachineClock>,
+    /// Packets that were given up with it.
+    given_up: u64,
+    /// It tells only that nobody looked until its end.
+    is_closing: bool,
 }
 
 impl Pair {
@@ -100,6 +110,7 @@ impl Pair {
             complete_until: beginning,
             batches: VecDeque::new(),
             acknowledged,
+            is_unknown: acknowledged == 0,
         };
         Self {
             timing,
@@ -107,44 +118,69 @@ impl Pair {
             sides: acknowledged.map(side),
             windows: Windows::new(timing.window, settled_until),
             missed: Vec::new(),
+            coverage: Coverage::default(),
         }
     }
 
     /// Takes the next batch of a point, of this number.
     pub fn take(&mut self, point: Point, number: u64, seen: &Seen) -> Delivery {
-        let Seen { observations, missed, complete_until, clock } = seen;
-        let batch = Batch { number, complete_until: *complete_until, clock: Some(*clock) };
-        self.take_batch(point, number, batch, observations, missed)
+        let side = &self.sides[side(point)];
+        let delivery = side.receives(&(number..=number));
+        if delivery == Delivery::Taken {
+            let Seen { observations, missed, complete_until, begin, clock } = seen;
+            // Nothing is known of the time that batches told of which did not come.
+            let begin = begin.or_else(|| side.is_unknown.then_some(*complete_until));
+            if let Some(begin) = begin {
+                self.coverage.leave_out(point, side.complete_until, begin);
+            }
+            self.observe_between(point, observations, missed);
+            let is_closing = observations.is_empty() && seen.begin == Some(*complete_until);
+            let (complete_until, clock) = (*complete_until, Some(*clock));
+            self.complete(point, Batch { number, complete_until, clock, given_up: 0, is_closing });
+        }
+        delivery
     }
 
-    /// Takes note that batches of these numbers will not come: of what they told of, so many packets, those
-    /// that their capture had lost among them, the point knows no more.
+    /// Takes note that batches of these numbers will not come, which told of so many packets until a time:
+    /// nothing is known of what passed the point meanwhile.
     pub fn give_up(
         &mut self,
         point: Point,
         numbers: &RangeInclusive<u64>,
-        missed: Missed,
+        until: Time<Utc>,
+        packets: u64,
     ) -> Delivery {
-        let (first, number) = (*numbers.start(), *numbers.end());
-        let batch = Batch { number, complete_until: missed.until, clock: None };
-        self.take_batch(point, first, batch, &[], &[missed])
+        let side = &self.sides[side(point)];
+        let delivery = side.receives(numbers);
+        if delivery == Delivery::Taken {
+            self.coverage.leave_out(point, side.complete_until, until);
+            self.complete(point, Batch::without(*numbers.end(), until, packets));
+        }
+        delivery
     }
 
-    fn take_batch(
-        &mut self,
-        point: Point,
-        first: u64,
-        batch: Batch,
-        observations: &[Observation],
-        missed: &[Missed],
-    ) -> Delivery {
-        let expected = self.sides[side(point)].expected();
-        if batch.number < expected {
-            return Delivery::Known;
+    /// Takes note that a batch makes no sense: nothing is known of what it told of.
+    pub fn leave_out(&mut self, point: Point, number: u64) -> Delivery {
+        let side = &mut self.sides[side(point)];
+        let delivery = side.receives(&(number..=number));
+        if delivery == Delivery::Taken {
+            side.push(Batch::without(number, side.complete_until, 0));
+            side.is_unknown = true;
         }
-        if first > expected {
-            return Delivery::Expected(expected);
-        }
+        delivery
+    }
+
+    /// What comes next of a point is the batch behind this number, whatever came before: its probe has lost
+    /// what it held, or others have what it delivered.
+    pub fn number_anew(&mut self, point: Point, behind: u64) {
+        let side = &mut self.sides[side(point)];
+        side.acknowledged = behind;
+        side.batches.iter_mut().for_each(|batch| batch.number = behind);
+        side.is_unknown = true;
+    }
+
+    /// Observes packets, with what was missed between them.
+    fn observe_between(&mut self, point: Point, observations: &[Observation], missed: &[Missed]) {
         let mut stretches: Vec<_> = missed.iter().filter(|it| it.packets > 0).collect();
         stretches.sort_by_key(|it| it.from);
         let mut rest = observations;
@@ -158,17 +194,22 @@ impl Pair {
             self.missed.push((stretch.from, stretch.until));
         }
         self.observe(point, rest);
-        let windows = &mut self.windows;
-        self.correlator.advance(point, batch.complete_until, &mut |it| windows.record(&it));
-        self.sides[side(point)].push(batch);
-        Delivery::Taken
     }
 
     fn observe(&mut self, point: Point, observations: &[Observation]) {
-        let windows = &mut self.windows;
-        for observation in observations {
-            self.correlator.observe(point, *observation, &mut |it| windows.record(&it));
-        }
+        let Self { timing, correlator, windows, coverage, .. } = self;
+        let mut record = recorder(windows, coverage, &timing.matching);
+        observations.iter().for_each(|it| correlator.observe(point, *it, &mut record));
+    }
+
+    /// A batch was the last of what passed before the time until which it is complete.
+    fn complete(&mut self, point: Point, batch: Batch) {
+        let Self { timing, correlator, windows, coverage, .. } = self;
+        let mut record = recorder(windows, coverage, &timing.matching);
+        correlator.advance(point, batch.complete_until, &mut record);
+        let side = &mut self.sides[side(point)];
+        side.push(batch);
+        side.is_unknown = false;
     }
 
     /// Whether a point is so far ahead of the other that its batches had better wait until that has caught
@@ -203,8 +244,14 @@ impl Pair {
         });
         let windows = windows.collect();
         let needed_from = self.needed_from(until);
-        let acknowledged = self.sides.each_mut().map(|side| side.acknowledge(needed_from));
-        Some(Settled { until, windows, acknowledged, late })
+        let given_up = self.sides.each_mut().map(|side| side.acknowledge(needed_from));
+        // Nothing may ever come behind them, and what does says itself since when somebody looks.
+        if self.sides.iter().all(Side::is_closed) {
+            self.sides.iter_mut().for_each(Side::acknowledge_closing);
+        }
+        let acknowledged = self.sides.each_ref().map(|side| side.acknowledged);
+        self.coverage.forget(until - self.reach());
+        Some(Settled { until, windows, acknowledged, given_up, late })
     }
 
     /// From when on batches have to be delivered again, so that windows come out the same from a time on.
@@ -239,11 +286,34 @@ impl Pair {
     }
 }
 
-fn side(point: Point) -> usize {
-    usize::from(point == Point::B)
+/// What takes note of outcomes.
+fn recorder(windows: &mut Windows, coverage: &Coverage, rule: &Config) -> impl FnMut(Outcome) {
+    move |outcome| {
+        let covers = |point, from, until| coverage.covers(point, from, until);
+        windows.record(&outcome.where_captured(rule, covers));
+    }
+}
+
+impl Batch {
+    /// One that did not come.
+    fn without(number: u64, complete_until: Time<Utc>, given_up: u64) -> Self {
+        Self { number, complete_until, clock: None, given_up, is_closing: false }
+    }
 }
 
 impl Side {
+    /// Whether batches of these numbers come next.
+    fn receives(&self, numbers: &RangeInclusive<u64>) -> Delivery {
+        let expected = self.expected();
+        if *numbers.end() < expected {
+            Delivery::Known
+        } else if *numbers.start() > expected {
+            Delivery::Expected(expected)
+        } else {
+            Delivery::Taken
+        }
+    }
+
     /// The number of the batch that comes next.
     fn expected(&self) -> u64 {
         self.batches.back().map_or(self.acknowledged, |newest| newest.number).saturating_add(1)
@@ -263,12 +333,25 @@ impl Side {
         self.batches.range(behind..beyond).filter_map(|batch| batch.clock.as_ref())
     }
 
-    /// Lets go of what was complete before a time.
+    /// Lets go of what was complete before a time. Returns how many packets were given up with it.
     fn acknowledge(&mut self, until: Time<Utc>) -> u64 {
+        let mut given_up = 0_u64;
         while let Some(batch) = self.batches.pop_front_if(|it| it.complete_until <= until) {
             self.acknowledged = batch.number;
+            given_up = given_up.saturating_add(batch.given_up);
         }
-        self.acknowledged
+        given_up
+    }
+
+    /// Whether nothing is left but that nobody looks, or nothing at all.
+    fn is_closed(&self) -> bool {
+        self.batches.len() <= 1 && self.batches.iter().all(|it| it.is_closing)
+    }
+
+    fn acknowledge_closing(&mut self) {
+        if let Some(closing) = self.batches.pop_front() {
+            self.acknowledged = closing.number;
+        }
     }
 }
 

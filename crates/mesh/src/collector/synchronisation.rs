@@ -20,6 +20,22 @@ pub enum NotSynchronised {
     Unknown,
 }
 
+impl NotSynchronised {
+    /// Its name, where it is kept.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Second => "second",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What has this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [Self::First, Self::Second, Self::Unknown].into_iter().find(|it| it.name() == name)
+    }
+}
+
 /// How far the clocks of both points may be apart while they told this of themselves: not at all on one
 /// machine, and by the errors of both on two.
 ///

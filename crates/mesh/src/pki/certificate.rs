@@ -8,6 +8,7 @@ use rcgen::{
     KeyUsagePurpose, SanType, SerialNumber,
 };
 use time::OffsetDateTime;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Error, Result, Subject};
 
@@ -98,6 +99,12 @@ pub(super) fn of_authority(serial: Serial, times: (Timestamp, Timestamp)) -> Cer
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     set_times(&mut parameters, times);
     parameters
+}
+
+/// When a certificate ends.
+pub(super) fn ends(certificate: &[u8]) -> Option<Timestamp> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
 }
 
 fn called(name: &str) -> DistinguishedName {

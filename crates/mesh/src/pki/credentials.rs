@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::iter;
 use std::path::Path;
 
+use jiff::Timestamp;
 use pem::Pem;
 use tempfile::NamedTempFile;
 
 use super::authority::pem_text;
 use super::register::folder_of;
-use super::{Issued, Request};
+use super::{Issued, LIFETIME, Request, Serial, Subject, certificate};
 
 /// A node's private key and certificate, and whom it trusts. All in PEM.
 ///
@@ -41,6 +42,21 @@ impl Credentials {
     #[must_use]
     pub fn chain_pem(&self) -> String {
         self.certificate_pem.clone() + &self.trust_pem
+    }
+
+    /// Who they are of, and the number of their certificate; none if they are not of a mesh.
+    #[must_use]
+    pub fn subject_and_serial(&self) -> Option<(Subject, Serial)> {
+        let certificate = pem::parse(&self.certificate_pem).ok()?;
+        Subject::of(certificate.contents()).ok()
+    }
+
+    /// Whether less than a third of their time is left.
+    #[must_use]
+    pub fn ends_soon(&self, now: Timestamp) -> bool {
+        let certificate = pem::parse(&self.certificate_pem).ok();
+        let ends = certificate.and_then(|it| certificate::ends(it.contents()));
+        ends.is_none_or(|ends| ends.duration_since(now) < LIFETIME / 3)
     }
 
     /// Whether they can be written to a file: what is there is a file, if there is anything, and its folder

@@ -6,16 +6,12 @@
 
 mod tables;
 
-use std::fs::OpenOptions;
+use std::fmt::Display;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
-use thiserror::Error;
-
-use tables::{APPLICATION, BESIDE, FORM, Known, TABLES};
+use crate::database::{Database, Error};
+use tables::{BESIDE, FORM, Known};
 
 /// What goes to the collector at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,38 +44,9 @@ pub struct GivenUp {
     pub times: RangeInclusive<i64>,
 }
 
-/// Why nothing can be held.
-#[derive(Debug, Error)]
-pub enum Error {
-    /// The database cannot be read or written.
-    #[error("what is held for the collector in {}: {cause}", path.display())]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: rusqlite::Error,
-    },
-    /// Another program has the file open.
-    #[error("another probe holds what it has for the collector in {}: each needs a file of its own", .0.display())]
-    InUse(PathBuf),
-    /// The file is a database of something else.
-    #[error("{} is the database of something else, and is left as it is", .0.display())]
-    Foreign(PathBuf),
-    /// The file is of a version that this program does not know.
-    #[error("{} was written by another version of wirestamp (its form is {form}); without it, what it \
-             holds is not sent any more", path.display())]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// The version of the tables.
-        form: i64,
-    },
-}
-
 /// What is held for the collector, in channels, each of which has an order of its own.
 pub struct Spool {
-    database: Connection,
-    path: PathBuf,
+    database: Database,
     /// Bytes that are held at the most, and that are.
     bound: u64,
     bytes: u64,
@@ -93,23 +60,11 @@ impl Spool {
     /// # Errors
     /// When the file cannot be read or written, or another program has it open.
     pub fn open(path: &Path, bound: u64) -> Result<Self, Error> {
-        let about = |cause| about(path, cause);
-        let database = connect(path).map_err(about)?;
-        let is_new = match kind(&database).map_err(about)? {
-            (0, 0, 0) => true,
-            (APPLICATION, FORM, _) => false,
-            (APPLICATION, form, _) => return Err(Error::Version { path: path.to_owned(), form }),
-            _ => return Err(Error::Foreign(path.to_owned())),
-        };
-        // What is written into a log is fast, and survives a kill.
-        database.pragma_update(None, "journal_mode", "WAL").map_err(about)?;
-        if is_new {
-            database.execute_batch(TABLES).map_err(about)?;
-        }
-        let bytes = tables::bytes(&database).map_err(about)?;
-        let known = tables::all_known(&database).map_err(about)?;
-        let mut spool = Self { database, path: path.to_owned(), bound, bytes, known };
-        spool.append(&[])?;
+        let database = Database::open(path, &FORM)?;
+        let bytes = database.read(tables::bytes)?;
+        let known = database.read(tables::all_known)?;
+        let mut spool = Self { database, bound, bytes, known };
+        spool.append::<&str>(&[])?;
         Ok(spool)
     }
 
@@ -119,7 +74,31 @@ impl Spool {
     /// When the file cannot be read.
     pub fn stream(&self) -> Result<i64, Error> {
         let query = "SELECT id FROM stream";
-        self.about(self.database.query_row(query, [], |row| row.get(0)))
+        self.database.read(|database| database.query_row(query, [], |row| row.get(0)))
+    }
+
+    /// The number of the first batch of a channel that is held, or else of the one that comes next.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn first(&self, channel: &str) -> Result<u64, Error> {
+        self.database.read(|database| tables::first(database, channel))
+    }
+
+    /// The channels of which something is held.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn channels(&self) -> Result<Vec<String>, Error> {
+        self.database.read(tables::channels)
+    }
+
+    /// Until when each channel has ever told of anything, in nanoseconds since 1970 (UTC).
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn told_until(&self) -> Result<Vec<(String, i64)>, Error> {
+        self.database.read(tables::told_until)
     }
 
     /// How many bytes are held: of batches, and 64 for each.
@@ -133,11 +112,11 @@ impl Spool {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn append(&mut self, batches: &[(&str, Batch)]) -> Result<(), Error> {
+    pub fn append<N: Display>(&mut self, batches: &[(N, Batch)]) -> Result<(), Error> {
         let (bound, mut bytes, known) = (self.bound, self.bytes, self.known.clone());
-        let appended = self.change(|change| {
+        self.bytes = self.database.change(|change| {
             for (channel, batch) in batches {
-                tables::insert(change, channel, batch)?;
+                tables::insert(change, &channel.to_string(), batch)?;
                 let own = batch.body.len() as u64 + BESIDE;
                 bytes += own;
                 if own > bound {
@@ -148,8 +127,7 @@ impl Spool {
                 bytes = bytes.saturating_sub(tables::give_up(change, false, &known)?);
             }
             Ok(bytes)
-        });
-        self.bytes = self.about(appended)?;
+        })?;
         Ok(())
     }
 
@@ -159,8 +137,8 @@ impl Spool {
     /// # Errors
     /// When the file cannot be read.
     pub fn read(&mut self, channel: &str, behind: u64, bytes: u64) -> Result<Vec<Held>, Error> {
-        let held = tables::read(&self.database, channel, behind, bytes, &mut self.known);
-        self.about(held)
+        let Self { database, known, .. } = self;
+        database.read(|database| tables::read(database, channel, behind, bytes, known))
     }
 
     /// Lets go of what is held of a channel up to a number: the collector has it.
@@ -168,61 +146,14 @@ impl Spool {
     /// # Errors
     /// When the file cannot be written.
     pub fn acknowledge(&mut self, channel: &str, up_to: u64) -> Result<(), Error> {
-        let acknowledged = self.change(|change| tables::acknowledge(change, channel, up_to));
-        self.bytes = self.bytes.saturating_sub(self.about(acknowledged)?);
+        let freed = self.database.change(|change| tables::acknowledge(change, channel, up_to))?;
+        self.bytes = self.bytes.saturating_sub(freed);
         Ok(())
     }
-
-    fn change<T>(
-        &mut self,
-        act: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
-        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let done = act(&change)?;
-        change.commit()?;
-        Ok(done)
-    }
-
-    fn about<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
-        result.map_err(|cause| about(&self.path, cause))
-    }
-}
-
-fn about(path: &Path, cause: rusqlite::Error) -> Error {
-    let path = path.to_owned();
-    match cause.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::InUse(path),
-        _ => Error::Database { path, cause },
-    }
-}
-
-/// The database in a file, which is made if there is none.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // What cannot be made here, the database says in its own words.
-    drop(OpenOptions::new().append(true).create(true).mode(0o600).open(path));
-    let database = Connection::open(path)?;
-    // One probe at a time: another is told so at once.
-    database.busy_timeout(Duration::ZERO)?;
-    database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    // A number that the collector has seen is never given again, also when the power fails.
-    database.pragma_update(None, "synchronous", "FULL")?;
-    Ok(database)
-}
-
-/// Whose database it is, the version of its tables, and how many things are in it.
-fn kind(database: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
-    let number = |query| database.query_row(query, [], |row| row.get(0));
-    Ok((
-        number("PRAGMA application_id")?,
-        number("PRAGMA user_version")?,
-        number("SELECT count(*) FROM sqlite_master")?,
-    ))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -253,10 +184,14 @@ mod tests {
         assert_eq!(spool.read("a", 0, 1).unwrap(), held[..1]);
         assert_eq!(spool.read("a", 1, 0).unwrap(), held[1..]);
         assert_eq!(spool.read("nobody", 0, 1).unwrap(), []);
+        assert_eq!(spool.channels().unwrap(), ["a", "b"]);
+        assert_eq!(["a", "nobody"].map(|it| spool.first(it).unwrap()), [1, 1]);
         spool.acknowledge("a", 1).unwrap();
         assert_eq!((spool.read("a", 0, 999).unwrap(), spool.bytes()), (held[1..].to_vec(), 200));
         // Numbers are not used again.
         spool.acknowledge("a", 2).unwrap();
+        assert_eq!(spool.first("a").unwrap(), 3);
+        assert_eq!(spool.told_until().unwrap(), [("a".to_owned(), 39), ("b".to_owned(), 29)]);
         spool.append(&[("a", batch(4))]).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap(), [Held::Batch(3, batch(4))]);
         let other = Spool::open(&folder.path().join("other"), 1).unwrap();
@@ -289,42 +224,6 @@ mod tests {
         // There is less room now.
         let mut spool = Spool::open(&path, 150).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap()[0], given_up(4..=4, 4, 40..=49));
-    }
-
-    #[test]
-    fn a_file_is_for_one_probe_and_its_owner() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("spool");
-        let mut spool = Spool::open(&path, 1000).unwrap();
-        spool.append(&[("a", batch(1))]).unwrap();
-        for file in std::fs::read_dir(folder.path()).unwrap() {
-            let mode = file.unwrap().metadata().unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600);
-        }
-        let error = Spool::open(&path, 1000).map(drop).unwrap_err().to_string();
-        assert!(error.starts_with("another probe holds"), "{error}");
-    }
-
-    #[test]
-    fn a_file_of_somebody_else_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("spool");
-        std::fs::write(&path, "this is something else, and no database of SQLite").unwrap();
-        let error = Spool::open(&path, 1).map(drop).unwrap_err().to_string();
-        assert!(error.contains("not a database") && error.contains("spool"), "{error}");
-        let path = folder.path().join("newer");
-        drop(Spool::open(&path, 1).unwrap());
-        Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
-        let error = Spool::open(&path, 1).map(drop).unwrap_err().to_string();
-        assert!(error.contains("its form is 7"), "{error}");
-        let path = folder.path().join("foreign");
-        Connection::open(&path).unwrap().execute_batch("CREATE TABLE batch (age)").unwrap();
-        let before = std::fs::read(&path).unwrap();
-        let error = Spool::open(&path, 1).map(drop).unwrap_err().to_string();
-        assert!(error.contains("is the database of something else"), "{error}");
-        assert_eq!(std::fs::read(&path).unwrap(), before);
-        let nowhere = Spool::open(Path::new("/nowhere/spool"), 1).map(drop).unwrap_err();
-        assert!(nowhere.to_string().contains("/nowhere/spool: "), "{nowhere}");
     }
 
     #[derive(Clone, Copy, Debug)]

@@ -2,26 +2,25 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::{Batch, GivenUp, Held};
+use crate::database::{Form, unsigned};
 
-/// By what the file is known (`application_id` of SQLite): "WSSP".
-pub(super) const APPLICATION: i64 = 0x5753_5350;
-
-/// The version of the tables, in the database's `user_version`.
-pub(super) const FORM: i64 = 1;
+/// "WSSP".
+pub(super) const FORM: Form = Form { application: 0x5753_5350, version: 1, tables: TABLES };
 
 /// What a batch takes beside its body, in bytes: about what SQLite needs for the rest of a row, and for the
 /// index.
 pub(super) const BESIDE: u64 = 64;
 
-pub(super) const TABLES: &str = "
+const TABLES: &str = "
     BEGIN;
     CREATE TABLE stream (id INTEGER NOT NULL) STRICT;
     INSERT INTO stream VALUES (random());
     CREATE TABLE channel (
-        number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL
+        number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL,
+        until INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE batch (
         age INTEGER PRIMARY KEY, channel INTEGER NOT NULL, sequence INTEGER NOT NULL,
@@ -47,6 +46,36 @@ pub(super) fn all_known(database: &Connection) -> rusqlite::Result<Known> {
     known.collect()
 }
 
+/// The channels of which something is held.
+pub(super) fn channels(database: &Connection) -> rusqlite::Result<Vec<String>> {
+    let query = "SELECT name FROM channel
+                 WHERE number IN (SELECT channel FROM batch UNION SELECT channel FROM given_up)
+                 ORDER BY name";
+    let mut statement = database.prepare(query)?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// The number of the first batch that is held of a channel, or else of the one that comes next.
+pub(super) fn first(database: &Connection, channel: &str) -> rusqlite::Result<u64> {
+    let query = "SELECT coalesce(
+                     min((SELECT min(sequence) FROM batch WHERE channel = number),
+                         (SELECT min(first) FROM given_up WHERE channel = number)),
+                     (SELECT min(sequence) FROM batch WHERE channel = number),
+                     (SELECT min(first) FROM given_up WHERE channel = number),
+                     next)
+                 FROM channel WHERE name = ?";
+    let first = database.query_row(query, [channel], |row| unsigned(row, 0)).optional()?;
+    Ok(first.unwrap_or(1))
+}
+
+/// Until when each channel has ever told of anything.
+pub(super) fn told_until(database: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = database.prepare("SELECT name, until FROM channel ORDER BY name")?;
+    let told = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    told.collect()
+}
+
 /// How many bytes are held.
 pub(super) fn bytes(database: &Connection) -> rusqlite::Result<u64> {
     let query = "SELECT coalesce(sum(length(body) + ?), 0) FROM batch";
@@ -58,12 +87,13 @@ pub(super) fn insert(
     channel: &str,
     batch: &Batch,
 ) -> rusqlite::Result<()> {
-    let query = "INSERT INTO channel (name, next) VALUES (?, 2)
-                 ON CONFLICT (name) DO UPDATE SET next = next + 1
-                 RETURNING number, next - 1";
-    let (channel, sequence): (i64, i64) =
-        change.prepare_cached(query)?.query_row([channel], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let Batch { items, times, body } = batch;
+    let query = "INSERT INTO channel (name, next, until) VALUES (?1, 2, ?2)
+                 ON CONFLICT (name) DO UPDATE SET next = next + 1, until = max(until, ?2)
+                 RETURNING number, next - 1";
+    let (channel, sequence): (i64, i64) = change
+        .prepare_cached(query)?
+        .query_row(params![channel, times.end()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let query = "INSERT INTO batch (channel, sequence, items, begin, until, body)
                  VALUES (?, ?, ?, ?, ?, ?)";
     let items = items.cast_signed();
@@ -110,10 +140,10 @@ pub(super) fn read(
     most_bytes: u64,
     known: &mut Known,
 ) -> rusqlite::Result<Vec<Held>> {
-    let query = "SELECT first, last, items, begin, until, NULL, number FROM given_up
+    let query = "SELECT first, last, items, begin, given_up.until, NULL, number FROM given_up
                      JOIN channel ON number = channel WHERE name = ?1 AND last > ?2
                  UNION ALL
-                 SELECT sequence, sequence, items, begin, until, body, number FROM batch
+                 SELECT sequence, sequence, items, begin, batch.until, body, number FROM batch
                      JOIN channel ON number = channel WHERE name = ?1 AND sequence > ?2
                  ORDER BY 1";
     let mut statement = database.prepare_cached(query)?;
@@ -156,9 +186,4 @@ pub(super) fn acknowledge(
     let mut statement = change.prepare_cached(query)?;
     let freed = statement.query_map(params![channel, up_to], |row| unsigned(row, 0))?;
     freed.map(|bytes| Ok(bytes? + BESIDE)).sum()
-}
-
-/// A count, which SQLite keeps as a signed number.
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(column)?.cast_unsigned())
 }

@@ -13,13 +13,18 @@
 //! schedule = { every = "1h", for = "10m", until = "2027-01-01T00:00:00Z" }
 //! ```
 
+mod file;
 mod measure;
 mod point;
 mod schedule;
 mod written;
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use file::{WrongFile, read_file};
 pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay};
 pub use point::{NotAPoint, Point};
 pub use schedule::{Schedule, Window, WrongSchedule};
@@ -40,4 +45,19 @@ pub struct Task {
     pub filter: Option<String>,
     /// When.
     pub schedule: Schedule,
+}
+
+/// The tasks that there are or were, by their numbers, which are never given again.
+pub type Tasks = BTreeMap<u64, Entered>;
+
+/// A task that somebody has entered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entered {
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+    /// When it was made, in whole seconds.
+    pub made: Timestamp,
+    /// When it was ended, if it was. Its results stay.
+    pub ended: Option<Timestamp>,
 }

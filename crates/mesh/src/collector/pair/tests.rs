@@ -96,11 +96,19 @@ fn batches(fates: &[Fate]) -> [Vec<Seen>; 2] {
                 observations: within.copied().collect(),
                 missed: Some(whole).into_iter().filter(|it| it.packets > 0).collect(),
                 complete_until: times.end,
+                begin: (nth == 0).then_some(at(-1000)),
                 clock: clock(side, times.start),
             }
         };
         (0..end / BATCH).map(batch).collect()
     })
+}
+
+/// Nobody looked while these batches would have been made.
+fn leave_out(batches: &mut Vec<Seen>, gone: std::ops::Range<usize>) {
+    let begin = batches[gone.end - 1].complete_until;
+    batches.drain(gone.clone());
+    batches[gone.start].begin = Some(begin);
 }
 
 /// The collector's memory, which survives it.
@@ -109,6 +117,8 @@ struct Stored {
     until: Option<Time<Utc>>,
     windows: BTreeMap<Time<Utc>, Window>,
     acknowledged: [u64; 2],
+    /// Of B.
+    given_up: u64,
 }
 
 impl Stored {
@@ -118,10 +128,11 @@ impl Stored {
     }
 
     fn store(&mut self, settled: Settled) {
-        let Settled { until, windows, acknowledged, late } = settled;
+        let Settled { until, windows, acknowledged, given_up, late } = settled;
         assert_eq!(late, 0);
         self.until = Some(until);
         self.acknowledged = acknowledged;
+        self.given_up += given_up[1];
         for (begin, window) in windows {
             let before = self.windows.insert(begin, window);
             assert!(before.is_none(), "{begin:?} is settled twice");
@@ -177,8 +188,12 @@ proptest! {
     fn crashes_change_nothing_and_nothing_is_counted_twice(
         fates in prop::collection::vec(fate(100), 100..600),
         steps in prop::collection::vec((any::<bool>(), 0..30_u8), 1..400),
+        gap in prop::option::of((0..2_usize, 1..60_usize, 1..20_usize)),
     ) {
-        let batches = batches(&fates);
+        let mut batches = batches(&fates);
+        if let Some((side, from, length)) = gap {
+            leave_out(&mut batches[side], from..from + length);
+        }
         let (through, crashed) = (collected(&batches, &[]), collected(&batches, &steps));
         prop_assert_eq!(counts(&crashed), counts(&through));
         for (one, other) in crashed.windows.values().zip(through.windows.values()) {
@@ -262,9 +277,8 @@ fn a_batch_is_taken_once_and_in_its_turn() {
     assert_eq!(pair.take(Point::A, 8, &a[0]), Delivery::Expected(7));
     assert_eq!(pair.take(Point::A, 7, &a[0]), Delivery::Taken);
     assert_eq!(pair.take(Point::A, 7, &a[0]), Delivery::Known);
-    let missed = Missed { from: at(30), until: at(90), packets: 1 };
-    assert_eq!(pair.give_up(Point::A, &(9..=10), missed), Delivery::Expected(8));
-    assert_eq!(pair.give_up(Point::A, &(8..=9), missed), Delivery::Taken);
+    assert_eq!(pair.give_up(Point::A, &(9..=10), at(90), 0), Delivery::Expected(8));
+    assert_eq!(pair.give_up(Point::A, &(8..=9), at(90), 0), Delivery::Taken);
     assert_eq!(pair.take(Point::A, 10, &a[3]), Delivery::Taken);
 }
 
@@ -282,8 +296,7 @@ fn what_a_probe_gave_up_is_lost_by_nobody() {
                 pair.take(Point::B, number, b);
             }
             20 => {
-                let missed = Missed { from: at(300), until: at(600), packets: 60 };
-                pair.give_up(Point::B, &(11..=20), missed);
+                pair.give_up(Point::B, &(11..=20), at(600), 60);
             }
             _ => {}
         }
@@ -298,14 +311,43 @@ fn what_a_probe_gave_up_is_lost_by_nobody() {
             });
             b.skip(index(second)).for_each(|(number, seen)| match number {
                 11 => {
-                    let missed = Missed { from: at(300), until: at(600), packets: 60 };
-                    pair.give_up(Point::B, &(11..=20), missed);
+                    pair.give_up(Point::B, &(11..=20), at(600), 60);
                 }
                 12..21 => {}
                 _ => {
                     pair.take(Point::B, number, seen);
                 }
             });
+        }
+        if let Some(settled) = pair.settle() {
+            stored.store(settled);
+        }
+    }
+    assert_eq!((sum(&stored, |it| it.lost), sum(&stored, |it| it.given_up_sent)), (0, 60));
+    assert_eq!((sum(&stored, |it| it.matched), stored.given_up), (140, 60));
+}
+
+/// B's probe does not run from 300 to 600 ms, and has lost what it held when it comes back.
+#[test]
+fn what_passed_while_a_probe_did_not_run_is_lost_by_nobody() {
+    let all = batches(&[Fate::Comes(1000)].repeat(200));
+    let mut stored = Stored::default();
+    let mut pair = stored.pair();
+    for (number, (a, b)) in (1..).zip(all[0].iter().zip(&all[1])) {
+        pair.take(Point::A, number, a);
+        match number {
+            1..11 => {
+                pair.take(Point::B, number, b);
+            }
+            21.. => {
+                let begin = (number == 21).then_some(at(600));
+                if begin.is_some() {
+                    pair.number_anew(Point::B, 0);
+                }
+                let seen = Seen { begin, ..b.clone() };
+                assert_eq!(pair.take(Point::B, number - 20, &seen), Delivery::Taken);
+            }
+            _ => {}
         }
         if let Some(settled) = pair.settle() {
             stored.store(settled);

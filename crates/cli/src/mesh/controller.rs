@@ -1,0 +1,69 @@
+//! `wirestamp controller`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use jiff::Timestamp;
+use wirestamp_mesh::controller::{Controller, Settings};
+use wirestamp_mesh::pki::Authority;
+use wirestamp_mesh::task::read_file;
+
+use super::{interrupted, log, runtime};
+use crate::output::Output;
+
+#[derive(Args)]
+#[command(after_help = "\
+Probes are let in with a token, which `wirestamp pki token` prints on this machine. People and
+programs show a certificate of the mesh; `wirestamp pki issue` makes one. Everything is kept in the
+folder, and goes on behind a restart.
+
+Examples:
+  wirestamp controller --tasks tasks.toml      # for this machine only
+  wirestamp controller --listen 0.0.0.0:4747   # for all machines of the mesh
+  curl --cert ann.pem --cacert ann.pem https://localhost:4747/api/v1/tasks/backbone/results")]
+pub(crate) struct Arguments {
+    /// Listen here, for probes, people and programs
+    #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4747")]
+    listen: SocketAddr,
+    /// Enter the tasks of this file (TOML), and end those that it had before and has no more
+    #[arg(short, long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
+    /// Keep everything in this folder
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
+    folder: PathBuf,
+    /// The authority's file; it is made if there is none
+    #[arg(long, value_name = "FILE", default_value = "/var/lib/wirestamp/authority.sqlite")]
+    authority: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
+    let Arguments { listen, tasks, folder, authority } = arguments;
+    let tasks = tasks.as_deref().map(read_file).transpose()?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    // Certificates count in seconds.
+    let now = Timestamp::from_second(Timestamp::now().as_second())?;
+    if !authority.exists() {
+        Authority::create(authority, now)?;
+        output.remark(format!("made a new authority, {}", authority.display()));
+    }
+    log(output);
+    let settings =
+        Settings { address: *listen, folder: folder.clone(), authority: authority.clone() };
+    let runtime = runtime()?;
+    let controller = runtime.block_on(Controller::open(&settings))?;
+    if let Some(tasks) = tasks {
+        controller.plan().follow(&tasks, now)?;
+    }
+    let address = controller.address();
+    output.remark(format!("listens at {address}; Ctrl-C ends it"));
+    if address.ip().is_loopback() {
+        output.remark("only this machine can reach that: --listen opens it to others");
+    }
+    runtime.block_on(controller.run(interrupted()?)).context("cannot go on listening")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,65 @@
+//! The commands of the mesh.
+
+mod controller;
+mod pki;
+mod probe;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Subcommand;
+use tokio::runtime::Runtime;
+use tokio::task::spawn_blocking;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::interrupt::stop_on_signal;
+use crate::output::Output;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Say who belongs to a mesh: make its authority, let nodes in, take certificates back
+    Pki(pki::Arguments),
+    /// Give tasks to probes, take what they see, and answer who asks for results
+    Controller(controller::Arguments),
+    /// Measure on this machine what a controller asks for
+    Probe(probe::Arguments),
+}
+
+pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Pki(arguments) => pki::run(&arguments, output),
+        Command::Controller(arguments) => controller::run(&arguments, output),
+        Command::Probe(arguments) => probe::run(arguments, output),
+    }
+}
+
+/// Threads for a node.
+fn runtime() -> anyhow::Result<Runtime> {
+    Runtime::new().context("cannot start threads")
+}
+
+/// Ends with the first Ctrl-C.
+fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let stop = stop_on_signal()?;
+    Ok(async move {
+        // The thread that waits does not panic.
+        drop(spawn_blocking(move || stop.wait(Duration::MAX)).await);
+    })
+}
+
+/// What nodes have to say goes to standard error.
+fn log(output: Output) {
+    let most = match output {
+        Output { quiet: true, .. } => LevelFilter::WARN,
+        Output { verbose: true, .. } => LevelFilter::DEBUG,
+        _ => LevelFilter::INFO,
+    };
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .with_max_level(most)
+        .init();
+}

@@ -1,0 +1,28 @@
+//! The commands of the mesh, where it was not built in.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::output::Output;
+use crate::usage::usage;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Any of them, with anything behind it
+    #[command(
+        name = "controller",
+        aliases = ["probe", "pki"],
+        hide = true,
+        disable_help_flag = true
+    )]
+    Any {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _behind: Vec<OsString>,
+    },
+}
+
+pub(crate) fn run(_: Command, _: Output) -> anyhow::Result<ExitCode> {
+    Err(usage("this wirestamp was built without the mesh: `make build-mesh` builds one with it"))
+}

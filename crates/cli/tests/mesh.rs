@@ -1,0 +1,256 @@
+//! A controller and two probes, from their first start to results of real packets.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Traces, is_root, json, run, stderr, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TASKS: &str = r#"
+    [[task]]
+    name = "path"
+    measure = "passive-delay"
+    from = "roof/tap-a@wirestamp-router"
+    to = "cellar/tap-b@wirestamp-sink"
+    filter = "udp and dst port 7000"
+"#;
+
+/// What scripts do with a mesh, in the folder `$1`.
+const MESH: &str = r#"
+    cd "$1"
+    await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.1; done; }
+    start_controller() { # ADDRESS LOG
+        "$0" controller --listen $1 --folder controller --authority authority --tasks tasks.toml 2> $2 &
+        controller=$!
+        await 'listens at' $2
+        address=$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' $2)
+    }
+    start_probe() { # NAME LOG [--token TOKEN]
+        name=$1 log=$2
+        shift 2
+        "$0" probe $address --folder $name "$@" 2> $log &
+        eval "$name=$!"
+        await 'captures at' $log
+    }
+    let_in() { start_probe $1 $2 --token $("$0" -q pki token $1 --authority authority); }
+    killed() { kill -KILL $1; wait $1 || true; }
+    send() { # COUNT
+        "$0" send --json -q -i out@wirestamp-source --to 10.77.2.2 --port 7000 --pattern free \
+            --size 300 --interval 1ms -c $1 > sent &
+        sending=$!
+    }
+    ask() { curl -sS --cert ann.pem --cacert ann.pem "https://$address/api/v1/$1"; }
+    await_results() { # HOW MANY OF WHAT, as jq says it
+        until [ "$(jq "$2" results)" -ge $1 ]; do
+            sleep 0.1
+            ask tasks/path/results > results || true
+        done 2> asking
+    }
+    await_seconds() { await_results $1 '.results // [] | length'; }
+    # Until the second before the last packet was sent is settled.
+    await_last() {
+        await_results $(($(date +%s) - 1)) '(.results // [] | last | .begin_ns // 0) / 1000000000 | floor'
+    }
+    end() {
+        kill -INT $roof $cellar
+        wait $roof $cellar
+        kill -INT $controller
+        wait $controller
+    }
+    "$0" -q pki create --authority authority
+    "$0" -q pki issue ann --role viewer -o ann.pem --authority authority > issued
+    echo '{}' > results
+    start_controller 127.0.0.1:0 controller.log
+    let_in roof roof.log
+    let_in cellar cellar.log
+"#;
+
+/// Runs a script in a lab with a mesh; its folder, and what its nodes had to say.
+fn in_mesh(script: &str) -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("tasks.toml"), TASKS).unwrap();
+    let script = [MESH, script].concat();
+    let script = [&*script, env!("CARGO_BIN_EXE_wirestamp"), path.to_str().unwrap()];
+    // A sender that was held up makes up for it at once: there is room for that.
+    let lab = ["lab", "run", "--rate", "1000", "--queue", "1000000"];
+    // One that waits for what never comes ends, with everything that it has begun.
+    let shell = ["timeout", "200", "sh", "-euc"];
+    let output = run(&[lab.as_slice(), &shell, &script].concat());
+    let mut logs: Vec<_> = fs::read_dir(path).unwrap().map(|it| it.unwrap().path()).collect();
+    logs.retain(|it| it.extension().is_some_and(|it| it == "log"));
+    logs.sort();
+    let said: String = logs.iter().map(|it| fs::read_to_string(it).unwrap()).collect();
+    assert!(output.status.success(), "{}{said}", stderr(&output));
+    (folder, said)
+}
+
+/// The results, of which every packet was counted once, and none was lost.
+fn results(folder: &TempDir, said: &str) -> Vec<Value> {
+    let found: Value = serde_json::from_str(&read(folder.path(), "results")).unwrap();
+    let results = found["results"].as_array().unwrap().clone();
+    for of_none in ["lost", "unexpected", "duplicated", "identical"] {
+        assert_eq!(sum(&results, of_none), 0, "{of_none}: {found:#}{said}");
+    }
+    assert_eq!(
+        sum(&results, "sent"),
+        sum(&results, "matched") + sum(&results, "given_up_sent"),
+        "{found:#}"
+    );
+    results
+}
+
+fn sum(results: &[Value], key: &str) -> u64 {
+    results.iter().map(|it| it[key].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn three_commands_give_a_first_delay() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh("send 4000; wait $sending; await_last; ask probes > probes; end");
+    let results = results(&folder, &said);
+    assert!(sum(&results, "matched") > 1000, "{results:#?}{said}");
+    for result in results.iter().filter(|it| it["matched"].as_u64() > Some(0)) {
+        let (delay, error) = (&result["delay_ns"], &result["error_ns"]);
+        let least = delay["min"].as_f64().unwrap() + error.as_f64().unwrap();
+        assert!(least >= 0.0 && delay["max"].as_f64() < Some(1e9), "{result:#}");
+        assert_eq!(result["contradicts_the_clocks"], false, "{result:#}");
+    }
+    let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
+    let names: Vec<_> = probes.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["cellar", "roof"], "{probes:#}");
+    assert!(said.contains("let in the probe roof"), "{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+/// Each node is killed under load and started again; what nobody saw meanwhile is lost by nobody.
+#[test]
+fn nodes_that_are_killed_change_no_result() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        send 600000
+        await_seconds 2
+        killed $controller
+        await 'tries again' roof.log
+        start_controller $address controller2.log
+        await_seconds 4
+        killed $roof
+        start_probe roof roof2.log
+        await_seconds 6
+        killed $cellar
+        start_probe cellar cellar2.log
+        await_seconds 8
+        kill -INT $sending
+        wait $sending
+        await_last
+        end
+        "#,
+    );
+    let results = results(&folder, &said);
+    // Probes were away for a part of the time.
+    assert!(sum(&results, "matched") > 4000, "{results:#?}{said}");
+    let sent: Value = serde_json::from_str(&read(folder.path(), "sent")).unwrap();
+    assert!(sum(&results, "sent") <= sent["sent"].as_u64().unwrap(), "{results:#?}{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_default()
+}
+
+/// Enters and ends a task, and asks for what is not there. Each line has an answer and its status.
+const OVER_HTTP: &str = r#"
+    cd "$1"
+    "$0" -q pki create --authority authority > made
+    for role in viewer operator; do
+        "$0" -q pki issue $role --role $role -o $role.pem --authority authority > issued
+    done
+    "$0" controller --listen 127.0.0.1:0 --folder controller --authority authority 2> log &
+    trap "kill -INT $!; wait" EXIT
+    until grep -q 'listens at' log; do sleep 0.1; done
+    api=https://$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' log)/api/v1
+    ask() { # ROLE ARGUMENTS
+        role=$1
+        shift
+        curl -sS --cert $role.pem --cacert $role.pem -w ' %{http_code}\n' "$@"
+    }
+    ask viewer -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{"measure":"flows","at":"roof"}' $api/tasks/v
+    ask operator -X PUT -d '{"name":"w","measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{' $api/tasks/v
+    ask operator -X PUT -d '{}' $api/tasks/V
+    ask viewer $api/tasks
+    ask viewer $api/tasks/v/results
+    ask viewer $api/tasks/v/results?limit=x
+    ask operator -X DELETE $api/tasks/v
+    ask operator -X DELETE $api/tasks/v
+    ask viewer $api/tasks
+    ask viewer $api/nothing
+    curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/tasks
+"#;
+
+#[test]
+fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let shell = ["60", "sh", "-euc", OVER_HTTP, env!("CARGO_BIN_EXE_wirestamp"), path];
+    let said = tool("timeout", &shell);
+    let lines: Vec<_> = said.lines().collect();
+    let expected = [
+        ("the viewer viewer may not do this", "403"),
+        (r#""number":1,"name":"v","measure":"flows""#, "201"),
+        (r#""number":1"#, "200"),
+        ("`at` \\\"roof\\\" is no observation point", "400"),
+        ("the task is called w, and is put to v", "400"),
+        (r#"{"error":"EOF while parsing"#, "400"),
+        ("is no name", "400"),
+        (r#""ended":null"#, "200"),
+        (r#""results":[]"#, "200"),
+        ("limit: invalid digit", "400"),
+        ("", "204"),
+        ("there is no task v", "404"),
+        (r#""ended":"20"#, "200"),
+        ("there is nothing here", "404"),
+        ("this takes a certificate of the mesh", "401"),
+    ];
+    assert_eq!(lines.len(), expected.len(), "{said}");
+    for (line, (text, status)) in lines.iter().zip(expected) {
+        assert!(line.contains(text) && line.ends_with(&format!(" {status}")), "{text}: {line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_begun_says_why_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (authority, tasks, own) = (of("authority"), of("tasks.toml"), of("own"));
+    let said = |arguments: &[&str], status: i32| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    let controller = ["controller", "--folder", &own, "--authority", &authority, "--tasks", &tasks];
+    assert!(said(&controller, 1).contains("cannot read "));
+    fs::write(&tasks, "[[task]]\nname = \"x\"\n").unwrap();
+    let why = said(&controller, 1);
+    assert!(why.contains("tasks.toml: line 1: task x: it needs `measure`"), "{why}");
+    let why = said(&["probe", "--folder", &own], 1);
+    assert!(
+        why.contains("a probe is let in with a token, which `wirestamp pki token` makes"),
+        "{why}"
+    );
+    assert!(said(&["probe", "--token", "x"], 2).contains("this is no token"));
+    json(&["pki", "create", "--authority", &authority, "--json"]);
+}

@@ -1,0 +1,126 @@
+//! Deliveries over the network.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::warn;
+
+use super::{Channel, Collector, Refused};
+use crate::gate::{Caller, Gate};
+use crate::pki::Role;
+use crate::v1::collection_server::Collection;
+use crate::v1::delivery::What;
+use crate::v1::{Batch, Delivery, GivenUp, Opening, Receipt};
+
+/// Receipts that wait for a probe to read them.
+const RECEIPTS: usize = 16;
+
+/// Numbers of batches, which databases keep as signed, and packets that were given up at once: nobody has as
+/// many.
+const NUMBERS: RangeInclusive<u64> = 1..=i64::MAX.cast_unsigned() - 1;
+const MOST_PACKETS: u64 = 1 << 40;
+
+/// What probes call.
+pub(crate) struct Service {
+    pub(crate) collector: Arc<Collector>,
+    pub(crate) gate: Arc<Gate>,
+}
+
+#[tonic::async_trait]
+impl Collection for Service {
+    type DeliverStream = ReceiverStream<Result<Receipt, Status>>;
+
+    async fn deliver(
+        &self,
+        request: Request<Streaming<Delivery>>,
+    ) -> Result<Response<Self::DeliverStream>, Status> {
+        let caller = self.gate.caller(request.extensions(), &[Role::Probe])?;
+        let mut deliveries = request.into_inner();
+        let first = deliveries.message().await?.and_then(|it| it.what);
+        let Some(What::Opening(opening)) = first else {
+            warn!("refused deliveries of the {}, who did not open them", caller.subject());
+            return Err(Status::invalid_argument("a call to deliver begins with its opening"));
+        };
+        let Opening { spool, task: number, point, first } = opening;
+        let probe = &caller.subject().name;
+        let open = || self.collector.open(probe, (number, point), (spool, first));
+        let channel = task::block_in_place(open)
+            .inspect_err(|why| warn!("refused deliveries of {probe}: {why}"))?;
+        let (receipts, answers) = mpsc::channel(RECEIPTS);
+        task::spawn(async move {
+            if let Err(status) = take_all(channel, deliveries, &receipts, &caller).await {
+                warn!(
+                    "deliveries of {} to task {number} end: {}",
+                    caller.subject(),
+                    status.message()
+                );
+                // Who does not listen any more has to begin anew anyway.
+                drop(receipts.send(Err(status)).await);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+/// Takes batches until there are no more, and says which of them are not needed again.
+async fn take_all(
+    mut channel: Channel,
+    mut deliveries: Streaming<Delivery>,
+    receipts: &mpsc::Sender<Result<Receipt, Status>>,
+    caller: &Caller,
+) -> Result<(), Status> {
+    let mut told = None;
+    loop {
+        // One that is ahead is not listened to, and the network holds back what it sends.
+        let state = || Ok::<_, Refused>((channel.up_to()?, channel.is_ahead()?));
+        let (up_to, is_ahead) = task::block_in_place(state)?;
+        if told.replace(up_to) != Some(up_to) && receipts.send(Ok(Receipt { up_to })).await.is_err()
+        {
+            return Ok(());
+        }
+        tokio::select! {
+            () = receipts.closed() => return Ok(()),
+            () = channel.changed() => {}
+            delivery = deliveries.message(), if !is_ahead => match delivery? {
+                Some(delivery) => {
+                    // It may have been revoked since.
+                    caller.check()?;
+                    task::block_in_place(|| take(&channel, delivery))?;
+                }
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
+    match delivery.what {
+        Some(What::Batch(Batch { number, observations })) if NUMBERS.contains(&number) => {
+            channel.take(number, &observations)?;
+        }
+        Some(What::GivenUp(GivenUp { first, last, until, packets }))
+            if first <= last && NUMBERS.contains(&last) =>
+        {
+            channel.give_up(&(first..=last), until, packets.min(MOST_PACKETS))?;
+        }
+        _ => return Err(Status::invalid_argument("a delivery is a batch, or of batches given up")),
+    }
+    Ok(())
+}
+
+impl From<Refused> for Status {
+    fn from(refused: Refused) -> Self {
+        let why = refused.to_string();
+        match refused {
+            Refused::NoSuchTask(_) => Self::not_found(why),
+            Refused::NotYours { .. } => Self::permission_denied(why),
+            Refused::Superseded(_) => Self::aborted(why),
+            Refused::OutOfTurn(_) => Self::out_of_range(why),
+            Refused::Results(_) => Self::unavailable(why),
+        }
+    }
+}

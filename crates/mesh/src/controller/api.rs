@@ -1,0 +1,222 @@
+//! What people and programs ask the controller for, over HTTP.
+//!
+//! Everything is JSON. What goes wrong is said by the status, and in words by `error` of the answer.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use axum::{Json, Router};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::task::block_in_place;
+use tracing::info;
+
+use super::credentials::now;
+use super::{Attendance, Attending, Change, Plan};
+use crate::collector::{Collector, Measured};
+use crate::gate::{Caller, Denied, Gate};
+use crate::pki::Role;
+use crate::task::{Entered, Task};
+use crate::{DatabaseError, Name};
+
+/// Results that are answered at once, if nothing else is said, and at the most.
+const RESULTS: u32 = 3600;
+const MOST_RESULTS: u32 = 100_000;
+
+#[derive(Clone)]
+pub(super) struct Api {
+    pub(super) gate: Arc<Gate>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) collector: Arc<Collector>,
+    pub(super) attendance: Arc<Attendance>,
+}
+
+impl Api {
+    pub(super) fn routes(self) -> Router {
+        Router::new()
+            .route("/api/v1/tasks", get(tasks))
+            .route("/api/v1/tasks/{name}", put(enter).delete(end))
+            .route("/api/v1/tasks/{name}/results", get(results))
+            .route("/api/v1/probes", get(probes))
+            .fallback(async || Refusal(StatusCode::NOT_FOUND, "there is nothing here".to_owned()))
+            .with_state(self)
+    }
+}
+
+/// Somebody who may read.
+struct Reader;
+
+/// Somebody who may say what is measured.
+struct Operator(Caller);
+
+impl FromRequestParts<Api> for Reader {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        let may = [Role::Viewer, Role::Operator, Role::Controller];
+        api.gate.caller(&parts.extensions, &may)?;
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<Api> for Operator {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        Ok(Self(api.gate.caller(&parts.extensions, &[Role::Operator, Role::Controller])?))
+    }
+}
+
+/// Why something is not answered.
+struct Refusal(StatusCode, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        #[derive(Serialize)]
+        struct Said {
+            error: String,
+        }
+        (self.0, Json(Said { error: self.1 })).into_response()
+    }
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        let status = match denied {
+            Denied::Nobody | Denied::NotGood(_) => StatusCode::UNAUTHORIZED,
+            Denied::Role(_) => StatusCode::FORBIDDEN,
+            Denied::Authority(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self(status, denied.to_string())
+    }
+}
+
+impl From<DatabaseError> for Refusal {
+    fn from(error: DatabaseError) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
+fn wrong(why: impl ToString) -> Refusal {
+    Refusal(StatusCode::BAD_REQUEST, why.to_string())
+}
+
+fn no_such(name: &Name) -> Refusal {
+    Refusal(StatusCode::NOT_FOUND, format!("there is no task {name}"))
+}
+
+/// A task with its number.
+#[derive(Serialize)]
+struct Numbered {
+    number: u64,
+    #[serde(flatten)]
+    entered: Entered,
+}
+
+async fn tasks(_: Reader, State(api): State<Api>) -> Json<Vec<Numbered>> {
+    let tasks = api.plan.subscribe().borrow().clone();
+    let numbered =
+        tasks.iter().map(|(number, it)| Numbered { number: *number, entered: it.clone() });
+    Json(numbered.collect())
+}
+
+async fn enter(
+    // Looked at when the body is there: curl takes an answer that comes before for an error.
+    operator: Result<Operator, Refusal>,
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Numbered>), Refusal> {
+    let Operator(caller) = operator?;
+    let name: Name = name.parse().map_err(wrong)?;
+    let task = task(&name, &body)?;
+    let (status, number) = match block_in_place(|| api.plan.enter(&task, now()))? {
+        Change::Made(number) => (StatusCode::CREATED, number),
+        Change::Kept(number) => (StatusCode::OK, number),
+    };
+    if status == StatusCode::CREATED {
+        info!("the {} enters task {name}", caller.subject());
+    }
+    let entered = api.plan.subscribe().borrow().get(&number).cloned();
+    let entered = entered.ok_or_else(|| no_such(&name))?;
+    Ok((status, Json(Numbered { number, entered })))
+}
+
+/// The task that is put to a name, which need not be in it.
+fn task(name: &Name, body: &[u8]) -> Result<Task, Refusal> {
+    let mut value: Value = serde_json::from_slice(body).map_err(wrong)?;
+    if let Value::Object(keys) = &mut value {
+        keys.entry("name").or_insert_with(|| name.to_string().into());
+    }
+    let task: Task = serde_json::from_value(value).map_err(wrong)?;
+    if task.name == *name {
+        Ok(task)
+    } else {
+        Err(wrong(format!("the task is called {}, and is put to {name}", task.name)))
+    }
+}
+
+async fn end(
+    Operator(caller): Operator,
+    State(api): State<Api>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let name: Name = name.parse().map_err(wrong)?;
+    let ended = block_in_place(|| api.plan.end(&name, now()))?;
+    ended.ok_or_else(|| no_such(&name))?;
+    info!("the {} ends task {name}", caller.subject());
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which results.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    from: Option<Timestamp>,
+    until: Option<Timestamp>,
+    limit: Option<u32>,
+}
+
+/// What a task has measured.
+#[derive(Serialize)]
+struct Found {
+    task: Numbered,
+    results: Vec<Measured>,
+}
+
+async fn results(
+    _: Reader,
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    which: Result<Query<Which>, QueryRejection>,
+) -> Result<Json<Found>, Refusal> {
+    let name: Name = name.parse().map_err(wrong)?;
+    let Query(which) = which.map_err(|why| wrong(why.body_text()))?;
+    let (number, entered) = api.plan.newest(&name).ok_or_else(|| no_such(&name))?;
+    let nanos = |time: Timestamp| i64::try_from(time.as_nanosecond());
+    let from = which.from.map_or(i64::MIN, |it| nanos(it).unwrap_or(i64::MIN));
+    let until = which.until.map_or(i64::MAX, |it| nanos(it).unwrap_or(i64::MAX));
+    let most = which.limit.unwrap_or(RESULTS).min(MOST_RESULTS);
+    let results = block_in_place(|| api.collector.measured(number, from, until, most))?;
+    Ok(Json(Found { task: Numbered { number, entered }, results }))
+}
+
+/// A probe with its name.
+#[derive(Serialize)]
+struct Named {
+    name: Name,
+    #[serde(flatten)]
+    attending: Attending,
+}
+
+async fn probes(_: Reader, State(api): State<Api>) -> Json<Vec<Named>> {
+    let all = api.attendance.all().into_iter();
+    Json(all.map(|(name, attending)| Named { name, attending }).collect())
+}

@@ -1,0 +1,65 @@
+//! The probes that are there, and how they do.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Health;
+use crate::Name;
+
+/// Which probes attend.
+#[derive(Default)]
+pub struct Attendance(Mutex<BTreeMap<Name, Attending>>);
+
+/// A probe that attends, or did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Attending {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it was heard of last.
+    pub heard: Timestamp,
+    /// Until when it attended, if it does not any more.
+    pub until: Option<Timestamp>,
+    /// How it does, as it said last.
+    pub health: Option<Health>,
+}
+
+impl Attendance {
+    /// All of them, also those that do not attend any more.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<Name, Attending> {
+        self.lock().clone()
+    }
+
+    /// A probe comes.
+    pub(super) fn comes(&self, probe: &Name, address: SocketAddr, now: Timestamp) {
+        let attending = Attending { address, since: now, heard: now, until: None, health: None };
+        self.lock().insert(probe.clone(), attending);
+    }
+
+    /// A probe that came at a time says how it does.
+    pub(super) fn says(&self, probe: &Name, came: Timestamp, health: Health, now: Timestamp) {
+        self.change(probe, came, |it| (it.heard, it.health) = (now, Some(health)));
+    }
+
+    /// A probe that came at a time is gone.
+    pub(super) fn goes(&self, probe: &Name, came: Timestamp, now: Timestamp) {
+        self.change(probe, came, |it| it.until = Some(now));
+    }
+
+    /// Changes what is known of a probe, unless it has come again since.
+    fn change(&self, probe: &Name, came: Timestamp, change: impl FnOnce(&mut Attending)) {
+        if let Some(attending) = self.lock().get_mut(probe).filter(|it| it.since == came) {
+            change(attending);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Attending>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

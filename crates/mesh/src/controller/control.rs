@@ -1,0 +1,185 @@
+//! What probes call the controller for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::ConnectInfo;
+use axum::http::Extensions;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::task;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::{info, warn};
+
+use super::credentials::now;
+use super::{Attendance, Plan};
+use crate::Name;
+use crate::gate::{Caller, Gate};
+use crate::pki::{self, Issued, Role};
+use crate::task::{Entered, Tasks};
+use crate::transport::Peer;
+use crate::v1::control_server::Control as Service;
+use crate::v1::{Assignment, Certificate, Duty, Enrolment, Renewal, Report};
+
+/// Assignments that wait for a probe to read them.
+const ASSIGNMENTS: usize = 4;
+
+pub(super) struct Control {
+    pub(super) gate: Arc<Gate>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) attendance: Arc<Attendance>,
+}
+
+#[tonic::async_trait]
+impl Service for Control {
+    type AttendStream = ReceiverStream<Result<Assignment, Status>>;
+
+    async fn enrol(&self, request: Request<Enrolment>) -> Result<Response<Certificate>, Status> {
+        let address = address(request.extensions());
+        let Enrolment { token, request } = request.into_inner();
+        let token = token.parse();
+        let token = token.map_err(|why: pki::NotAToken| {
+            warn!("did not let in {}: {why}", shown(address));
+            Status::invalid_argument(why.to_string())
+        })?;
+        let issued = self.gate.authority().enrol(&token, &request, now());
+        let issued = issued.map_err(|why| {
+            warn!("did not let in {}: {why}", shown(address));
+            refusal(&why)
+        })?;
+        info!("let in the {} at {}", issued.subject, shown(address));
+        Ok(Response::new(certificate(issued)))
+    }
+
+    async fn renew(&self, request: Request<Renewal>) -> Result<Response<Certificate>, Status> {
+        let caller = self.gate.caller(request.extensions(), &Role::ALL)?;
+        let Renewal { request } = request.into_inner();
+        let (subject, serial) = (caller.subject(), caller.serial());
+        let issued = self.gate.authority().renew(subject, serial, &request, now());
+        let issued = issued.map_err(|why| {
+            warn!("did not renew the certificate of the {subject}: {why}");
+            refusal(&why)
+        })?;
+        info!("renewed the certificate of the {subject}");
+        Ok(Response::new(certificate(issued)))
+    }
+
+    async fn attend(
+        &self,
+        request: Request<Streaming<Report>>,
+    ) -> Result<Response<Self::AttendStream>, Status> {
+        let caller = self.gate.caller(request.extensions(), &[Role::Probe])?;
+        let address = address(request.extensions());
+        let address = address.ok_or_else(|| Status::internal("the caller has no address"))?;
+        let (assignments, answers) = mpsc::channel(ASSIGNMENTS);
+        let visit = Visit {
+            caller,
+            plan: Arc::clone(&self.plan),
+            attendance: Arc::clone(&self.attendance),
+            came: Timestamp::now(),
+        };
+        task::spawn(visit.accompany(address, request.into_inner(), assignments));
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+/// A probe that attends.
+struct Visit {
+    caller: Caller,
+    plan: Arc<Plan>,
+    attendance: Arc<Attendance>,
+    came: Timestamp,
+}
+
+impl Visit {
+    async fn accompany(
+        self,
+        address: SocketAddr,
+        reports: Streaming<Report>,
+        assignments: mpsc::Sender<Result<Assignment, Status>>,
+    ) {
+        let subject = self.caller.subject().clone();
+        self.attendance.comes(&subject.name, address, self.came);
+        info!("the {subject} attends from {address}");
+        let ended = self.exchange(reports, &assignments).await;
+        self.attendance.goes(&subject.name, self.came, Timestamp::now());
+        match ended {
+            Ok(()) => info!("the {subject} is gone"),
+            Err(status) => {
+                info!("the {subject} is gone: {}", status.message());
+                // Who does not listen any more has to come again anyway.
+                drop(assignments.send(Err(status)).await);
+            }
+        }
+    }
+
+    /// Tells the probe what it has to measure whenever that changes, and hears how it does.
+    async fn exchange(
+        &self,
+        mut reports: Streaming<Report>,
+        assignments: &mpsc::Sender<Result<Assignment, Status>>,
+    ) -> Result<(), Status> {
+        let probe = &self.caller.subject().name;
+        let mut tasks = self.plan.subscribe();
+        let mut told = None;
+        loop {
+            let assignment = assignment(&tasks.borrow_and_update(), probe);
+            if told.as_ref() != Some(&assignment) {
+                // It may have been revoked since.
+                self.caller.check()?;
+                told = Some(assignment.clone());
+                if assignments.send(Ok(assignment)).await.is_err() {
+                    return Ok(());
+                }
+            }
+            tokio::select! {
+                () = assignments.closed() => return Ok(()),
+                changed = tasks.changed() => if changed.is_err() { return Ok(()) },
+                report = reports.message() => match report? {
+                    Some(report) => {
+                        self.caller.check()?;
+                        self.attendance.says(probe, self.came, report.into(), Timestamp::now());
+                    }
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+}
+
+/// What a probe has to measure.
+fn assignment(tasks: &Tasks, probe: &Name) -> Assignment {
+    let has_a_part = |entered: &Entered| entered.task.measure.probes().contains(&probe);
+    let open = tasks.iter().filter(|(_, it)| it.ended.is_none() && has_a_part(it));
+    let duties = open.filter_map(|(number, entered)| {
+        // A task that was read can be written.
+        let body = serde_json::to_string(&entered.task).ok()?;
+        Some(Duty { task: *number, body, made: entered.made.as_second() })
+    });
+    Assignment { duties: duties.collect() }
+}
+
+fn certificate(issued: Issued) -> Certificate {
+    Certificate { certificate: issued.certificate_pem, authority: issued.trust_pem }
+}
+
+fn refusal(why: &pki::Error) -> Status {
+    use pki::Error::{Certificate, EndedToken, NotGood, UnknownToken, UsedToken};
+    let text = why.to_string();
+    match why {
+        Certificate(_) => Status::invalid_argument(text),
+        UnknownToken | UsedToken { .. } | EndedToken { .. } | NotGood(_) => {
+            Status::unauthenticated(text)
+        }
+        _ => Status::unavailable(text),
+    }
+}
+
+fn address(call: &Extensions) -> Option<SocketAddr> {
+    call.get::<ConnectInfo<Peer>>().map(|ConnectInfo(peer)| peer.address)
+}
+
+fn shown(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "an unknown address".to_owned(), |it| it.to_string())
+}

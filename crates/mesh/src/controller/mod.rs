@@ -1,0 +1,156 @@
+//! The controller: lets nodes in, keeps what is wanted, and tells each probe its part of it. A collector runs
+//! beside it.
+
+mod api;
+mod attendance;
+mod control;
+mod credentials;
+mod health;
+mod plan;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use thiserror::Error;
+use tonic::service::Routes;
+
+pub use attendance::{Attendance, Attending};
+pub use health::{CaptureHealth, Health, Trouble};
+pub use plan::{Change, Plan};
+
+use crate::DatabaseError;
+use crate::collector::{self, Collector, Results};
+use crate::gate::Gate;
+use crate::pki::{self, Authority};
+use crate::transport::{Listener, Peer, Unusable};
+use crate::v1::collection_server::CollectionServer;
+use crate::v1::control_server::ControlServer;
+use control::Control;
+use credentials::Keeper;
+
+/// Bytes of what a node asks a controller for: anybody may ask to be let in.
+const LARGEST_REQUEST: usize = 64 << 10;
+
+/// What a controller needs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The folder that it keeps everything in.
+    pub folder: PathBuf,
+    /// The file of the authority.
+    pub authority: PathBuf,
+}
+
+/// Why a controller does not run.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The authority does not work.
+    #[error(transparent)]
+    Authority(#[from] pki::Error),
+    /// A file of its own cannot be used.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// Its credentials cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] Unusable),
+    /// Its credentials cannot be kept.
+    #[error("cannot keep credentials: {0}")]
+    Keep(io::Error),
+    /// The address is not to be had.
+    #[error("cannot listen at {address}: {cause}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+/// A controller that listens.
+pub struct Controller {
+    listener: Listener,
+    routes: Router,
+    keeper: Keeper,
+    plan: Arc<Plan>,
+    collector: Arc<Collector>,
+    attendance: Arc<Attendance>,
+}
+
+impl Controller {
+    /// Opens its files and listens. It answers once it runs.
+    ///
+    /// # Errors
+    /// When a file or the address cannot be used.
+    pub async fn open(settings: &Settings) -> Result<Self, Error> {
+        let Settings { address, folder, authority } = settings;
+        let gate = Arc::new(Gate::new(Authority::open(authority)?));
+        let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
+        let results = Results::open(&folder.join("results.sqlite"))?;
+        let collector = Arc::new(Collector::new(results, plan.subscribe()));
+        let attendance = Arc::new(Attendance::default());
+        let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate))?;
+        let listener = Listener::bind(*address, keeper.configuration()).await;
+        let listener = listener.map_err(|cause| Error::Listen { address: *address, cause })?;
+        let control = Control {
+            gate: Arc::clone(&gate),
+            plan: Arc::clone(&plan),
+            attendance: Arc::clone(&attendance),
+        };
+        let api = api::Api {
+            gate: Arc::clone(&gate),
+            plan: Arc::clone(&plan),
+            collector: Arc::clone(&collector),
+            attendance: Arc::clone(&attendance),
+        };
+        let deliveries = collector::Service { collector: Arc::clone(&collector), gate };
+        let control = ControlServer::new(control).max_decoding_message_size(LARGEST_REQUEST);
+        let routes = Routes::new(control)
+            .add_service(CollectionServer::new(deliveries))
+            .into_axum_router()
+            .reset_fallback()
+            .merge(api.routes());
+        Ok(Self { listener, routes, keeper, plan, collector, attendance })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// What is wanted.
+    #[must_use]
+    pub fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan)
+    }
+
+    /// The results.
+    #[must_use]
+    pub fn collector(&self) -> Arc<Collector> {
+        Arc::clone(&self.collector)
+    }
+
+    /// The probes.
+    #[must_use]
+    pub fn attendance(&self) -> Arc<Attendance> {
+        Arc::clone(&self.attendance)
+    }
+
+    /// Answers until it is told to stop.
+    ///
+    /// # Errors
+    /// When the system does not let it go on.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let answers = self.routes.into_make_service_with_connect_info::<Peer>();
+        tokio::select! {
+            served = async { axum::serve(self.listener, answers).await } => served,
+            () = self.keeper.keep() => Ok(()),
+            () = stop => Ok(()),
+        }
+    }
+}

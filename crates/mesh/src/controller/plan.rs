@@ -1,0 +1,243 @@
+//! What is wanted: tasks, in a file, so that it is still wanted behind a restart.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, Transaction, params};
+use tokio::sync::watch;
+
+use crate::database::{Database, Form, unsigned};
+use crate::task::{Entered, Task, Tasks};
+use crate::{DatabaseError, Name};
+
+/// "WSPL".
+const FORM: Form = Form { application: 0x5753_504c, version: 1, tables: TABLES };
+
+/// Numbers are not given again. Times are in seconds since 1970.
+const TABLES: &str = "
+    BEGIN;
+    CREATE TABLE task (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body TEXT NOT NULL,
+        origin TEXT NOT NULL, made INTEGER NOT NULL, ended INTEGER
+    ) STRICT;
+    CREATE UNIQUE INDEX task_name ON task (name) WHERE ended IS NULL;
+    PRAGMA application_id = 0x5753504c;
+    PRAGMA user_version = 1;
+    COMMIT;";
+
+/// Where tasks are from.
+const API: &str = "api";
+const FILE: &str = "file";
+
+/// The tasks.
+pub struct Plan {
+    database: Mutex<Database>,
+    tasks: watch::Sender<Arc<Tasks>>,
+}
+
+/// What came of entering a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It has this number now.
+    Made(u64),
+    /// It was there already, with this number.
+    Kept(u64),
+}
+
+impl Plan {
+    /// The tasks in a file, which is made if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or another program has it open.
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+        let database = Database::open(path, &FORM)?;
+        let tasks = watch::Sender::new(Arc::new(database.read(all)?));
+        Ok(Self { database: Mutex::new(database), tasks })
+    }
+
+    /// The tasks as they are, and whenever they change.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Tasks>> {
+        self.tasks.subscribe()
+    }
+
+    /// Enters a task. One of the same name that is another is ended.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn enter(&self, task: &Task, now: Timestamp) -> Result<Change, DatabaseError> {
+        self.enter_from(API, task, now)
+    }
+
+    /// Enters the tasks of a file, and ends those that were in such a file before and are not any more.
+    ///
+    /// # Errors
+    /// When the plan cannot be written.
+    pub fn follow(&self, tasks: &[Task], now: Timestamp) -> Result<(), DatabaseError> {
+        for task in tasks {
+            self.enter_from(FILE, task, now)?;
+        }
+        let query = "SELECT name FROM task WHERE origin = ? AND ended IS NULL";
+        let before: Vec<String> = self.lock().read(|database| {
+            let mut statement = database.prepare(query)?;
+            let names = statement.query_map([FILE], |row| row.get(0))?;
+            names.collect()
+        })?;
+        let is_there = |name: &Name| tasks.iter().any(|task| task.name == *name);
+        let gone = before.into_iter().filter_map(|name| Name::try_from(name).ok());
+        for name in gone.filter(|name| !is_there(name)) {
+            self.end(&name, now)?;
+        }
+        Ok(())
+    }
+
+    fn enter_from(
+        &self,
+        origin: &str,
+        task: &Task,
+        now: Timestamp,
+    ) -> Result<Change, DatabaseError> {
+        let mut database = self.lock();
+        let before = self.current(&task.name);
+        if let Some((number, _)) = before.filter(|(_, entered)| entered.task == *task) {
+            return Ok(Change::Kept(number));
+        }
+        let number = database.change(|change| {
+            end(change, &task.name, now)?;
+            let body = serde_json::to_string(task);
+            let body =
+                body.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+            let query = "INSERT INTO task (name, body, origin, made) VALUES (?, ?, ?, ?)
+                         RETURNING number";
+            let values = params![task.name.as_ref(), body, origin, now.as_second()];
+            change.query_row(query, values, |row| unsigned(row, 0))
+        })?;
+        self.tell(&database)?;
+        Ok(Change::Made(number))
+    }
+
+    /// Ends the task of a name. Returns its number, if there is one that was not ended.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn end(&self, name: &Name, now: Timestamp) -> Result<Option<u64>, DatabaseError> {
+        let mut database = self.lock();
+        let number = self.current(name).map(|(number, _)| number);
+        if number.is_some() {
+            database.change(|change| end(change, name, now))?;
+            self.tell(&database)?;
+        }
+        Ok(number)
+    }
+
+    /// The task of a name that was not ended.
+    #[must_use]
+    pub fn current(&self, name: &Name) -> Option<(u64, Entered)> {
+        let tasks = self.tasks.borrow();
+        let mut open = tasks.iter().filter(|(_, it)| it.ended.is_none() && it.task.name == *name);
+        open.next().map(|(number, entered)| (*number, entered.clone()))
+    }
+
+    /// The newest task of a name, also if it was ended.
+    #[must_use]
+    pub fn newest(&self, name: &Name) -> Option<(u64, Entered)> {
+        let tasks = self.tasks.borrow();
+        let newest = tasks.iter().rev().find(|(_, it)| it.task.name == *name);
+        newest.map(|(number, entered)| (*number, entered.clone()))
+    }
+
+    fn tell(&self, database: &Database) -> Result<(), DatabaseError> {
+        self.tasks.send_replace(Arc::new(database.read(all)?));
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Database> {
+        // A change is made as a whole or not at all, also where a thread panics.
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end(change: &Transaction<'_>, name: &Name, now: Timestamp) -> rusqlite::Result<usize> {
+    let query = "UPDATE task SET ended = ? WHERE name = ? AND ended IS NULL";
+    change.execute(query, params![now.as_second(), name.as_ref()])
+}
+
+fn all(database: &Connection) -> rusqlite::Result<Tasks> {
+    let mut statement = database.prepare("SELECT number, body, made, ended FROM task")?;
+    let tasks = statement.query_map([], |row| Ok((unsigned(row, 0)?, entered(row)?)))?;
+    tasks.collect()
+}
+
+fn entered(row: &Row<'_>) -> rusqlite::Result<Entered> {
+    let damaged = |column, kind, why: Box<dyn std::error::Error + Send + Sync>| {
+        rusqlite::Error::FromSqlConversionFailure(column, kind, why)
+    };
+    let time = |column, seconds: i64| {
+        Timestamp::from_second(seconds).map_err(|why| damaged(column, Type::Integer, why.into()))
+    };
+    let (body, made, ended): (String, i64, Option<i64>) = (row.get(1)?, row.get(2)?, row.get(3)?);
+    Ok(Entered {
+        task: serde_json::from_str(&body).map_err(|why| damaged(1, Type::Text, why.into()))?,
+        made: time(2, made)?,
+        ended: ended.map(|seconds| time(3, seconds)).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(text: &str) -> Task {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn what_is_wanted_is_wanted_behind_a_restart_and_has_a_number_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan");
+        let plan = Plan::open(&path).unwrap();
+        let mut told = plan.subscribe();
+        let volume = task(r#"{"name":"v","measure":"volume","at":"a/eth0"}"#);
+        let filtered = task(r#"{"name":"v","measure":"volume","at":"a/eth0","filter":"udp"}"#);
+        assert_eq!(plan.enter(&volume, at(1)).unwrap(), Change::Made(1));
+        assert!(told.has_changed().unwrap());
+        assert_eq!(plan.enter(&volume, at(2)).unwrap(), Change::Kept(1));
+        assert_eq!(plan.enter(&filtered, at(3)).unwrap(), Change::Made(2));
+        let entered = |task: &Task, made, ended: Option<i64>| Entered {
+            task: task.clone(),
+            made: at(made),
+            ended: ended.map(at),
+        };
+        let wanted =
+            Tasks::from([(1, entered(&volume, 1, Some(3))), (2, entered(&filtered, 3, None))]);
+        assert_eq!(**told.borrow_and_update(), wanted);
+        drop(plan);
+        let plan = Plan::open(&path).unwrap();
+        assert_eq!(**plan.subscribe().borrow(), wanted);
+        assert_eq!(plan.end(&volume.name, at(4)).unwrap(), Some(2));
+        assert_eq!(plan.end(&volume.name, at(5)).unwrap(), None);
+        assert_eq!(plan.current(&volume.name), None);
+        assert_eq!(plan.enter(&volume, at(6)).unwrap(), Change::Made(3));
+    }
+
+    #[test]
+    fn a_file_ends_what_it_began_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Plan::open(&folder.path().join("plan")).unwrap();
+        let named =
+            |name: &str| task(&format!(r#"{{"name":"{name}","measure":"flows","at":"a/b"}}"#));
+        let [own, first, second] = ["own", "first", "second"].map(named);
+        plan.enter(&own, at(1)).unwrap();
+        plan.follow(&[first.clone(), second.clone()], at(2)).unwrap();
+        plan.follow(std::slice::from_ref(&second), at(3)).unwrap();
+        let is_open = [&own, &first, &second].map(|it| plan.current(&it.name).is_some());
+        assert_eq!(is_open, [true, false, true]);
+        assert_eq!(plan.current(&second.name).unwrap().1.made, at(2));
+    }
+}

@@ -1,0 +1,217 @@
+//! Files of our own that are databases (SQLite): what was committed is there after a kill or a crash.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior};
+use thiserror::Error;
+
+/// What is in a file.
+pub(crate) struct Form {
+    /// By what it is known (`application_id` of SQLite).
+    pub(crate) application: i64,
+    /// The version of its tables (`user_version`).
+    pub(crate) version: i64,
+    /// Makes the tables, and says both of these.
+    pub(crate) tables: &'static str,
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// It cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: rusqlite::Error,
+    },
+    /// Another program has it open.
+    #[error("{} is in use by another wirestamp: each needs a file of its own", .0.display())]
+    InUse(PathBuf),
+    /// It is a database of something else.
+    #[error("{} is the database of something else, and is left as it is", .0.display())]
+    Foreign(PathBuf),
+    /// It is of a version that this program does not know.
+    #[error("{} was written by another version of wirestamp (its form is {form}), and is left as it is", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version of the tables.
+        form: i64,
+    },
+}
+
+/// An open file, which only its owner can read, and only one program at a time.
+pub(crate) struct Database {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Database {
+    /// Opens a file, or makes a new one.
+    pub(crate) fn open(path: &Path, form: &Form) -> Result<Self, Error> {
+        let about = |cause| about(path, cause);
+        let connection = connect(path).map_err(about)?;
+        let is_new = match kind(&connection).map_err(about)? {
+            (0, 0, 0) => true,
+            (application, _, _) if application != form.application => {
+                return Err(Error::Foreign(path.to_owned()));
+            }
+            (_, version, _) if version != form.version => {
+                return Err(Error::Version { path: path.to_owned(), form: version });
+            }
+            _ => false,
+        };
+        // What is written into a log is fast, and survives a kill.
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(about)?;
+        if is_new {
+            connection.execute_batch(form.tables).map_err(about)?;
+        }
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// Reads from it.
+    pub(crate) fn read<T>(
+        &self,
+        act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        act(&self.connection).map_err(|cause| about(&self.path, cause))
+    }
+
+    /// Changes it: as a whole, or not at all.
+    pub(crate) fn change<T>(
+        &mut self,
+        act: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let Self { connection, path } = self;
+        transact(connection, act).map_err(|cause| about(path, cause))
+    }
+}
+
+fn transact<T>(
+    connection: &mut Connection,
+    act: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = act(&change)?;
+    change.commit()?;
+    Ok(done)
+}
+
+/// A count, which SQLite keeps as a signed number.
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.cast_unsigned())
+}
+
+fn about(path: &Path, cause: rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    match cause.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::InUse(path),
+        _ => Error::Database { path, cause },
+    }
+}
+
+/// The database in a file, which is made if there is none.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // What cannot be made here, the database says in its own words.
+    drop(OpenOptions::new().append(true).create(true).mode(0o600).open(path));
+    let connection = Connection::open(path)?;
+    // One program at a time: another is told so at once.
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    // What others were told of is never taken back, also when the power fails.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+/// Whose database it is, the version of its tables, and how many things are in it.
+fn kind(connection: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let number = |query| connection.query_row(query, [], |row| row.get(0));
+    Ok((
+        number("PRAGMA application_id")?,
+        number("PRAGMA user_version")?,
+        number("SELECT count(*) FROM sqlite_master")?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const FORM: Form = Form {
+        application: 7,
+        version: 1,
+        tables: "BEGIN;
+            CREATE TABLE thing (number INTEGER);
+            PRAGMA application_id = 7;
+            PRAGMA user_version = 1;
+            COMMIT;",
+    };
+
+    fn open(path: &Path) -> Result<Database, Error> {
+        Database::open(path, &FORM)
+    }
+
+    #[test]
+    fn a_file_is_for_one_program_and_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("things");
+        let mut database = open(&path).unwrap();
+        database.change(|change| change.execute("INSERT INTO thing VALUES (3)", [])).unwrap();
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            let mode = file.unwrap().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        let error = open(&path).map(drop).unwrap_err().to_string();
+        assert!(error.contains("things is in use by another wirestamp"), "{error}");
+        drop(database);
+        let read = |it: &Connection| {
+            it.query_row("SELECT number FROM thing", [], |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(open(&path).unwrap().read(read).unwrap(), 3);
+    }
+
+    #[test]
+    fn what_fails_in_the_middle_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut database = open(&folder.path().join("things")).unwrap();
+        let failed = database.change(|change| {
+            change.execute("INSERT INTO thing VALUES (3)", [])?;
+            change.execute("INSERT INTO elsewhere VALUES (3)", [])
+        });
+        let why = failed.unwrap_err().to_string();
+        assert!(why.contains("things: ") && why.contains("no such table"), "{why}");
+        let count = |it: &Connection| {
+            it.query_row("SELECT count(*) FROM thing", [], |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(database.read(count).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, "this is something else, and no database of SQLite").unwrap();
+        let error = open(&path).map(drop).unwrap_err().to_string();
+        assert!(error.contains("text: ") && error.contains("not a database"), "{error}");
+        let path = folder.path().join("newer");
+        drop(open(&path).unwrap());
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
+        let error = open(&path).map(drop).unwrap_err().to_string();
+        assert!(error.contains("its form is 7"), "{error}");
+        let path = folder.path().join("foreign");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE batch (age)").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let error = open(&path).map(drop).unwrap_err().to_string();
+        assert!(error.contains("is the database of something else"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        let nowhere = open(Path::new("/nowhere/things")).map(drop).unwrap_err();
+        assert!(nowhere.to_string().contains("/nowhere/things: "), "{nowhere}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What the probe has to measure, and when.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use prost::Message;
+use tracing::warn;
+use wirestamp_metrics::Sampling;
+
+use super::ChannelName;
+use super::runner::Wanted;
+use super::tap::Sight;
+use crate::Name;
+use crate::task::{Measure, PassiveDelay, Task, Window};
+use crate::v1::{Assignment, Duty};
+
+/// What the controller said last. It is kept in a file, so that a probe goes on behind a restart also while the
+/// controller is away.
+pub(super) struct Duties {
+    file: PathBuf,
+    assignment: Assignment,
+}
+
+impl Duties {
+    /// Those in a file; none if there is no such file.
+    pub(super) fn open(file: PathBuf) -> Self {
+        let assignment = read(&file).unwrap_or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                warn!("cannot read {}, and waits for the controller: {error}", file.display());
+            }
+            Assignment::default()
+        });
+        Self { file, assignment }
+    }
+
+    /// Whether they are these.
+    pub(super) fn are(&self, assignment: &Assignment) -> bool {
+        self.assignment == *assignment
+    }
+
+    /// Others take their place.
+    pub(super) fn replace(&mut self, assignment: Assignment) {
+        self.assignment = assignment;
+        if let Err(error) = write(&self.file, &self.assignment) {
+            warn!("cannot keep the tasks in {}: {error}", self.file.display());
+        }
+    }
+
+    /// What a probe has to look at now, when that changes next by itself, and what it cannot do.
+    pub(super) fn now(&self, probe: &Name, now: Timestamp) -> Now {
+        let mut result = Now::default();
+        for duty in &self.assignment.duties {
+            match read_duty(duty) {
+                Ok((task, made)) => {
+                    result.add(duty.task, &task, task.schedule.at(now, made), probe)
+                }
+                Err(why) => result.troubles.push((ChannelName { task: duty.task, point: 0 }, why)),
+            }
+        }
+        result
+    }
+}
+
+/// What is to be done at a moment.
+#[derive(Default)]
+pub(super) struct Now {
+    pub(super) wanted: Wanted,
+    /// When it changes next, if it does by itself.
+    pub(super) next: Option<Timestamp>,
+    pub(super) troubles: Vec<(ChannelName, String)>,
+}
+
+impl Now {
+    fn add(&mut self, number: u64, task: &Task, window: Window, probe: &Name) {
+        let is_open = matches!(window, Window::Open { .. });
+        let next = match window {
+            Window::Open { until, .. } => until,
+            Window::Waiting { until } => Some(until),
+            Window::Over => None,
+        };
+        self.next = self.next.into_iter().chain(next).min();
+        if !is_open {
+            return;
+        }
+        let Measure::PassiveDelay(PassiveDelay { from, to, share }) = &task.measure else {
+            let why = format!("this version of the probe cannot measure {}", task.measure.name());
+            self.troubles.push((ChannelName { task: number, point: 0 }, why));
+            return;
+        };
+        for (at, point) in [(from, 0), (to, 1)].into_iter().filter(|(at, _)| at.probe == *probe) {
+            let name = ChannelName { task: number, point };
+            match Sampling::share(*share) {
+                Ok(sampling) => {
+                    let sight = Sight { filter: task.filter.clone(), sampling };
+                    let sights = self.wanted.entry(at.interface.clone()).or_default();
+                    sights.insert(name, sight);
+                }
+                Err(why) => self.troubles.push((name, why.to_string())),
+            }
+        }
+    }
+}
+
+fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
+    let task = serde_json::from_str(&duty.body);
+    let task = task.map_err(|why| format!("the task cannot be read: {why}"))?;
+    let made = Timestamp::from_second(duty.made);
+    Ok((task, made.map_err(|why| format!("when the task was made cannot be: {why}"))?))
+}
+
+fn read(file: &Path) -> io::Result<Assignment> {
+    Assignment::decode(&*fs::read(file)?).map_err(io::Error::other)
+}
+
+/// In place of what is there, so that there is always a whole file.
+fn write(file: &Path, assignment: &Assignment) -> io::Result<()> {
+    let beside = file.with_extension("new");
+    fs::write(&beside, assignment.encode_to_vec())?;
+    fs::rename(beside, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn duty(task: u64, body: &str) -> Duty {
+        Duty { task, body: body.to_owned(), made: 1000 }
+    }
+
+    fn duties(folder: &tempfile::TempDir) -> Duties {
+        Duties::open(folder.path().join("duties"))
+    }
+
+    #[test]
+    fn a_probe_looks_where_it_has_a_part_and_while_the_task_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let always = r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1"}"#;
+        let hourly = r#"{"name":"q","measure":"passive-delay","from":"a/eth0","to":"a/eth1",
+                         "share":0.5,"filter":"udp","schedule":{"every":"1h","for":"10m"}}"#;
+        let mut all = duties(&folder);
+        let given = vec![
+            duty(1, always),
+            duty(2, hourly),
+            duty(3, "{"),
+            duty(4, r#"{"name":"v","measure":"volume","at":"a/eth0"}"#),
+        ];
+        all.replace(Assignment { duties: given });
+        // Behind a restart.
+        let all = duties(&folder);
+        let (first, second) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let now = all.now(&first, at(1599));
+        let names = |of: &Now, interface: &str| -> Vec<ChannelName> {
+            of.wanted.get(interface).map_or(vec![], |it| it.keys().copied().collect())
+        };
+        let name = |task, point| ChannelName { task, point };
+        assert_eq!(names(&now, "eth0"), [name(1, 0), name(2, 0)]);
+        assert_eq!((names(&now, "eth1"), now.next), (vec![name(2, 1)], Some(at(1600))));
+        let sight = &now.wanted["eth1"][&name(2, 1)];
+        assert_eq!((sight.filter.as_deref(), sight.sampling.part()), (Some("udp"), 0.5));
+        assert!(now.troubles[0].1.starts_with("the task cannot be read"), "{:?}", now.troubles);
+        assert!(now.troubles[1].1.contains("cannot measure volume"), "{:?}", now.troubles);
+        let now = all.now(&first, at(1600));
+        assert_eq!((names(&now, "eth0"), now.next), (vec![name(1, 0)], Some(at(4600))));
+        assert_eq!(names(&all.now(&second, at(1600)), "eth1"), [name(1, 1)]);
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("duties"), [0xff; 9]).unwrap();
+        assert!(duties(&folder).now(&"a".parse().unwrap(), at(0)).wanted.is_empty());
+    }
+}

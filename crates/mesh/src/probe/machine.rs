@@ -1,0 +1,73 @@
+//! The machine that the probe runs on: its clock, and what the probe takes of it.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::param::page_size;
+use rustix::time::{ClockId, clock_gettime};
+use wirestamp_clock::Synchronisation;
+use wirestamp_protocol::MachineClock;
+
+/// How long what the kernel says of its clock is good: its bound grows by 500 ppm (RFC 1589 section 3.3), which
+/// are 50 us in this time.
+const GOOD_FOR: Duration = Duration::from_millis(100);
+
+/// A random number of this start of the machine (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What is known of the machine.
+#[derive(Clone)]
+pub(super) struct Machine {
+    clock: MachineClock,
+    asked: Option<Instant>,
+}
+
+impl Machine {
+    /// This one.
+    pub(super) fn new() -> io::Result<Self> {
+        let text = fs::read_to_string(BOOT_ID)?;
+        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+        let machine = u128::from_str_radix(&digits, 16).map_err(io::Error::other)?;
+        let clock = MachineClock { machine: machine.to_be_bytes(), error: None };
+        Ok(Self { clock, asked: None })
+    }
+
+    /// How right its clock is.
+    pub(super) fn clock(&mut self) -> MachineClock {
+        if self.asked.is_none_or(|asked| asked.elapsed() > GOOD_FOR) {
+            // Where nobody may ask, nothing is known.
+            let known = Synchronisation::read().ok().filter(|it| it.synchronised);
+            self.clock.error = known.map(|it| it.greatest_error);
+            self.asked = Some(Instant::now());
+        }
+        self.clock
+    }
+}
+
+/// Processor time that this process has used, in nanoseconds.
+pub(super) fn processor_time() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let nanos = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    u64::try_from(nanos).unwrap_or(0)
+}
+
+/// Memory that this process uses, in bytes (`/proc/self/statm`, proc(5)).
+pub(super) fn memory() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_told_from_others_and_a_process_takes_something_of_it() {
+        let mut machine = Machine::new().unwrap();
+        assert_eq!(machine.clock().machine, Machine::new().unwrap().clock().machine);
+        assert_ne!(machine.clock().machine, [0; 16]);
+        assert!(processor_time() > 0 && memory() > 0);
+    }
+}

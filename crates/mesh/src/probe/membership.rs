@@ -1,0 +1,56 @@
+//! Being let in, and staying.
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::Error;
+use crate::pki::{Credentials, Request, Role, Token};
+use crate::transport::{Trust, call};
+use crate::v1::control_client::ControlClient;
+use crate::v1::{Certificate, Enrolment, Renewal};
+
+/// Has a key signed by the controller at an address, `HOST:PORT`, with a token. The controller is known by that.
+/// The same key can be signed again, should the answer get lost.
+///
+/// # Errors
+/// When the controller is not there, or is another, or does not take the token.
+pub async fn enrol(
+    controller: &str,
+    token: &Token,
+    request: &Request,
+) -> Result<Credentials, Error> {
+    let mut client = client(controller, &Trust::Token(token))?;
+    let enrolment = Enrolment { token: token.to_string(), request: request.pem()? };
+    let answer = client.enrol(enrolment).await;
+    credentials(request, answer.map_err(|status| refused(controller, status))?.into_inner())
+}
+
+/// Has a new key signed, for a node that has credentials which are still good.
+///
+/// # Errors
+/// When the controller is not there, or the credentials are not good any more.
+pub async fn renew(controller: &str, credentials_now: &Credentials) -> Result<Credentials, Error> {
+    let request = Request::new()?;
+    let mut client = client(controller, &Trust::Certificate(credentials_now))?;
+    let answer = client.renew(Renewal { request: request.pem()? }).await;
+    credentials(&request, answer.map_err(|status| refused(controller, status))?.into_inner())
+}
+
+fn client(controller: &str, trust: &Trust<'_>) -> Result<ControlClient<Channel>, Error> {
+    Ok(ControlClient::new(call(controller, Role::Controller, trust)?))
+}
+
+fn credentials(request: &Request, answer: Certificate) -> Result<Credentials, Error> {
+    let Certificate { certificate: certificate_pem, authority: trust_pem } = answer;
+    let certificate = CertificateDer::from_pem_slice(certificate_pem.as_bytes());
+    if !certificate.is_ok_and(|it| request.is_answered_by(&it)) {
+        return Err(Error::AnotherKey);
+    }
+    Ok(Credentials { key_pem: request.key_pem(), certificate_pem, trust_pem })
+}
+
+fn refused(controller: &str, status: Status) -> Error {
+    Error::Refused { node: format!("the controller at {controller}"), status: Box::new(status) }
+}

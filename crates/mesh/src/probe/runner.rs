@@ -1,0 +1,258 @@
+//! The captures that run: one for each interface, whoever looks at it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::watch;
+use tracing::{info, warn};
+use wirestamp_capture::{
+    Capture, Config, Cores, Filter, Ledger, LiveLedger, Method, StampSource, Stop,
+};
+use wirestamp_clock::{ClockService, Time};
+use wirestamp_lab::{LabError, Netns};
+
+use super::machine::Machine;
+use super::tap::{Batches, Closed, Command, Sight, Tap};
+use super::watch::absence;
+use super::{ChannelName, Error, Stock};
+
+/// Appends to the spool that may wait: more, and captures wait for it.
+const APPENDS: usize = 64;
+
+/// How long it waits where the spool cannot be written.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What is to be looked at: for each interface, by whom and how.
+pub(super) type Wanted = BTreeMap<String, BTreeMap<ChannelName, Sight>>;
+
+/// Why an interface is not captured, or a point does not look.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Capture(#[from] wirestamp_capture::Error),
+    #[error(transparent)]
+    Namespace(#[from] LabError),
+    #[error("cannot enter the namespace of {0}: {1}")]
+    Enter(String, io::Error),
+    #[error("cannot make a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// The captures that run.
+pub(super) struct Runner {
+    taps: HashMap<String, Running>,
+    shared: Shared,
+    holding: JoinHandle<()>,
+    is_ending: Arc<AtomicBool>,
+}
+
+/// What captures have in common.
+struct Shared {
+    clock: Arc<ClockService>,
+    machine: Machine,
+    batches: SyncSender<Batches>,
+    closed: Closed,
+    /// Told when a capture ends by itself.
+    ended: watch::Sender<()>,
+}
+
+struct Running {
+    commands: mpsc::Sender<Command>,
+    looking: BTreeMap<ChannelName, Sight>,
+    ledger: Arc<LiveLedger>,
+    stop: Stop,
+    thread: JoinHandle<()>,
+}
+
+impl Runner {
+    /// Nothing runs yet; what comes will be held here.
+    pub(super) fn new(
+        clock: ClockService,
+        machine: Machine,
+        stock: Arc<Stock>,
+    ) -> Result<Self, Error> {
+        let closed = Arc::new(Mutex::new(stock.told_until()?));
+        let (batches, made) = mpsc::sync_channel(APPENDS);
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let ending = Arc::clone(&is_ending);
+        let hold = move || hold(&stock, &made, &ending);
+        let holding = thread::Builder::new().name("spool".to_owned()).spawn(hold);
+        let holding = holding.map_err(Error::Machine)?;
+        let ended = watch::Sender::default();
+        let shared = Shared { clock: Arc::new(clock), machine, batches, closed, ended };
+        Ok(Self { taps: HashMap::new(), shared, holding, is_ending })
+    }
+
+    /// Tells when a capture has ended by itself.
+    pub(super) fn ended(&self) -> watch::Receiver<()> {
+        self.shared.ended.subscribe()
+    }
+
+    /// The captures, and what they have counted.
+    pub(super) fn ledgers(&self) -> impl Iterator<Item = (&str, Ledger)> {
+        self.taps.iter().map(|(name, tap)| (&**name, tap.ledger.glance()))
+    }
+
+    /// Lets run what is wanted, and nothing else. Tells who cannot look, and why.
+    pub(super) fn reconcile(&mut self, wanted: &Wanted) -> Vec<(ChannelName, String)> {
+        let is_over = |interface: &String, tap: &mut Running| {
+            !wanted.contains_key(interface) || tap.thread.is_finished()
+        };
+        let mut troubles = Vec::new();
+        for (interface, mut tap) in self.taps.extract_if(is_over) {
+            info!("does not capture at {interface} any more");
+            if !wanted.contains_key(&interface) {
+                // Each point says that nobody looks any more.
+                tap.look(&BTreeMap::new(), &mut troubles);
+            }
+            tap.end();
+        }
+        for (interface, sights) in wanted {
+            let looked = self.capture(interface).map(|tap| tap.look(sights, &mut troubles));
+            if let Err(failure) = looked {
+                warn!("cannot capture at {interface}: {failure}");
+                troubles.extend(sights.keys().map(|name| (*name, failure.to_string())));
+            }
+        }
+        self.shared.tell_of_absence(troubles.iter().map(|(name, _)| *name));
+        troubles
+    }
+
+    /// The capture at an interface, which is begun if there is none.
+    fn capture(&mut self, interface: &str) -> Result<&mut Running, Failure> {
+        match self.taps.entry(interface.to_owned()) {
+            Entry::Occupied(running) => Ok(running.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(self.shared.begin(interface)?)),
+        }
+    }
+
+    /// Ends all captures, and holds what they have seen.
+    pub(super) fn end(self) {
+        let Self { taps, shared, holding, is_ending } = self;
+        is_ending.store(true, Ordering::Relaxed);
+        taps.values().for_each(|tap| tap.stop.request());
+        taps.into_values().for_each(Running::end);
+        drop(shared);
+        drop(holding.join());
+    }
+}
+
+impl Shared {
+    /// Says that nobody looks at these points up to now, so that the others of their tasks need not wait for
+    /// them.
+    fn tell_of_absence(&self, names: impl Iterator<Item = ChannelName>) {
+        let now = Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(0));
+        let (mut machine, mut made) = (self.machine.clone(), Batches::new());
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            let told_until = closed.entry(name).or_insert(now);
+            if *told_until < now {
+                made.push((name, absence(*told_until, now, machine.clock())));
+                *told_until = now;
+            }
+        }
+        drop(closed);
+        if !made.is_empty() {
+            // They are taken as long as the probe runs.
+            drop(self.batches.send(made));
+        }
+    }
+
+    fn begin(&self, interface: &str) -> Result<Running, Failure> {
+        let (name, namespace) = match interface.split_once('@') {
+            Some((name, namespace)) => (name, Some(namespace)),
+            None => (interface, None),
+        };
+        let config = Config {
+            outgoing: false,
+            lanes: vec![Cores::default()],
+            ..Config::new(name, Method::Ring, StampSource::Kernel)
+        };
+        let open = || Capture::open(config, &self.clock);
+        let capture = match namespace {
+            None => open()?,
+            Some(namespace) => Netns::open(namespace)?
+                .run(open)
+                .map_err(|cause| Failure::Enter(interface.to_owned(), cause))??,
+        };
+        let (ledger, stop) = (capture.live_ledger(), Stop::new().map_err(Failure::Thread)?);
+        let (commands, told) = mpsc::channel();
+        let closed = Arc::clone(&self.closed);
+        let mut tap = Tap::new(told, self.batches.clone(), self.machine.clone(), closed);
+        let (clock, stopped, ended) = (Arc::clone(&self.clock), stop.clone(), self.ended.clone());
+        let of = interface.to_owned();
+        let run = move || {
+            if let (_, Err(error)) = capture.run(&clock, &stopped, &mut tap) {
+                warn!("the capture at {of} has ended: {error}");
+            }
+            ended.send_replace(());
+        };
+        let thread = thread::Builder::new().name(format!("tap {name}")).spawn(run);
+        let thread = thread.map_err(Failure::Thread)?;
+        info!("captures at {interface}");
+        Ok(Running { commands, looking: BTreeMap::new(), ledger, stop, thread })
+    }
+}
+
+impl Running {
+    /// Waits until what it has seen is on its way.
+    fn end(self) {
+        self.stop.request();
+        // A thread that panicked has told so.
+        drop(self.thread.join());
+    }
+
+    /// Lets those look who shall, and nobody else.
+    fn look(
+        &mut self,
+        sights: &BTreeMap<ChannelName, Sight>,
+        troubles: &mut Vec<(ChannelName, String)>,
+    ) {
+        let is_wanted = |name: &ChannelName, sight: &Sight| sights.get(name) == Some(sight);
+        for (name, _) in self.looking.extract_if(.., |name, sight| !is_wanted(name, sight)) {
+            // Where the capture has ended, nobody looks anyway.
+            drop(self.commands.send(Command::LookAway(name)));
+        }
+        for (name, sight) in sights {
+            if self.looking.contains_key(name) {
+                continue;
+            }
+            let filter = sight.filter.as_deref().map(Filter::compile).transpose();
+            match filter {
+                Ok(filter) => {
+                    let look = Command::Look(*name, filter, sight.sampling.clone());
+                    drop(self.commands.send(look));
+                    self.looking.insert(*name, sight.clone());
+                }
+                Err(error) => troubles.push((*name, error.to_string())),
+            }
+        }
+    }
+}
+
+/// Puts batches into the spool until there will be no more.
+fn hold(stock: &Stock, batches: &mpsc::Receiver<Batches>, is_ending: &AtomicBool) {
+    while let Ok(first) = batches.recv() {
+        // What has come meanwhile goes with it, for the price of one write.
+        let all: Batches = first.into_iter().chain(batches.try_iter().flatten()).collect();
+        let mut is_told = false;
+        // What is left out nobody would know of. So captures wait, and the kernel counts what it has no
+        // room for.
+        while let Err(error) = stock.append(&all) {
+            if is_ending.load(Ordering::Relaxed) {
+                warn!("what was seen last is lost: {error}");
+                break;
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                warn!("cannot hold what was seen, and tries again: {error}");
+            }
+            thread::sleep(RETRY);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The packets of an interface go to the points that look at it.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wirestamp_capture::{Captured, Error, Filter, Missed, Sink};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::{self as metrics, Observation, Sampling};
+use wirestamp_packet::{LinkType, Packet};
+
+use super::ChannelName;
+use super::machine::Machine;
+use super::watch::Watch;
+use crate::spool::Batch;
+
+/// What a point looks at.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sight {
+    /// In pcap syntax.
+    pub(super) filter: Option<String>,
+    pub(super) sampling: Sampling,
+}
+
+/// What a tap is told while it runs.
+pub(super) enum Command {
+    /// Somebody looks, at what passes a filter.
+    Look(ChannelName, Option<Filter>, Sampling),
+    /// Nobody looks any more.
+    LookAway(ChannelName),
+}
+
+/// Batches on their way to the spool.
+pub(super) type Batches = Vec<(ChannelName, Batch)>;
+
+/// Until when points have told that nobody looks: they do not begin again before.
+pub(super) type Closed = Arc<Mutex<BTreeMap<ChannelName, Time<Utc>>>>;
+
+/// The points that look at an interface.
+pub(super) struct Tap {
+    commands: Receiver<Command>,
+    batches: SyncSender<Batches>,
+    machine: Machine,
+    watches: BTreeMap<ChannelName, Watch>,
+    closed: Closed,
+    /// The latest stamp so far.
+    newest: Time<Utc>,
+    complete_until: Time<Utc>,
+}
+
+impl Tap {
+    pub(super) fn new(
+        commands: Receiver<Command>,
+        batches: SyncSender<Batches>,
+        machine: Machine,
+        closed: Closed,
+    ) -> Self {
+        let beginning = Time::from_nanos(i64::MIN);
+        Self {
+            commands,
+            batches,
+            machine,
+            watches: BTreeMap::new(),
+            closed,
+            newest: beginning,
+            complete_until: beginning,
+        }
+    }
+
+    /// Does what it is told, all of what came before a time having been handed over.
+    fn obey(&mut self, until: Time<Utc>, made: &mut Batches) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Look(name, filter, sampling) => {
+                    // Some packets behind that time may have been handed over, none behind the newest.
+                    let begin = until.max(self.newest + Span::from_nanos(1));
+                    let begin = self.closed().get(&name).map_or(begin, |end| begin.max(*end));
+                    self.watches.insert(name, Watch::new(filter, sampling, begin));
+                }
+                Command::LookAway(name) => self.close(name, until, made),
+            }
+        }
+    }
+
+    fn close(&mut self, name: ChannelName, until: Time<Utc>, made: &mut Batches) {
+        if let Some(watch) = self.watches.remove(&name) {
+            let (batches, end) = watch.close(until, self.machine.clock());
+            made.extend(batches.into_iter().map(|batch| (name, batch)));
+            self.closed().insert(name, end);
+        }
+    }
+
+    fn closed(&self) -> MutexGuard<'_, BTreeMap<ChannelName, Time<Utc>>> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room, if there is none: what the kernel has no room for meanwhile, it counts.
+    fn pass_on(&self, made: Batches) {
+        if !made.is_empty() {
+            // Nobody wants it any more only if the probe is at its end.
+            drop(self.batches.send(made));
+        }
+    }
+}
+
+impl Sink for Tap {
+    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        let Captured { bytes, length, stamp, .. } = *packet;
+        self.newest = self.newest.max(stamp.utc);
+        let parsed = Packet::parse(LinkType::Ethernet, bytes).ok();
+        let observation = parsed.and_then(|packet| Observation::of(&packet, length, stamp));
+        if let Some(observation) = observation {
+            self.watches.values_mut().for_each(|watch| watch.packet(bytes, &observation));
+        }
+        Ok(())
+    }
+
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        let Missed { from, until, packets } = *missed;
+        let missed = metrics::Missed { from, until, packets };
+        self.watches.values_mut().for_each(|watch| watch.missed(missed));
+        Ok(())
+    }
+
+    fn complete(&mut self, until: Time<Utc>) -> Result<(), Error> {
+        self.complete_until = until.max(self.complete_until);
+        let (until, mut made) = (self.complete_until, Vec::new());
+        self.obey(until, &mut made);
+        let clock = self.machine.clock();
+        for (name, watch) in &mut self.watches {
+            made.extend(watch.batches(until, clock).into_iter().map(|batch| (*name, batch)));
+        }
+        self.pass_on(made);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let (until, mut made) = (self.complete_until, Batches::new());
+        // Who was told to look away says so.
+        self.obey(until, &mut made);
+        let clock = self.machine.clock();
+        for (name, watch) in std::mem::take(&mut self.watches) {
+            let batches = watch.end(until, clock);
+            made.extend(batches.into_iter().map(|batch| (name, batch)));
+        }
+        // Another tap may take the place of this one.
+        for (name, batch) in &made {
+            let told_until = Time::from_nanos(*batch.times.end());
+            let mut closed = self.closed();
+            let closed = closed.entry(*name).or_insert(told_until);
+            *closed = told_until.max(*closed);
+        }
+        self.pass_on(made);
+        Ok(())
+    }
+}

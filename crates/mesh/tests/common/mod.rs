@@ -1,0 +1,168 @@
+//! A controller that can be killed, and probes that deliver to it.
+
+use std::future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::runtime::Runtime;
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+use wirestamp_mesh::collector::{Collector, Measured};
+use wirestamp_mesh::controller::{Change, Controller, Settings};
+use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
+use wirestamp_mesh::probe::{self, ChannelName, Stock};
+use wirestamp_mesh::spool::{Batch, Spool};
+use wirestamp_mesh::task::Task;
+use wirestamp_mesh::transport::{Trust, call};
+use wirestamp_metrics::Observation;
+use wirestamp_packet::{FlowKey, PacketId};
+use wirestamp_protocol::{MachineClock, Seen};
+
+pub(crate) const MILLISECOND: i64 = 1_000_000;
+/// Begins at a whole second.
+pub(crate) const BEGIN: i64 = 1_700_000_000_000 * MILLISECOND;
+
+/// A controller in a runtime of its own, which can be killed.
+pub(crate) struct Running {
+    pub(crate) runtime: Runtime,
+    pub(crate) address: SocketAddr,
+    pub(crate) collector: Arc<Collector>,
+}
+
+impl Running {
+    pub(crate) fn start(folder: &Path, address: SocketAddr) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let settings =
+            Settings { address, folder: folder.to_owned(), authority: authority(folder) };
+        let controller = runtime.block_on(Controller::open(&settings)).unwrap();
+        let task: Task = serde_json::from_str(
+            r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,
+        )
+        .unwrap();
+        let entered = controller.plan().enter(&task, now()).unwrap();
+        assert!(matches!(entered, Change::Made(1) | Change::Kept(1)));
+        let (address, collector) = (controller.address(), controller.collector());
+        runtime.spawn(controller.run(future::pending()));
+        Self { runtime, address, collector }
+    }
+
+    /// Ends it without a word to anybody.
+    pub(crate) fn kill(self) -> SocketAddr {
+        let Self { runtime, address, collector } = self;
+        drop(runtime);
+        assert_eq!(Arc::strong_count(&collector), 1, "something of it still runs");
+        address
+    }
+
+    pub(crate) fn measured(&self) -> Vec<Measured> {
+        self.collector.measured(1, i64::MIN, i64::MAX, 1000).unwrap()
+    }
+
+    /// Waits until there are results of so many packets that were sent.
+    pub(crate) fn wait_for(&self, packets: u64) -> Vec<Measured> {
+        let mut stored = self.collector.subscribe();
+        self.runtime.block_on(async {
+            loop {
+                let measured = self.measured();
+                if sum(&measured, |it| it.counts.sent) >= packets {
+                    return measured;
+                }
+                let changed = tokio::time::timeout(Duration::from_secs(60), stored.changed());
+                changed.await.expect("results within a minute").unwrap();
+            }
+        })
+    }
+}
+
+pub(crate) fn sum(measured: &[Measured], of: impl Fn(&Measured) -> u64) -> u64 {
+    measured.iter().map(of).sum()
+}
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_second(Timestamp::now().as_second()).unwrap()
+}
+
+pub(crate) fn authority(folder: &Path) -> PathBuf {
+    folder.join("authority.sqlite")
+}
+
+pub(crate) fn subject(name: &str, role: Role) -> Subject {
+    Subject { name: name.parse().unwrap(), role }
+}
+
+/// A folder with an authority, and a controller that has just been started.
+pub(crate) fn mesh() -> (tempfile::TempDir, Running) {
+    let folder = tempfile::tempdir().unwrap();
+    Authority::create(&authority(folder.path()), now()).unwrap();
+    let running = Running::start(folder.path(), (Ipv4Addr::LOCALHOST, 0).into());
+    (folder, running)
+}
+
+pub(crate) fn token(folder: &Path, name: &str) -> Token {
+    let mut authority = Authority::open(&authority(folder)).unwrap();
+    authority.token(&subject(name, Role::Probe), SignedDuration::from_mins(5), now()).unwrap()
+}
+
+/// A probe: its credentials, and what it holds.
+pub(crate) struct Probe {
+    pub(crate) credentials: Credentials,
+    pub(crate) stock: Arc<Stock>,
+    pub(crate) channel: ChannelName,
+}
+
+impl Probe {
+    pub(crate) fn let_in(
+        runtime: &Runtime,
+        folder: &Path,
+        address: SocketAddr,
+        name: &str,
+        point: u32,
+    ) -> Self {
+        let (token, request) = (token(folder, name), Request::new().unwrap());
+        let controller = address.to_string();
+        let enrolled = probe::enrol(&controller, &token, &request);
+        let credentials = runtime.block_on(enrolled).unwrap();
+        let spool = Spool::open(&folder.join(format!("{name}.sqlite")), 1 << 30).unwrap();
+        let channel = ChannelName { task: 1, point };
+        Self { credentials, stock: Arc::new(Stock::new(spool)), channel }
+    }
+
+    /// Delivers until that ends, and says why.
+    pub(crate) async fn deliver(self: Arc<Self>, address: SocketAddr) -> String {
+        let trust = Trust::Certificate(&self.credentials);
+        let collector = call(&address.to_string(), Role::Controller, &trust).unwrap();
+        let delivered = probe::deliver(collector, &self.stock, self.channel).await;
+        delivered.map_or_else(|error| error.to_string(), |()| "it ended".to_owned())
+    }
+
+    pub(crate) fn hold(&self, batches: impl IntoIterator<Item = Batch>) {
+        let batches = batches.into_iter().map(|batch| (self.channel, batch));
+        self.stock.append(&batches.collect::<Vec<_>>()).unwrap();
+    }
+}
+
+/// A batch of what passed from one time until another, in nanoseconds; the first says since when somebody looks.
+pub(crate) fn batch((from, until): (i64, i64), is_first: bool, seen: Vec<Observation>) -> Batch {
+    let items = seen.len() as u64;
+    let seen = Seen {
+        observations: seen,
+        missed: Vec::new(),
+        complete_until: Time::from_nanos(until),
+        begin: is_first.then_some(Time::from_nanos(from - 1000 * MILLISECOND)),
+        clock: MachineClock { machine: [7; 16], error: None },
+    };
+    Batch { items, times: from..=until, body: seen.encode() }
+}
+
+pub(crate) fn observation(id: i64, nanos: i64) -> Observation {
+    let end = SocketAddr::from(([192, 0, 2, 1], 5004));
+    let raw = RawStamp { domain: Domain::Realtime, value: 0 };
+    Observation {
+        id: PacketId(id.unsigned_abs()),
+        flow: FlowKey { source: end, destination: end, protocol: 17 },
+        length: 100,
+        stamp: Stamp { raw, utc: Time::from_nanos(nanos), error: Span::from_nanos(10) },
+    }
+}

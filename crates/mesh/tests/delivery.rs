@@ -1,0 +1,149 @@
+//! Probes deliver to a controller and its collector, over TLS on the loopback interface.
+
+mod common;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use common::{
+    BEGIN, MILLISECOND, Probe, Running, authority, batch, mesh, now, observation, subject, sum,
+    token,
+};
+use tokio::runtime::Runtime;
+use wirestamp_mesh::collector::Measured;
+use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Token};
+use wirestamp_mesh::probe::{self, ChannelName};
+use wirestamp_mesh::spool::Batch;
+use wirestamp_mesh::transport::{Trust, call};
+
+/// A packet comes every 10 ms for twenty seconds, a batch is of 100 ms, and behind the packets come batches of
+/// nothing, until everything is settled.
+const PACKETS: i64 = 2000;
+const BATCHES: i64 = 250;
+
+/// Batches of a point: packets take 5 ms from the first to the second, and every tenth is lost.
+fn batches(point: u32, numbers: Range<i64>) -> impl Iterator<Item = Batch> {
+    let delay = i64::from(point) * 5 * MILLISECOND;
+    numbers.map(move |nth| {
+        let times = (BEGIN + nth * 100 * MILLISECOND, BEGIN + (nth + 1) * 100 * MILLISECOND);
+        let time = |id: &i64| BEGIN + 10 * MILLISECOND * id + delay;
+        let is_here =
+            |id: &i64| (times.0..times.1).contains(&time(id)) && (point == 0 || id % 10 != 0);
+        let seen = (0..PACKETS).filter(is_here).map(|id| observation(id, time(&id)));
+        batch(times, nth == 0, seen.collect())
+    })
+}
+
+/// That each packet is counted once, as what became of it.
+fn check(measured: &[Measured]) {
+    let packets = PACKETS.unsigned_abs();
+    assert_eq!(sum(measured, |it| it.counts.sent), packets);
+    assert_eq!(sum(measured, |it| it.counts.lost), packets / 10);
+    assert_eq!(sum(measured, |it| it.counts.matched), packets - packets / 10);
+    assert_eq!(sum(measured, |it| it.counts.unexpected + it.counts.given_up_sent), 0);
+    for (second, window) in (0..).zip(measured) {
+        assert_eq!(window.begin_ns, BEGIN + second * 1000 * MILLISECOND);
+        let delay = window.delay_ns.as_ref().unwrap();
+        assert_eq!((delay.min, delay.max), (5 * MILLISECOND, 5 * MILLISECOND));
+        assert_eq!(window.error_ns, Some(20));
+    }
+}
+
+#[test]
+fn what_two_probes_saw_becomes_results() {
+    let (folder, mesh) = mesh();
+    let runtime = Runtime::new().unwrap();
+    let [first, second] = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    // The one has something to deliver from the beginning, the other comes by it.
+    first.hold(batches(0, 0..BATCHES));
+    runtime.spawn(Arc::clone(&first).deliver(mesh.address));
+    runtime.spawn(Arc::clone(&second).deliver(mesh.address));
+    batches(1, 0..BATCHES).for_each(|batch| second.hold([batch]));
+    check(&mesh.wait_for(PACKETS.unsigned_abs()));
+}
+
+#[test]
+fn a_controller_that_was_killed_comes_to_the_same_results() {
+    let (folder, mesh) = mesh();
+    let runtime = Runtime::new().unwrap();
+    let probes = [("roof", 0), ("cellar", 1)]
+        .map(|(name, point)| Probe::let_in(&runtime, folder.path(), mesh.address, name, point))
+        .map(Arc::new);
+    let begin =
+        |address| probes.each_ref().map(|probe| runtime.spawn(Arc::clone(probe).deliver(address)));
+    let hold = |numbers: Range<i64>| {
+        for (point, probe) in (0..).zip(&probes) {
+            probe.hold(batches(point, numbers.clone()));
+        }
+    };
+    hold(0..BATCHES / 2);
+    let ends = begin(mesh.address);
+    mesh.wait_for(500);
+    let address = mesh.kill();
+    ends.into_iter().for_each(|end| drop(runtime.block_on(end).unwrap()));
+    // They hold what the collector needs again.
+    assert!(probes.iter().all(|probe| probe.stock.bytes() > 0));
+    let mesh = Running::start(folder.path(), address);
+    begin(mesh.address);
+    hold(BATCHES / 2..BATCHES);
+    check(&mesh.wait_for(PACKETS.unsigned_abs()));
+}
+
+#[test]
+fn who_may_not_deliver_is_told_so_and_disturbs_nobody() {
+    let (folder, mesh) = mesh();
+    let (runtime, folder) = (Runtime::new().unwrap(), folder.path());
+    let address = mesh.address.to_string();
+    let let_in = |name, point| Probe::let_in(&runtime, folder, mesh.address, name, point);
+    let refused = |probe: Probe| runtime.block_on(Arc::new(probe).deliver(mesh.address));
+    // For another's point, for none, and for no task.
+    let first = let_in("roof", 0);
+    let why = refused(Probe { channel: ChannelName { task: 1, point: 1 }, ..first });
+    assert!(why.ends_with("task p has no point 1 at roof"), "{why}");
+    let why = refused(Probe { channel: ChannelName { task: 9, point: 0 }, ..let_in("ann", 0) });
+    assert!(why.ends_with("there is no task 9"), "{why}");
+    // With a certificate of somebody who reads results, or with none.
+    let (request, viewer) = (Request::new().unwrap(), subject("ben", Role::Viewer));
+    let mut register = Authority::open(&authority(folder)).unwrap();
+    let issued = register.issue(&viewer, &request.pem().unwrap(), &[], now()).unwrap();
+    let reader = let_in("ben", 0);
+    let why = refused(Probe { credentials: Credentials::new(&request, &issued), ..reader });
+    assert!(why.ends_with("the viewer ben may not do this"), "{why}");
+    let unused = token(folder, "eve");
+    let trust = Trust::Token(&unused);
+    let nobody = runtime.block_on(async { call(&address, Role::Controller, &trust) }).unwrap();
+    let eve = let_in("eve", 0);
+    let why = runtime.block_on(probe::deliver(nobody, &eve.stock, eve.channel)).unwrap_err();
+    assert!(why.to_string().contains("this takes a certificate of the mesh"), "{why}");
+    // With one that was revoked.
+    let revoked = let_in("cellar", 1);
+    register.revoke(&"cellar".parse().unwrap(), None, now()).unwrap();
+    let why = refused(revoked);
+    assert!(why.ends_with("the certificate of the probe cellar is not good any more"), "{why}");
+}
+
+#[test]
+fn a_token_works_once_and_for_its_own_authority() {
+    let (folder, mesh) = mesh();
+    let (runtime, folder) = (Runtime::new().unwrap(), folder.path());
+    let address = mesh.address.to_string();
+    let enrol = |token: &Token, request: &Request| {
+        runtime.block_on(probe::enrol(&address, token, request)).map_err(|it| it.to_string())
+    };
+    let (roof, request) = (token(folder, "roof"), Request::new().unwrap());
+    enrol(&roof, &request).unwrap();
+    // The answer may have got lost.
+    let credentials = enrol(&roof, &request).unwrap();
+    let why = enrol(&roof, &Request::new().unwrap()).map(drop).unwrap_err();
+    assert!(why.contains("the token for probe roof was used before"), "{why}");
+    // The controller of another mesh is found out before it hears of the token.
+    let elsewhere = tempfile::tempdir().unwrap();
+    Authority::create(&authority(elsewhere.path()), now()).unwrap();
+    let foreign = token(elsewhere.path(), "roof");
+    let why = enrol(&foreign, &request).map(drop).unwrap_err();
+    assert!(why.contains("UnknownIssuer"), "{why}");
+    let renewed = runtime.block_on(probe::renew(&address, &credentials)).unwrap();
+    assert!(renewed.certificate_pem != credentials.certificate_pem);
+}
