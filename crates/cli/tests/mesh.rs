@@ -16,6 +16,12 @@ const TASKS: &str = r#"
     from = "roof/tap-a@wirestamp-router"
     to = "cellar/tap-b@wirestamp-sink"
     filter = "udp and dst port 7000"
+
+    [[task]]
+    name = "load"
+    measure = "traffic"
+    at = "cellar/tap-b@wirestamp-sink"
+    filter = "udp and dst port 7000"
 "#;
 
 /// What scripts do with a mesh, in the folder `$1`.
@@ -113,7 +119,9 @@ fn three_commands_give_a_first_delay() {
         return;
     }
     let before = Traces::now();
-    let (folder, said) = in_mesh("send 4000; wait $sending; await_last; ask probes > probes; end");
+    let (folder, said) = in_mesh(
+        "send 4000; wait $sending; await_last; ask probes > probes; ask tasks/load/results > load; end",
+    );
     let results = results(&folder, &said);
     assert!(sum(&results, "matched") > 1000, "{results:#?}{said}");
     for result in results.iter().filter(|it| it["matched"].as_u64() > Some(0)) {
@@ -122,6 +130,14 @@ fn three_commands_give_a_first_delay() {
         assert!(least >= 0.0 && delay["max"].as_f64() < Some(1e9), "{result:#}");
         assert_eq!(result["contradicts_the_clocks"], false, "{result:#}");
     }
+    let load: Value = serde_json::from_str(&read(folder.path(), "load")).unwrap();
+    let seconds = load["results"].as_array().unwrap();
+    let packets = sum(seconds, "packets");
+    assert!((1000..=4000).contains(&packets), "{load:#}{said}");
+    assert_eq!((sum(seconds, "bytes"), sum(seconds, "missed")), (300 * packets, 0), "{load:#}");
+    // In all seconds but the first and the last somebody looked all the time.
+    let inner = &seconds[1..seconds.len() - 1];
+    assert!(inner.iter().all(|it| it["watched_ns"] == 1_000_000_000), "{load:#}{said}");
     let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
     let names: Vec<_> = probes.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["cellar", "roof"], "{probes:#}");

@@ -61,6 +61,16 @@ impl<S> Time<S> {
     pub const fn as_nanos(self) -> i64 {
         self.nanos
     }
+
+    /// When the interval begins that this point is in, of intervals of a length above 0 which begin at its
+    /// multiples since the scale's epoch. The point itself for any other length.
+    #[must_use]
+    pub const fn interval_begin(self, length: Span) -> Self {
+        if length.0 <= 0 {
+            return self;
+        }
+        Self::from_nanos(self.nanos.saturating_sub(self.nanos.rem_euclid(length.0)))
+    }
 }
 
 // Written out, because a derive would ask the same of `S`, which is never constructed.
@@ -214,6 +224,15 @@ mod tests {
         let late = early + Span::from_nanos(7);
         assert_eq!((late - early).as_nanos(), 7);
         assert_eq!((early - late).as_nanos(), -7);
+    }
+
+    #[test]
+    fn intervals_begin_at_multiples_of_their_length() {
+        let begin = |nanos, length| -> i64 {
+            Time::<Utc>::from_nanos(nanos).interval_begin(Span::from_nanos(length)).as_nanos()
+        };
+        assert_eq!([begin(0, 10), begin(9, 10), begin(10, 10), begin(-1, 10)], [0, 0, 10, -10]);
+        assert_eq!([begin(7, 0), begin(7, -3), begin(i64::MIN, 10)], [7, 7, i64::MIN]);
     }
 
     #[test]

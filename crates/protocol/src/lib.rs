@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod counts;
 mod observations;
 
 pub use clock::MachineClock;
+pub use counts::{Count, Counts, MalformedCounts};
 pub use observations::{Malformed, Seen};
 
 /// The messages themselves.

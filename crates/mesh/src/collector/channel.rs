@@ -3,27 +3,17 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use thiserror::Error;
 use tokio::sync::watch;
 use tracing::{info, warn};
-use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Config, Point};
-use wirestamp_protocol::Seen;
+use wirestamp_clock::Time;
+use wirestamp_metrics::Point;
 
-use super::{Delivered, Delivery, Measured, Pair, Results, Timing, side};
-use crate::task::{Measure, PassiveDelay, Tasks};
+use super::making::Making;
+use super::{Counted, Delivery, Measured, Results, Stretch, side};
+use crate::task::{Task, Tasks};
 use crate::{DatabaseError, Name};
-
-/// Results are of seconds.
-fn timing() -> Timing {
-    Timing { window: Span::from_secs(1), matching: Config::default() }
-}
-
-/// How far a probe's clock may be ahead: the other point waits until its own has come as far.
-const AHEAD: Span = Span::from_secs(3600);
-const AHEAD_OF_TIME: &str = "the clock of its probe is more than an hour ahead";
 
 /// Takes what points have seen, and keeps what comes of it.
 pub struct Collector {
@@ -71,7 +61,7 @@ struct Ongoing {
 }
 
 struct State {
-    pair: Pair,
+    making: Making,
     spools: [Option<i64>; 2],
     acknowledged: [u64; 2],
     /// It has come farther than what is stored, and nobody may go on from here.
@@ -101,18 +91,20 @@ impl Collector {
         self.stored.subscribe()
     }
 
-    /// What was measured by a task: see [`Results::measured`].
+    /// What a task has measured: see [`Results::measured`].
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn measured(
-        &self,
-        task: u64,
-        from: i64,
-        until: i64,
-        most: u32,
-    ) -> Result<Vec<Measured>, DatabaseError> {
-        self.results().measured(task, from, until, most)
+    pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
+        self.results().measured(task, stretch)
+    }
+
+    /// What a task has counted: see [`Results::counted`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, DatabaseError> {
+        self.results().counted(task, stretch)
     }
 
     /// Begins to take what a probe delivers of a point of a task, from one of its spools, which holds nothing
@@ -126,10 +118,11 @@ impl Collector {
         (task, point): (u64, u32),
         (spool, first): (i64, u64),
     ) -> Result<Channel, Refused> {
-        let (name, point) = self.part(probe, task, point)?;
+        let (entered, point) = self.part(probe, task, point)?;
+        let name = &entered.name;
         let (here, behind) = (side(point), first.saturating_sub(1));
         let ongoing = loop {
-            let ongoing = self.ongoing(task, &name)?;
+            let ongoing = self.ongoing(task, &entered)?;
             let mut state = lock(&ongoing.state);
             if state.is_lost {
                 continue;
@@ -145,7 +138,7 @@ impl Collector {
             state.is_lost = before.is_some();
             state.spools[here] = Some(spool);
             state.acknowledged[here] = behind;
-            state.pair.number_anew(point, behind);
+            state.making.number_anew(point, behind);
             drop(state);
             ongoing.changed.send_replace(());
         };
@@ -153,39 +146,30 @@ impl Collector {
         Ok(Channel { collector: Arc::clone(self), ongoing, point, spool, changed })
     }
 
-    /// The task's name, and which of its points is meant, if that is a probe's.
-    fn part(&self, probe: &Name, task: u64, point: u32) -> Result<(Name, Point), Refused> {
+    /// The task, and which of its points is meant, if that is a probe's.
+    fn part(&self, probe: &Name, task: u64, point: u32) -> Result<(Task, Point), Refused> {
         let tasks = self.tasks.borrow();
         let task = &tasks.get(&task).ok_or(Refused::NoSuchTask(task))?.task;
-        let name = &task.name;
-        let found = match (&task.measure, point) {
-            (Measure::PassiveDelay(PassiveDelay { from, .. }), 0) => Some((from, Point::A)),
-            (Measure::PassiveDelay(PassiveDelay { to, .. }), 1) => Some((to, Point::B)),
-            _ => None,
-        };
-        let found = found.filter(|(of, _)| of.probe == *probe).map(|(_, point)| point);
-        let not_yours = || Refused::NotYours { task: name.clone(), point, probe: probe.clone() };
-        Ok((name.clone(), found.ok_or_else(not_yours)?))
+        let mut own = [(0, Point::A), (1, Point::B)].into_iter().zip(task.measure.probes());
+        let found = own.find(|((number, _), of)| *number == point && *of == probe);
+        let name = || task.name.clone();
+        let not_yours = || Refused::NotYours { task: name(), point, probe: probe.clone() };
+        let ((_, point), _) = found.ok_or_else(not_yours)?;
+        Ok((task.clone(), point))
     }
 
-    fn ongoing(&self, task: u64, name: &Name) -> Result<Arc<Ongoing>, DatabaseError> {
+    fn ongoing(&self, task: u64, entered: &Task) -> Result<Arc<Ongoing>, DatabaseError> {
         let mut all = lock(&self.ongoing);
         // One that is lost begins anew from what is stored.
         if let Some(ongoing) = all.get(&task).filter(|it| !lock(&it.state).is_lost) {
             return Ok(Arc::clone(ongoing));
         }
         let progress = self.results().progress(task)?;
+        let making = Making::new(&entered.measure, &progress);
         let acknowledged = progress.delivered.map(|it| it.acknowledged);
-        let mut pair = Pair::new(timing(), progress.settled_until, acknowledged);
-        for point in [Point::A, Point::B] {
-            let Delivered { acknowledged, is_unknown, .. } = progress.delivered[side(point)];
-            if is_unknown {
-                pair.number_anew(point, acknowledged);
-            }
-        }
         let spools = progress.delivered.map(|it| it.spool);
-        let state = Mutex::new(State { pair, spools, acknowledged, is_lost: false });
-        let (name, changed) = (name.clone(), watch::Sender::default());
+        let state = Mutex::new(State { making, spools, acknowledged, is_lost: false });
+        let (name, changed) = (entered.name.clone(), watch::Sender::default());
         let ongoing = Arc::new(Ongoing { task, name, state, changed });
         all.insert(task, Arc::clone(&ongoing));
         Ok(ongoing)
@@ -210,7 +194,7 @@ impl Channel {
     /// # Errors
     /// When the task goes on without this channel.
     pub fn is_ahead(&self) -> Result<bool, Refused> {
-        Ok(self.state()?.pair.is_ahead(self.point))
+        Ok(self.state()?.making.is_ahead(self.point))
     }
 
     /// Waits until something was delivered to the task, by this point or the other.
@@ -225,15 +209,13 @@ impl Channel {
     /// When it is not the next, or results cannot be kept: then what was not acknowledged has to be delivered
     /// again.
     pub fn take(&self, number: u64, message: &[u8]) -> Result<(), Refused> {
-        let why = match Seen::decode(message) {
-            Ok(seen) if can_be(seen.complete_until) => {
-                return self.deliver(|pair, point| pair.take(point, number, &seen));
+        self.deliver(|making, point| {
+            let (delivery, why) = making.take(point, number, message);
+            if let Some(why) = why {
+                warn!("task {}: left out batch {number}: {why}", self.ongoing.name);
             }
-            Ok(_) => AHEAD_OF_TIME.to_owned(),
-            Err(malformed) => malformed.to_string(),
-        };
-        warn!("task {}: left out batch {number}: {why}", self.ongoing.name);
-        self.deliver(|pair, point| pair.leave_out(point, number))
+            delivery
+        })
     }
 
     /// Takes note that batches were given up, which told of so many packets until a time, in nanoseconds since
@@ -247,19 +229,18 @@ impl Channel {
         until: i64,
         packets: u64,
     ) -> Result<(), Refused> {
-        // Later than any can be, it would keep the other point waiting for ever.
-        let until = Time::from_nanos(until).min(latest());
-        self.deliver(|pair, point| pair.give_up(point, numbers, until, packets))
+        let until = Time::from_nanos(until);
+        self.deliver(|making, point| making.give_up(point, numbers, until, packets))
     }
 
-    fn deliver(&self, act: impl FnOnce(&mut Pair, Point) -> Delivery) -> Result<(), Refused> {
+    fn deliver(&self, act: impl FnOnce(&mut Making, Point) -> Delivery) -> Result<(), Refused> {
         let Ongoing { task, name, changed, .. } = &*self.ongoing;
         let mut state = self.state()?;
         // Unless all of it is done, be it because of a panic.
         state.is_lost = true;
-        let delivery = act(&mut state.pair, self.point);
+        let delivery = act(&mut state.making, self.point);
         if delivery == Delivery::Taken
-            && let Some(settled) = state.pair.settle()
+            && let Some(settled) = state.making.settle()
         {
             if let Err(error) = self.collector.results().store(*task, &settled) {
                 changed.send_replace(());
@@ -290,16 +271,6 @@ impl Channel {
         let is_newest = state.spools[side(self.point)] == Some(self.spool);
         if is_newest && !state.is_lost { Ok(state) } else { Err(Refused::Superseded(*task)) }
     }
-}
-
-/// Whether a point can have told of everything until a time.
-fn can_be(complete_until: Time<Utc>) -> bool {
-    complete_until <= latest()
-}
-
-fn latest() -> Time<Utc> {
-    let now = Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(0));
-    now + AHEAD
 }
 
 /// What a thread left behind that panicked is looked at by others only if it was done with it.

@@ -1,7 +1,9 @@
 //! What the collector makes of what probes have seen.
 
 mod channel;
+mod counting;
 mod coverage;
+mod making;
 mod pair;
 mod results;
 mod service;
@@ -11,8 +13,9 @@ mod window;
 use wirestamp_metrics::Point;
 
 pub use channel::{Channel, Collector, Refused};
+pub use counting::Counting;
 pub use pair::{Delivery, Pair, Settled, Timing};
-pub use results::{Delivered, Measured, Progress, Results};
+pub use results::{Counted, Delivered, Measured, Progress, Results, Spread, Step, Stretch};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 

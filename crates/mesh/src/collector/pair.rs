@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Correlator, Missed, Observation, Outcome, Point};
-use wirestamp_protocol::{MachineClock, Seen};
+use wirestamp_protocol::{Count, MachineClock, Seen};
 
 use super::coverage::Coverage;
 use super::window::Windows;
@@ -43,6 +43,8 @@ pub struct Settled {
     ///
     /// A packet belongs to the window in which it passed A; one that only B saw, to that in which it did there.
     pub windows: BTreeMap<Time<Utc>, Window>,
+    /// What was counted since: to be added to what was before.
+    pub counts: Vec<Count>,
     /// Up to which number the batches of A and of B can be acknowledged, once the windows are stored.
     pub acknowledged: [u64; 2],
     /// How many packets the probes of A and of B gave up that were in batches which can be acknowledged now.
@@ -50,6 +52,14 @@ pub struct Settled {
     /// Packets that are in no window, because theirs was settled already: stamps of a point went back
     /// farther than they may, or windows had another length before.
     pub late: u64,
+}
+
+impl Settled {
+    /// Nothing but that everything before a time is settled.
+    pub(super) fn nothing(until: Time<Utc>) -> Self {
+        let (windows, counts) = (BTreeMap::new(), Vec::new());
+        Self { until, windows, counts, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
+    }
 }
 
 /// What has become of a batch.
@@ -61,6 +71,19 @@ pub enum Delivery {
     Known,
     /// The one of this number comes first.
     Expected(u64),
+}
+
+impl Delivery {
+    /// That of batches of these numbers, where the one of another number comes next.
+    pub(super) fn of(numbers: &RangeInclusive<u64>, expected: u64) -> Self {
+        if *numbers.end() < expected {
+            Self::Known
+        } else if *numbers.start() > expected {
+            Self::Expected(expected)
+        } else {
+            Self::Taken
+        }
+    }
 }
 
 /// What two points saw.
@@ -251,7 +274,7 @@ impl Pair {
         }
         let acknowledged = self.sides.each_ref().map(|side| side.acknowledged);
         self.coverage.forget(until - self.reach());
-        Some(Settled { until, windows, acknowledged, given_up, late })
+        Some(Settled { windows, acknowledged, given_up, late, ..Settled::nothing(until) })
     }
 
     /// From when on batches have to be delivered again, so that windows come out the same from a time on.
@@ -304,19 +327,8 @@ impl Batch {
 impl Side {
     /// Whether batches of these numbers come next.
     fn receives(&self, numbers: &RangeInclusive<u64>) -> Delivery {
-        let expected = self.expected();
-        if *numbers.end() < expected {
-            Delivery::Known
-        } else if *numbers.start() > expected {
-            Delivery::Expected(expected)
-        } else {
-            Delivery::Taken
-        }
-    }
-
-    /// The number of the batch that comes next.
-    fn expected(&self) -> u64 {
-        self.batches.back().map_or(self.acknowledged, |newest| newest.number).saturating_add(1)
+        let newest = self.batches.back().map_or(self.acknowledged, |newest| newest.number);
+        Delivery::of(numbers, newest.saturating_add(1))
     }
 
     fn push(&mut self, batch: Batch) {

@@ -99,8 +99,8 @@ async fn take_all(
 
 fn take(channel: &Channel, delivery: Delivery) -> Result<(), Status> {
     match delivery.what {
-        Some(What::Batch(Batch { number, observations })) if NUMBERS.contains(&number) => {
-            channel.take(number, &observations)?;
+        Some(What::Batch(Batch { number, body })) if NUMBERS.contains(&number) => {
+            channel.take(number, &body)?;
         }
         Some(What::GivenUp(GivenUp { first, last, until, packets }))
             if first <= last && NUMBERS.contains(&last) =>

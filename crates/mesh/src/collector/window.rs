@@ -71,8 +71,7 @@ impl Windows {
 
     /// When the window of a time begins.
     pub(super) fn begin(&self, time: Time<Utc>) -> Time<Utc> {
-        let nanos = time.as_nanos();
-        Time::from_nanos(nanos.saturating_sub(nanos.rem_euclid(self.length.as_nanos())))
+        time.interval_begin(self.length)
     }
 
     /// Adds an outcome, if its window was not settled before.

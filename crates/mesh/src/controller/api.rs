@@ -20,10 +20,10 @@ use tracing::info;
 
 use super::credentials::now;
 use super::{Attendance, Attending, Change, Plan};
-use crate::collector::{Collector, Measured};
+use crate::collector::{Collector, Counted, Measured, Step, Stretch};
 use crate::gate::{Caller, Denied, Gate};
 use crate::pki::Role;
-use crate::task::{Entered, Task};
+use crate::task::{Entered, Measure, Task};
 use crate::{DatabaseError, Name};
 
 /// Results that are answered at once, if nothing else is said, and at the most.
@@ -181,14 +181,43 @@ async fn end(
 struct Which {
     from: Option<Timestamp>,
     until: Option<Timestamp>,
+    /// In seconds.
+    step: Option<u32>,
     limit: Option<u32>,
+}
+
+impl Which {
+    fn stretch(&self) -> Result<Stretch, Refusal> {
+        let nanos = |time: Timestamp| i64::try_from(time.as_nanosecond());
+        let step = match self.step {
+            None | Some(1) => Step::AsMeasured,
+            Some(60) => Step::Minute,
+            Some(3600) => Step::Hour,
+            Some(_) => return Err(wrong("step: it has to be 1, 60 or 3600 seconds")),
+        };
+        Ok(Stretch {
+            step,
+            from: self.from.map_or(i64::MIN, |it| nanos(it).unwrap_or(i64::MIN)),
+            until: self.until.map_or(i64::MAX, |it| nanos(it).unwrap_or(i64::MAX)),
+            most: self.limit.unwrap_or(RESULTS).min(MOST_RESULTS),
+        })
+    }
 }
 
 /// What a task has measured.
 #[derive(Serialize)]
 struct Found {
     task: Numbered,
-    results: Vec<Measured>,
+    /// What was asked for; 1 is as the task measures.
+    step_s: u32,
+    results: Measurements,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Measurements {
+    Windows(Vec<Measured>),
+    Intervals(Vec<Counted>),
 }
 
 async fn results(
@@ -200,12 +229,15 @@ async fn results(
     let name: Name = name.parse().map_err(wrong)?;
     let Query(which) = which.map_err(|why| wrong(why.body_text()))?;
     let (number, entered) = api.plan.newest(&name).ok_or_else(|| no_such(&name))?;
-    let nanos = |time: Timestamp| i64::try_from(time.as_nanosecond());
-    let from = which.from.map_or(i64::MIN, |it| nanos(it).unwrap_or(i64::MIN));
-    let until = which.until.map_or(i64::MAX, |it| nanos(it).unwrap_or(i64::MAX));
-    let most = which.limit.unwrap_or(RESULTS).min(MOST_RESULTS);
-    let results = block_in_place(|| api.collector.measured(number, from, until, most))?;
-    Ok(Json(Found { task: Numbered { number, entered }, results }))
+    let stretch = which.stretch()?;
+    let results = block_in_place(|| match entered.task.measure {
+        Measure::Volume { .. } | Measure::Traffic { .. } => {
+            api.collector.counted(number, &stretch).map(Measurements::Intervals)
+        }
+        _ => api.collector.measured(number, &stretch).map(Measurements::Windows),
+    });
+    let step_s = which.step.unwrap_or(1);
+    Ok(Json(Found { task: Numbered { number, entered }, step_s, results: results? }))
 }
 
 /// A probe with its name.

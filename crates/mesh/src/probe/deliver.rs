@@ -70,7 +70,7 @@ fn last(held: &Held) -> u64 {
 
 fn what(held: Held) -> What {
     match held {
-        Held::Batch(number, batch) => What::Batch(Batch { number, observations: batch.body }),
+        Held::Batch(number, batch) => What::Batch(Batch { number, body: batch.body }),
         Held::GivenUp(given_up) => What::GivenUp(GivenUp {
             first: *given_up.sequences.start(),
             last: *given_up.sequences.end(),

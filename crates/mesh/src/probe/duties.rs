@@ -7,14 +7,19 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use prost::Message;
 use tracing::warn;
+use wirestamp_clock::Span;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
+use super::look::Purpose;
 use super::runner::Wanted;
 use super::tap::Sight;
 use crate::Name;
-use crate::task::{Measure, PassiveDelay, Task, Window};
+use crate::task::{Measure, PassiveDelay, Point, Task, Window};
 use crate::v1::{Assignment, Duty};
+
+/// Of a volume the sum counts, which a day has of so many parts.
+const VOLUME: Span = Span::from_secs(60);
 
 /// What the controller said last. It is kept in a file, so that a probe goes on behind a restart also while the
 /// controller is away.
@@ -84,21 +89,34 @@ impl Now {
         if !is_open {
             return;
         }
-        let Measure::PassiveDelay(PassiveDelay { from, to, share }) = &task.measure else {
-            let why = format!("this version of the probe cannot measure {}", task.measure.name());
-            self.troubles.push((ChannelName { task: number, point: 0 }, why));
-            return;
-        };
-        for (at, point) in [(from, 0), (to, 1)].into_iter().filter(|(at, _)| at.probe == *probe) {
-            let name = ChannelName { task: number, point };
-            match Sampling::share(*share) {
-                Ok(sampling) => {
-                    let sight = Sight { filter: task.filter.clone(), sampling };
+        match parts(&task.measure) {
+            Ok((purpose, points)) => {
+                let own = (0..).zip(points).filter(|(_, at)| at.probe == *probe);
+                for (point, at) in own {
+                    let sight = Sight { filter: task.filter.clone(), purpose: purpose.clone() };
                     let sights = self.wanted.entry(at.interface.clone()).or_default();
-                    sights.insert(name, sight);
+                    sights.insert(ChannelName { task: number, point }, sight);
                 }
-                Err(why) => self.troubles.push((name, why.to_string())),
             }
+            Err(why) => self.troubles.push((ChannelName { task: number, point: 0 }, why)),
+        }
+    }
+}
+
+/// What is looked for by whatever probes, and the points at which it is.
+fn parts(measure: &Measure) -> Result<(Purpose, Vec<&Point>), String> {
+    match measure {
+        Measure::PassiveDelay(PassiveDelay { from, to, share }) => {
+            let sampling = Sampling::share(*share).map_err(|why| why.to_string())?;
+            Ok((Purpose::Observe(sampling), vec![from, to]))
+        }
+        Measure::Volume { at } => Ok((Purpose::Count(VOLUME), vec![at])),
+        Measure::Traffic { at, every } => {
+            let interval = i64::try_from(every.as_nanos()).map_or(Span::MAX, Span::from_nanos);
+            Ok((Purpose::Count(interval), vec![at]))
+        }
+        Measure::ActiveDelay(_) | Measure::Flows { .. } => {
+            Err(format!("this version of the probe cannot measure {}", measure.name()))
         }
     }
 }
@@ -148,7 +166,8 @@ mod tests {
             duty(1, always),
             duty(2, hourly),
             duty(3, "{"),
-            duty(4, r#"{"name":"v","measure":"volume","at":"a/eth0"}"#),
+            duty(4, r#"{"name":"f","measure":"flows","at":"a/eth0"}"#),
+            duty(5, r#"{"name":"t","measure":"traffic","at":"a/eth0","interval":"5s"}"#),
         ];
         all.replace(Assignment { duties: given });
         // Behind a restart.
@@ -159,14 +178,18 @@ mod tests {
             of.wanted.get(interface).map_or(vec![], |it| it.keys().copied().collect())
         };
         let name = |task, point| ChannelName { task, point };
-        assert_eq!(names(&now, "eth0"), [name(1, 0), name(2, 0)]);
+        assert_eq!(names(&now, "eth0"), [name(1, 0), name(2, 0), name(5, 0)]);
+        let sight = &now.wanted["eth0"][&name(5, 0)];
+        assert_eq!(sight.purpose, Purpose::Count(Span::from_secs(5)));
         assert_eq!((names(&now, "eth1"), now.next), (vec![name(2, 1)], Some(at(1600))));
         let sight = &now.wanted["eth1"][&name(2, 1)];
-        assert_eq!((sight.filter.as_deref(), sight.sampling.part()), (Some("udp"), 0.5));
+        let half = Purpose::Observe(Sampling::share(0.5).unwrap());
+        assert_eq!((sight.filter.as_deref(), &sight.purpose), (Some("udp"), &half));
         assert!(now.troubles[0].1.starts_with("the task cannot be read"), "{:?}", now.troubles);
-        assert!(now.troubles[1].1.contains("cannot measure volume"), "{:?}", now.troubles);
+        assert!(now.troubles[1].1.contains("cannot measure flows"), "{:?}", now.troubles);
         let now = all.now(&first, at(1600));
-        assert_eq!((names(&now, "eth0"), now.next), (vec![name(1, 0)], Some(at(4600))));
+        let left = vec![name(1, 0), name(5, 0)];
+        assert_eq!((names(&now, "eth0"), now.next), (left, Some(at(4600))));
         assert_eq!(names(&all.now(&second, at(1600)), "eth1"), [name(1, 1)]);
     }
 

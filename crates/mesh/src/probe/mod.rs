@@ -4,11 +4,13 @@ mod attend;
 mod channel;
 mod deliver;
 mod duties;
+mod look;
 mod machine;
 mod membership;
 mod run;
 mod runner;
 mod stock;
+mod tally;
 mod tap;
 mod watch;
 

@@ -120,7 +120,12 @@ impl Runner {
                 troubles.extend(sights.keys().map(|name| (*name, failure.to_string())));
             }
         }
-        self.shared.tell_of_absence(troubles.iter().map(|(name, _)| *name));
+        let is_awaited = |name: &ChannelName| {
+            let mut sights = wanted.values().filter_map(|sights| sights.get(name));
+            sights.any(|sight| sight.purpose.is_awaited())
+        };
+        let absent = troubles.iter().map(|(name, _)| *name).filter(is_awaited);
+        self.shared.tell_of_absence(absent);
         troubles
     }
 
@@ -226,7 +231,7 @@ impl Running {
             let filter = sight.filter.as_deref().map(Filter::compile).transpose();
             match filter {
                 Ok(filter) => {
-                    let look = Command::Look(*name, filter, sight.sampling.clone());
+                    let look = Command::Look(*name, filter, sight.purpose.clone());
                     drop(self.commands.send(look));
                     self.looking.insert(*name, sight.clone());
                 }

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wirestamp_capture::{Captured, Error, Filter, Missed, Sink};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{self as metrics, Observation, Sampling};
-use wirestamp_packet::{LinkType, Packet};
+use wirestamp_metrics as metrics;
 
 use super::ChannelName;
+use super::look::{Look, Passing, Purpose};
 use super::machine::Machine;
-use super::watch::Watch;
 use crate::spool::Batch;
 
 /// What a point looks at.
@@ -19,13 +18,13 @@ use crate::spool::Batch;
 pub(super) struct Sight {
     /// In pcap syntax.
     pub(super) filter: Option<String>,
-    pub(super) sampling: Sampling,
+    pub(super) purpose: Purpose,
 }
 
 /// What a tap is told while it runs.
 pub(super) enum Command {
     /// Somebody looks, at what passes a filter.
-    Look(ChannelName, Option<Filter>, Sampling),
+    Look(ChannelName, Option<Filter>, Purpose),
     /// Nobody looks any more.
     LookAway(ChannelName),
 }
@@ -41,11 +40,17 @@ pub(super) struct Tap {
     commands: Receiver<Command>,
     batches: SyncSender<Batches>,
     machine: Machine,
-    watches: BTreeMap<ChannelName, Watch>,
+    looking: BTreeMap<ChannelName, Looking>,
     closed: Closed,
     /// The latest stamp so far.
     newest: Time<Utc>,
     complete_until: Time<Utc>,
+}
+
+/// Somebody who looks at what passes a filter.
+struct Looking {
+    filter: Option<Filter>,
+    look: Box<dyn Look>,
 }
 
 impl Tap {
@@ -60,7 +65,7 @@ impl Tap {
             commands,
             batches,
             machine,
-            watches: BTreeMap::new(),
+            looking: BTreeMap::new(),
             closed,
             newest: beginning,
             complete_until: beginning,
@@ -71,11 +76,11 @@ impl Tap {
     fn obey(&mut self, until: Time<Utc>, made: &mut Batches) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Look(name, filter, sampling) => {
+                Command::Look(name, filter, purpose) => {
                     // Some packets behind that time may have been handed over, none behind the newest.
                     let begin = until.max(self.newest + Span::from_nanos(1));
                     let begin = self.closed().get(&name).map_or(begin, |end| begin.max(*end));
-                    self.watches.insert(name, Watch::new(filter, sampling, begin));
+                    self.looking.insert(name, Looking { filter, look: purpose.begin(begin) });
                 }
                 Command::LookAway(name) => self.close(name, until, made),
             }
@@ -83,8 +88,8 @@ impl Tap {
     }
 
     fn close(&mut self, name: ChannelName, until: Time<Utc>, made: &mut Batches) {
-        if let Some(watch) = self.watches.remove(&name) {
-            let (batches, end) = watch.close(until, self.machine.clock());
+        if let Some(Looking { look, .. }) = self.looking.remove(&name) {
+            let (batches, end) = look.close(until, self.machine.clock());
             made.extend(batches.into_iter().map(|batch| (name, batch)));
             self.closed().insert(name, end);
         }
@@ -105,12 +110,12 @@ impl Tap {
 
 impl Sink for Tap {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
-        let Captured { bytes, length, stamp, .. } = *packet;
-        self.newest = self.newest.max(stamp.utc);
-        let parsed = Packet::parse(LinkType::Ethernet, bytes).ok();
-        let observation = parsed.and_then(|packet| Observation::of(&packet, length, stamp));
-        if let Some(observation) = observation {
-            self.watches.values_mut().for_each(|watch| watch.packet(bytes, &observation));
+        self.newest = self.newest.max(packet.stamp.utc);
+        let passing = Passing::new(packet);
+        for Looking { filter, look } in self.looking.values_mut() {
+            if filter.as_ref().is_none_or(|filter| filter.passes(passing.frame)) {
+                look.packet(&passing);
+            }
         }
         Ok(())
     }
@@ -118,7 +123,7 @@ impl Sink for Tap {
     fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
         let Missed { from, until, packets } = *missed;
         let missed = metrics::Missed { from, until, packets };
-        self.watches.values_mut().for_each(|watch| watch.missed(missed));
+        self.looking.values_mut().for_each(|it| it.look.missed(missed));
         Ok(())
     }
 
@@ -127,8 +132,8 @@ impl Sink for Tap {
         let (until, mut made) = (self.complete_until, Vec::new());
         self.obey(until, &mut made);
         let clock = self.machine.clock();
-        for (name, watch) in &mut self.watches {
-            made.extend(watch.batches(until, clock).into_iter().map(|batch| (*name, batch)));
+        for (name, Looking { look, .. }) in &mut self.looking {
+            made.extend(look.batches(until, clock).into_iter().map(|batch| (*name, batch)));
         }
         self.pass_on(made);
         Ok(())
@@ -139,8 +144,8 @@ impl Sink for Tap {
         // Who was told to look away says so.
         self.obey(until, &mut made);
         let clock = self.machine.clock();
-        for (name, watch) in std::mem::take(&mut self.watches) {
-            let batches = watch.end(until, clock);
+        for (name, Looking { look, .. }) in std::mem::take(&mut self.looking) {
+            let batches = look.end(until, clock);
             made.extend(batches.into_iter().map(|batch| (name, batch)));
         }
         // Another tap may take the place of this one.

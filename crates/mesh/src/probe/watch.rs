@@ -1,10 +1,10 @@
-//! One point of a task: what it sees becomes batches.
+//! One point of a task that another point is compared with: what it sees becomes batches.
 
-use wirestamp_capture::Filter;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Missed, Observation, Sampling};
 use wirestamp_protocol::{MachineClock, Seen};
 
+use super::look::{Look, Passing};
 use crate::spool::Batch;
 
 /// A batch tells of so much time, or of so many packets.
@@ -20,7 +20,6 @@ const TOLERANCE: Span = Span::from_millis(100);
 
 /// A point of a task.
 pub(super) struct Watch {
-    filter: Option<Filter>,
     sampling: Sampling,
     /// Since when it looks.
     begin: Time<Utc>,
@@ -33,54 +32,20 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// A point that looks from a time on, at what passes a filter, and of that at a sample.
-    pub(super) fn new(filter: Option<Filter>, sampling: Sampling, begin: Time<Utc>) -> Self {
+    /// A point that looks at a sample from a time on.
+    pub(super) fn new(sampling: Sampling, begin: Time<Utc>) -> Self {
         let (seen, missed) = (Vec::new(), Vec::new());
-        Self { filter, sampling, begin, seen, missed, told_until: None, is_astray: false }
+        Self { sampling, begin, seen, missed, told_until: None, is_astray: false }
     }
 
-    /// Looks at a packet.
-    pub(super) fn packet(&mut self, frame: &[u8], observation: &Observation) {
+    /// Takes note of a packet.
+    pub(super) fn see(&mut self, observation: &Observation) {
         let time = observation.stamp.utc;
         if self.told_until.is_some_and(|told_until| time < told_until - TOLERANCE) {
             self.is_astray = true;
-            return;
-        }
-        let is_wanted = time >= self.begin
-            && self.sampling.chooses(observation)
-            && self.filter.as_ref().is_none_or(|filter| filter.passes(frame));
-        if is_wanted {
+        } else if time >= self.begin && self.sampling.chooses(observation) {
             self.seen.push(*observation);
         }
-    }
-
-    /// Takes note of what the capture lost.
-    pub(super) fn missed(&mut self, missed: Missed) {
-        if missed.until >= self.begin {
-            self.missed.push(Missed { from: missed.from.max(self.begin), ..missed });
-        }
-    }
-
-    /// What it saw before a time, by which the capture is complete, if that is enough for a batch.
-    pub(super) fn batches(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
-        let from = self.told_until.unwrap_or(self.begin);
-        let is_due = until - from >= INTERVAL || (self.seen.len() >= PACKETS && until > from);
-        if is_due { self.take(until, clock) } else { Vec::new() }
-    }
-
-    /// The last batches, of what it saw before a time: nobody looks from then on.
-    pub(super) fn end(mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
-        let from = self.told_until.unwrap_or(self.begin);
-        if until > from { self.take(until, clock) } else { Vec::new() }
-    }
-
-    /// The same, and one more that says so, because nobody will look again before the time that is returned.
-    pub(super) fn close(self, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
-        let last = self.told_until.unwrap_or(self.begin).max(until);
-        let mut batches = self.end(until, clock);
-        let end = last + CLOSING;
-        batches.push(absence(last, end, clock));
-        (batches, end)
     }
 
     fn take(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
@@ -113,6 +78,40 @@ impl Watch {
         let seen = Seen { observations, missed, complete_until: until, begin, clock };
         batches.push(batch(from, &seen));
         batches
+    }
+}
+
+impl Look for Watch {
+    fn packet(&mut self, packet: &Passing<'_>) {
+        if let Some(observation) = packet.observation() {
+            self.see(observation);
+        }
+    }
+
+    fn missed(&mut self, missed: Missed) {
+        if missed.until >= self.begin {
+            self.missed.push(Missed { from: missed.from.max(self.begin), ..missed });
+        }
+    }
+
+    fn batches(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
+        let from = self.told_until.unwrap_or(self.begin);
+        let is_due = until - from >= INTERVAL || (self.seen.len() >= PACKETS && until > from);
+        if is_due { self.take(until, clock) } else { Vec::new() }
+    }
+
+    fn end(mut self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
+        let from = self.told_until.unwrap_or(self.begin);
+        if until > from { self.take(until, clock) } else { Vec::new() }
+    }
+
+    /// One batch more says that nobody looks.
+    fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
+        let last = self.told_until.unwrap_or(self.begin).max(until);
+        let mut batches = self.end(until, clock);
+        let end = last + CLOSING;
+        batches.push(absence(last, end, clock));
+        (batches, end)
     }
 }
 
@@ -158,11 +157,11 @@ mod tests {
     }
 
     fn watch(begin: i64) -> Watch {
-        Watch::new(None, Sampling::share(1.0).unwrap(), at(begin))
+        Watch::new(Sampling::share(1.0).unwrap(), at(begin))
     }
 
     fn look(watch: &mut Watch, millis: impl IntoIterator<Item = i64>) {
-        millis.into_iter().for_each(|millis| watch.packet(&[], &observation(millis)));
+        millis.into_iter().for_each(|millis| watch.see(&observation(millis)));
     }
 
     fn one(batches: Vec<Batch>) -> Batch {
@@ -243,7 +242,7 @@ mod tests {
     fn who_stops_to_look_says_so() {
         let mut watch = watch(100);
         look(&mut watch, [120, 160]);
-        let (batches, end) = watch.close(at(150), CLOCK);
+        let (batches, end) = Box::new(watch).close(at(150), CLOCK);
         let [(times, last), (nothing, closing)] = [passed(&batches[0]), passed(&batches[1])];
         assert_eq!((times, last.begin, last.complete_until), (vec![120], Some(at(100)), at(150)));
         assert_eq!((nothing, end), (vec![], at(150) + CLOSING));

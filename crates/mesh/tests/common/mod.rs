@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-use wirestamp_mesh::collector::{Collector, Measured};
+use wirestamp_mesh::collector::{Collector, Measured, Step, Stretch};
 use wirestamp_mesh::controller::{Change, Controller, Settings};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, Stock};
@@ -21,6 +21,8 @@ use wirestamp_packet::{FlowKey, PacketId};
 use wirestamp_protocol::{MachineClock, Seen};
 
 pub(crate) const MILLISECOND: i64 = 1_000_000;
+pub(crate) const EVERYTHING: Stretch =
+    Stretch { step: Step::AsMeasured, from: i64::MIN, until: i64::MAX, most: 1000 };
 /// Begins at a whole second.
 pub(crate) const BEGIN: i64 = 1_700_000_000_000 * MILLISECOND;
 
@@ -57,7 +59,7 @@ impl Running {
     }
 
     pub(crate) fn measured(&self) -> Vec<Measured> {
-        self.collector.measured(1, i64::MIN, i64::MAX, 1000).unwrap()
+        self.collector.measured(1, &EVERYTHING).unwrap()
     }
 
     /// Waits until there are results of so many packets that were sent.

@@ -128,7 +128,7 @@ impl Stored {
     }
 
     fn store(&mut self, settled: Settled) {
-        let Settled { until, windows, acknowledged, given_up, late } = settled;
+        let Settled { until, windows, acknowledged, given_up, late, .. } = settled;
         assert_eq!(late, 0);
         self.until = Some(until);
         self.acknowledged = acknowledged;

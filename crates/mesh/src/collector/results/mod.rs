@@ -1,14 +1,16 @@
 //! Results, and how far each task has come, in a file: what is stored together becomes true together.
 
+mod counts;
 mod tables;
+mod windows;
 
 use std::path::Path;
 
 use serde::Serialize;
-use wirestamp_clock::{Time, Utc};
-use wirestamp_metrics::{Counts, Point, Summary};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::{Counts, Point};
 
-use super::{NotSynchronised, Settled, Window};
+use super::{NotSynchronised, Settled};
 use crate::DatabaseError;
 use crate::database::Database;
 use tables::FORM;
@@ -49,11 +51,11 @@ pub struct Measured {
     #[serde(flatten)]
     pub counts: Counts,
     /// One-way delay; none without packets that both points saw, or where the clocks are not synchronised.
-    pub delay_ns: Option<Summary>,
+    pub delay_ns: Option<Spread>,
     /// Delay above the least one of the window, whatever the clocks are.
-    pub above_minimum_ns: Option<Summary>,
+    pub above_minimum_ns: Option<Spread>,
     /// The variation of delay from packet to packet (IPDV, RFC 3393).
-    pub variation_ns: Option<Summary>,
+    pub variation_ns: Option<Spread>,
     /// How far any of the delays can be off.
     pub error_ns: Option<i64>,
     /// Why that is not known.
@@ -62,21 +64,95 @@ pub struct Measured {
     pub contradicts_the_clocks: bool,
 }
 
-impl Measured {
-    fn new(begin: Time<Utc>, window: &Window) -> Self {
-        let error = window.error();
-        let delay = window.quality.delay().summary();
-        Self {
-            begin_ns: begin.as_nanos(),
-            counts: *window.quality.counts(),
-            delay_ns: delay.filter(|_| error.is_ok()),
-            above_minimum_ns: delay.as_ref().map(Summary::above_minimum),
-            variation_ns: window.quality.variation().summary(),
-            error_ns: error.ok().map(|error| error.as_nanos()),
-            not_synchronised: error.err(),
-            contradicts_the_clocks: window.contradicts_the_clocks(),
+/// How values are distributed, in nanoseconds. Percentiles are not known of windows that were put together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// How many there are.
+    pub count: u64,
+    /// The least.
+    pub min: i64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The standard deviation of the sample (with n - 1); 0 for a single value.
+    pub stddev: f64,
+    /// The median.
+    pub p50: Option<i64>,
+    /// The 90th percentile.
+    pub p90: Option<i64>,
+    /// The 99th percentile.
+    pub p99: Option<i64>,
+    /// The 99.9th percentile.
+    pub p999: Option<i64>,
+    /// The greatest.
+    pub max: i64,
+}
+
+impl Spread {
+    /// That of the distances from the least.
+    fn above_minimum(&self) -> Self {
+        let above = |value: i64| value.saturating_sub(self.min);
+        #[expect(clippy::cast_precision_loss, reason = "a mean is not more exact")]
+        let mean = self.mean - self.min as f64;
+        let [p50, p90, p99, p999] =
+            [self.p50, self.p90, self.p99, self.p999].map(|it| it.map(above));
+        Self { min: 0, mean, p50, p90, p99, p999, max: above(self.max), ..*self }
+    }
+}
+
+/// What was counted in an interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// When the interval begins, in nanoseconds since 1970 (UTC).
+    pub begin_ns: i64,
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes on the wire, with the link header, without the frame check sequence.
+    pub bytes: u64,
+    /// Packets that the capture lost meanwhile, of whatever kind.
+    pub missed: u64,
+    /// For how much of the interval somebody looked, and told of it, in nanoseconds.
+    pub watched_ns: i64,
+}
+
+/// How results are laid out in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    /// Delays by the second, counts by the interval of the task.
+    #[default]
+    AsMeasured,
+    /// By the minute, once it is over.
+    Minute,
+    /// By the hour, once it is over.
+    Hour,
+}
+
+impl Step {
+    /// In seconds; 0 as measured.
+    fn seconds(self) -> i64 {
+        match self {
+            Self::AsMeasured => 0,
+            Self::Minute => 60,
+            Self::Hour => 3600,
         }
     }
+
+    /// Zero as measured.
+    fn length(self) -> Span {
+        Span::from_secs(self.seconds())
+    }
+}
+
+/// Which results are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// By what.
+    pub step: Step,
+    /// Those that begin from this time on, in nanoseconds since 1970 (UTC),
+    pub from: i64,
+    /// and before this.
+    pub until: i64,
+    /// So many at the most.
+    pub most: u32,
 }
 
 impl Results {
@@ -116,26 +192,32 @@ impl Results {
     /// When the file cannot be written; then nothing of it is stored.
     pub fn store(&mut self, task: u64, settled: &Settled) -> Result<(), DatabaseError> {
         self.database.change(|change| {
+            let before = tables::progress(change, task)?.settled_until;
             for (begin, window) in &settled.windows {
-                tables::insert(change, task, &Measured::new(*begin, window))?;
+                windows::insert(change, task, *begin, window)?;
+            }
+            windows::put_together(change, task, before, settled.until)?;
+            for count in &settled.counts {
+                counts::add(change, task, count)?;
             }
             tables::settle(change, task, settled)
         })
     }
 
-    /// What was measured by a task in the windows that begin from one time on and before another, in
-    /// nanoseconds since 1970 (UTC): in their order, and so many at the most.
+    /// What a task has measured, in its order.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn measured(
-        &self,
-        task: u64,
-        from: i64,
-        until: i64,
-        most: u32,
-    ) -> Result<Vec<Measured>, DatabaseError> {
-        self.database.read(|database| tables::measured(database, task, (from, until), most))
+    pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
+        self.database.read(|database| windows::measured(database, task, stretch))
+    }
+
+    /// What a task has counted, in its order; an interval that is not over yet, too.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, DatabaseError> {
+        self.database.read(|database| counts::counted(database, task, stretch))
     }
 }
 

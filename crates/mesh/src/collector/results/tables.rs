@@ -1,18 +1,19 @@
-//! The tables of results, and what is asked of them.
+//! The tables of results, and how far each task has come.
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use wirestamp_clock::Time;
-use wirestamp_metrics::{Counts, Point, Summary};
+use wirestamp_metrics::Point;
 
-use super::{Delivered, Measured, Progress};
-use crate::collector::{NotSynchronised, Settled, side};
+use super::{Delivered, Progress};
+use crate::collector::{Settled, side};
 use crate::database::{Form, unsigned};
 
 /// "WSRE".
-pub(super) const FORM: Form = Form { application: 0x5753_5245, version: 1, tables: TABLES };
+pub(super) const FORM: Form = Form { application: 0x5753_5245, version: 2, tables: TABLES };
 
-/// Times and delays are in nanoseconds.
+/// Times and delays are in nanoseconds. `step` is the length of a window or an interval in seconds, and 0 as the
+/// task has it: the others are put together of these. `squares` is the sum of the squares of the distances from the
+/// mean, which can be put together.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -24,30 +25,29 @@ const TABLES: &str = "
         PRIMARY KEY (task, point)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE window (
-        task INTEGER NOT NULL, begin INTEGER NOT NULL,
+        task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
         sent INTEGER NOT NULL, received INTEGER NOT NULL, matched INTEGER NOT NULL,
         lost INTEGER NOT NULL, duplicated INTEGER NOT NULL, reordered INTEGER NOT NULL,
         unexpected INTEGER NOT NULL, given_up_sent INTEGER NOT NULL,
         given_up_received INTEGER NOT NULL, identical INTEGER NOT NULL,
         error INTEGER, not_synchronised TEXT, contradicts INTEGER NOT NULL,
-        delay_count INTEGER, delay_min INTEGER, delay_mean REAL, delay_stddev REAL,
+        delay_count INTEGER NOT NULL, delay_min INTEGER, delay_mean REAL, delay_squares REAL,
         delay_p50 INTEGER, delay_p90 INTEGER, delay_p99 INTEGER, delay_p999 INTEGER,
         delay_max INTEGER,
-        above_count INTEGER, above_min INTEGER, above_mean REAL, above_stddev REAL,
-        above_p50 INTEGER, above_p90 INTEGER, above_p99 INTEGER, above_p999 INTEGER,
-        above_max INTEGER,
-        variation_count INTEGER, variation_min INTEGER, variation_mean REAL,
-        variation_stddev REAL, variation_p50 INTEGER, variation_p90 INTEGER,
+        variation_count INTEGER NOT NULL, variation_min INTEGER, variation_mean REAL,
+        variation_squares REAL, variation_p50 INTEGER, variation_p90 INTEGER,
         variation_p99 INTEGER, variation_p999 INTEGER, variation_max INTEGER,
-        PRIMARY KEY (task, begin)
+        PRIMARY KEY (task, step, begin)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE count (
+        task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
+        packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
+        watched INTEGER NOT NULL,
+        PRIMARY KEY (task, step, begin)
     ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
     COMMIT;";
-
-/// The columns of a window ahead of its three summaries, and of each of these.
-const AHEAD: usize = 15;
-const SUMMARY: usize = 9;
 
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
     let query = "SELECT settled_until FROM task WHERE number = ?";
@@ -110,111 +110,4 @@ pub(super) fn settle(
 /// What a point is called in the tables.
 fn number(point: Point) -> u8 {
     u8::from(point == Point::B)
-}
-
-pub(super) fn insert(
-    change: &Transaction<'_>,
-    task: u64,
-    measured: &Measured,
-) -> rusqlite::Result<()> {
-    let Measured { counts, delay_ns, above_minimum_ns, variation_ns, .. } = measured;
-    let Counts { sent, received, matched, lost, duplicated, reordered, unexpected, .. } = *counts;
-    let Counts { given_up_sent, given_up_received, identical, .. } = *counts;
-    let numbers = [
-        task,
-        measured.begin_ns.cast_unsigned(),
-        sent,
-        received,
-        matched,
-        lost,
-        duplicated,
-        reordered,
-        unexpected,
-        given_up_sent,
-        given_up_received,
-        identical,
-    ];
-    let mut values: Vec<Value> = numbers.map(|it| it.cast_signed().into()).into();
-    values.push(measured.error_ns.into());
-    values.push(measured.not_synchronised.map(|it| it.name().to_owned()).into());
-    values.push(measured.contradicts_the_clocks.into());
-    for summary in [delay_ns, above_minimum_ns, variation_ns] {
-        match summary {
-            Some(summary) => values.extend(columns(summary)),
-            None => values.extend([const { Value::Null }; SUMMARY]),
-        }
-    }
-    let places = vec!["?"; values.len()].join(", ");
-    let query = format!("INSERT INTO window VALUES ({places})");
-    change.prepare_cached(&query)?.execute(params_from_iter(values))?;
-    Ok(())
-}
-
-fn columns(summary: &Summary) -> [Value; SUMMARY] {
-    let Summary { count, min, mean, stddev, p50, p90, p99, p999, max } = *summary;
-    [
-        count.cast_signed().into(),
-        min.into(),
-        mean.into(),
-        stddev.into(),
-        p50.into(),
-        p90.into(),
-        p99.into(),
-        p999.into(),
-        max.into(),
-    ]
-}
-
-pub(super) fn measured(
-    database: &Connection,
-    task: u64,
-    (from, until): (i64, i64),
-    most: u32,
-) -> rusqlite::Result<Vec<Measured>> {
-    let query = "SELECT * FROM window WHERE task = ? AND begin >= ? AND begin < ?
-                 ORDER BY begin LIMIT ?";
-    let mut statement = database.prepare_cached(query)?;
-    let rows = statement.query_map(params![task.cast_signed(), from, until, most], window)?;
-    rows.collect()
-}
-
-fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
-    let why: Option<String> = row.get(13)?;
-    Ok(Measured {
-        begin_ns: row.get(1)?,
-        counts: Counts {
-            sent: unsigned(row, 2)?,
-            received: unsigned(row, 3)?,
-            matched: unsigned(row, 4)?,
-            lost: unsigned(row, 5)?,
-            duplicated: unsigned(row, 6)?,
-            reordered: unsigned(row, 7)?,
-            unexpected: unsigned(row, 8)?,
-            given_up_sent: unsigned(row, 9)?,
-            given_up_received: unsigned(row, 10)?,
-            identical: unsigned(row, 11)?,
-        },
-        error_ns: row.get(12)?,
-        not_synchronised: why.and_then(|name| NotSynchronised::named(&name)),
-        contradicts_the_clocks: row.get(14)?,
-        delay_ns: summary(row, AHEAD)?,
-        above_minimum_ns: summary(row, AHEAD + SUMMARY)?,
-        variation_ns: summary(row, AHEAD + 2 * SUMMARY)?,
-    })
-}
-
-fn summary(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Summary>> {
-    let count: Option<i64> = row.get(first)?;
-    let Some(count) = count else { return Ok(None) };
-    Ok(Some(Summary {
-        count: count.cast_unsigned(),
-        min: row.get(first + 1)?,
-        mean: row.get(first + 2)?,
-        stddev: row.get(first + 3)?,
-        p50: row.get(first + 4)?,
-        p90: row.get(first + 5)?,
-        p99: row.get(first + 6)?,
-        p999: row.get(first + 7)?,
-        max: row.get(first + 8)?,
-    }))
 }

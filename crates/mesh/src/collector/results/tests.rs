@@ -1,12 +1,15 @@
 //! Results that are stored and read again.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
-use wirestamp_metrics::{Config, Correlator, Observation, Quality};
+use wirestamp_clock::{Domain, RawStamp, Stamp};
+use wirestamp_metrics::{Config, Correlator, Observation, Quality, Summary};
 use wirestamp_packet::{FlowKey, PacketId};
+use wirestamp_protocol::Count;
 
 use super::*;
+use crate::collector::Window;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -23,9 +26,13 @@ fn observation(id: u64, nanos: i64) -> Observation {
 
 /// Of ten packets one is lost, and the others take 1, 2, 3... us.
 fn window(offset: Result<Span, NotSynchronised>) -> Window {
+    Window { quality: quality(0..10), offset, least: Some(Span::ZERO) }
+}
+
+fn quality(ids: Range<i64>) -> Quality {
     let (mut quality, mut correlator) = (Quality::new(), Correlator::new(Config::default()));
     let mut record = |outcome| quality.record(&outcome);
-    for id in 0..10_i64 {
+    for id in ids {
         let number = id.unsigned_abs();
         correlator.observe(Point::A, observation(number, id * 10_000), &mut record);
         if id > 0 {
@@ -33,7 +40,12 @@ fn window(offset: Result<Span, NotSynchronised>) -> Window {
         }
     }
     correlator.finish(&mut record);
-    Window { quality, offset, least: Some(Span::ZERO) }
+    quality
+}
+
+/// All of them, or so many, from a time on and before another.
+fn stretch(step: Step, from: i64, until: i64) -> Stretch {
+    Stretch { step, from, until, most: 9 }
 }
 
 fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> Settled {
@@ -41,6 +53,7 @@ fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> S
     Settled {
         until: Time::from_nanos(until),
         windows: windows.collect::<BTreeMap<_, _>>(),
+        counts: Vec::new(),
         acknowledged,
         given_up: [0, 5],
         late: 0,
@@ -70,24 +83,131 @@ fn what_was_stored_is_there_again_with_how_far_the_task_has_come() {
     let progress = results.progress(7).unwrap();
     assert_eq!(progress.settled_until, Time::from_nanos(5 * SECOND));
     assert_eq!(progress.delivered, [first, second]);
-    let measured = results.measured(7, 0, 4 * SECOND, 9).unwrap();
-    let of = |begin, window: &Window| Measured::new(Time::from_nanos(begin), window);
-    assert_eq!(measured, [of(SECOND, &known), of(3 * SECOND, &unknown)]);
-    assert_eq!(results.measured(7, SECOND + 1, i64::MAX, 1).unwrap(), measured[1..]);
+    let as_measured = |from, until| stretch(Step::AsMeasured, from, until);
+    let measured = results.measured(7, &as_measured(0, 4 * SECOND)).unwrap();
+    let begins: Vec<_> = measured.iter().map(|it| it.begin_ns).collect();
+    assert_eq!(begins, [SECOND, 3 * SECOND]);
+    for (measured, window) in measured.iter().zip([&known, &unknown]) {
+        check(measured, window);
+    }
+    let one = Stretch { most: 1, ..as_measured(SECOND + 1, i64::MAX) };
+    assert_eq!(results.measured(7, &one).unwrap(), measured[1..]);
     results.begin_spool(7, Point::B, 72, 6).unwrap();
     let second = Delivered { spool: Some(72), acknowledged: 6, given_up: 10, is_unknown: true };
     assert_eq!(results.progress(7).unwrap().delivered, [first, second]);
 }
 
+/// That a result says what is in a window.
+fn check(measured: &Measured, window: &Window) {
+    let Measured { counts, delay_ns, above_minimum_ns, variation_ns, error_ns, .. } = measured;
+    let quality = &window.quality;
+    let delay = quality.delay().summary();
+    assert_eq!(counts, quality.counts());
+    check_spread(above_minimum_ns.as_ref(), delay.as_ref().map(Summary::above_minimum));
+    check_spread(delay_ns.as_ref(), delay.filter(|_| window.offset.is_ok()));
+    check_spread(variation_ns.as_ref(), quality.variation().summary());
+    assert_eq!(*error_ns, window.error().ok().map(Span::as_nanos));
+    assert_eq!(measured.not_synchronised, window.offset.err());
+}
+
+fn check_spread(spread: Option<&Spread>, summary: Option<Summary>) {
+    let (Some(spread), Some(summary)) = (spread, &summary) else {
+        assert!(spread.is_none() && summary.is_none(), "{spread:?}, {summary:?}");
+        return;
+    };
+    let whole = |it: &Spread| (it.count, it.min, it.max);
+    assert_eq!(whole(spread), (summary.count, summary.min, summary.max));
+    let is_near = |one: f64, other: f64| (one - other).abs() <= 1e-6 * other.abs();
+    assert!(is_near(spread.mean, summary.mean), "{spread:?}, {summary:?}");
+    assert!(is_near(spread.stddev, summary.stddev), "{spread:?}, {summary:?}");
+    let percentiles = [spread.p50, spread.p90, spread.p99, spread.p999];
+    if percentiles.iter().any(Option::is_some) {
+        let expected = [summary.p50, summary.p90, summary.p99, summary.p999];
+        assert_eq!(percentiles, expected.map(Some));
+    }
+}
+
+#[test]
+fn minutes_and_hours_are_put_together_once_they_are_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut results = Results::open(&folder.path().join("results")).unwrap();
+    let part = |ids, offset| Window { quality: quality(ids), offset, least: Some(Span::ZERO) };
+    let synchronised = Ok(Span::from_nanos(500));
+    let parts = [
+        (58, part(0..10, synchronised)),
+        (59, part(10..12, Ok(Span::from_nanos(700)))),
+        (60, part(12..13, synchronised)),
+        (61, part(13..20, Err(NotSynchronised::Second))),
+        (119, part(20..21, synchronised)),
+        (3600, part(21..22, synchronised)),
+    ];
+    let mut store = |until: i64, parts: &[(i64, Window)]| {
+        let windows = parts.iter().map(|(second, it)| (second * SECOND, it.clone())).collect();
+        results.store(7, &settled(until * SECOND, windows, [1, 1])).unwrap();
+        [Step::Minute, Step::Hour]
+            .map(|step| results.measured(7, &stretch(step, i64::MIN, i64::MAX)).unwrap())
+    };
+    assert_eq!(store(59, &parts[..1]), [vec![], vec![]]);
+    let [minutes, hours] = store(90, &parts[1..4]);
+    assert_eq!((minutes.len(), hours.len()), (1, 0));
+    let mut whole = part(0..10, Ok(Span::from_nanos(700)));
+    whole.quality.merge(&parts[1].1.quality);
+    check(&minutes[0], &whole);
+    assert_eq!((minutes[0].begin_ns, minutes[0].delay_ns.as_ref().unwrap().p50), (0, None));
+    let [minutes, hours] = store(3601, &parts[4..]);
+    assert_eq!((minutes.len(), hours.len()), (2, 1));
+    let mut second = part(12..13, Err(NotSynchronised::Second));
+    second.quality.merge(&parts[3].1.quality);
+    second.quality.merge(&parts[4].1.quality);
+    check(&minutes[1], &second);
+    whole.offset = Err(NotSynchronised::Second);
+    whole.quality.merge(&second.quality);
+    check(&hours[0], &whole);
+}
+
+#[test]
+fn what_is_counted_adds_up_by_interval_minute_and_hour() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut results = Results::open(&folder.path().join("results")).unwrap();
+    let count = |second, packets| Count {
+        begin: Time::from_nanos(second * SECOND),
+        packets,
+        bytes: 100 * packets,
+        missed: 1,
+        watched: Span::from_millis(500),
+    };
+    let mut add = |counts: Vec<Count>| {
+        let settled = Settled { counts, ..settled(0, Vec::new(), [1, 0]) };
+        results.store(7, &settled).unwrap();
+    };
+    add(vec![count(3590, 5), count(3595, 6)]);
+    add(vec![count(3595, 7), count(3600, 8)]);
+    let counted = |step| {
+        let counted = results.counted(7, &stretch(step, 0, i64::MAX)).unwrap();
+        let of = |it: &Counted| (it.begin_ns / SECOND, it.packets, it.missed, it.watched_ns);
+        counted.iter().map(of).collect::<Vec<_>>()
+    };
+    let half = SECOND / 2;
+    assert_eq!(
+        counted(Step::AsMeasured),
+        [(3590, 5, 1, half), (3595, 13, 2, SECOND), (3600, 8, 1, half)]
+    );
+    assert_eq!(counted(Step::Minute), [(3540, 18, 3, SECOND + half), (3600, 8, 1, half)]);
+    assert_eq!(counted(Step::Hour), [(0, 18, 3, SECOND + half), (3600, 8, 1, half)]);
+}
+
 #[test]
 fn without_synchronised_clocks_only_differences_of_delays_are_told() {
-    let measured = Measured::new(Time::from_nanos(0), &window(Err(NotSynchronised::First)));
-    let value = serde_json::to_value(&measured).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut results = Results::open(&folder.path().join("results")).unwrap();
+    let [unknown, known] = [Err(NotSynchronised::First), Ok(Span::from_nanos(500))].map(window);
+    results.store(7, &settled(2 * SECOND, vec![(0, unknown), (SECOND, known)], [1, 1])).unwrap();
+    let measured = results.measured(7, &stretch(Step::AsMeasured, 0, i64::MAX)).unwrap();
+    let value = serde_json::to_value(&measured[0]).unwrap();
     assert_eq!((&value["sent"], &value["lost"]), (&10.into(), &1.into()));
     assert_eq!((&value["delay_ns"], &value["error_ns"]), (&().into(), &().into()));
     assert_eq!(value["not_synchronised"], "first");
     assert_eq!(value["above_minimum_ns"]["max"], 8000);
-    let measured = Measured::new(Time::from_nanos(0), &window(Ok(Span::from_nanos(500))));
-    let delay = measured.delay_ns.unwrap();
-    assert_eq!((delay.min, delay.max, measured.error_ns), (1000, 9000, Some(520)));
+    let delay = measured[1].delay_ns.as_ref().unwrap();
+    assert_eq!((delay.min, delay.max, measured[1].error_ns), (1000, 9000, Some(520)));
 }

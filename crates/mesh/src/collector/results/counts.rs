@@ -1,0 +1,50 @@
+//! The table of what was counted: by the intervals of the task, and by longer ones.
+
+use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
+use wirestamp_protocol::Count;
+
+use super::{Counted, Step, Stretch};
+use crate::database::unsigned;
+
+/// Adds what was counted to what was counted before.
+pub(super) fn add(change: &Transaction<'_>, task: u64, count: &Count) -> rusqlite::Result<()> {
+    let query = "INSERT INTO count VALUES (?, ?, ?, ?, ?, ?, ?)
+                 ON CONFLICT DO UPDATE SET
+                     packets = packets + excluded.packets, bytes = bytes + excluded.bytes,
+                     missed = missed + excluded.missed, watched = watched + excluded.watched";
+    let mut statement = change.prepare_cached(query)?;
+    let Count { begin, packets, bytes, missed, watched } = *count;
+    for step in [Step::AsMeasured, Step::Minute, Step::Hour] {
+        let begin = begin.interval_begin(step.length()).as_nanos();
+        let [packets, bytes, missed] = [packets, bytes, missed].map(u64::cast_signed);
+        let key = [task.cast_signed(), step.seconds(), begin];
+        let values = [packets, bytes, missed, watched.as_nanos()];
+        statement.execute(params_from_iter(key.into_iter().chain(values)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn counted(
+    database: &Connection,
+    task: u64,
+    stretch: &Stretch,
+) -> rusqlite::Result<Vec<Counted>> {
+    let Stretch { step, from, until, most } = *stretch;
+    let query = "SELECT begin, packets, bytes, missed, watched FROM count
+                 WHERE task = ? AND step = ? AND begin >= ? AND begin < ?
+                 ORDER BY begin LIMIT ?";
+    let mut statement = database.prepare_cached(query)?;
+    let values = params![task.cast_signed(), step.seconds(), from, until, most];
+    let rows = statement.query_map(values, interval)?;
+    rows.collect()
+}
+
+fn interval(row: &Row<'_>) -> rusqlite::Result<Counted> {
+    Ok(Counted {
+        begin_ns: row.get(0)?,
+        packets: unsigned(row, 1)?,
+        bytes: unsigned(row, 2)?,
+        missed: unsigned(row, 3)?,
+        watched_ns: row.get(4)?,
+    })
+}
