@@ -12,6 +12,7 @@
 //! | `socket/` | UDP with the kernel's stamps |
 //! | `reflector/` | what is returned; `serve.rs` does it |
 //! | `sender/` | what is sent and what the answers say; `run.rs` does it |
+//! | `witness.rs` | what others may hear of each packet |
 
 #![forbid(unsafe_code)]
 
@@ -19,12 +20,24 @@ pub mod reflector;
 pub mod sender;
 mod socket;
 mod system_clock;
+mod witness;
 
 pub use socket::SocketError;
 pub use system_clock::{ClockState, Kernel, SystemClock};
+pub use witness::{Passage, Witness};
 
 /// The port that IANA has given to both ends of STAMP and TWAMP (RFC 8762 section 4.1).
 pub const PORT: u16 = 862;
+
+/// Headers in front of a payload: Ethernet, IP, UDP.
+const HEADERS_V4: usize = 14 + 20 + 8;
+const HEADERS_V6: usize = 14 + 40 + 8;
+
+/// Bytes on the wire of a packet with so many of payload.
+fn on_wire(payload: usize, is_ipv4: bool) -> u32 {
+    let headers = if is_ipv4 { HEADERS_V4 } else { HEADERS_V6 };
+    u32::try_from(payload + headers).unwrap_or(u32::MAX)
+}
 
 /// The number that ends in these 32 bits and is nearest to the one expected.
 fn nearest(expected: u64, low: u32) -> u64 {

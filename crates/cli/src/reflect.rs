@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     } else if is_open && listening.iter().any(|at| !at.ip().is_loopback()) {
         output.remark("anybody who reaches it is answered: --key-file asks for a key");
     }
-    let counts = server.run(&stop)?;
+    let counts = server.run(&stop, ())?;
     output.result(&Document { listening, counts }, text)?;
     Ok(ExitCode::SUCCESS)
 }

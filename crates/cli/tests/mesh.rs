@@ -22,6 +22,15 @@ const TASKS: &str = r#"
     measure = "traffic"
     at = "cellar/tap-b@wirestamp-sink"
     filter = "udp and dst port 7000"
+
+    [[task]]
+    name = "test"
+    measure = "active-delay"
+    from = "roof@wirestamp-source"
+    to = "cellar@wirestamp-sink"
+    address = "10.77.2.2"
+    rate = 100
+    distribution = "poisson"
 "#;
 
 /// What scripts do with a mesh, in the folder `$1`.
@@ -95,8 +104,8 @@ fn in_mesh(script: &str) -> (TempDir, String) {
 }
 
 /// The results, of which every packet was counted once, and none was lost.
-fn results(folder: &TempDir, said: &str) -> Vec<Value> {
-    let found: Value = serde_json::from_str(&read(folder.path(), "results")).unwrap();
+fn results(folder: &TempDir, name: &str, said: &str) -> Vec<Value> {
+    let found: Value = serde_json::from_str(&read(folder.path(), name)).unwrap();
     let results = found["results"].as_array().unwrap().clone();
     for of_none in ["lost", "unexpected", "duplicated", "identical"] {
         assert_eq!(sum(&results, of_none), 0, "{of_none}: {found:#}{said}");
@@ -120,11 +129,21 @@ fn three_commands_give_a_first_delay() {
     }
     let before = Traces::now();
     let (folder, said) = in_mesh(
-        "send 4000; wait $sending; await_last; ask probes > probes; ask tasks/load/results > load; end",
+        r#"
+        send 4000
+        wait $sending
+        await_last
+        ask probes > probes
+        ask tasks/load/results > load
+        ask tasks/test/results > test
+        end
+        "#,
     );
-    let results = results(&folder, &said);
-    assert!(sum(&results, "matched") > 1000, "{results:#?}{said}");
-    for result in results.iter().filter(|it| it["matched"].as_u64() > Some(0)) {
+    let path = results(&folder, "results", &said);
+    assert!(sum(&path, "matched") > 1000, "{path:#?}{said}");
+    let test = results(&folder, "test", &said);
+    assert!(sum(&test, "matched") > 100, "{test:#?}{said}");
+    for result in path.iter().chain(&test).filter(|it| it["matched"].as_u64() > Some(0)) {
         let (delay, error) = (&result["delay_ns"], &result["error_ns"]);
         let least = delay["min"].as_f64().unwrap() + error.as_f64().unwrap();
         assert!(least >= 0.0 && delay["max"].as_f64() < Some(1e9), "{result:#}");
@@ -172,7 +191,7 @@ fn nodes_that_are_killed_change_no_result() {
         end
         "#,
     );
-    let results = results(&folder, &said);
+    let results = results(&folder, "results", &said);
     // Probes were away for a part of the time.
     assert!(sum(&results, "matched") > 4000, "{results:#?}{said}");
     let sent: Value = serde_json::from_str(&read(folder.path(), "sent")).unwrap();

@@ -63,6 +63,8 @@ pub struct Reflection {
     pub number: u32,
     /// The traffic class to send it with.
     pub class: u8,
+    /// When the packet was made, as its sender has written it.
+    pub made: Stamped,
 }
 
 /// Returns packets, in the stateful mode of RFC 8762 section 4.2: it counts what it returns in each
@@ -133,7 +135,7 @@ impl Reflector {
         .write(mode, answer);
         answer.extend(behind);
         self.counts.reflected += 1;
-        Ok(Reflection { session: id, number, class })
+        Ok(Reflection { session: id, number, class, made: sent.timestamp })
     }
 
     /// An answer has left at this time, by the kernel's stamp.

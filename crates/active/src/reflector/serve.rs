@@ -3,15 +3,22 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wirestamp_capture::Stop;
+use wirestamp_clock::Span;
 use wirestamp_packet::stamp::Key;
 
 use super::{Arrival, Counts, Reflector, SessionId};
 use crate::socket::{Manner, SocketError, StampedSocket};
 use crate::system_clock::{Kernel, SystemClock};
+use crate::{Passage, Witness, on_wire};
 
+/// How long one wait for packets takes at most, so that it is told that none came.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long a packet may lie in the kernel's backlog when it is stamped: two ticks of its timer
+/// (`netdev_budget_usecs`, `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
+const BACKLOG: Span = Span::from_millis(10);
 /// Answers whose stamps are waited for at a time; the kernel hands most over before the call that sends
 /// returns.
 const WAITING: usize = 4096;
@@ -28,6 +35,7 @@ pub struct Server {
 /// A socket, and the answers sent over it whose stamps have not come.
 struct Bound {
     socket: StampedSocket,
+    port: u16,
     waiting: VecDeque<(u32, SessionId, u32)>,
 }
 
@@ -39,7 +47,9 @@ impl Server {
     /// [`SocketError::Bind`].
     pub fn bind(addresses: &[SocketAddr], key: Option<Key>) -> Result<Self, SocketError> {
         let bind = |&address| {
-            Ok(Bound { socket: StampedSocket::bind(address)?, waiting: VecDeque::new() })
+            let socket = StampedSocket::bind(address)?;
+            let port = socket.local_addr()?.port();
+            Ok(Bound { socket, port, waiting: VecDeque::new() })
         };
         let sockets = addresses.iter().map(bind).collect::<Result<_, _>>()?;
         Ok(Self { sockets, reflector: Reflector::new(key), clock: Kernel::default() })
@@ -53,18 +63,23 @@ impl Server {
         self.sockets.iter().map(|bound| bound.socket.local_addr()).collect()
     }
 
-    /// Answers until `stop` is requested.
+    /// Answers until `stop` is requested. `witness` may be told of each packet that is answered.
     ///
     /// # Errors
     /// [`SocketError::Receive`].
-    pub fn run(mut self, stop: &Stop) -> Result<Counts, SocketError> {
+    pub fn run(mut self, stop: &Stop, mut witness: impl Witness) -> Result<Counts, SocketError> {
         let mut answer = Vec::new();
-        let ports: Vec<u16> = self.addresses()?.iter().map(SocketAddr::port).collect();
+        let ports: Vec<u16> = self.sockets.iter().map(|bound| bound.port).collect();
         while !stop.is_requested() {
             self.wait(stop)?;
             let Self { sockets, reflector, clock } = &mut self;
+            let (now, mut is_empty) = (clock.now(), true);
             for bound in sockets {
-                bound.answer_all(reflector, clock, &ports, &mut answer)?;
+                is_empty &=
+                    bound.answer_all(reflector, clock, &ports, &mut answer, &mut witness)?;
+            }
+            if is_empty {
+                witness.complete(now - BACKLOG);
             }
         }
         Ok(self.reflector.counts())
@@ -73,7 +88,7 @@ impl Server {
     fn wait(&self, stop: &Stop) -> Result<(), SocketError> {
         let sockets = self.sockets.iter().map(|bound| PollFd::new(&bound.socket, PollFlags::IN));
         let mut events: Vec<_> = sockets.chain([PollFd::new(stop, PollFlags::IN)]).collect();
-        match poll(&mut events, None) {
+        match poll(&mut events, Some(&PATIENCE)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(SocketError::Receive(error.into())),
         }
@@ -81,18 +96,19 @@ impl Server {
 }
 
 impl Bound {
-    /// Answers what waits, up to a batch.
+    /// Answers what waits, up to a batch; says whether that was all.
     fn answer_all(
         &mut self,
         reflector: &mut Reflector,
         clock: &mut Kernel,
         ports: &[u16],
         answer: &mut Vec<u8>,
-    ) -> Result<(), SocketError> {
+        witness: &mut impl Witness,
+    ) -> Result<bool, SocketError> {
         self.take_stamps(reflector);
         for _ in 0..BATCH {
             let Some(received) = self.socket.receive().map_err(SocketError::Receive)? else {
-                break;
+                return Ok(true);
             };
             reflector.counts.stamped_late += u64::from(received.at.is_none());
             let arrival = Arrival {
@@ -103,12 +119,22 @@ impl Bound {
                 ttl: received.ttl,
                 class: received.class,
             };
-            let (from, to) = (received.from, received.to);
+            let (from, to, at) = (received.from, received.to, arrival.at);
+            let length = on_wire(received.bytes.len(), from.is_ipv4());
             if ports.contains(&from.port()) && reflector.is_answer(&arrival) {
                 reflector.counts.answers += 1;
                 continue;
             }
             let Ok(reflection) = reflector.reflect(&arrival, clock, answer) else { continue };
+            let own = to.map_or(from.ip(), |(address, _)| address);
+            witness.passes(&Passage {
+                mark: reflection.made.0,
+                at,
+                error: Span::ZERO,
+                length,
+                from,
+                to: SocketAddr::new(own, self.port),
+            });
             let manner = Manner { from: to, class: Some(reflection.class) };
             match self.socket.send(answer, from, manner) {
                 Ok(number) => {
@@ -121,7 +147,7 @@ impl Bound {
             }
             self.take_stamps(reflector);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Takes the stamps of what has left.

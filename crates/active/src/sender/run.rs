@@ -8,15 +8,20 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirestamp_capture::Stop;
+use wirestamp_clock::{Span, Time, Utc};
 
-use super::{Heard, Report, Session, Test};
+use super::session::mark;
+use super::{Report, Session, Test};
 use crate::socket::{Manner, SocketError, StampedSocket};
 use crate::system_clock::{Kernel, SystemClock};
+use crate::{Passage, Witness, on_wire};
 
 /// How long one wait for packets takes at most, so that what timed out is settled.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Packets whose stamps are waited for at a time.
 const WAITING: usize = 4096;
+/// How long the stamp of a packet is waited for.
+const STAMPED_WITHIN: Span = Span::from_secs(1);
 /// How often a packet behind the end is sent, if no answer comes.
 const CLOSINGS: u32 = 3;
 /// Packets that are sent or taken in a row before the others are looked at.
@@ -28,11 +33,22 @@ pub struct Sender {
     socket: StampedSocket,
     clock: Kernel,
     session: Session,
-    /// The kernel's numbers of packets whose stamps have not come, with ours.
-    waiting: VecDeque<(u32, u64)>,
+    /// Packets whose stamps have not come.
+    waiting: VecDeque<Waiting>,
     packet: Vec<u8>,
     failed: u64,
     first_error: Option<String>,
+}
+
+/// A packet that was sent.
+struct Waiting {
+    /// The kernel's number of it, and ours.
+    number: u32,
+    sequence: u64,
+    /// Between these it was handed to the kernel.
+    made: Time<Utc>,
+    sent: Time<Utc>,
+    length: u32,
 }
 
 impl Sender {
@@ -59,15 +75,11 @@ impl Sender {
     }
 
     /// Sends all packets, or until `stop` is requested, waits for the last answers, and says what came of
-    /// it. `on_answer` is told of each.
+    /// it. `witness` may be told of each packet and of each answer.
     ///
     /// # Errors
     /// [`SocketError`], if the socket fails. Packets that the kernel does not take are counted.
-    pub fn run(
-        mut self,
-        stop: &Stop,
-        mut on_answer: impl FnMut(&Heard),
-    ) -> Result<Report, SocketError> {
+    pub fn run(mut self, stop: &Stop, mut witness: impl Witness) -> Result<Report, SocketError> {
         let mut random = Rng::new();
         let mut due = Instant::now();
         let mut left = self.test.packets.unwrap_or(u64::MAX);
@@ -78,28 +90,28 @@ impl Sender {
                 if left == 0 || Instant::now() < due {
                     break;
                 }
-                self.send();
+                self.send(&mut witness);
                 left -= 1;
                 due += self.test.rhythm.next(&mut random);
             }
-            self.listen(&mut on_answer)?;
+            self.listen(&mut witness)?;
             if left > 0 {
                 self.wait(due.saturating_duration_since(Instant::now()), Some(stop))?;
             }
         }
-        self.last_answers(&mut on_answer)?;
+        self.last_answers(&mut witness)?;
         let Self { session, failed, first_error, .. } = self;
         Ok(Report { failed, first_error, ..session.finish() })
     }
 
     /// Waits for the answers that are under way. When all have come, or no more will, packets that count for
     /// nothing have the reflector tell what became of the last ones.
-    fn last_answers(&mut self, on_answer: &mut impl FnMut(&Heard)) -> Result<(), SocketError> {
+    fn last_answers(&mut self, witness: &mut impl Witness) -> Result<(), SocketError> {
         let timeout = Duration::from_nanos(self.test.timeout.as_nanos().unsigned_abs());
         let mut end = Instant::now() + timeout;
         let mut closings = 0;
         loop {
-            self.listen(on_answer)?;
+            self.listen(witness)?;
             let left = end.saturating_duration_since(Instant::now());
             let is_over = left.is_zero() || closings == 0 && self.session.all_came();
             if self.session.is_complete() {
@@ -110,16 +122,17 @@ impl Sender {
                 return Ok(());
             } else {
                 self.session.close();
-                self.send();
+                self.send(witness);
                 closings += 1;
                 end = Instant::now() + timeout;
             }
         }
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, witness: &mut impl Witness) {
         let manner = Manner { from: None, class: self.test.form.dscp.map(|point| point << 2) };
-        let sequence = self.session.packet(self.clock.now(), &mut self.packet);
+        let made = self.clock.now();
+        let sequence = self.session.packet(made, &mut self.packet);
         let mut sent = self.socket.send(&self.packet, self.test.to, manner);
         while sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
             && self.wait_for_room()
@@ -127,34 +140,60 @@ impl Sender {
             sent = self.socket.send(&self.packet, self.test.to, manner);
         }
         match sent {
-            Ok(number) => self.waiting.push_back((number, sequence)),
+            Ok(number) => {
+                let length = on_wire(self.packet.len(), self.test.to.is_ipv4());
+                let sent = self.clock.now();
+                self.waiting.push_back(Waiting { number, sequence, made, sent, length });
+            }
             Err(error) => {
-                self.waiting.clear();
+                self.stop_waiting(self.waiting.len(), witness);
                 self.session.not_sent();
                 self.failed += 1;
                 self.first_error.get_or_insert_with(|| error.to_string());
             }
         }
-        if self.waiting.len() > WAITING {
-            self.waiting.pop_front();
-        }
-        self.take_stamps();
+        self.stop_waiting(self.waiting.len().saturating_sub(WAITING), witness);
+        self.take_stamps(witness);
     }
 
     /// Takes the stamps of what has left. Before answers, which they would come too late for.
-    fn take_stamps(&mut self) {
+    fn take_stamps(&mut self, witness: &mut impl Witness) {
         while let Some((number, at)) = self.socket.left() {
-            let nth = self.waiting.iter().position(|waiting| waiting.0 == number);
-            if let Some((_, sequence)) = nth.and_then(|nth| self.waiting.drain(..=nth).next_back())
-            {
-                self.session.left(sequence, at);
+            let nth = self.waiting.iter().position(|waiting| waiting.number == number);
+            let Some(nth) = nth else { continue };
+            self.stop_waiting(nth, witness);
+            if let Some(packet) = self.waiting.pop_front() {
+                self.session.left(packet.sequence, at);
+                // What is earlier is of another that had the kernel's number before.
+                self.tell(&packet, Some(at).filter(|at| *at >= packet.made), witness);
             }
         }
     }
 
+    /// The stamps of so many will not come.
+    fn stop_waiting(&mut self, packets: usize, witness: &mut impl Witness) {
+        for packet in self.waiting.drain(..packets).collect::<Vec<_>>() {
+            self.tell(&packet, None, witness);
+        }
+    }
+
+    fn tell(&self, packet: &Waiting, stamp: Option<Time<Utc>>, witness: &mut impl Witness) {
+        if !self.session.is_closing(packet.sequence) {
+            let own = (packet.made, packet.sent - packet.made);
+            let (at, error) = stamp.map_or(own, |at| (at, Span::ZERO));
+            let (from, to, length) = (self.test.from, self.test.to, packet.length);
+            witness.passes(&Passage { mark: mark(packet.made).0, at, error, length, from, to });
+        }
+    }
+
     /// Takes what has come.
-    fn listen(&mut self, on_answer: &mut impl FnMut(&Heard)) -> Result<(), SocketError> {
-        self.take_stamps();
+    fn listen(&mut self, witness: &mut impl Witness) -> Result<(), SocketError> {
+        let now = self.clock.now();
+        self.take_stamps(witness);
+        let late = self.waiting.iter().take_while(|it| it.sent + STAMPED_WITHIN < now).count();
+        self.stop_waiting(late, witness);
+        // What is sent from now on is made later.
+        witness.complete(self.waiting.front().map_or(now, |packet| packet.made));
         self.session.set_clock(self.clock.state());
         for _ in 0..BATCH {
             let Some(received) = self.socket.receive().map_err(SocketError::Receive)? else {
@@ -163,11 +202,11 @@ impl Sender {
             let at = received.at.unwrap_or_else(|| self.clock.now());
             // What is no answer is counted there.
             let _ = self.session.answer(received.bytes, received.from, at);
-            self.take_stamps();
+            self.take_stamps(witness);
         }
         self.session.advance(self.clock.now());
         while let Some(heard) = self.session.heard() {
-            on_answer(&heard);
+            witness.heard(&heard);
         }
         Ok(())
     }

@@ -15,11 +15,7 @@ use super::follow_up::{FollowedUp, Told};
 use super::report::{Peer, Report};
 use super::{Form, Test};
 use crate::system_clock::ClockState;
-use crate::{low_half, nearest};
-
-/// Headers in front of a payload: Ethernet, IP, UDP.
-const HEADERS_V4: usize = 14 + 20 + 8;
-const HEADERS_V6: usize = 14 + 40 + 8;
+use crate::{low_half, nearest, on_wire};
 
 /// An answer, for those who want to see each.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +44,6 @@ pub struct Session {
     own: ClockState,
     same_clock: bool,
     timeout: Span,
-    headers: usize,
     test: TwoWay,
     next: u64,
     expected_number: u64,
@@ -81,7 +76,6 @@ impl Session {
             own,
             same_clock: test.same_clock,
             timeout: test.timeout,
-            headers: if test.to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 },
             test: TwoWay::new(flow, test.timeout),
             next: 0,
             expected_number: 0,
@@ -116,7 +110,7 @@ impl Session {
         self.next += 1;
         let fields = Sent {
             sequence: low_half(sequence),
-            timestamp: Stamped::of(now, Format::Ntp, Span::ZERO),
+            timestamp: mark(now),
             error: self.own.estimate(),
             session: self.form.session,
         };
@@ -155,7 +149,7 @@ impl Session {
     }
 
     fn on_wire(&self, payload: usize) -> u32 {
-        u32::try_from(payload + self.headers).unwrap_or(u32::MAX)
+        on_wire(payload, self.to.is_ipv4())
     }
 
     fn stamp(&self, at: Time<Utc>) -> Stamp {
@@ -310,7 +304,9 @@ impl Session {
         self.closing.get_or_insert(self.next);
     }
 
-    fn is_closing(&self, sequence: u64) -> bool {
+    /// Whether a packet counts for nothing.
+    #[must_use]
+    pub fn is_closing(&self, sequence: u64) -> bool {
         self.closing.is_some_and(|first| sequence >= first)
     }
 
@@ -368,6 +364,11 @@ impl Session {
             returned_by_kernel,
         }
     }
+}
+
+/// When a packet was made, as it is written.
+pub(super) fn mark(made: Time<Utc>) -> Stamped {
+    Stamped::of(made, Format::Ntp, Span::ZERO)
 }
 
 fn stamp(at: Time<Utc>, error: Span) -> Stamp {

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     ));
     // More than some a second, nobody can read.
     let shows_each = output.verbose && !output.json;
-    let report = sender.run(&stop, |heard| {
+    let report = sender.run(&stop, |heard: &Heard| {
         if shows_each {
             output.detail(line(heard));
         }

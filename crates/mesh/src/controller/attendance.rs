@@ -1,7 +1,7 @@
 //! The probes that are there, and how they do.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -34,6 +34,11 @@ impl Attendance {
     #[must_use]
     pub fn all(&self) -> BTreeMap<Name, Attending> {
         self.lock().clone()
+    }
+
+    /// Where a probe is, or was last.
+    pub(super) fn address(&self, probe: &Name) -> Option<IpAddr> {
+        self.lock().get(probe).map(|it| it.address.ip().to_canonical())
     }
 
     /// A probe comes.

@@ -1,6 +1,6 @@
 //! What probes call the controller for.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
@@ -17,7 +17,7 @@ use super::{Attendance, Plan};
 use crate::Name;
 use crate::gate::{Caller, Gate};
 use crate::pki::{self, Issued, Role};
-use crate::task::{Entered, Tasks};
+use crate::task::{ActiveDelay, Entered, Measure, Tasks};
 use crate::transport::Peer;
 use crate::v1::control_server::Control as Service;
 use crate::v1::{Assignment, Certificate, Duty, Enrolment, Renewal, Report};
@@ -124,7 +124,7 @@ impl Visit {
         let mut tasks = self.plan.subscribe();
         let mut told = None;
         loop {
-            let assignment = assignment(&tasks.borrow_and_update(), probe);
+            let assignment = assignment(&tasks.borrow_and_update(), probe, &self.attendance);
             if told.as_ref() != Some(&assignment) {
                 // It may have been revoked since.
                 self.caller.check()?;
@@ -149,15 +149,25 @@ impl Visit {
 }
 
 /// What a probe has to measure.
-fn assignment(tasks: &Tasks, probe: &Name) -> Assignment {
+fn assignment(tasks: &Tasks, probe: &Name, attendance: &Attendance) -> Assignment {
     let has_a_part = |entered: &Entered| entered.task.measure.probes().contains(&probe);
     let open = tasks.iter().filter(|(_, it)| it.ended.is_none() && has_a_part(it));
     let duties = open.filter_map(|(number, entered)| {
         // A task that was read can be written.
         let body = serde_json::to_string(&entered.task).ok()?;
-        Some(Duty { task: *number, body, made: entered.made.as_second() })
+        let address = where_reflected(&entered.task.measure, attendance);
+        let address = address.map(|it| it.to_string()).unwrap_or_default();
+        Some(Duty { task: *number, body, made: entered.made.as_second(), address })
     });
     Assignment { duties: duties.collect() }
+}
+
+/// Where the probe that reflects can be reached, as far as that can be seen from here.
+fn where_reflected(measure: &Measure, attendance: &Attendance) -> Option<IpAddr> {
+    let Measure::ActiveDelay(ActiveDelay { from, to, .. }) = measure else { return None };
+    let [from, to] = [from, to].map(|end| attendance.address(&end.probe));
+    // One on this machine is elsewhere for others.
+    to.filter(|to| !to.is_loopback() || from.is_none_or(|from| from.is_loopback()))
 }
 
 fn certificate(issued: Issued) -> Certificate {

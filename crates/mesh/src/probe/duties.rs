@@ -2,21 +2,28 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use prost::Message;
 use tracing::warn;
+use wirestamp_active::sender::Rhythm;
 use wirestamp_clock::Span;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
+use super::active::{Part, Sending, TestEnd, Tests};
 use super::look::Purpose;
 use super::runner::Wanted;
 use super::tap::Sight;
 use crate::Name;
-use crate::task::{Measure, PassiveDelay, Point, Task, Window};
+use crate::task::{ActiveDelay, Distribution, Measure, PassiveDelay, Point, Task, Window};
 use crate::v1::{Assignment, Duty};
+
+/// Bytes of the header of UDP (RFC 768).
+const UDP_HEADER: u16 = 8;
 
 /// Of a volume the sum counts, which a day has of so many parts.
 const VOLUME: Span = Span::from_secs(60);
@@ -59,7 +66,9 @@ impl Duties {
         for duty in &self.assignment.duties {
             match read_duty(duty) {
                 Ok((task, made)) => {
-                    result.add(duty.task, &task, task.schedule.at(now, made), probe)
+                    if result.is_open(task.schedule.at(now, made)) {
+                        result.add(duty, &task, probe);
+                    }
                 }
                 Err(why) => result.troubles.push((ChannelName { task: duty.task, point: 0 }, why)),
             }
@@ -72,35 +81,79 @@ impl Duties {
 #[derive(Default)]
 pub(super) struct Now {
     pub(super) wanted: Wanted,
+    pub(super) tests: Tests,
     /// When it changes next, if it does by itself.
     pub(super) next: Option<Timestamp>,
     pub(super) troubles: Vec<(ChannelName, String)>,
 }
 
 impl Now {
-    fn add(&mut self, number: u64, task: &Task, window: Window, probe: &Name) {
-        let is_open = matches!(window, Window::Open { .. });
+    /// Whether it is time for a task.
+    fn is_open(&mut self, window: Window) -> bool {
         let next = match window {
             Window::Open { until, .. } => until,
             Window::Waiting { until } => Some(until),
             Window::Over => None,
         };
         self.next = self.next.into_iter().chain(next).min();
-        if !is_open {
-            return;
-        }
-        match parts(&task.measure) {
-            Ok((purpose, points)) => {
-                let own = (0..).zip(points).filter(|(_, at)| at.probe == *probe);
-                for (point, at) in own {
-                    let sight = Sight { filter: task.filter.clone(), purpose: purpose.clone() };
-                    let sights = self.wanted.entry(at.interface.clone()).or_default();
-                    sights.insert(ChannelName { task: number, point }, sight);
-                }
-            }
-            Err(why) => self.troubles.push((ChannelName { task: number, point: 0 }, why)),
+        matches!(window, Window::Open { .. })
+    }
+
+    /// What a probe has to do for a task.
+    fn add(&mut self, duty: &Duty, task: &Task, probe: &Name) {
+        let added = match &task.measure {
+            Measure::ActiveDelay(active) => self.add_test(duty, active, probe),
+            measure => self.add_sights(duty.task, measure, task.filter.as_ref(), probe),
+        };
+        if let Err(why) = added {
+            self.troubles.push((ChannelName { task: duty.task, point: 0 }, why));
         }
     }
+
+    fn add_sights(
+        &mut self,
+        number: u64,
+        measure: &Measure,
+        filter: Option<&String>,
+        probe: &Name,
+    ) -> Result<(), String> {
+        let (purpose, points) = parts(measure)?;
+        for (point, at) in (0..).zip(points).filter(|(_, at)| at.probe == *probe) {
+            let sight = Sight { filter: filter.cloned(), purpose: purpose.clone() };
+            let sights = self.wanted.entry(at.interface.clone()).or_default();
+            sights.insert(ChannelName { task: number, point }, sight);
+        }
+        Ok(())
+    }
+
+    fn add_test(&mut self, duty: &Duty, active: &ActiveDelay, probe: &Name) -> Result<(), String> {
+        let address = active.address.or_else(|| duty.address.parse().ok());
+        let address = address.ok_or_else(|| {
+            format!("nobody knows where {} can be reached: give the task an `address`", active.to)
+        })?;
+        let to = SocketAddr::new(address, active.port(duty.task));
+        let sending = Part::Send(sending(duty.task, active, to));
+        for (point, end, part) in [(0, &active.from, sending), (1, &active.to, Part::Reflect(to))] {
+            if end.probe == *probe {
+                let end = TestEnd { namespace: end.namespace.clone(), part };
+                self.tests.insert(ChannelName { task: duty.task, point }, end);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sending(task: u64, active: &ActiveDelay, to: SocketAddr) -> Sending {
+    // Within what tasks may ask for.
+    let distance = Duration::try_from_secs_f64(active.rate.recip()).unwrap_or(Duration::MAX);
+    let rhythm = match active.distribution {
+        Distribution::Periodic => Rhythm::Periodic(distance),
+        Distribution::Poisson => Rhythm::Poisson(distance),
+    };
+    let length = usize::from(active.bytes.saturating_sub(UDP_HEADER));
+    // So many tests one probe does not send at a time.
+    let session = u16::try_from(task % u64::from(u16::MAX)).unwrap_or(0) + 1;
+    Sending { to, rhythm, length, dscp: active.dscp, session }
 }
 
 /// What is looked for by whatever probes, and the points at which it is.
@@ -148,7 +201,7 @@ mod tests {
     }
 
     fn duty(task: u64, body: &str) -> Duty {
-        Duty { task, body: body.to_owned(), made: 1000 }
+        Duty { task, body: body.to_owned(), made: 1000, address: "192.0.2.7".to_owned() }
     }
 
     fn duties(folder: &tempfile::TempDir) -> Duties {
@@ -168,6 +221,7 @@ mod tests {
             duty(3, "{"),
             duty(4, r#"{"name":"f","measure":"flows","at":"a/eth0"}"#),
             duty(5, r#"{"name":"t","measure":"traffic","at":"a/eth0","interval":"5s"}"#),
+            duty(6, r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","rate":50}"#),
         ];
         all.replace(Assignment { duties: given });
         // Behind a restart.
@@ -190,7 +244,17 @@ mod tests {
         let now = all.now(&first, at(1600));
         let left = vec![name(1, 0), name(5, 0)];
         assert_eq!((names(&now, "eth0"), now.next), (left, Some(at(4600))));
-        assert_eq!(names(&all.now(&second, at(1600)), "eth1"), [name(1, 1)]);
+        let to = SocketAddr::from(([192, 0, 2, 7], 49_158));
+        let rhythm = Rhythm::Periodic(Duration::from_millis(20));
+        let sending = Sending { to, rhythm, length: 44, dscp: 0, session: 7 };
+        let end = |namespace: Option<&str>, part| TestEnd {
+            namespace: namespace.map(str::to_owned),
+            part,
+        };
+        assert_eq!(now.tests, Tests::from([(name(6, 0), end(None, Part::Send(sending)))]));
+        let now = all.now(&second, at(1600));
+        assert_eq!(names(&now, "eth1"), [name(1, 1)]);
+        assert_eq!(now.tests, Tests::from([(name(6, 1), end(Some("ns"), Part::Reflect(to)))]));
     }
 
     #[test]

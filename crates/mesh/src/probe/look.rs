@@ -69,6 +69,12 @@ impl<'a> Passing<'a> {
         Self { frame, length, stamp, observation: OnceCell::new() }
     }
 
+    /// One that was observed elsewhere.
+    pub(super) fn observed(observation: Observation) -> Self {
+        let Observation { length, stamp, .. } = observation;
+        Self { frame: &[], length, stamp, observation: OnceCell::from(Some(observation)) }
+    }
+
     /// None if it cannot be recognised elsewhere.
     pub(super) fn observation(&self) -> Option<&Observation> {
         let observe = || {

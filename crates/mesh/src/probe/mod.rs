@@ -1,5 +1,6 @@
 //! The probe: measures what the controller says, and delivers it to the collector.
 
+mod active;
 mod attend;
 mod channel;
 mod deliver;

@@ -144,10 +144,11 @@ impl Probe {
                 self.duties.replace(assignment);
             }
             let now = Timestamp::now();
-            let Now { wanted, next, mut troubles } = self.duties.now(&self.name, now);
-            troubles.extend(block_in_place(|| self.runner.reconcile(&wanted)));
+            let Now { wanted, tests, next, mut troubles } = self.duties.now(&self.name, now);
+            troubles.extend(block_in_place(|| self.runner.reconcile(&wanted, &tests)));
             let held = block_in_place(|| self.stock.channels()).unwrap_or_default();
-            for name in wanted.values().flat_map(|sights| sights.keys().copied()).chain(held) {
+            let looking = wanted.values().flat_map(|sights| sights.keys());
+            for name in looking.chain(tests.keys()).copied().chain(held) {
                 if delivered.insert(name) {
                     work.spawn(deliver_for_ever(
                         self.settings.controller.clone(),

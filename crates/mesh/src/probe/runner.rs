@@ -1,4 +1,4 @@
-//! The captures that run: one for each interface, whoever looks at it.
+//! What runs: a capture for each interface, whoever looks at it, and the ends of active tests.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use tracing::{info, warn};
+use wirestamp_active::SocketError;
 use wirestamp_capture::{
     Capture, Config, Cores, Filter, Ledger, LiveLedger, Method, StampSource, Stop,
 };
 use wirestamp_clock::{ClockService, Time};
 use wirestamp_lab::{LabError, Netns};
 
+use super::active::{Ends, Tests};
 use super::machine::Machine;
 use super::tap::{Batches, Closed, Command, Sight, Tap};
 use super::watch::absence;
@@ -38,27 +40,30 @@ pub(super) enum Failure {
     Capture(#[from] wirestamp_capture::Error),
     #[error(transparent)]
     Namespace(#[from] LabError),
-    #[error("cannot enter the namespace of {0}: {1}")]
+    #[error("cannot enter the namespace {0}: {1}")]
     Enter(String, io::Error),
     #[error("cannot make a thread: {0}")]
     Thread(io::Error),
+    #[error(transparent)]
+    Socket(#[from] SocketError),
 }
 
-/// The captures that run.
+/// The captures that run, and the ends of active tests.
 pub(super) struct Runner {
     taps: HashMap<String, Running>,
+    ends: Ends,
     shared: Shared,
     holding: JoinHandle<()>,
     is_ending: Arc<AtomicBool>,
 }
 
-/// What captures have in common.
-struct Shared {
+/// What all that run have in common.
+pub(super) struct Shared {
     clock: Arc<ClockService>,
     machine: Machine,
     batches: SyncSender<Batches>,
     closed: Closed,
-    /// Told when a capture ends by itself.
+    /// Told when something ends by itself.
     ended: watch::Sender<()>,
 }
 
@@ -86,10 +91,10 @@ impl Runner {
         let holding = holding.map_err(Error::Machine)?;
         let ended = watch::Sender::default();
         let shared = Shared { clock: Arc::new(clock), machine, batches, closed, ended };
-        Ok(Self { taps: HashMap::new(), shared, holding, is_ending })
+        Ok(Self { taps: HashMap::new(), ends: Ends::default(), shared, holding, is_ending })
     }
 
-    /// Tells when a capture has ended by itself.
+    /// Tells when something has ended by itself.
     pub(super) fn ended(&self) -> watch::Receiver<()> {
         self.shared.ended.subscribe()
     }
@@ -100,7 +105,11 @@ impl Runner {
     }
 
     /// Lets run what is wanted, and nothing else. Tells who cannot look, and why.
-    pub(super) fn reconcile(&mut self, wanted: &Wanted) -> Vec<(ChannelName, String)> {
+    pub(super) fn reconcile(
+        &mut self,
+        wanted: &Wanted,
+        tests: &Tests,
+    ) -> Vec<(ChannelName, String)> {
         let is_over = |interface: &String, tap: &mut Running| {
             !wanted.contains_key(interface) || tap.thread.is_finished()
         };
@@ -120,9 +129,10 @@ impl Runner {
                 troubles.extend(sights.keys().map(|name| (*name, failure.to_string())));
             }
         }
+        troubles.extend(self.ends.reconcile(tests, &self.shared));
         let is_awaited = |name: &ChannelName| {
             let mut sights = wanted.values().filter_map(|sights| sights.get(name));
-            sights.any(|sight| sight.purpose.is_awaited())
+            tests.contains_key(name) || sights.any(|sight| sight.purpose.is_awaited())
         };
         let absent = troubles.iter().map(|(name, _)| *name).filter(is_awaited);
         self.shared.tell_of_absence(absent);
@@ -137,10 +147,11 @@ impl Runner {
         }
     }
 
-    /// Ends all captures, and holds what they have seen.
+    /// Ends all that runs, and holds what they have seen.
     pub(super) fn end(self) {
-        let Self { taps, shared, holding, is_ending } = self;
+        let Self { taps, ends, shared, holding, is_ending } = self;
         is_ending.store(true, Ordering::Relaxed);
+        ends.end();
         taps.values().for_each(|tap| tap.stop.request());
         taps.into_values().for_each(Running::end);
         drop(shared);
@@ -169,6 +180,16 @@ impl Shared {
         }
     }
 
+    /// Somebody who does what is told.
+    pub(super) fn tap(&self, told: mpsc::Receiver<Command>) -> Tap {
+        Tap::new(told, self.batches.clone(), self.machine.clone(), Arc::clone(&self.closed))
+    }
+
+    /// Is told when something has ended by itself.
+    pub(super) fn ended(&self) -> watch::Sender<()> {
+        self.ended.clone()
+    }
+
     fn begin(&self, interface: &str) -> Result<Running, Failure> {
         let (name, namespace) = match interface.split_once('@') {
             Some((name, namespace)) => (name, Some(namespace)),
@@ -180,17 +201,11 @@ impl Shared {
             ..Config::new(name, Method::Ring, StampSource::Kernel)
         };
         let open = || Capture::open(config, &self.clock);
-        let capture = match namespace {
-            None => open()?,
-            Some(namespace) => Netns::open(namespace)?
-                .run(open)
-                .map_err(|cause| Failure::Enter(interface.to_owned(), cause))??,
-        };
+        let capture = within(namespace, open)??;
         let (ledger, stop) = (capture.live_ledger(), Stop::new().map_err(Failure::Thread)?);
         let (commands, told) = mpsc::channel();
-        let closed = Arc::clone(&self.closed);
-        let mut tap = Tap::new(told, self.batches.clone(), self.machine.clone(), closed);
-        let (clock, stopped, ended) = (Arc::clone(&self.clock), stop.clone(), self.ended.clone());
+        let mut tap = self.tap(told);
+        let (clock, stopped, ended) = (Arc::clone(&self.clock), stop.clone(), self.ended());
         let of = interface.to_owned();
         let run = move || {
             if let (_, Err(error)) = capture.run(&clock, &stopped, &mut tap) {
@@ -239,6 +254,16 @@ impl Running {
             }
         }
     }
+}
+
+/// Does something in a network namespace, or in the probe's own.
+pub(super) fn within<T: Send>(
+    namespace: Option<&str>,
+    act: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    let Some(name) = namespace else { return Ok(act()) };
+    let entered = Netns::open(name)?.run(act);
+    entered.map_err(|cause| Failure::Enter(name.to_owned(), cause))
 }
 
 /// Puts batches into the spool until there will be no more.

@@ -1,4 +1,4 @@
-//! The packets of an interface go to the points that look at it.
+//! The packets of an interface, or of an end of a test, go to the points that look there.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -35,7 +35,7 @@ pub(super) type Batches = Vec<(ChannelName, Batch)>;
 /// Until when points have told that nobody looks: they do not begin again before.
 pub(super) type Closed = Arc<Mutex<BTreeMap<ChannelName, Time<Utc>>>>;
 
-/// The points that look at an interface.
+/// The points that look at an interface, or at an end of a test.
 pub(super) struct Tap {
     commands: Receiver<Command>,
     batches: SyncSender<Batches>,
@@ -69,6 +69,16 @@ impl Tap {
             closed,
             newest: beginning,
             complete_until: beginning,
+        }
+    }
+
+    /// Has a packet looked at by all whose filters it passes.
+    pub(super) fn pass(&mut self, packet: &Passing<'_>) {
+        self.newest = self.newest.max(packet.stamp.utc);
+        for Looking { filter, look } in self.looking.values_mut() {
+            if filter.as_ref().is_none_or(|filter| filter.passes(packet.frame)) {
+                look.packet(packet);
+            }
         }
     }
 
@@ -110,13 +120,7 @@ impl Tap {
 
 impl Sink for Tap {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
-        self.newest = self.newest.max(packet.stamp.utc);
-        let passing = Passing::new(packet);
-        for Looking { filter, look } in self.looking.values_mut() {
-            if filter.as_ref().is_none_or(|filter| filter.passes(passing.frame)) {
-                look.packet(&passing);
-            }
-        }
+        self.pass(&Passing::new(packet));
         Ok(())
     }
 

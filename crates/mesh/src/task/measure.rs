@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use super::Point;
+use super::{End, Point};
 use crate::Name;
 
 /// What is measured, and where.
@@ -49,12 +49,14 @@ pub struct PassiveDelay {
 /// One-way delay of packets that are sent for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActiveDelay {
-    /// The probe that sends.
-    pub from: Name,
-    /// The probe that reflects.
-    pub to: Name,
+    /// Who sends.
+    pub from: End,
+    /// Who reflects.
+    pub to: End,
     /// Where that can be reached, if not where the controller sees it.
     pub address: Option<IpAddr>,
+    /// The port of UDP that it listens at, if not at [`ActiveDelay::port`].
+    pub own_port: Option<u16>,
     /// Packets a second.
     pub rate: f64,
     /// Bytes of each above IP: UDP's header and what it carries.
@@ -63,6 +65,20 @@ pub struct ActiveDelay {
     pub distribution: Distribution,
     /// The class of service that they ask for, 0 to 63 (RFC 2474).
     pub dscp: u8,
+}
+
+/// The ports that nobody is given for good (RFC 6335 section 6): the first, and how many there are.
+const DYNAMIC: u16 = 49_152;
+const DYNAMIC_PORTS: u64 = 16_384;
+
+impl ActiveDelay {
+    /// The port of UDP that the reflector of the task of a number listens at: each has its own, so that several may
+    /// be at one probe.
+    #[must_use]
+    pub fn port(&self, task: u64) -> u16 {
+        let place = u16::try_from(task % DYNAMIC_PORTS).unwrap_or(0);
+        self.own_port.unwrap_or(DYNAMIC + place)
+    }
 }
 
 /// How test packets are spread over time (RFC 2330 section 11.1).
@@ -89,13 +105,13 @@ impl Measure {
         }
     }
 
-    /// The probes that it takes.
+    /// The probes that it takes, by the points at which it measures.
     #[must_use]
     pub fn probes(&self) -> Vec<&Name> {
         match self {
             Self::Volume { at } | Self::Traffic { at, .. } | Self::Flows { at } => vec![&at.probe],
             Self::PassiveDelay(PassiveDelay { from, to, .. }) => vec![&from.probe, &to.probe],
-            Self::ActiveDelay(ActiveDelay { from, to, .. }) => vec![from, to],
+            Self::ActiveDelay(ActiveDelay { from, to, .. }) => vec![&from.probe, &to.probe],
         }
     }
 }

@@ -13,6 +13,7 @@
 //! schedule = { every = "1h", for = "10m", until = "2027-01-01T00:00:00Z" }
 //! ```
 
+mod end;
 mod file;
 mod measure;
 mod point;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use end::{End, NotAnEnd};
 pub use file::{WrongFile, read_file};
 pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay};
 pub use point::{NotAPoint, Point};

@@ -32,6 +32,8 @@ pub(super) struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u16>,
@@ -141,6 +143,9 @@ impl TryFrom<Written> for Task {
         if written.filter.as_ref().is_some_and(|it| it.contains('\0')) {
             return Err(keys.wrong("filter", "has a zero byte in it"));
         }
+        if written.filter.is_some() && matches!(measure, Measure::ActiveDelay(_)) {
+            return Err(keys.meaningless("filter"));
+        }
         let filter = written.filter.take();
         keys.nothing_left(&written)?;
         Ok(Self { name: keys.task, measure, filter, schedule })
@@ -169,16 +174,20 @@ impl Keys {
 
     fn active(&self, written: &mut Written) -> Result<ActiveDelay, WrongTask> {
         let active = ActiveDelay {
-            from: self.probe("from", &mut written.from)?,
-            to: self.probe("to", &mut written.to)?,
+            from: self.parsed("from", &mut written.from)?,
+            to: self.parsed("to", &mut written.to)?,
             address: written.address.take(),
+            own_port: written.port.take(),
             rate: written.rate.take().unwrap_or(RATE),
             bytes: written.bytes.take().unwrap_or(BYTES),
             distribution: written.distribution.take().unwrap_or_default(),
             dscp: written.dscp.take().unwrap_or_default(),
         };
         if active.from == active.to {
-            return Err(self.wrong("to", "has to be another probe than `from`"));
+            return Err(self.wrong("to", "has to be another end than `from`"));
+        }
+        if active.own_port == Some(0) {
+            return Err(self.wrong("port", "has to be 1 to 65535"));
         }
         if !(active.rate > 0.0 && active.rate <= MOST_RATE) {
             return Err(
@@ -195,10 +204,6 @@ impl Keys {
     }
 
     fn point(&self, key: &'static str, value: &mut Option<String>) -> Result<Point, WrongTask> {
-        self.parsed(key, value)
-    }
-
-    fn probe(&self, key: &'static str, value: &mut Option<String>) -> Result<Name, WrongTask> {
         self.parsed(key, value)
     }
 
@@ -227,16 +232,19 @@ impl Keys {
             ("share", share.is_some()),
             ("interval", interval.is_some()),
             ("address", address.is_some()),
+            ("port", written.port.is_some()),
             ("rate", rate.is_some()),
             ("bytes", bytes.is_some()),
             ("distribution", written.distribution.is_some()),
             ("dscp", written.dscp.is_some()),
         ];
+        let left = left.into_iter().find(|(_, is_left)| *is_left);
+        left.map_or(Ok(()), |(key, _)| Err(self.meaningless(key)))
+    }
+
+    fn meaningless(&self, key: &'static str) -> WrongTask {
         let (task, measure) = (self.task.clone(), self.measure.clone());
-        match left.into_iter().find(|(_, is_left)| *is_left) {
-            Some((key, _)) => Err(WrongTask::Meaningless { task, measure, key }),
-            None => Ok(()),
-        }
+        WrongTask::Meaningless { task, measure, key }
     }
 }
 
@@ -262,6 +270,7 @@ impl From<Task> for Written {
                 from: Some(active.from.to_string()),
                 to: Some(active.to.to_string()),
                 address: active.address,
+                port: active.own_port,
                 rate: Some(active.rate),
                 bytes: Some(active.bytes),
                 distribution: Some(active.distribution),
@@ -286,8 +295,8 @@ mod tests {
             r#"{"name":"v","measure":"volume","at":"a/eth0"}"#,
             r#"{"name":"t","measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
             r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25}"#,
-            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","address":"2001:db8::1",
-                "rate":50.0,"bytes":400,"distribution":"poisson","dscp":46}"#,
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1",
+                "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46}"#,
             r#"{"name":"f","measure":"flows","at":"a/eth0","schedule":{"for":"10m"}}"#,
         ] {
             let task = read(text).unwrap();
@@ -335,7 +344,19 @@ mod tests {
             ),
             (
                 r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#,
-                "`to` has to be another probe",
+                "`to` has to be another end",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a/eth0","to":"b"}"#,
+                "`from` \"a/eth0\" is no end of a test",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"b","filter":"udp"}"#,
+                "`filter` means nothing for active-delay",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"b","port":0}"#,
+                "`port` has to be 1",
             ),
             (
                 r#"{"name":"x","measure":"active-delay","from":"a","to":"b","rate":0}"#,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use wirestamp_active::reflector::{Counts, Server};
-use wirestamp_active::sender::{Form, Report, Rhythm, Sender, Test};
+use wirestamp_active::sender::{Form, Heard, Report, Rhythm, Sender, Test};
 use wirestamp_capture::{Capture, Config, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Span};
 use wirestamp_lab::{Netns, PathLab, SINK_V6, TAP_A, TAP_B};
@@ -54,8 +54,8 @@ pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow
         let taps = taps.map(|(capture, point)| {
             scope.spawn(move || attend(meeting, point, capture, clock, end))
         });
-        let reflector = scope.spawn(move || reflector.run(end));
-        let report: Result<Report, _> = sender.run(stop, |heard| active.record(heard));
+        let reflector = scope.spawn(move || reflector.run(end, ()));
+        let report: Result<Report, _> = sender.run(stop, |heard: &Heard| active.record(heard));
         end.request();
         let counts: Result<Counts, _> = join(reflector);
         let [a, b] = taps.map(join);

@@ -194,13 +194,18 @@ proptest! {
         if let Some((side, from, length)) = gap {
             leave_out(&mut batches[side], from..from + length);
         }
+        // Behind a longer silence, a flow's variation is not exact.
+        let silence = gap.map_or(0, |(_, _, length)| i64::try_from(length).unwrap() * BATCH);
+        let is_short = at(silence) + TIMING.matching.skew < at(0) + TIMING.matching.timeout;
         let (through, crashed) = (collected(&batches, &[]), collected(&batches, &steps));
         prop_assert_eq!(counts(&crashed), counts(&through));
         for (one, other) in crashed.windows.values().zip(through.windows.values()) {
             prop_assert_eq!(one.offset, other.offset);
             let [one, other] = [one, other].map(|it| &it.quality);
             prop_assert_eq!(format!("{:?}", one.delay()), format!("{:?}", other.delay()));
-            prop_assert_eq!(one.variation().summary(), other.variation().summary());
+            if is_short {
+                prop_assert_eq!(one.variation().summary(), other.variation().summary());
+            }
         }
     }
 

@@ -1,0 +1,69 @@
+//! Ends of active tests.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::Name;
+
+/// A probe that sends or reflects, written `PROBE`, or `PROBE@NAMESPACE` where it does that in a network namespace
+/// which is not its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct End {
+    /// The probe.
+    pub probe: Name,
+    /// The namespace, as `ip netns` has it.
+    pub namespace: Option<String>,
+}
+
+/// What is no [`End`].
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{0:?} is no end of a test: expected PROBE or PROBE@NAMESPACE")]
+pub struct NotAnEnd(String);
+
+/// The longest name of a file, which is what a namespace's is.
+const LONGEST: usize = 255;
+
+impl FromStr for End {
+    type Err = NotAnEnd;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEnd> {
+        let wrong = || NotAnEnd(text.to_owned());
+        let (probe, namespace) = match text.split_once('@') {
+            Some((probe, namespace)) => (probe, Some(namespace)),
+            None => (text, None),
+        };
+        let is_usual = |it: char| it.is_ascii_graphic() && !['/', '@'].contains(&it);
+        let can_be = |name: &str| (1..=LONGEST).contains(&name.len()) && name.chars().all(is_usual);
+        if !namespace.is_none_or(can_be) {
+            return Err(wrong());
+        }
+        let probe = probe.parse().map_err(|_| wrong())?;
+        Ok(Self { probe, namespace: namespace.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{}@{namespace}", self.probe),
+            None => write!(f, "{}", self.probe),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_a_probe_and_may_be_in_a_namespace() {
+        for text in ["roof", "roof@wirestamp-source"] {
+            assert_eq!(text.parse::<End>().unwrap().to_string(), text);
+        }
+        for none in ["", "Roof", "roof@", "@ns", "roof@a/b", "roof@a@b", "roof@a b"] {
+            assert!(none.parse::<End>().unwrap_err().to_string().contains("expected PROBE"));
+        }
+    }
+}
