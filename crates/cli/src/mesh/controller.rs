@@ -4,10 +4,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
+use wirestamp_mesh::collector::Keep;
 use wirestamp_mesh::controller::{Controller, Settings};
 use wirestamp_mesh::pki::Authority;
 use wirestamp_mesh::task::read_file;
@@ -35,13 +37,19 @@ pub(crate) struct Arguments {
     /// Keep everything in this folder
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
     folder: PathBuf,
+    /// Keep results by the second for so many days; by the minute and the hour they stay
+    #[arg(long, value_name = "DAYS", default_value_t = 90)]
+    keep: u32,
+    /// Keep the files of hours (Parquet) as long as they have so many gigabytes together
+    #[arg(long, value_name = "GB")]
+    archive: Option<u64>,
     /// The authority's file; it is made if there is none
     #[arg(long, value_name = "FILE", default_value = "/var/lib/wirestamp/authority.sqlite")]
     authority: PathBuf,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { listen, tasks, folder, authority } = arguments;
+    let Arguments { listen, tasks, folder, authority, keep, archive } = arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -52,8 +60,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         output.remark(format!("made a new authority, {}", authority.display()));
     }
     log(output);
-    let settings =
-        Settings { address: *listen, folder: folder.clone(), authority: authority.clone() };
+    let keep = Keep {
+        age: Duration::from_secs(u64::from(*keep) * 86_400),
+        bytes: archive.map(|gigabytes| gigabytes.saturating_mul(1_000_000_000)),
+    };
+    let (address, folder, authority) = (*listen, folder.clone(), authority.clone());
+    let settings = Settings { address, folder, authority, keep };
     let runtime = runtime()?;
     let controller = runtime.block_on(Controller::open(&settings))?;
     if let Some(tasks) = tasks {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::sync::watch;
 use tracing::{info, warn};
-use wirestamp_clock::Time;
+use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
 
 use super::making::Making;
@@ -105,6 +105,21 @@ impl Collector {
     /// When the file cannot be read.
     pub fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, DatabaseError> {
         self.results().counted(task, stretch)
+    }
+
+    /// See [`Results::next_hour`].
+    pub(super) fn next_hour(&self, task: u64) -> Result<Option<Time<Utc>>, DatabaseError> {
+        self.results().next_hour(task)
+    }
+
+    /// See [`Results::archived`].
+    pub(super) fn archived(&self, task: u64, until: Time<Utc>) -> Result<(), DatabaseError> {
+        self.results().archived(task, until)
+    }
+
+    /// See [`Results::forget`].
+    pub(super) fn forget(&self, task: u64, before: Time<Utc>) -> Result<(), DatabaseError> {
+        self.results().forget(task, before)
     }
 
     /// Begins to take what a probe delivers of a point of a task, from one of its spools, which holds nothing

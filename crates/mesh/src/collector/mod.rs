@@ -1,5 +1,6 @@
 //! What the collector makes of what probes have seen.
 
+mod archive;
 mod channel;
 mod counting;
 mod coverage;
@@ -12,6 +13,7 @@ mod window;
 
 use wirestamp_metrics::Point;
 
+pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused};
 pub use counting::Counting;
 pub use pair::{Delivery, Pair, Settled, Timing};
@@ -19,6 +21,7 @@ pub use results::{Counted, Delivered, Measured, Progress, Results, Spread, Step,
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
+pub(crate) use archive::INTERVAL as ARCHIVE_INTERVAL;
 pub(crate) use service::Service;
 
 /// The place of a point where there is something for each of both.

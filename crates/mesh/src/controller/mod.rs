@@ -23,7 +23,7 @@ pub use health::{CaptureHealth, Health, Trouble};
 pub use plan::{Change, Plan};
 
 use crate::DatabaseError;
-use crate::collector::{self, Collector, Results};
+use crate::collector::{self, ARCHIVE_INTERVAL, Archive, Collector, Keep, Results};
 use crate::gate::Gate;
 use crate::pki::{self, Authority};
 use crate::transport::{Listener, Peer, Unusable};
@@ -44,6 +44,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// The file of the authority.
     pub authority: PathBuf,
+    /// For how long results are kept.
+    pub keep: Keep,
 }
 
 /// Why a controller does not run.
@@ -78,6 +80,7 @@ pub struct Controller {
     keeper: Keeper,
     plan: Arc<Plan>,
     collector: Arc<Collector>,
+    archive: Arc<Archive>,
     attendance: Arc<Attendance>,
 }
 
@@ -87,11 +90,12 @@ impl Controller {
     /// # Errors
     /// When a file or the address cannot be used.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
-        let Settings { address, folder, authority } = settings;
+        let Settings { address, folder, authority, keep } = settings;
         let gate = Arc::new(Gate::new(Authority::open(authority)?));
         let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Arc::new(Collector::new(results, plan.subscribe()));
+        let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), *keep);
         let attendance = Arc::new(Attendance::default());
         let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate))?;
         let listener = Listener::bind(*address, keeper.configuration()).await;
@@ -114,7 +118,8 @@ impl Controller {
             .into_axum_router()
             .reset_fallback()
             .merge(api.routes());
-        Ok(Self { listener, routes, keeper, plan, collector, attendance })
+        let archive = Arc::new(archive);
+        Ok(Self { listener, routes, keeper, plan, collector, archive, attendance })
     }
 
     /// Where it listens.
@@ -150,7 +155,20 @@ impl Controller {
         tokio::select! {
             served = async { axum::serve(self.listener, answers).await } => served,
             () = self.keeper.keep() => Ok(()),
+            () = tend(&self.archive, &self.plan) => Ok(()),
             () = stop => Ok(()),
         }
+    }
+}
+
+/// Keeps the archive, again and again.
+async fn tend(archive: &Arc<Archive>, plan: &Plan) {
+    let tasks = plan.subscribe();
+    let mut interval = tokio::time::interval(ARCHIVE_INTERVAL);
+    loop {
+        interval.tick().await;
+        let (archive, tasks) = (Arc::clone(archive), Arc::clone(&tasks.borrow()));
+        // One that panicked has told so.
+        drop(tokio::task::spawn_blocking(move || archive.tend(&tasks)).await);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
-use wirestamp_mesh::collector::{Collector, Measured, Step, Stretch};
+use wirestamp_mesh::collector::{Collector, Keep, Measured, Step, Stretch};
 use wirestamp_mesh::controller::{Change, Controller, Settings};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, Stock};
@@ -36,8 +36,9 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn start(folder: &Path, address: SocketAddr) -> Self {
         let runtime = Runtime::new().unwrap();
-        let settings =
-            Settings { address, folder: folder.to_owned(), authority: authority(folder) };
+        let keep = Keep { age: Duration::from_secs(3600), bytes: None };
+        let (folder_of_all, authority) = (folder.to_owned(), authority(folder));
+        let settings = Settings { address, folder: folder_of_all, authority, keep };
         let controller = runtime.block_on(Controller::open(&settings)).unwrap();
         let task: Task = serde_json::from_str(
             r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,

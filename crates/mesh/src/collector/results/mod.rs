@@ -219,6 +219,30 @@ impl Results {
     pub fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, DatabaseError> {
         self.database.read(|database| counts::counted(database, task, stretch))
     }
+
+    /// When the hour begins that is to be archived next of a task, if it is over.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_hour(&self, task: u64) -> Result<Option<Time<Utc>>, DatabaseError> {
+        self.database.read(|database| tables::next_hour(database, task))
+    }
+
+    /// Takes note that everything before a time is archived.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn archived(&mut self, task: u64, until: Time<Utc>) -> Result<(), DatabaseError> {
+        self.database.change(|change| tables::archived(change, task, until))
+    }
+
+    /// Lets go of what was measured before a time and is archived; minutes and hours stay.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn forget(&mut self, task: u64, before: Time<Utc>) -> Result<(), DatabaseError> {
+        self.database.change(|change| tables::forget(change, task, before))
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,197 @@
+//! Results of hours that are over, as files of Parquet, and how long anything is kept.
+//!
+//! A file is `task=NAME/hour=2026-11-22T15/NUMBER.parquet`, a layout that readers of Parquet know by its keys. It is
+//! there as a whole or not at all; results by the second go from the database only when they are in a file.
+
+mod columns;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use thiserror::Error;
+use tracing::{info, warn};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_results::Table;
+
+use super::{Collector, Step, Stretch};
+use crate::task::{Measure, Task, Tasks};
+use crate::{DatabaseError, Name};
+use columns::{COUNTED, MEASURED};
+
+const HOUR: Span = Span::from_secs(3600);
+
+/// The longest that nobody has to wait for a file of an hour.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Files of a collector's results.
+pub struct Archive {
+    folder: PathBuf,
+    collector: Arc<Collector>,
+    keep: Keep,
+}
+
+/// For how long results are kept. Those by the minute and the hour stay in the database.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    /// Results by the second, in the database and in files.
+    pub age: Duration,
+    /// Bytes of files: the oldest go first.
+    pub bytes: Option<u64>,
+}
+
+/// Why a file cannot be written or removed.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// Results cannot be read.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// The file cannot be written.
+    #[error(transparent)]
+    Table(#[from] wirestamp_results::Error),
+    /// A file or a folder cannot be used.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+impl Archive {
+    /// Keeps files in a folder, which is made when there is something to put there.
+    #[must_use]
+    pub fn new(folder: PathBuf, collector: Arc<Collector>, keep: Keep) -> Self {
+        Self { folder, collector, keep }
+    }
+
+    /// Does what is to be done: writes hours that are over, and lets go of what is too old.
+    pub(crate) fn tend(&self, tasks: &Tasks) {
+        for (number, entered) in tasks {
+            if let Err(error) = self.tend_task(*number, &entered.task) {
+                warn!("task {}: results are not archived: {error}", entered.task.name);
+            }
+        }
+        if let Err(error) = self.remove_old() {
+            warn!("cannot remove old results: {error}");
+        }
+    }
+
+    fn tend_task(&self, number: u64, task: &Task) -> Result<(), ArchiveError> {
+        while let Some(begin) = self.collector.next_hour(number)? {
+            self.write(number, task, begin)?;
+            self.collector.archived(number, begin + HOUR)?;
+        }
+        Ok(self.collector.forget(number, self.oldest())?)
+    }
+
+    fn write(&self, number: u64, task: &Task, begin: Time<Utc>) -> Result<(), ArchiveError> {
+        let (from, until) = (begin.as_nanos(), (begin + HOUR).as_nanos());
+        let stretch = Stretch { step: Step::AsMeasured, from, until, most: u32::MAX };
+        let table = match task.measure {
+            Measure::Volume { .. } | Measure::Traffic { .. } => {
+                Table::of(&self.collector.counted(number, &stretch)?, COUNTED)
+            }
+            _ => Table::of(&self.collector.measured(number, &stretch)?, MEASURED),
+        };
+        let path = self.path(&task.name, begin, number);
+        let beside = path.with_extension("new");
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(about(folder))?;
+        }
+        table.write_parquet(&beside)?;
+        fs::rename(&beside, &path).map_err(about(&path))?;
+        info!("archived {} results in {}", table.rows(), path.display());
+        Ok(())
+    }
+
+    fn path(&self, task: &Name, begin: Time<Utc>, number: u64) -> PathBuf {
+        let hour = Timestamp::from_nanosecond(begin.as_nanos().into()).unwrap_or_default();
+        let hour = hour.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H").to_string();
+        let folder = self.folder.join(format!("task={task}")).join(format!("hour={hour}"));
+        folder.join(format!("{number}.parquet"))
+    }
+
+    /// What passed before is not kept.
+    fn oldest(&self) -> Time<Utc> {
+        let oldest = SystemTime::now().checked_sub(self.keep.age);
+        oldest.and_then(|it| Time::try_from(it).ok()).unwrap_or(Time::from_nanos(i64::MIN))
+    }
+
+    /// Removes the files of hours that were over too long ago, and the oldest ones of too many bytes.
+    fn remove_old(&self) -> Result<(), ArchiveError> {
+        let mut files = files(&self.folder)?;
+        files.sort_by(|one, other| one.hour.cmp(&other.hour));
+        let oldest = Timestamp::from_nanosecond(self.oldest().as_nanos().into());
+        let oldest = oldest.unwrap_or(Timestamp::MIN).to_zoned(TimeZone::UTC);
+        let oldest = oldest.strftime("%Y-%m-%dT%H").to_string();
+        let mut bytes: u64 = files.iter().map(|it| it.bytes).sum();
+        for file in files {
+            let is_too_much = self.keep.bytes.is_some_and(|most| bytes > most);
+            if file.hour >= oldest && !is_too_much {
+                break;
+            }
+            fs::remove_file(&file.path).map_err(about(&file.path))?;
+            bytes -= file.bytes;
+            info!("removed {}", file.path.display());
+            // Unless something else is in it.
+            drop(file.path.parent().map(fs::remove_dir));
+        }
+        Ok(())
+    }
+}
+
+/// A file of an hour.
+struct Archived {
+    path: PathBuf,
+    /// As it is written: later hours are greater.
+    hour: String,
+    bytes: u64,
+}
+
+/// What is there, and nothing that somebody else has put there.
+fn files(folder: &Path) -> Result<Vec<Archived>, ArchiveError> {
+    let mut found = Vec::new();
+    for task in entries(folder)? {
+        for of_hour in entries(&task)? {
+            let name = of_hour.file_name().and_then(|name| name.to_str());
+            let Some(hour) = name.and_then(|name| name.strip_prefix("hour=")) else { continue };
+            for path in entries(&of_hour)? {
+                if path.extension().is_some_and(|it| it == "parquet") {
+                    let bytes = fs::metadata(&path).map_err(about(&path))?.len();
+                    found.push(Archived { path, hour: hour.to_owned(), bytes });
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What is in a folder; nothing, if it is none.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    match fs::read_dir(folder) {
+        Ok(entries) => {
+            let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+            paths.collect::<io::Result<_>>().map_err(about(folder))
+        }
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(about(folder)(error)),
+    }
+}
+
+fn about(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError {
+    let path = path.to_owned();
+    move |cause| ArchiveError::File { path, cause }
+}
+
+#[cfg(test)]
+mod tests;
