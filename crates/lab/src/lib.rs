@@ -7,6 +7,7 @@
 //!
 //! - [`Netns`]: one namespace; sockets and commands inside it.
 //! - [`PathLab`]: source, router with a bottleneck, sink, and a tap before and after the bottleneck.
+//! - [`MeshLab`]: the same with two routers, and a network beside it for those who manage.
 //! - [`impair::Wire`]: source and sink with a stage between that delays, drops, copies and reorders
 //!   packets as a plan says, so that what happened to each is known.
 //! - [`up`], [`down`], [`run`]: the same bed with names, for people and scripts.
@@ -14,11 +15,13 @@
 //! Addresses exist only inside the namespaces, and no interface of the machine is connected to
 //! them: traffic in a bed cannot leave it.
 
+mod chain;
 mod error;
 pub mod impair;
 mod impairments;
 mod iproute;
 mod link;
+mod mesh;
 mod netns;
 mod path;
 mod privilege;
@@ -29,6 +32,7 @@ mod truth;
 
 pub use error::LabError;
 pub use impairments::{Impairments, Selector};
+pub use mesh::{CONTROLLER_V4, MeshLab};
 pub use netns::Netns;
 pub use path::{
     EGRESS, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B,

@@ -70,4 +70,9 @@ impl End {
     pub(crate) fn default_routes(peer: &Self) -> String {
         format!("route add 0.0.0.0/0 via {}\nroute add ::/0 via {}\n", peer.v4, peer.v6)
     }
+
+    /// The lines that send what is for `host` to this end.
+    pub(crate) fn route_to(&self, host: &Self) -> String {
+        format!("route add {} via {}\nroute add {} via {}\n", host.v4, self.v4, host.v6, self.v6)
+    }
 }

@@ -1,0 +1,166 @@
+//! The bed of a mesh: source, two routers with a bottleneck between them, sink, and a network of its
+//! own for those who manage.
+//!
+//! ```text
+//!   source            router 1                      router 2              sink
+//!   [out] ---veth--- [tap-a] [bottleneck] ---veth--- [ingress] [egress] ---veth--- [tap-b]
+//!   10.77.1.1        10.77.1.2   10.77.4.1     10.77.4.2   10.77.2.1        10.77.2.2
+//!   fd77:1::1        fd77:1::2   fd77:4::1     fd77:4::2   fd77:2::1        fd77:2::2
+//!                    [manage]               controller                      [manage]
+//!                    10.77.101.2 ---veth--- [roof]  [cellar] ---veth------- 10.77.102.2
+//!                                           10.77.100.1
+//! ```
+//!
+//! The controller knows no way into the path, so that nothing on the path is about the mesh.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::chain::{Chain, Link};
+use crate::iproute::Program;
+use crate::link::{End, named};
+use crate::path::{INGRESS_END, SINK_END, SOURCE_END};
+use crate::{BottleneckCounters, EGRESS, Impairments, LabError, Netns};
+
+/// The controller's address, from [`MeshLab::roof`] and [`MeshLab::cellar`].
+pub const CONTROLLER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 100, 1);
+
+const EGRESS_END: End = End {
+    interface: EGRESS,
+    mac: "02:77:00:00:04:01",
+    v4: Ipv4Addr::new(10, 77, 4, 1),
+    v6: Ipv6Addr::new(0xfd77, 4, 0, 0, 0, 0, 0, 1),
+};
+const SECOND_INGRESS_END: End = End {
+    interface: "ingress",
+    mac: "02:77:00:00:04:02",
+    v4: Ipv4Addr::new(10, 77, 4, 2),
+    v6: Ipv6Addr::new(0xfd77, 4, 0, 0, 0, 0, 0, 2),
+};
+const SECOND_EGRESS_END: End = End {
+    interface: "egress",
+    mac: "02:77:00:00:02:01",
+    v4: Ipv4Addr::new(10, 77, 2, 1),
+    v6: Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 1),
+};
+
+const LINKS: [Link; 3] = [
+    Link { near: SOURCE_END, far: INGRESS_END },
+    Link { near: EGRESS_END, far: SECOND_INGRESS_END },
+    Link { near: SECOND_EGRESS_END, far: SINK_END },
+];
+
+/// The managed hosts' interface to the controller.
+const MANAGE: &str = "manage";
+
+/// The controller's interface to a managed host, and the third number of the addresses between them.
+struct Managed {
+    interface: &'static str,
+    subnet: u8,
+}
+
+const ROOF: Managed = Managed { interface: "roof", subnet: 101 };
+const CELLAR: Managed = Managed { interface: "cellar", subnet: 102 };
+
+/// Source, two routers with a bottleneck between them, sink, and the controller's host. Dropping it
+/// takes all of it down.
+#[derive(Debug)]
+pub struct MeshLab {
+    chain: Chain,
+    controller: Netns,
+}
+
+impl MeshLab {
+    /// Builds the bed in namespaces without names.
+    ///
+    /// # Errors
+    /// As of [`crate::PathLab::new`].
+    pub fn new(impairments: &Impairments) -> Result<Self, LabError> {
+        let chain = Chain::new(&LINKS, impairments)?;
+        let lab = Self { chain, controller: Netns::new()? };
+        lab.manage()?;
+        Ok(lab)
+    }
+
+    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE).
+    #[must_use]
+    pub fn source(&self) -> &Netns {
+        self.chain.host(0)
+    }
+
+    /// The first router's namespace, where [`TAP_A`](crate::TAP_A) is: managed.
+    #[must_use]
+    pub fn roof(&self) -> &Netns {
+        self.chain.host(1)
+    }
+
+    /// The namespace that packets arrive in, at [`TAP_B`](crate::TAP_B): managed.
+    #[must_use]
+    pub fn cellar(&self) -> &Netns {
+        self.chain.sink()
+    }
+
+    /// The namespace that manages, at [`CONTROLLER_V4`].
+    #[must_use]
+    pub const fn controller(&self) -> &Netns {
+        &self.controller
+    }
+
+    /// What the path was built to do.
+    #[must_use]
+    pub const fn impairments(&self) -> &Impairments {
+        self.chain.impairments()
+    }
+
+    /// What the bottleneck has done so far, by its own count.
+    ///
+    /// # Errors
+    /// [`LabError`] when `tc` cannot be run or prints something unknown.
+    pub fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
+        self.chain.bottleneck()
+    }
+
+    /// Cuts the managed hosts off from the controller.
+    ///
+    /// # Errors
+    /// [`LabError`] when `ip` cannot be run or refuses it.
+    pub fn cut_off(&self) -> Result<(), LabError> {
+        self.set_links("down")
+    }
+
+    /// Joins them again.
+    ///
+    /// # Errors
+    /// [`LabError`] when `ip` cannot be run or refuses it.
+    pub fn join_again(&self) -> Result<(), LabError> {
+        self.set_links("up")
+    }
+
+    fn set_links(&self, state: &str) -> Result<(), LabError> {
+        let set = |it: Managed| format!("link set dev {} {state}\n", it.interface);
+        Program::Ip.batch(&self.controller, &[ROOF, CELLAR].map(set).concat(), &[])
+    }
+
+    /// Makes the network beside the path. Its links are ordinary ones: they come back by themselves.
+    fn manage(&self) -> Result<(), LabError> {
+        let own = format!("link set dev lo up\naddress add {CONTROLLER_V4}/32 dev lo\n");
+        Program::Ip.batch(&self.controller, &own, &[])?;
+        for (Managed { interface, subnet }, host) in [(ROOF, self.roof()), (CELLAR, self.cellar())]
+        {
+            let (near, far) = (named(interface), named(MANAGE));
+            let script = format!(
+                "link add {near} type veth peer {far} netns {}\n\
+                 address add 10.77.{subnet}.1/24 dev {interface}\n\
+                 link set dev {interface} up\n",
+                host.path_in_command().display(),
+            );
+            Program::Ip.batch(&self.controller, &script, &[host])?;
+            let script = format!(
+                "address add 10.77.{subnet}.2/24 dev {MANAGE}\n\
+                 link set dev {MANAGE} up\n\
+                 route add {CONTROLLER_V4} via 10.77.{subnet}.1\n"
+            );
+            Program::Ip.batch(host, &script, &[])?;
+        }
+        Ok(())
+    }
+}
