@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock \
+.PHONY: help demo demo-mesh test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -15,6 +15,9 @@ help: ## List the commands
 
 demo: build ## Measure a call, a video and a burst across a bottleneck; print it and write a report
 	target/release/wirestamp demo --output $(FOLDER)
+
+demo-mesh: build-mesh ## Bring up a whole mesh in namespaces for half a minute, and compare its results with the truth
+	$(TARGET)/release/wirestamp lab mesh --for 30s
 
 test: setup ## Everything that CI checks: formatting, lints, documentation, tests
 	tools/test

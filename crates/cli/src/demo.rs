@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Args;
 use wirestamp_metrics::Quality;
 use wirestamp_study::demo::{self, Findings, Options, Progress};
-use wirestamp_study::report::Check;
 
+use crate::check::checks;
 use crate::clock::seconds;
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, mean};
@@ -68,9 +68,8 @@ fn text(findings: &Findings) -> String {
     if let Some(delay) = findings.total.delay().summary() {
         let _ = writeln!(text, "mean one-way delay of all packets: {}", mean(delay.mean));
     }
-    let checks: Vec<_> = findings.checks.iter().map(check).collect();
     text.push('\n');
-    text.push_str(&table(&["is this true?", "measured", "known", ""], &checks));
+    text.push_str(&checks(&findings.checks));
     for note in &findings.notes {
         let _ = writeln!(text, "note: {note}");
     }
@@ -83,13 +82,4 @@ fn text(findings: &Findings) -> String {
         b.display()
     );
     text
-}
-
-/// A comparison with the truth as a row; the report says how the truth is known.
-fn check(check: &Check) -> Vec<String> {
-    let mut verdict = if check.holds { "yes" } else { "NO" }.to_owned();
-    if let Some(most) = check.within_percent {
-        let _ = write!(verdict, ", {} {most} %", if check.holds { "within" } else { "not within" });
-    }
-    vec![check.what.clone(), check.measured.clone(), check.truth.clone(), verdict]
 }

@@ -9,6 +9,7 @@ use wirestamp_lab::{
     Impairments, PREFIX, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B,
 };
 
+use crate::mesh;
 use crate::output::Output;
 
 #[derive(Args)]
@@ -30,6 +31,9 @@ enum Action {
     Up(Path),
     /// Remove the bed
     Down,
+    /// Bring up a whole mesh in a bed of its own, measure traffic across a bottleneck with it, and check
+    /// that against the truth
+    Mesh(mesh::lab::Arguments),
     /// Build a bed, run a command that sees its namespaces, exit with its status, remove the bed
     /// however that ends
     Run {
@@ -42,7 +46,7 @@ enum Action {
 }
 
 #[derive(Args)]
-struct Path {
+pub(crate) struct Path {
     /// The bottleneck's rate in Mbit/s
     #[arg(long, value_name = "MBIT", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -54,7 +58,7 @@ struct Path {
 }
 
 impl Path {
-    fn impairments(&self) -> Impairments {
+    pub(crate) fn impairments(&self) -> Impairments {
         Impairments::bottleneck(self.rate * 1_000_000, self.queue)
     }
 }
@@ -99,6 +103,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
                 }
             })?;
         }
+        Action::Mesh(arguments) => return mesh::lab::run(&arguments, output),
         Action::Run { path, command } => {
             let lab = PathLab::new(&path.impairments())?;
             let [program, arguments @ ..] = command.as_slice() else { unreachable!() };

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod check;
 mod clock;
 mod delay;
 mod demo;

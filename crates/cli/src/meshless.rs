@@ -24,5 +24,31 @@ pub(crate) enum Command {
 }
 
 pub(crate) fn run(_: Command, _: Output) -> anyhow::Result<ExitCode> {
+    not_built_in()
+}
+
+fn not_built_in() -> anyhow::Result<ExitCode> {
     Err(usage("this wirestamp was built without the mesh: `make build-mesh` builds one with it"))
+}
+
+/// `wirestamp lab mesh`.
+pub(crate) mod lab {
+    use std::ffi::OsString;
+    use std::process::ExitCode;
+
+    use clap::Args;
+
+    use super::not_built_in;
+    use crate::output::Output;
+
+    #[derive(Args)]
+    #[command(disable_help_flag = true)]
+    pub(crate) struct Arguments {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _behind: Vec<OsString>,
+    }
+
+    pub(crate) fn run(_: &Arguments, _: Output) -> anyhow::Result<ExitCode> {
+        not_built_in()
+    }
 }

@@ -1,6 +1,7 @@
 //! The commands of the mesh.
 
 mod controller;
+pub(crate) mod lab;
 mod pki;
 mod probe;
 

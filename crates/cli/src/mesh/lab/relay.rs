@@ -1,0 +1,73 @@
+//! A way from this machine into a namespace.
+
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use anyhow::Context;
+use wirestamp_lab::Netns;
+
+/// Listens on this machine only, and passes on what comes to an address in a namespace, until the process
+/// ends. Returns where.
+pub(super) fn relay(inside: &Netns, to: SocketAddr) -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
+    let address = listener.local_addr().context("cannot listen")?;
+    let inside = inside.clone();
+    let relay = move || {
+        for outer in listener.incoming() {
+            let inside = inside.clone();
+            let pass = move || outer.and_then(|outer| pass(&outer, &inside, to));
+            // Who finds no place, or nobody inside, is hung up on.
+            drop(thread::Builder::new().name("ws-relayed".into()).spawn(pass));
+        }
+    };
+    thread::Builder::new().name("ws-relay".into()).spawn(relay).context("cannot start a thread")?;
+    Ok(address)
+}
+
+/// Passes on what either side says, until both are at their ends.
+fn pass(outer: &TcpStream, inside: &Netns, to: SocketAddr) -> io::Result<()> {
+    let inner = &inside.run(|| TcpStream::connect(to))??;
+    thread::scope(|scope| {
+        scope.spawn(|| one_way(inner, outer));
+        one_way(outer, inner)
+    })
+}
+
+fn one_way(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+    to.set_nodelay(true)?;
+    let passed = io::copy(&mut from, &mut to);
+    to.shutdown(Shutdown::Write)?;
+    passed.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_on_either_side_is_heard_on_the_other() {
+        if wirestamp_lab::check_privilege().is_err() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let inside = Netns::new().unwrap();
+        let up = inside.command("ip").args(["link", "set", "dev", "lo", "up"]).status();
+        assert!(up.unwrap().success());
+        let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let listener = inside.run(listen).unwrap();
+        let address = relay(&inside, listener.local_addr().unwrap()).unwrap();
+        let mut caller = TcpStream::connect(address).unwrap();
+        let (mut called, _) = listener.accept().unwrap();
+        caller.write_all(b"question").unwrap();
+        caller.shutdown(Shutdown::Write).unwrap();
+        let mut heard = String::new();
+        called.read_to_string(&mut heard).unwrap();
+        called.write_all(b"answer").unwrap();
+        drop(called);
+        caller.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "questionanswer");
+    }
+}

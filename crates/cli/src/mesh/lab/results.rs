@@ -1,0 +1,133 @@
+//! What the mesh has measured since the traffic began.
+
+use serde::Serialize;
+
+use super::api::{Api, Counts, Delay, Second};
+use super::traffic::TASKS;
+
+/// The results of each task.
+#[derive(Debug)]
+pub(super) struct Results {
+    /// Since when, in nanoseconds since 1970 (UTC).
+    since: i64,
+    pub(super) tasks: Vec<Task>,
+}
+
+/// The results of a task, all seconds together.
+#[derive(Debug, Serialize)]
+pub(super) struct Task {
+    pub(super) name: &'static str,
+    pub(super) port: u16,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
+    pub(super) owd_ns: Option<Delay>,
+    /// The greatest of all seconds.
+    pub(super) error_ns: Option<i64>,
+    /// Seconds with a delay that is below zero by more than its error.
+    pub(super) contradictions: u64,
+    /// From when on there may be new ones.
+    #[serde(skip)]
+    next: i64,
+}
+
+impl Results {
+    pub(super) fn new(since: i64) -> Self {
+        let task = |(name, port)| Task {
+            name,
+            port,
+            counts: Counts::default(),
+            owd_ns: None,
+            error_ns: None,
+            contradictions: 0,
+            next: since,
+        };
+        Self { since, tasks: TASKS.map(task).into() }
+    }
+
+    /// Asks for what is new, and shows each second of it with its number and its task.
+    pub(super) fn follow(
+        &mut self,
+        api: &Api,
+        mut show: impl FnMut(i64, &Task, &Second),
+    ) -> anyhow::Result<()> {
+        for task in &mut self.tasks {
+            for second in api.seconds(task.name, task.next)? {
+                task.add(&second);
+                show((second.begin_ns - self.since) / 1_000_000_000, task, &second);
+            }
+        }
+        Ok(())
+    }
+
+    /// A sum over all tasks.
+    pub(super) fn total(&self, of: impl Fn(&Counts) -> u64) -> u64 {
+        self.tasks.iter().map(|task| of(&task.counts)).sum()
+    }
+}
+
+impl Task {
+    fn add(&mut self, second: &Second) {
+        self.next = second.begin_ns + 1;
+        self.counts.add(&second.counts);
+        self.owd_ns = match (self.owd_ns, second.delay_ns) {
+            (Some(a), Some(b)) => Some(a.and(b)),
+            (a, b) => a.or(b),
+        };
+        self.error_ns = self.error_ns.max(second.error_ns);
+        self.contradictions += u64::from(second.contradicts_the_clocks);
+    }
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.matched += other.matched;
+        self.lost += other.lost;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.unexpected += other.unexpected;
+        self.given_up_sent += other.given_up_sent;
+        self.given_up_received += other.given_up_received;
+        self.identical += other.identical;
+    }
+}
+
+impl Delay {
+    /// Those of both.
+    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
+    fn and(self, other: Self) -> Self {
+        let count = self.count + other.count;
+        let sum = self.mean * self.count as f64 + other.mean * other.count as f64;
+        Self {
+            count,
+            min: self.min.min(other.min),
+            mean: sum / count.max(1) as f64,
+            max: self.max.max(other.max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_add_up() {
+        let mut results = Results::new(5);
+        let second = |begin_ns, delay_ns| Second {
+            begin_ns,
+            counts: Counts { sent: 2, lost: 1, ..Counts::default() },
+            delay_ns,
+            error_ns: Some(begin_ns),
+            contradicts_the_clocks: false,
+        };
+        let delay = |count, mean, max| Some(Delay { count, min: 1, mean, max });
+        for it in [second(7, delay(1, 10.0, 9)), second(8, None), second(9, delay(3, 2.0, 6))] {
+            results.tasks[0].add(&it);
+        }
+        let task = &results.tasks[0];
+        assert_eq!((task.counts.sent, task.counts.lost, task.next), (6, 3, 10));
+        assert_eq!((task.owd_ns, task.error_ns), (delay(4, 4.0, 9), Some(9)));
+        assert_eq!(results.total(|counts| counts.sent), 6);
+    }
+}
