@@ -5,6 +5,7 @@ mod common;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
@@ -80,9 +81,10 @@ fn nodes_that_are_cut_off_change_no_result() {
     assert_nothing_left(&before);
 }
 
-/// A mesh that runs until it is told to end, when it has shown a second of the call.
-fn running() -> Child {
+/// A mesh that runs until it is told to end, when it has shown a second of the call. Its files are in a folder.
+fn running(folder: &Path) -> Child {
     let mut mesh = wirestamp(&["lab", "mesh", "--json"])
+        .env("TMPDIR", folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -104,7 +106,8 @@ fn ctrl_c_ends_it_with_the_figures_of_the_part_that_ran() {
         return;
     }
     let before = Traces::now();
-    let mut mesh = running();
+    let folder = tempfile::tempdir().unwrap();
+    let mut mesh = running(folder.path());
     tool("kill", &["-INT", &mesh.id().to_string()]);
     let mut said = String::new();
     mesh.stdout.take().unwrap().read_to_string(&mut said).unwrap();
@@ -112,6 +115,7 @@ fn ctrl_c_ends_it_with_the_figures_of_the_part_that_ran() {
     let found: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(found["interrupted"], true, "{found:#}");
     assert_true(&found);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "its files are left");
     assert_nothing_left(&before);
 }
 
@@ -121,7 +125,8 @@ fn a_killed_one_takes_its_nodes_with_it() {
         return;
     }
     let before = Traces::now();
-    let mut mesh = running();
+    let folder = tempfile::tempdir().unwrap();
+    let mut mesh = running(folder.path());
     tool("kill", &["-KILL", &mesh.id().to_string()]);
     mesh.wait().unwrap();
     assert_nothing_left(&before);
