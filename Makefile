@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock \
+.PHONY: help demo demo-mesh test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -67,6 +67,9 @@ build-mesh: setup ## Build the tool with the mesh: controller, probe, pki (four 
 
 install-clock: ## Install the clock's C library under PREFIX (by default /usr/local) in DESTDIR
 	tools/install-clock
+
+install-mesh: build-mesh ## Install the command with the mesh and its services (systemd) under PREFIX in DESTDIR
+	tools/install-mesh
 
 fuzz: setup ## Fuzz every parser for a minute each (SECONDS_EACH=60)
 	tools/fuzz

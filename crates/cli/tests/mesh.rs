@@ -37,16 +37,19 @@ const TASKS: &str = r#"
 const MESH: &str = r#"
     cd "$1"
     await() { until grep -q "$1" "$2" 2> grepping; do sleep 0.1; done; }
-    start_controller() { # ADDRESS LOG
-        "$0" controller --listen $1 --folder controller --authority authority --tasks tasks.toml 2> $2 &
+    start_controller() { # ADDRESS LOG [--user NAME]
+        listen=$1 log=$2
+        shift 2
+        "$0" controller --listen $listen --folder controller --authority authority --tasks tasks.toml \
+            "$@" 2> $log &
         controller=$!
-        await 'listens at' $2
-        address=$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' $2)
+        await 'listens at' $log
+        address=$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' $log)
     }
-    start_probe() { # NAME LOG [--token TOKEN]
+    start_probe() { # NAME LOG [--token TOKEN] [--user NAME]
         name=$1 log=$2
         shift 2
-        "$0" probe $address --folder $name "$@" 2> $log &
+        "$0" probe $address --folder $name --namespaces "$@" 2> $log &
         eval "$name=$!"
         await 'captures at' $log
     }
@@ -288,4 +291,94 @@ fn what_cannot_be_begun_says_why_in_one_line() {
     );
     assert!(said(&["probe", "--token", "x"], 2).contains("this is no token"));
     json(&["pki", "create", "--authority", &authority, "--json"]);
+}
+
+/// What is in `/proc/PID/status` (proc_pid_status(5)) of each thread.
+fn assert_each_thread(statuses: &str, key: &str, value: &str) {
+    let found = statuses.lines().filter_map(|line| line.strip_prefix(key));
+    let found: Vec<_> = found.map(|it| it.trim().replace('\t', " ")).collect();
+    assert!(!found.is_empty() && found.iter().all(|it| it == value), "{key} {found:?}");
+}
+
+/// A process that has these capabilities and can get no others.
+fn assert_privileges(statuses: &str, capabilities: &str) {
+    for of in ["CapPrm:", "CapEff:", "CapBnd:"] {
+        assert_each_thread(statuses, of, capabilities);
+    }
+    for of in ["CapInh:", "CapAmb:"] {
+        assert_each_thread(statuses, of, "0000000000000000");
+    }
+    assert_each_thread(statuses, "NoNewPrivs:", "1");
+}
+
+/// `CAP_NET_RAW`, and with `CAP_SYS_ADMIN`, by their numbers in linux/capability.h.
+const RAW: &str = "0000000000002000";
+const RAW_AND_ADMIN: &str = "0000000000202000";
+
+#[test]
+fn nodes_measure_with_the_privileges_that_they_need_and_as_another_user() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        end
+        chmod 755 .
+        chown nobody . authority*
+        chown -R nobody controller roof
+        start_controller 127.0.0.1:0 controller2.log --user nobody
+        start_probe roof roof2.log --user nobody
+        start_probe cellar cellar2.log
+        send 3000
+        wait $sending
+        await_last
+        for node in controller roof cellar; do
+            eval cat "/proc/\$$node/task/*/status" > $node.status
+        done
+        end
+        "#,
+    );
+    assert!(sum(&results(&folder, &said), "matched") > 1000, "{said}");
+    let [controller, roof, cellar] =
+        ["controller", "roof", "cellar"].map(|it| read(folder.path(), &format!("{it}.status")));
+    assert_privileges(&controller, "0000000000000000");
+    assert_privileges(&roof, RAW_AND_ADMIN);
+    assert_privileges(&cellar, RAW_AND_ADMIN);
+    let nobody = tool("id", &["-u", "nobody"]);
+    let nobody = [nobody.trim(); 4].join(" ");
+    assert_each_thread(&controller, "Uid:", &nobody);
+    assert_each_thread(&roof, "Uid:", &nobody);
+    assert_each_thread(&cellar, "Uid:", "0 0 0 0");
+    assert!(said.contains("goes on as nobody with no capabilities"), "{said}");
+    assert!(said.contains("goes on with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+/// A probe that waits for a controller, where there is none, is ended by what ends services.
+const WAITING: &str = r#"
+    cd "$1"
+    "$0" -q pki create --authority authority
+    token=$("$0" -q pki token roof --authority authority)
+    "$0" probe 127.0.0.1:1 --folder probe --token $token 2> log &
+    until grep -q 'tries again' log; do sleep 0.1; done
+    cat /proc/$!/task/*/status
+    kill -TERM $!
+    wait $!
+"#;
+
+#[test]
+fn a_probe_gives_up_privileges_before_it_talks_to_anybody() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let shell = ["60", "sh", "-euc", WAITING, env!("CARGO_BIN_EXE_wirestamp"), path];
+    let statuses = tool("timeout", &shell);
+    assert_privileges(&statuses, RAW);
+    let error = run(&["probe", "--folder", path, "--user", "nobody"]);
+    let error = stderr(&error);
+    let why = format!("cannot work in {path} as nobody, to whom `chown -R nobody {path}`");
+    assert!(error.contains(&why), "{error}");
 }

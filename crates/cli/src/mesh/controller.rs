@@ -1,19 +1,20 @@
 //! `wirestamp controller`.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
+use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::Keep;
 use wirestamp_mesh::controller::{Controller, Settings};
 use wirestamp_mesh::pki::Authority;
 use wirestamp_mesh::task::read_file;
 
+use super::privileges::As;
 use super::{interrupted, log, runtime};
 use crate::output::Output;
 
@@ -21,7 +22,7 @@ use crate::output::Output;
 #[command(after_help = "\
 Probes are let in with a token, which `wirestamp pki token` prints on this machine. People and
 programs show a certificate of the mesh; `wirestamp pki issue` makes one. Everything is kept in the
-folder, and goes on behind a restart.
+folder, and goes on behind a restart. Once it listens it gives up all capabilities.
 
 Examples:
   wirestamp controller --tasks tasks.toml      # for this machine only
@@ -29,10 +30,16 @@ Examples:
   curl --cert ann.pem --cacert ann.pem https://localhost:4747/api/v1/tasks/backbone/results")]
 pub(crate) struct Arguments {
     /// Listen here, for probes, people and programs
-    #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4747")]
+    #[arg(
+        short,
+        long,
+        value_name = "ADDRESS:PORT",
+        env = "WIRESTAMP_LISTEN",
+        default_value = "127.0.0.1:4747"
+    )]
     listen: SocketAddr,
     /// Enter the tasks of this file (TOML), and end those that it had before and has no more
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", env = "WIRESTAMP_TASKS")]
     tasks: Option<PathBuf>,
     /// Keep everything in this folder
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
@@ -46,13 +53,18 @@ pub(crate) struct Arguments {
     /// The authority's file; it is made if there is none
     #[arg(long, value_name = "FILE", default_value = "/var/lib/wirestamp/authority.sqlite")]
     authority: PathBuf,
+    #[command(flatten)]
+    user: As,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { listen, tasks, folder, authority, keep, archive } = arguments;
+    let Arguments { listen, tasks, folder, authority, keep, archive, user } = arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
-    fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
+    let beside = authority.parent().filter(|it| !it.as_os_str().is_empty());
+    let folders = [beside.unwrap_or(Path::new(".")), folder];
+    folders.iter().try_for_each(|folder| user.make_folder(folder))?;
+    user.keep_only(CapabilitySet::empty(), &folders, output)?;
     // Certificates count in seconds.
     let now = Timestamp::from_second(Timestamp::now().as_second())?;
     if !authority.exists() {
@@ -64,10 +76,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         age: Duration::from_secs(u64::from(*keep) * 86_400),
         bytes: archive.map(|gigabytes| gigabytes.saturating_mul(1_000_000_000)),
     };
-    let (address, folder, authority) = (*listen, folder.clone(), authority.clone());
-    let settings = Settings { address, folder, authority, keep };
+    let (folder, authority) = (folder.clone(), authority.clone());
+    let settings = Settings { socket, folder, authority, keep };
     let runtime = runtime()?;
-    let controller = runtime.block_on(Controller::open(&settings))?;
+    let controller = runtime.block_on(async { Controller::open(settings) })?;
     if let Some(tasks) = tasks {
         controller.plan().follow(&tasks, now)?;
     }

@@ -3,16 +3,18 @@
 mod controller;
 pub(crate) mod lab;
 mod pki;
+mod privileges;
 mod probe;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Subcommand;
 use tokio::runtime::Runtime;
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::interrupt::stop_on_signal;
@@ -44,10 +46,16 @@ fn runtime() -> anyhow::Result<Runtime> {
 /// Ends with the first Ctrl-C.
 fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let stop = stop_on_signal()?;
-    Ok(async move {
-        // The thread that waits does not panic.
-        drop(spawn_blocking(move || stop.wait(Duration::MAX)).await);
-    })
+    let (tell, told) = oneshot::channel();
+    // None of the runtime, which would wait for it where something else ends the node.
+    let wait = move || {
+        stop.wait(Duration::MAX);
+        // Nobody listens any more if the node ends anyway.
+        let _ = tell.send(());
+    };
+    let thread = thread::Builder::new().name("ws-interrupt".to_owned()).spawn(wait);
+    thread.context("cannot start a thread")?;
+    Ok(async move { drop(told.await) })
 }
 
 /// What nodes have to say goes to standard error.

@@ -10,7 +10,7 @@ mod plan;
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ use credentials::Keeper;
 const LARGEST_REQUEST: usize = 64 << 10;
 
 /// What a controller needs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Settings {
-    /// Where it listens.
-    pub address: SocketAddr,
+    /// What it listens with: whoever starts it may have privileges for that which it does not need.
+    pub socket: TcpListener,
     /// The folder that it keeps everything in.
     pub folder: PathBuf,
     /// The file of the authority.
@@ -63,14 +63,9 @@ pub enum Error {
     /// Its credentials cannot be kept.
     #[error("cannot keep credentials: {0}")]
     Keep(io::Error),
-    /// The address is not to be had.
-    #[error("cannot listen at {address}: {cause}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        cause: io::Error,
-    },
+    /// The socket cannot be used.
+    #[error("cannot listen: {0}")]
+    Listen(io::Error),
 }
 
 /// A controller that listens.
@@ -88,18 +83,20 @@ impl Controller {
     /// Opens its files and listens. It answers once it runs.
     ///
     /// # Errors
-    /// When a file or the address cannot be used.
-    pub async fn open(settings: &Settings) -> Result<Self, Error> {
-        let Settings { address, folder, authority, keep } = settings;
-        let gate = Arc::new(Gate::new(Authority::open(authority)?));
+    /// When a file or the socket cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn open(settings: Settings) -> Result<Self, Error> {
+        let Settings { socket, folder, authority, keep } = settings;
+        let gate = Arc::new(Gate::new(Authority::open(&authority)?));
         let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Arc::new(Collector::new(results, plan.subscribe()));
-        let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), *keep);
+        let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let attendance = Arc::new(Attendance::default());
         let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate))?;
-        let listener = Listener::bind(*address, keeper.configuration()).await;
-        let listener = listener.map_err(|cause| Error::Listen { address: *address, cause })?;
+        let listener = Listener::new(socket, keeper.configuration()).map_err(Error::Listen)?;
         let control = Control {
             gate: Arc::clone(&gate),
             plan: Arc::clone(&plan),

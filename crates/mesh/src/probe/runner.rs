@@ -40,7 +40,7 @@ pub(super) enum Failure {
     Capture(#[from] wirestamp_capture::Error),
     #[error(transparent)]
     Namespace(#[from] LabError),
-    #[error("cannot enter the namespace {0}: {1}")]
+    #[error("cannot enter the namespace {0}: {1}; with --namespaces a probe may")]
     Enter(String, io::Error),
     #[error("cannot make a thread: {0}")]
     Thread(io::Error),

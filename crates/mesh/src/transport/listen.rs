@@ -2,7 +2,7 @@
 
 use std::future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,15 +42,19 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at an address, with the newest of these configurations at each connection.
+    /// Listens with a socket, and with the newest of these configurations at each connection.
     ///
     /// # Errors
-    /// When the address is not to be had.
-    pub async fn bind(
-        address: SocketAddr,
+    /// When the socket cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn new(
+        socket: net::TcpListener,
         configuration: watch::Receiver<Arc<ServerConfig>>,
     ) -> io::Result<Self> {
-        let socket = TcpListener::bind(address).await?;
+        socket.set_nonblocking(true)?;
+        let socket = TcpListener::from_std(socket)?;
         let address = socket.local_addr()?;
         let (sender, connections) = mpsc::channel(HANDSHAKES);
         tokio::spawn(take_all(socket, configuration, sender));

@@ -1,7 +1,7 @@
 //! A controller that can be killed, and probes that deliver to it.
 
 use std::future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,10 +36,11 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn start(folder: &Path, address: SocketAddr) -> Self {
         let runtime = Runtime::new().unwrap();
+        let socket = TcpListener::bind(address).unwrap();
         let keep = Keep { age: Duration::from_secs(3600), bytes: None };
         let (folder_of_all, authority) = (folder.to_owned(), authority(folder));
-        let settings = Settings { address, folder: folder_of_all, authority, keep };
-        let controller = runtime.block_on(Controller::open(&settings)).unwrap();
+        let settings = Settings { socket, folder: folder_of_all, authority, keep };
+        let controller = runtime.block_on(async { Controller::open(settings) }).unwrap();
         let task: Task = serde_json::from_str(
             r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,
         )
