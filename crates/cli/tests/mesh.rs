@@ -1,11 +1,14 @@
 //! A controller and two probes, from their first start to results of real packets.
 
 mod common;
+#[expect(dead_code, reason = "of what the tests of metrics share, these need a part")]
+mod scraping;
 
 use std::fs;
 use std::path::Path;
 
 use common::{Traces, is_root, json, run, stderr, tool};
+use scraping::{assert_conventional, value};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -167,6 +170,51 @@ fn three_commands_give_a_first_delay() {
     assert_eq!(Traces::now(), before);
 }
 
+#[test]
+fn prometheus_is_told_what_is_measured_and_how_probes_do() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        scrape() { curl -sS --cert ann.pem --cacert ann.pem https://$address/metrics > metrics; }
+        scrape
+        send 3000
+        wait $sending
+        await_last
+        # What they said last is of before.
+        until grep -q '^wirestamp_probe_capture_packets_total{.*probe="roof".*} [1-9]' metrics; do
+            sleep 0.1
+            scrape
+        done
+        ask tasks/path/results > results
+        end
+        "#,
+    );
+    let (results, text) = (results(&folder, &said), read(folder.path(), "metrics"));
+    assert_conventional(&text);
+    let of = |name: &str, labels: &str| {
+        let sample = format!("wirestamp_{name}{{{labels}}}");
+        value(&text, &sample).unwrap_or_else(|| panic!("no {sample}: {text}"))
+    };
+    let of_task = |name: &str| of(&format!("task_{name}"), r#"task="path""#);
+    for name in ["sent", "matched", "given_up_sent"] {
+        let sum = f64::from(u32::try_from(sum(&results, name)).unwrap());
+        assert_eq!(of_task(&format!("{name}_packets_total")), sum, "{text}");
+    }
+    let newest = results.last().unwrap();
+    let begin = newest["begin_ns"].as_f64().unwrap() / 1e9;
+    assert_eq!(of_task("window_timestamp_seconds"), begin, "{text}");
+    assert_eq!(Some(of_task("window_sent_packets")), newest["sent"].as_f64());
+    for probe in ["roof", "cellar"] {
+        let of_probe = |name: &str| of(&format!("probe_{name}"), &format!(r#"probe="{probe}""#));
+        assert_eq!(of_probe("up"), 1.0);
+        assert!(of_probe("cpu_seconds_total") > 0.0 && of_probe("memory_bytes") > 0.0, "{text}");
+    }
+    assert_eq!(Traces::now(), before);
+}
+
 /// Each node is killed under load and started again; what nobody saw meanwhile is lost by nobody.
 #[test]
 fn nodes_that_are_killed_change_no_result() {
@@ -237,6 +285,7 @@ const OVER_HTTP: &str = r#"
     ask viewer $api/tasks
     ask viewer $api/nothing
     curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/tasks
+    curl -sS --cacert viewer.pem -w ' %{http_code}\n' ${api%/api/v1}/metrics
 "#;
 
 #[test]
@@ -261,6 +310,7 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         ("there is no task v", "404"),
         (r#""ended":"20"#, "200"),
         ("there is nothing here", "404"),
+        ("this takes a certificate of the mesh", "401"),
         ("this takes a certificate of the mesh", "401"),
     ];
     assert_eq!(lines.len(), expected.len(), "{said}");

@@ -47,8 +47,8 @@ fn services_are_understood_by_systemd_and_exposed_to_little() {
     for target in TARGETS {
         fs::write(units.join(format!("{target}.target")), "[Unit]\n").unwrap();
     }
-    // It fails, too, where the command is not where a service looks for it.
-    // Without the last, what it does not know is not taken for wrong.
+    // It fails, too, where the command is not where a service looks for it; and, because of the last, where
+    // it does not know a key.
     analyze(root, &["verify", "--man=no", "--recursive-errors=yes"]);
     let security = analyze(root, &["security", "--offline=true", EXPOSURE, "--no-pager"]);
     assert!(security.contains("wirestamp-probe.service"), "{security}");

@@ -1,4 +1,5 @@
-//! Tables of results, written as CSV and as Parquet, which everything reads.
+//! Tables of results, written as CSV and as Parquet, which everything reads; and figures for Prometheus
+//! ([`Families`]).
 //!
 //! A [`Table`] is made of any rows by saying what each column is:
 //!
@@ -18,8 +19,10 @@
 
 mod csv;
 mod error;
+mod families;
 mod parquet;
 mod table;
 
 pub use error::Error;
+pub use families::{Families, Labels, TEXT, seconds};
 pub use table::{Field, Table};

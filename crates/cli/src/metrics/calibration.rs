@@ -1,8 +1,7 @@
 //! How well the clock is known.
 
 use wirestamp_clock::ClockStatus;
-
-use super::families::Families;
+use wirestamp_results::Families;
 
 /// Adds to a scrape how well the counter is calibrated that raw stamps are made of.
 pub(super) fn calibration(families: &mut Families, status: &ClockStatus) {

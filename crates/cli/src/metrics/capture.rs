@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
+use wirestamp_results::Families;
 use wirestamp_study::LiveFigures;
 
 use super::Endpoint;
 use super::calibration::calibration;
-use super::families::Families;
 use super::tap::Tap;
 use crate::output::Output;
 

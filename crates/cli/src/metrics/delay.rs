@@ -9,11 +9,11 @@ use prometheus::{Histogram, HistogramOpts};
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::{Counts, Outcome, Quality};
+use wirestamp_results::{Families, seconds};
 use wirestamp_study::LiveFigures;
 
 use super::Endpoint;
 use super::calibration::calibration;
-use super::families::{Families, seconds};
 use super::tap::Tap;
 use crate::output::Output;
 

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::flow::FlowReport;
+use wirestamp_results::{Families, Labels};
 use wirestamp_study::LiveFigures;
 use wirestamp_study::flows::SharedFlows;
 
-use super::families::{Families, Labels};
 use super::{Endpoint, capture};
 use crate::output::Output;
 

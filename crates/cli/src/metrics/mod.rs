@@ -7,7 +7,6 @@
 mod calibration;
 pub(crate) mod capture;
 pub(crate) mod delay;
-mod families;
 pub(crate) mod flows;
 mod request;
 mod server;
@@ -17,8 +16,8 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use clap::Args;
+use wirestamp_results::Families;
 
-use self::families::Families;
 use crate::output::Output;
 
 /// Where the metrics are served, if anywhere.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use wirestamp_capture::{Capture, Facts, Ledger, LiveLedger};
+use wirestamp_results::{Families, Labels, seconds};
 use wirestamp_study::{Glance, LiveFigures};
-
-use super::families::{Families, Labels, seconds};
 
 /// A running capture: what it is, and where its figures are.
 pub(super) struct Tap {

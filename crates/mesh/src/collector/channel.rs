@@ -122,6 +122,14 @@ impl Collector {
         self.results().forget(task, before)
     }
 
+    /// What was measured by a task in its newest window.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn newest(&self, task: u64) -> Result<Option<Measured>, DatabaseError> {
+        self.results().newest(task)
+    }
+
     /// Begins to take what a probe delivers of a point of a task, from one of its spools, which holds nothing
     /// before the batch of a number.
     ///

@@ -19,6 +19,7 @@ use tokio::task::block_in_place;
 use tracing::info;
 
 use super::credentials::now;
+use super::metrics::{Totals, scrape};
 use super::{Attendance, Attending, Change, Plan};
 use crate::collector::{Collector, Counted, Measured, Step, Stretch};
 use crate::gate::{Caller, Denied, Gate};
@@ -36,6 +37,7 @@ pub(super) struct Api {
     pub(super) plan: Arc<Plan>,
     pub(super) collector: Arc<Collector>,
     pub(super) attendance: Arc<Attendance>,
+    pub(super) totals: Arc<Totals>,
 }
 
 impl Api {
@@ -45,13 +47,14 @@ impl Api {
             .route("/api/v1/tasks/{name}", put(enter).delete(end))
             .route("/api/v1/tasks/{name}/results", get(results))
             .route("/api/v1/probes", get(probes))
+            .route("/metrics", get(scrape))
             .fallback(async || Refusal(StatusCode::NOT_FOUND, "there is nothing here".to_owned()))
             .with_state(self)
     }
 }
 
 /// Somebody who may read.
-struct Reader;
+pub(super) struct Reader;
 
 /// Somebody who may say what is measured.
 struct Operator(Caller);
@@ -75,7 +78,14 @@ impl FromRequestParts<Api> for Operator {
 }
 
 /// Why something is not answered.
-struct Refusal(StatusCode, String);
+pub(super) struct Refusal(StatusCode, String);
+
+impl Refusal {
+    /// The fault is not the caller's.
+    pub(super) fn failure(why: impl ToString) -> Self {
+        Self(StatusCode::INTERNAL_SERVER_ERROR, why.to_string())
+    }
+}
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {

@@ -6,6 +6,7 @@ mod attendance;
 mod control;
 mod credentials;
 mod health;
+mod metrics;
 mod plan;
 
 use std::future::Future;
@@ -31,6 +32,7 @@ use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_server::ControlServer;
 use control::Control;
 use credentials::Keeper;
+use metrics::Totals;
 
 /// Bytes of what a node asks a controller for: anybody may ask to be let in.
 const LARGEST_REQUEST: usize = 64 << 10;
@@ -107,6 +109,7 @@ impl Controller {
             plan: Arc::clone(&plan),
             collector: Arc::clone(&collector),
             attendance: Arc::clone(&attendance),
+            totals: Arc::new(Totals::new(&plan.subscribe().borrow(), &collector)?),
         };
         let deliveries = collector::Service { collector: Arc::clone(&collector), gate };
         let control = ControlServer::new(control).max_decoding_message_size(LARGEST_REQUEST);

@@ -243,6 +243,14 @@ impl Results {
     pub fn forget(&mut self, task: u64, before: Time<Utc>) -> Result<(), DatabaseError> {
         self.database.change(|change| tables::forget(change, task, before))
     }
+
+    /// What was measured by a task in its newest window.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn newest(&self, task: u64) -> Result<Option<Measured>, DatabaseError> {
+        self.database.read(|database| windows::newest(database, task))
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The table of windows, and longer ones that are put together of them.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Summary};
 
@@ -126,6 +126,12 @@ pub(super) fn measured(
     let values = params![task.cast_signed(), step.seconds(), from, until, most];
     let rows = statement.query_map(values, window)?;
     rows.collect()
+}
+
+pub(super) fn newest(database: &Connection, task: u64) -> rusqlite::Result<Option<Measured>> {
+    let query = "SELECT * FROM window WHERE task = ? AND step = ? ORDER BY begin DESC LIMIT 1";
+    let values = [task.cast_signed(), Step::AsMeasured.seconds()];
+    database.prepare_cached(query)?.query_row(values, window).optional()
 }
 
 fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {

@@ -3,19 +3,22 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
+/// What the text of a scrape is (exposition format 0.0.4).
+pub const TEXT: &str = prometheus::TEXT_FORMAT;
+
 /// The labels of a sample, by name.
-pub(super) type Labels = [(&'static str, String)];
+pub type Labels = [(&'static str, String)];
 
 /// The families of one scrape, in the order in which they were first named.
 ///
 /// Names follow <https://prometheus.io/docs/practices/naming/>: they begin with `wirestamp`, say the
 /// base unit, and what only ever grows ends in `_total`.
-#[derive(Default)]
-pub(super) struct Families(Vec<MetricFamily>);
+#[derive(Debug, Default)]
+pub struct Families(Vec<MetricFamily>);
 
 impl Families {
     /// A count that only grows.
-    pub(super) fn counter(&mut self, name: &str, help: &str, labels: &Labels, value: u64) {
+    pub fn counter(&mut self, name: &str, help: &str, labels: &Labels, value: u64) {
         let mut counter = Counter::default();
         counter.set_value(float(value));
         let metric = self.sample(name, help, MetricType::COUNTER, labels);
@@ -23,7 +26,7 @@ impl Families {
     }
 
     /// A value that comes and goes.
-    pub(super) fn gauge(&mut self, name: &str, help: &str, labels: &Labels, value: f64) {
+    pub fn gauge(&mut self, name: &str, help: &str, labels: &Labels, value: f64) {
         let mut gauge = Gauge::default();
         gauge.set_value(value);
         let metric = self.sample(name, help, MetricType::GAUGE, labels);
@@ -31,22 +34,32 @@ impl Families {
     }
 
     /// A time of nanoseconds, which Prometheus has in seconds.
-    pub(super) fn seconds(&mut self, name: &str, help: &str, labels: &Labels, nanos: i64) {
+    pub fn seconds(&mut self, name: &str, help: &str, labels: &Labels, nanos: i64) {
         self.gauge(name, help, labels, seconds(nanos));
     }
 
+    /// A time that only grows, of nanoseconds.
+    pub fn seconds_total(&mut self, name: &str, help: &str, labels: &Labels, nanos: u64) {
+        let mut counter = Counter::default();
+        counter.set_value(float(nanos) / 1e9);
+        self.sample(name, help, MetricType::COUNTER, labels).set_counter(counter);
+    }
+
     /// What does not change, as labels of a 1 to join others with.
-    pub(super) fn info(&mut self, name: &str, help: &str, labels: &Labels) {
+    pub fn info(&mut self, name: &str, help: &str, labels: &Labels) {
         self.gauge(name, help, labels, 1.0);
     }
 
     /// Families that the library has counted itself.
-    pub(super) fn extend(&mut self, families: Vec<MetricFamily>) {
+    pub fn extend(&mut self, families: Vec<MetricFamily>) {
         self.0.extend(families);
     }
 
-    /// The text that Prometheus reads (exposition format 0.0.4).
-    pub(super) fn text(&self) -> prometheus::Result<String> {
+    /// The text that Prometheus reads.
+    ///
+    /// # Errors
+    /// When a family has no samples, which none of those has that are made here.
+    pub fn text(&self) -> prometheus::Result<String> {
         TextEncoder::new().encode_to_string(&self.0)
     }
 
@@ -69,8 +82,9 @@ impl Families {
 }
 
 /// Nanoseconds in seconds.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "Prometheus has floats; exact to 104 days")]
-pub(super) fn seconds(nanos: i64) -> f64 {
+pub fn seconds(nanos: i64) -> f64 {
     nanos as f64 / 1e9
 }
 

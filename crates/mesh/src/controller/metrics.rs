@@ -1,0 +1,338 @@
+//! What Prometheus asks the controller for: the newest results of each task, and how probes do.
+//!
+//! A task that was ended is not shown any more. Counters begin with the controller.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use jiff::Timestamp;
+use tokio::task::block_in_place;
+use wirestamp_metrics::Counts;
+use wirestamp_results::{Families, Labels, TEXT};
+
+use super::api::{Api, Reader, Refusal};
+use super::{Attending, Health};
+use crate::collector::{Collector, Measured, Spread, Step, Stretch};
+use crate::task::Tasks;
+use crate::{DatabaseError, Name};
+
+/// Results that are read at once, where many have come since they were last asked for.
+const AT_ONCE: u32 = 3600;
+
+/// `GET /metrics`.
+pub(super) async fn scrape(
+    _: Reader,
+    State(api): State<Api>,
+) -> Result<impl IntoResponse, Refusal> {
+    let tasks = api.plan.subscribe().borrow().clone();
+    let mut families = Families::default();
+    let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
+    families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
+    block_in_place(|| api.totals.show(&tasks, &api.collector, &mut families))?;
+    for (name, attending) in api.attendance.all() {
+        show_probe(&name, &attending, &mut families);
+    }
+    let text = families.text().map_err(Refusal::failure)?;
+    Ok(([(CONTENT_TYPE, TEXT)], text))
+}
+
+/// What each task has measured since the controller was started.
+pub(super) struct Totals(Mutex<BTreeMap<u64, Total>>);
+
+struct Total {
+    /// Results that begin before are in the counts, or were there before.
+    next: i64,
+    counts: [u64; COUNTS.len()],
+    newest: Option<Measured>,
+}
+
+/// A count, by the metrics that show it.
+struct Count {
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Counts) -> u64,
+}
+
+const COUNTS: [Count; 10] = [
+    Count { name: "sent", help: "Packets seen at the first point", of: |it| it.sent },
+    Count {
+        name: "received",
+        help: "Packets seen at the second point, copies too",
+        of: |it| it.received,
+    },
+    Count { name: "matched", help: "Packets seen at both points", of: |it| it.matched },
+    Count {
+        name: "lost",
+        help: "Packets seen at the first point and not at the second within the time-out (RFC 7680)",
+        of: |it| it.lost,
+    },
+    Count {
+        name: "duplicated",
+        help: "Copies at the second point beyond the first of a packet (RFC 5560)",
+        of: |it| it.duplicated,
+    },
+    Count {
+        name: "reordered",
+        help: "Packets that came after one of their flow that had left later (RFC 4737)",
+        of: |it| it.reordered,
+    },
+    Count {
+        name: "unexpected",
+        help: "Packets seen at the second point only",
+        of: |it| it.unexpected,
+    },
+    Count {
+        name: "identical",
+        help: "Packets at the first point that could not be told from an earlier one",
+        of: |it| it.identical,
+    },
+    Count {
+        name: "given_up_sent",
+        help: "Packets at the first point of which it could not be found out what became",
+        of: |it| it.given_up_sent,
+    },
+    Count {
+        name: "given_up_received",
+        help: "Packets at the second point of which it could not be found out where they came from",
+        of: |it| it.given_up_received,
+    },
+];
+
+impl Totals {
+    /// From now on, behind what is there of these tasks.
+    ///
+    /// # Errors
+    /// When results cannot be read.
+    pub(super) fn new(tasks: &Tasks, collector: &Collector) -> Result<Self, DatabaseError> {
+        let mut totals = BTreeMap::new();
+        for number in tasks.keys() {
+            totals.insert(*number, Total::behind(collector.newest(*number)?));
+        }
+        Ok(Self(Mutex::new(totals)))
+    }
+
+    fn show(
+        &self,
+        tasks: &Tasks,
+        collector: &Collector,
+        families: &mut Families,
+    ) -> Result<(), DatabaseError> {
+        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
+            let total = totals.entry(*number).or_insert_with(|| Total::behind(None));
+            total.catch_up(|from| {
+                let step = Step::AsMeasured;
+                let stretch = Stretch { step, from, until: i64::MAX, most: AT_ONCE };
+                collector.measured(*number, &stretch)
+            })?;
+            total.show(&entered.task.name, families);
+        }
+        Ok(())
+    }
+}
+
+impl Total {
+    fn behind(newest: Option<Measured>) -> Self {
+        let next = newest.as_ref().map_or(i64::MIN, |it| it.begin_ns.saturating_add(1));
+        Self { next, counts: [0; COUNTS.len()], newest }
+    }
+
+    /// Adds what there is from a time on: results are kept in the order of their times.
+    fn catch_up(
+        &mut self,
+        measured: impl Fn(i64) -> Result<Vec<Measured>, DatabaseError>,
+    ) -> Result<(), DatabaseError> {
+        loop {
+            let measured = measured(self.next)?;
+            for it in &measured {
+                for (total, count) in self.counts.iter_mut().zip(&COUNTS) {
+                    *total += (count.of)(&it.counts);
+                }
+            }
+            let Some(newest) = measured.into_iter().next_back() else { return Ok(()) };
+            self.next = newest.begin_ns.saturating_add(1);
+            self.newest = Some(newest);
+        }
+    }
+
+    fn show(&self, task: &Name, families: &mut Families) {
+        let labels = [("task", task.to_string())];
+        for (total, Count { name, help, .. }) in self.counts.iter().zip(&COUNTS) {
+            let name = format!("wirestamp_task_{name}_packets_total");
+            families.counter(&name, &format!("{help}."), &labels, *total);
+        }
+        if let Some(newest) = &self.newest {
+            show_window(newest, &labels, families);
+        }
+    }
+}
+
+/// The newest results of a task, which are of a second.
+fn show_window(measured: &Measured, labels: &Labels, families: &mut Families) {
+    let Measured { counts, delay_ns, above_minimum_ns, variation_ns, .. } = measured;
+    families.seconds(
+        "wirestamp_task_window_timestamp_seconds",
+        "When the window begins that the newest results are of (UTC).",
+        labels,
+        measured.begin_ns,
+    );
+    for Count { name, help, of } in &COUNTS {
+        let name = format!("wirestamp_task_window_{name}_packets");
+        families.gauge(&name, &format!("{help}, in the newest window."), labels, float(of(counts)));
+    }
+    if counts.matched + counts.lost > 0 {
+        families.gauge(
+            "wirestamp_task_loss_ratio",
+            "The share of packets that are lost, of those known to be lost or not, in the newest window.",
+            labels,
+            float(counts.lost) / float(counts.matched + counts.lost),
+        );
+    }
+    let spreads = [
+        ("delay", "One-way delay (RFC 7679)", delay_ns),
+        ("delay_above_minimum", "Delay above the least one of the window", above_minimum_ns),
+        ("delay_variation", "Variation of delay from packet to packet (RFC 3393)", variation_ns),
+    ];
+    for (name, help, spread) in spreads {
+        if let Some(spread) = spread {
+            show_spread(name, help, spread, labels, families);
+        }
+    }
+    if let Some(error) = measured.error_ns {
+        families.seconds(
+            "wirestamp_task_delay_error_seconds",
+            "How far any delay of the newest window can be off; not there where nobody keeps the clocks on UTC.",
+            labels,
+            error,
+        );
+    }
+    families.gauge(
+        "wirestamp_task_clocks_contradicted",
+        "Whether a delay is so far below zero that a clock is worse than it says.",
+        labels,
+        truth(measured.contradicts_the_clocks),
+    );
+}
+
+fn show_spread(name: &str, help: &str, spread: &Spread, labels: &Labels, families: &mut Families) {
+    let Spread { min, mean, p50, p99, max, .. } = *spread;
+    #[expect(clippy::cast_precision_loss, reason = "Prometheus has floats; exact to 104 days")]
+    let real = |nanos: i64| nanos as f64;
+    let values = [
+        ("min", "the least", Some(real(min))),
+        ("mean", "the mean", Some(mean)),
+        ("p50", "the median", p50.map(real)),
+        ("p99", "the 99th percentile", p99.map(real)),
+        ("max", "the greatest", Some(real(max))),
+    ];
+    for (of, which, nanos) in values {
+        let Some(nanos) = nanos else { continue };
+        let name = format!("wirestamp_task_{name}_{of}_seconds");
+        families.gauge(
+            &name,
+            &format!("{help}: {which} of the newest window."),
+            labels,
+            nanos / 1e9,
+        );
+    }
+}
+
+fn show_probe(name: &Name, attending: &Attending, families: &mut Families) {
+    let labels = [("probe", name.to_string())];
+    let Attending { heard, until, health, .. } = attending;
+    families.gauge(
+        "wirestamp_probe_up",
+        "Whether the probe attends to the controller.",
+        &labels,
+        truth(until.is_none()),
+    );
+    families.gauge(
+        "wirestamp_probe_heard_timestamp_seconds",
+        "When the probe was heard of last.",
+        &labels,
+        seconds_of(*heard),
+    );
+    if let Some(health) = health {
+        show_health(name, health, &labels, families);
+    }
+}
+
+fn show_health(name: &Name, health: &Health, labels: &Labels, families: &mut Families) {
+    let Health { version, clock, .. } = health;
+    let info =
+        [("probe", name.to_string()), ("version", version.clone()), ("clock", clock.clone())];
+    families.info("wirestamp_probe_info", "Its version, and the clock of its stamps.", &info);
+    families.gauge(
+        "wirestamp_probe_clock_synchronised",
+        "Whether somebody keeps its system clock on UTC.",
+        labels,
+        truth(health.clock_error_ns.is_some()),
+    );
+    if let Some(error) = health.clock_error_ns {
+        families.gauge(
+            "wirestamp_probe_clock_error_seconds",
+            "How far its system clock can be from UTC.",
+            labels,
+            float(error) / 1e9,
+        );
+    }
+    families.seconds_total(
+        "wirestamp_probe_cpu_seconds_total",
+        "Processor time that it has used.",
+        labels,
+        health.processor_time_ns,
+    );
+    families.gauge(
+        "wirestamp_probe_memory_bytes",
+        "Memory that it uses.",
+        labels,
+        float(health.memory_bytes),
+    );
+    families.gauge(
+        "wirestamp_probe_held_bytes",
+        "What it holds for the collector.",
+        labels,
+        float(health.held_bytes),
+    );
+    families.gauge(
+        "wirestamp_probe_troubles",
+        "Parts of tasks that it cannot do.",
+        labels,
+        float(health.troubles.len() as u64),
+    );
+    for capture in &health.captures {
+        let labels = [("probe", name.to_string()), ("interface", capture.interface.clone())];
+        families.counter(
+            "wirestamp_probe_capture_packets_total",
+            "Packets that came to a capture since it was started.",
+            &labels,
+            capture.packets,
+        );
+        families.counter(
+            "wirestamp_probe_capture_lost_packets_total",
+            "Packets of these that were lost before a task could have them.",
+            &labels,
+            capture.lost,
+        );
+    }
+}
+
+/// Truths are numbers in Prometheus.
+fn truth(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}
+
+fn seconds_of(time: Timestamp) -> f64 {
+    time.as_duration().as_secs_f64()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Prometheus has floats; exact to 2^53")]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::super::CaptureHealth;
+use super::*;
+
+/// The results of a second: so many packets, every tenth of which is lost.
+fn second(number: i64, sent: u64) -> Measured {
+    let spread = Spread {
+        count: sent,
+        min: 1_000_000,
+        mean: 2_500_000.0,
+        stddev: 0.0,
+        p50: Some(2_000_000),
+        p90: Some(3_000_000),
+        p99: Some(4_000_000),
+        p999: Some(5_000_000),
+        max: 6_000_000,
+    };
+    let (lost, matched) = (sent / 10, sent - sent / 10);
+    Measured {
+        begin_ns: number * 1_000_000_000,
+        counts: Counts { sent, received: matched, matched, lost, ..Counts::default() },
+        delay_ns: Some(spread),
+        above_minimum_ns: None,
+        variation_ns: None,
+        error_ns: Some(250),
+        not_synchronised: None,
+        contradicts_the_clocks: false,
+    }
+}
+
+/// What a collector has that keeps these results, and answers with so many of them at once.
+fn of(results: &[Measured], most: usize) -> impl Fn(i64) -> Result<Vec<Measured>, DatabaseError> {
+    move |from| Ok(results.iter().filter(|it| it.begin_ns >= from).take(most).cloned().collect())
+}
+
+fn text(show: impl FnOnce(&mut Families)) -> String {
+    let mut families = Families::default();
+    show(&mut families);
+    families.text().unwrap()
+}
+
+fn name() -> Name {
+    "path".parse().unwrap()
+}
+
+#[track_caller]
+fn assert_has(text: &str, sample: &str) {
+    assert!(text.lines().any(|line| line == sample), "{sample}: {text}");
+}
+
+#[test]
+fn counters_begin_behind_what_was_there_and_count_everything_once() {
+    let results: Vec<_> = (1..8).map(|number| second(number, 10)).collect();
+    let mut total = Total::behind(Some(results[1].clone()));
+    assert_has(
+        &text(|it| total.show(&name(), it)),
+        r#"wirestamp_task_sent_packets_total{task="path"} 0"#,
+    );
+    total.catch_up(of(&results[..4], 1)).unwrap();
+    total.catch_up(of(&results[..4], 1)).unwrap();
+    assert_eq!(total.counts[0], 20);
+    total.catch_up(of(&results, 2)).unwrap();
+    let text = text(|it| total.show(&name(), it));
+    assert_has(&text, r#"wirestamp_task_sent_packets_total{task="path"} 50"#);
+    assert_has(&text, r#"wirestamp_task_lost_packets_total{task="path"} 5"#);
+    assert_has(&text, r#"wirestamp_task_window_timestamp_seconds{task="path"} 7"#);
+}
+
+#[test]
+fn the_newest_window_is_shown_in_base_units() {
+    let total = Total::behind(Some(second(7, 20)));
+    let text = text(|it| total.show(&name(), it));
+    for sample in [
+        "window_sent_packets{task=\"path\"} 20",
+        "window_lost_packets{task=\"path\"} 2",
+        "loss_ratio{task=\"path\"} 0.1",
+        "delay_min_seconds{task=\"path\"} 0.001",
+        "delay_mean_seconds{task=\"path\"} 0.0025",
+        "delay_p99_seconds{task=\"path\"} 0.004",
+        "delay_error_seconds{task=\"path\"} 0.00000025",
+        "clocks_contradicted{task=\"path\"} 0",
+    ] {
+        assert_has(&text, &format!("wirestamp_task_{sample}"));
+    }
+}
+
+/// An unknown value is left out: there is no number that stands for it.
+#[test]
+fn what_is_not_known_is_not_shown() {
+    let unknown = Measured { delay_ns: None, error_ns: None, ..second(7, 0) };
+    let text = text(|it| Total::behind(Some(unknown)).show(&name(), it));
+    assert!(!text.contains("wirestamp_task_delay") && !text.contains("loss_ratio"), "{text}");
+}
+
+#[test]
+fn a_probe_is_shown_with_its_captures() {
+    let health = Health {
+        version: "1".to_owned(),
+        clock: "CLOCK_REALTIME".to_owned(),
+        clock_error_ns: Some(1_500),
+        processor_time_ns: 2_500_000_000,
+        memory_bytes: 4096,
+        held_bytes: 7,
+        captures: vec![CaptureHealth { interface: "eth0@n".to_owned(), packets: 9, lost: 2 }],
+        troubles: Vec::new(),
+    };
+    let at = Timestamp::from_second(100).unwrap();
+    let mut attending = Attending {
+        address: ([127, 0, 0, 1], 1).into(),
+        since: at,
+        heard: at,
+        until: None,
+        health: Some(health),
+    };
+    let shown = text(|it| show_probe(&name(), &attending, it));
+    for sample in [
+        "up{probe=\"path\"} 1",
+        "heard_timestamp_seconds{probe=\"path\"} 100",
+        "clock_synchronised{probe=\"path\"} 1",
+        "clock_error_seconds{probe=\"path\"} 0.0000015",
+        "cpu_seconds_total{probe=\"path\"} 2.5",
+        "memory_bytes{probe=\"path\"} 4096",
+        "held_bytes{probe=\"path\"} 7",
+        "troubles{probe=\"path\"} 0",
+        "capture_packets_total{probe=\"path\",interface=\"eth0@n\"} 9",
+        "capture_lost_packets_total{probe=\"path\",interface=\"eth0@n\"} 2",
+    ] {
+        assert_has(&shown, &format!("wirestamp_probe_{sample}"));
+    }
+    attending.until = Some(at);
+    attending.health = None;
+    let shown = text(|it| show_probe(&name(), &attending, it));
+    assert_has(&shown, "wirestamp_probe_up{probe=\"path\"} 0");
+    assert!(!shown.contains("memory"), "{shown}");
+}
