@@ -192,7 +192,7 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         end
         "#,
     );
-    let (results, text) = (results(&folder, &said), read(folder.path(), "metrics"));
+    let (results, text) = (results(&folder, "results", &said), read(folder.path(), "metrics"));
     assert_conventional(&text);
     let of = |name: &str, labels: &str| {
         let sample = format!("wirestamp_{name}{{{labels}}}");
@@ -389,7 +389,7 @@ fn nodes_measure_with_the_privileges_that_they_need_and_as_another_user() {
         end
         "#,
     );
-    assert!(sum(&results(&folder, &said), "matched") > 1000, "{said}");
+    assert!(sum(&results(&folder, "results", &said), "matched") > 1000, "{said}");
     let [controller, roof, cellar] =
         ["controller", "roof", "cellar"].map(|it| read(folder.path(), &format!("{it}.status")));
     assert_privileges(&controller, "0000000000000000");

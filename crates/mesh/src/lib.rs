@@ -2,13 +2,15 @@
 //!
 //! Probes sit at observation points and measure what a [`task`] says. A [`controller`] gives tasks to them, a
 //! [`collector`] makes results of what several of them saw, and an authority of their own signs the certificates
-//! by which they know each other ([`pki`]). What a probe has for the collector waits in a [`spool`].
+//! by which they know each other ([`pki`]). What a probe has for the collector waits in a [`spool`]. Results go to
+//! others by [`export`].
 
 #![forbid(unsafe_code)]
 
 pub mod collector;
 pub mod controller;
 mod database;
+pub mod export;
 mod gate;
 mod name;
 pub mod pki;

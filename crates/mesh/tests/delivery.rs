@@ -1,6 +1,7 @@
 //! Probes deliver to a controller and its collector, over TLS on the loopback interface.
 
 mod common;
+mod exporting;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -209,7 +209,7 @@ fn differences(values: impl Iterator<Item = i64>) -> Vec<i64> {
 }
 
 /// What is left of a stamp on its way.
-fn stamp(utc: Time<Utc>, error: Span) -> Stamp {
+pub(crate) fn stamp(utc: Time<Utc>, error: Span) -> Stamp {
     let value = u64::try_from(utc.as_nanos()).unwrap_or(0);
     Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc, error }
 }

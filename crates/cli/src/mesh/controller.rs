@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::Keep;
 use wirestamp_mesh::controller::{Controller, Settings};
+use wirestamp_mesh::export::Exporter;
 use wirestamp_mesh::pki::Authority;
 use wirestamp_mesh::task::read_file;
 
@@ -41,6 +42,9 @@ pub(crate) struct Arguments {
     /// Enter the tasks of this file (TOML), and end those that it had before and has no more
     #[arg(short, long, value_name = "FILE", env = "WIRESTAMP_TASKS")]
     tasks: Option<PathBuf>,
+    /// Send what is measured to a collector of flows too, as IPFIX over UDP
+    #[arg(long, value_name = "HOST:PORT")]
+    ipfix: Option<String>,
     /// Keep everything in this folder
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
     folder: PathBuf,
@@ -58,7 +62,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { listen, tasks, folder, authority, keep, archive, user } = arguments;
+    let Arguments { listen, tasks, ipfix, folder, authority, keep, archive, user } = arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let beside = authority.parent().filter(|it| !it.as_os_str().is_empty());
@@ -82,6 +86,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let controller = runtime.block_on(async { Controller::open(settings) })?;
     if let Some(tasks) = tasks {
         controller.plan().follow(&tasks, now)?;
+    }
+    if let Some(to) = ipfix {
+        let exporter = runtime.block_on(Exporter::open(to))?;
+        runtime.spawn(exporter.run(controller.collector(), controller.plan().subscribe()));
     }
     let address = controller.address();
     output.remark(format!("listens at {address}; Ctrl-C ends it"));

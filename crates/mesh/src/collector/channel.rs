@@ -130,6 +130,14 @@ impl Collector {
         self.results().newest(task)
     }
 
+    /// Until when a task is settled: see [`Results::progress`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn settled_until(&self, task: u64) -> Result<Time<Utc>, DatabaseError> {
+        Ok(self.results().progress(task)?.settled_until)
+    }
+
     /// Begins to take what a probe delivers of a point of a task, from one of its spools, which holds nothing
     /// before the batch of a number.
     ///

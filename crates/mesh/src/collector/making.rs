@@ -7,16 +7,15 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Point};
 use wirestamp_protocol::{Counts, Seen};
 
-use super::{Counting, Delivered, Delivery, Pair, Progress, Settled, Timing, side};
+use super::{Counting, Delivered, Delivery, Pair, Progress, Settled, Timing, WINDOW, side};
 use crate::task::Measure;
 
 /// How far a probe's clock may be ahead: the other point waits until its own has come as far.
 const AHEAD: Span = Span::from_secs(3600);
 const AHEAD_OF_TIME: &str = "the clock of its probe is more than an hour ahead";
 
-/// Results are of seconds.
 fn timing() -> Timing {
-    Timing { window: Span::from_secs(1), matching: Config::default() }
+    Timing { window: WINDOW, matching: Config::default() }
 }
 
 /// Results that are being made.

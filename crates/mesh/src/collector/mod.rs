@@ -11,6 +11,7 @@ mod service;
 mod synchronisation;
 mod window;
 
+use wirestamp_clock::Span;
 use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
@@ -23,6 +24,9 @@ pub use window::Window;
 
 pub(crate) use archive::INTERVAL as ARCHIVE_INTERVAL;
 pub(crate) use service::Service;
+
+/// Results are of seconds.
+pub(crate) const WINDOW: Span = Span::from_secs(1);
 
 /// The place of a point where there is something for each of both.
 fn side(point: Point) -> usize {

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::collector::{Collector, Keep, Measured, Step, Stretch};
 use wirestamp_mesh::controller::{Change, Controller, Settings};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, Stock};
 use wirestamp_mesh::spool::{Batch, Spool};
-use wirestamp_mesh::task::Task;
+use wirestamp_mesh::task::{Task, Tasks};
 use wirestamp_mesh::transport::{Trust, call};
 use wirestamp_metrics::Observation;
 use wirestamp_packet::{FlowKey, PacketId};
@@ -31,6 +32,7 @@ pub(crate) struct Running {
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
     pub(crate) collector: Arc<Collector>,
+    pub(crate) tasks: watch::Receiver<Arc<Tasks>>,
 }
 
 impl Running {
@@ -48,13 +50,14 @@ impl Running {
         let entered = controller.plan().enter(&task, now()).unwrap();
         assert!(matches!(entered, Change::Made(1) | Change::Kept(1)));
         let (address, collector) = (controller.address(), controller.collector());
+        let tasks = controller.plan().subscribe();
         runtime.spawn(controller.run(future::pending()));
-        Self { runtime, address, collector }
+        Self { runtime, address, collector, tasks }
     }
 
     /// Ends it without a word to anybody.
     pub(crate) fn kill(self) -> SocketAddr {
-        let Self { runtime, address, collector } = self;
+        let Self { runtime, address, collector, .. } = self;
         drop(runtime);
         assert_eq!(Arc::strong_count(&collector), 1, "something of it still runs");
         address

@@ -43,7 +43,7 @@ pub struct Delivered {
 }
 
 /// What was measured in a window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// When the window begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
@@ -65,7 +65,7 @@ pub struct Measured {
 }
 
 /// How values are distributed, in nanoseconds. Percentiles are not known of windows that were put together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// How many there are.
     pub count: u64,

@@ -1,0 +1,40 @@
+//! Elements that IANA does not have. `docs/ipfix.md` describes them.
+
+use wirestamp_protocol::ipfix::Element;
+
+const fn own(number: u16) -> Element {
+    // For examples and documentation (RFC 5612), until somebody is responsible for a number of our own.
+    Element { enterprise: 32_473, number }
+}
+
+pub(super) const TASK_NAME: Element = own(1);
+pub(super) const FIRST_POINT_NAME: Element = own(2);
+pub(super) const SECOND_POINT_NAME: Element = own(3);
+pub(super) const RECEIVED: Element = own(4);
+pub(super) const MATCHED: Element = own(5);
+pub(super) const DUPLICATED: Element = own(6);
+pub(super) const REORDERED: Element = own(7);
+pub(super) const UNEXPECTED: Element = own(8);
+pub(super) const GIVEN_UP_SENT: Element = own(9);
+pub(super) const GIVEN_UP_RECEIVED: Element = own(10);
+pub(super) const IDENTICAL: Element = own(11);
+pub(super) const CLOCK_STATE: Element = own(12);
+pub(super) const CLOCKS_CONTRADICTED: Element = own(13);
+pub(super) const DELAY_ERROR: Element = own(14);
+
+/// Least, mean, standard deviation, median, 90th, 99th and 99.9th percentile and greatest value, in this order.
+pub(super) type OfSummary = [Element; 8];
+
+const fn of_summary(first: u16) -> OfSummary {
+    let mut elements = [own(first); 8];
+    let mut nth = 0;
+    while nth < 8 {
+        elements[nth as usize] = own(first + nth);
+        nth += 1;
+    }
+    elements
+}
+
+pub(super) const DELAY: OfSummary = of_summary(16);
+pub(super) const ABOVE_MINIMUM: OfSummary = of_summary(24);
+pub(super) const VARIATION: OfSummary = of_summary(32);

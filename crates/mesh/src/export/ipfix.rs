@@ -1,0 +1,200 @@
+//! Results as IPFIX (RFC 7011).
+
+use wirestamp_clock::{Time, Utc};
+use wirestamp_protocol::ipfix::element::{
+    DROPPED_PACKET_DELTA_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
+    FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
+    PATH_DELAY_MAX_DELTA_MICROSECONDS, PATH_DELAY_MEAN_DELTA_MICROSECONDS,
+    PATH_DELAY_MIN_DELTA_MICROSECONDS, SAMPLING_PROBABILITY,
+};
+use wirestamp_protocol::ipfix::{Element, Export, Part, Row, Value};
+
+use super::element::{self, OfSummary};
+use crate::collector::{Measured, NotSynchronised, Spread, WINDOW};
+use crate::task::{Measure, Tasks};
+
+/// Records that are made of what several domains report are of none (RFC 7011 section 3.1).
+const DOMAIN: u32 = 0;
+
+/// Bytes of a message: what a path carries without fragments, which UDP has to keep to (section 10.3.3).
+const LONGEST: usize = 1400;
+
+/// Of what is not known a record says nothing, so that there is a template for each of what it can say, from
+/// this number on.
+const RESULTS: u16 = 256;
+const HAS_DELAY: u16 = 1;
+/// None of the delays is below zero, which IANA's elements cannot say.
+const HAS_PATH_DELAY: u16 = 2;
+const HAS_ABOVE_MINIMUM: u16 = 4;
+const HAS_VARIATION: u16 = 8;
+const ALL: u16 = 15;
+
+/// What a task is.
+const TASK: u16 = 512;
+
+/// What is exported to one collector of flows.
+#[derive(Debug)]
+pub struct Ipfix {
+    export: Export,
+}
+
+impl Default for Ipfix {
+    fn default() -> Self {
+        Self { export: Export::new(DOMAIN, LONGEST) }
+    }
+}
+
+impl Ipfix {
+    /// Messages that say what is in the others, and what each task is; in this second since 1970.
+    #[must_use]
+    pub fn descriptions(&mut self, tasks: &Tasks, second: u32) -> Vec<Vec<u8>> {
+        let nothing = Measured::default();
+        let results = (0..=ALL).filter_map(|says| {
+            // What a row says does not change what it can say.
+            row(0, "", &nothing, says).template(RESULTS + says, 0).ok()
+        });
+        let no_task = task(0, "", ["", ""], 0.0).template(TASK, 1).ok();
+        let templates = results.chain(no_task).map(|template| template.part());
+        let tasks = tasks.iter().filter_map(|(number, entered)| {
+            let (from, to, share) = match &entered.task.measure {
+                Measure::PassiveDelay(it) => (it.from.to_string(), it.to.to_string(), it.share),
+                Measure::ActiveDelay(it) => (it.from.to_string(), it.to.to_string(), 1.0),
+                _ => return None,
+            };
+            Some(task(*number, entered.task.name.as_ref(), [&from, &to], share).part(TASK))
+        });
+        let parts: Vec<Part> = templates.chain(tasks).collect();
+        self.export.messages(second, &parts)
+    }
+
+    /// Messages that say what a task has measured.
+    #[must_use]
+    pub fn results(
+        &mut self,
+        (number, name): (u64, &str),
+        results: &[Measured],
+        second: u32,
+    ) -> Vec<Vec<u8>> {
+        let part = |measured: &Measured| {
+            let says = says(measured);
+            row(number, name, measured, says).part(RESULTS + says)
+        };
+        let parts: Vec<Part> = results.iter().map(part).collect();
+        self.export.messages(second, &parts)
+    }
+}
+
+/// What is known of a window.
+fn says(measured: &Measured) -> u16 {
+    let Measured { delay_ns, above_minimum_ns, variation_ns, .. } = measured;
+    [
+        (HAS_DELAY, delay_ns.is_some()),
+        (HAS_PATH_DELAY, delay_ns.is_some_and(|delay| delay.min >= 0)),
+        (HAS_ABOVE_MINIMUM, above_minimum_ns.is_some()),
+        (HAS_VARIATION, variation_ns.is_some()),
+    ]
+    .into_iter()
+    .filter(|(_, is_known)| *is_known)
+    .fold(0, |says, (one, _)| says | one)
+}
+
+fn row<'a>(number: u64, name: &'a str, measured: &Measured, says: u16) -> Row<'a> {
+    let mut row = counts(number, name, measured);
+    let delay = measured.delay_ns.unwrap_or_default();
+    if says & HAS_DELAY != 0 {
+        let error = measured.error_ns.unwrap_or(0).unsigned_abs();
+        row.push((element::DELAY_ERROR, Value::U64(error)));
+        row.extend(summary(element::DELAY, &delay));
+    }
+    if says & HAS_PATH_DELAY != 0 {
+        row.extend([
+            (PATH_DELAY_MEAN_DELTA_MICROSECONDS, micros(nanos(delay.mean))),
+            (PATH_DELAY_MIN_DELTA_MICROSECONDS, micros(delay.min)),
+            (PATH_DELAY_MAX_DELTA_MICROSECONDS, micros(delay.max)),
+        ]);
+    }
+    if says & HAS_ABOVE_MINIMUM != 0 {
+        let above = measured.above_minimum_ns.unwrap_or_default();
+        row.extend(summary(element::ABOVE_MINIMUM, &above));
+    }
+    if says & HAS_VARIATION != 0 {
+        row.extend(summary(element::VARIATION, &measured.variation_ns.unwrap_or_default()));
+    }
+    Row(row)
+}
+
+/// What each record says.
+fn counts<'a>(number: u64, name: &'a str, measured: &Measured) -> Vec<(Element, Value<'a>)> {
+    let Measured { counts, .. } = measured;
+    let begin = Time::from_nanos(measured.begin_ns);
+    let clocks = match measured.not_synchronised {
+        None => 0,
+        Some(NotSynchronised::First) => 1,
+        Some(NotSynchronised::Second) => 2,
+        Some(NotSynchronised::Unknown) => 3,
+    };
+    // Section 6.1.5: true is 1, and false 2.
+    let contradicted = if measured.contradicts_the_clocks { 1 } else { 2 };
+    vec![
+        (METERING_PROCESS_ID, number_of(number)),
+        (element::TASK_NAME, Value::Text(name)),
+        (FLOW_START_NANOSECONDS, Value::Time(begin)),
+        (FLOW_END_NANOSECONDS, Value::Time(begin + WINDOW)),
+        // nfdump and pmacct know no finer ones.
+        (FLOW_START_MILLISECONDS, millis(begin)),
+        (FLOW_END_MILLISECONDS, millis(begin + WINDOW)),
+        (PACKET_DELTA_COUNT, Value::U64(counts.sent)),
+        (DROPPED_PACKET_DELTA_COUNT, Value::U64(counts.lost)),
+        (element::RECEIVED, Value::U64(counts.received)),
+        (element::MATCHED, Value::U64(counts.matched)),
+        (element::DUPLICATED, Value::U64(counts.duplicated)),
+        (element::REORDERED, Value::U64(counts.reordered)),
+        (element::UNEXPECTED, Value::U64(counts.unexpected)),
+        (element::GIVEN_UP_SENT, Value::U64(counts.given_up_sent)),
+        (element::GIVEN_UP_RECEIVED, Value::U64(counts.given_up_received)),
+        (element::IDENTICAL, Value::U64(counts.identical)),
+        (element::CLOCK_STATE, Value::U8(clocks)),
+        (element::CLOCKS_CONTRADICTED, Value::U8(contradicted)),
+    ]
+}
+
+fn summary<'a>(of: OfSummary, it: &Spread) -> [(Element, Value<'a>); 8] {
+    // By the second, they are known.
+    let [p50, p90, p99, p999] = [it.p50, it.p90, it.p99, it.p999].map(Option::unwrap_or_default);
+    let values = [it.min, nanos(it.mean), nanos(it.stddev), p50, p90, p99, p999, it.max];
+    std::array::from_fn(|nth| (of[nth], Value::I64(values[nth])))
+}
+
+/// What a task is: which it is comes first.
+fn task<'a>(number: u64, name: &'a str, [first, second]: [&'a str; 2], share: f64) -> Row<'a> {
+    Row(vec![
+        (METERING_PROCESS_ID, number_of(number)),
+        (element::TASK_NAME, Value::Text(name)),
+        (element::FIRST_POINT_NAME, Value::Text(first)),
+        (element::SECOND_POINT_NAME, Value::Text(second)),
+        (SAMPLING_PROBABILITY, Value::F64(share)),
+    ])
+}
+
+/// A task measures what a metering process does. Nobody makes four billion of them.
+fn number_of(task: u64) -> Value<'static> {
+    Value::U32(u32::try_from(task).unwrap_or(u32::MAX))
+}
+
+/// None is before 1970.
+fn millis(time: Time<Utc>) -> Value<'static> {
+    Value::U64(u64::try_from(time.as_nanos() / 1_000_000).unwrap_or(0))
+}
+
+/// Whole microseconds of a time that is not below zero; the most that fit, for an hour and more.
+fn micros(nanos: i64) -> Value<'static> {
+    Value::U32(u32::try_from(nanos.max(0) / 1000).unwrap_or(u32::MAX))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded; between values that are i64")]
+fn nanos(value: f64) -> i64 {
+    value.round() as i64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! What a collector makes of two probes' batches is exported, and other programs understand it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use wirestamp_mesh::export::Exporter;
+use wirestamp_protocol::ipfix::element::{
+    DROPPED_PACKET_DELTA_COUNT, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
+};
+use wirestamp_protocol::ipfix::{Order, Session, Transport, Unread};
+
+use super::common::{Probe, mesh};
+use super::{BATCHES, PACKETS, batches};
+
+/// What is exported of all packets, each message as it came.
+fn exported() -> Vec<Vec<u8>> {
+    let (folder, mesh) = mesh();
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    let to = receiver.local_addr().unwrap().to_string();
+    let exporter = mesh.runtime.block_on(Exporter::open(&to)).unwrap();
+    mesh.runtime.spawn(exporter.run(Arc::clone(&mesh.collector), mesh.tasks.clone()));
+    let (mut messages, mut session) = (Vec::new(), Session::new(Transport::Datagrams));
+    let mut receive = || {
+        let mut bytes = vec![0; 65_536];
+        let length = receiver.recv(&mut bytes).unwrap();
+        bytes.truncate(length);
+        let message = session.read(&bytes).unwrap();
+        assert!(matches!(message.order, Order::First | Order::Missed(0)), "{message:?}");
+        assert!(message.records.iter().all(|it| it.unsigned(METERING_PROCESS_ID) == Some(1)));
+        let sum = |of| message.records.iter().filter_map(|it| it.unsigned(of)).sum::<u64>();
+        let counts = [PACKET_DELTA_COUNT, DROPPED_PACKET_DELTA_COUNT].map(sum);
+        messages.push(bytes);
+        counts
+    };
+    // Templates come before anything else.
+    assert_eq!(receive(), [0, 0]);
+    for (name, point) in [("roof", 0), ("cellar", 1)] {
+        let probe = Probe::let_in(&mesh.runtime, folder.path(), mesh.address, name, point);
+        probe.hold(batches(point, 0..BATCHES));
+        mesh.runtime.spawn(Arc::new(probe).deliver(mesh.address));
+    }
+    let (mut sent, mut lost) = (0, 0);
+    while sent < PACKETS.unsigned_abs() {
+        let [more_sent, more_lost] = receive();
+        (sent, lost) = (sent + more_sent, lost + more_lost);
+    }
+    assert_eq!((sent, lost), (PACKETS.unsigned_abs(), PACKETS.unsigned_abs() / 10));
+    assert_eq!(session.unread(), Unread::default());
+    messages
+}
+
+/// Writes a capture file (pcap, its packets beginning with IP) of datagrams with these messages.
+fn write_capture(messages: &[Vec<u8>], path: &Path) {
+    let mut file = [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65_535, 101].map(u32::to_be_bytes).concat();
+    for message in messages {
+        let [udp, ip] = [8, 28].map(|more| u16::try_from(message.len() + more).unwrap());
+        file.extend([0, 0, ip.into(), ip.into()].map(u32::to_be_bytes).as_flattened());
+        let [high, low] = ip.to_be_bytes();
+        file.extend([0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+        file.extend([4739, 4739, udp, 0].map(u16::to_be_bytes).as_flattened());
+        file.extend(message);
+    }
+    fs::write(path, file).unwrap();
+}
+
+#[test]
+fn tshark_complains_of_nothing_that_is_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("exported.pcap");
+    write_capture(&exported(), &path);
+    let printed = Command::new("tshark").args(["-V", "-r"]).arg(&path).output().unwrap();
+    assert!(printed.status.success());
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    for complaint in ["Malformed", "Expert Info", "No template", "Expected Sequence"] {
+        assert!(!printed.contains(complaint), "{complaint}: {printed}");
+    }
+    assert!(printed.contains("(32473)"), "{printed}");
+    assert!(printed.contains("Dropped Packets: 10"), "{printed}");
+}
+
+/// A program that is killed when it is not needed any more.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+const PRIMITIVES: &str = "\
+name=task_name field_type=32473:1 len=vlen semantics=str
+name=lost field_type=133 len=8 semantics=u_int
+name=received field_type=32473:4 len=8 semantics=u_int
+name=delay_min field_type=32473:16 len=8 semantics=u_int
+name=delay_max field_type=32473:23 len=8 semantics=u_int
+";
+
+/// nfacctd of pmacct takes what is exported, elements of ours too, and prints it.
+#[test]
+fn nfacctd_takes_what_is_exported() {
+    let messages = exported();
+    let folder = tempfile::tempdir().unwrap();
+    let (settings, primitives) = (folder.path().join("settings"), folder.path().join("primitives"));
+    fs::write(&primitives, PRIMITIVES).unwrap();
+    // A port that was free a moment ago: nfacctd does not say which one it has.
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let text = format!(
+        "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\n\
+         aggregate: task_name, lost, received, delay_min, delay_max, timestamp_start\n\
+         aggregate_primitives: {}\nprint_output: json\nprint_refresh_time: 1\n",
+        primitives.display()
+    );
+    fs::write(&settings, text).unwrap();
+    let mut command = Command::new("nfacctd");
+    command.arg("-f").arg(&settings).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut nfacctd = Running(command.spawn().unwrap());
+    let said = BufReader::new(nfacctd.0.stderr.take().unwrap());
+    let mut said = said.lines().map(Result::unwrap);
+    // The process that prints is ready then, which is later than the one that receives.
+    assert!(said.any(|line| line.contains("Purging cache - END")));
+    messages
+        .iter()
+        .for_each(|message| assert!(sender.send_to(message, ("127.0.0.1", port)).is_ok()));
+    let printed = BufReader::new(nfacctd.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut records = printed.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let seconds = usize::try_from(PACKETS / 100).unwrap();
+    for record in records.by_ref().take(seconds) {
+        assert_eq!(record["task_name"], "p", "{record}");
+        assert_eq!(
+            (&record["lost"], &record["received"]),
+            (&"10".into(), &"90".into()),
+            "{record}"
+        );
+        assert_eq!(record["delay_min"], "5000000", "{record}");
+        assert_eq!(record["delay_max"], "5000000", "{record}");
+        assert!(record["timestamp_start"].as_str().unwrap().starts_with("2023-11-14"), "{record}");
+    }
+    // Its other process ends by itself, and closes what it prints to.
+    drop(nfacctd);
+    assert_eq!(records.count(), 0);
+}

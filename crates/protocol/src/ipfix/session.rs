@@ -1,0 +1,174 @@
+//! Messages are read, and their templates kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::message::Raw;
+use super::{
+    LEAST_TEMPLATE, Malformed, Message, OPTIONS_TEMPLATES, Order, Record, TEMPLATES, Template,
+    take_u16,
+};
+
+/// What is kept of one exporter at the most, whatever it sends.
+const MOST_DOMAINS: usize = 256;
+const MOST_FIELDS: usize = 65_536;
+
+/// How messages come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Each on its own: templates come again, and are never withdrawn (RFC 7011 section 8.4).
+    Datagrams,
+    /// In a connection.
+    Stream,
+}
+
+/// What could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Messages that are none.
+    pub messages: u64,
+    /// Sets of records of which no template is known.
+    pub unknown: u64,
+    /// Sets of a kind that there is not.
+    pub reserved: u64,
+    /// Sets of records, the last of which was cut off.
+    pub cut_off: u64,
+    /// Templates that are none, with those behind them in their set, or for which there is no room.
+    pub templates: u64,
+}
+
+/// What is known of an exporter, from whose one port messages come to one of ours (RFC 7011 section 2, transport
+/// session).
+#[derive(Debug)]
+pub struct Session {
+    transport: Transport,
+    domains: HashMap<u32, Domain>,
+    fields: usize,
+    unread: Unread,
+}
+
+#[derive(Debug, Default)]
+struct Domain {
+    templates: HashMap<u16, Arc<Template>>,
+    /// The sequence number of the message that is to come.
+    next: Option<u32>,
+}
+
+impl Session {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(transport: Transport) -> Self {
+        Self { transport, domains: HashMap::new(), fields: 0, unread: Unread::default() }
+    }
+
+    /// What could not be read so far.
+    #[must_use]
+    pub fn unread(&self) -> Unread {
+        self.unread
+    }
+
+    /// Reads a message, keeps its templates, and returns its records.
+    ///
+    /// # Errors
+    /// When it is no message. That is counted, and changes nothing else.
+    pub fn read<'a>(&mut self, message: &'a [u8]) -> Result<Message<'a>, Malformed> {
+        let read = Raw::parse(message).and_then(|raw| self.take(&raw));
+        self.unread.messages += u64::from(read.is_err());
+        read
+    }
+
+    fn take<'a>(&mut self, raw: &Raw<'a>) -> Result<Message<'a>, Malformed> {
+        let is_known = self.domains.contains_key(&raw.domain);
+        if !is_known && self.domains.len() >= MOST_DOMAINS {
+            return Err(Malformed::Domains);
+        }
+        let mut records = Vec::new();
+        for (set, bytes) in &raw.sets {
+            match *set {
+                TEMPLATES | OPTIONS_TEMPLATES => self.templates(raw.domain, *set, bytes),
+                LEAST_TEMPLATE.. => self.records(raw.domain, *set, bytes, &mut records),
+                _ => self.unread.reserved += 1,
+            }
+        }
+        let domain = self.domains.entry(raw.domain).or_default();
+        let order = domain.next.map_or(Order::First, |next| order(next, raw.sequence));
+        // Records that could not be read are found missing with the next message. A message has fewer bytes
+        // than there are numbers.
+        let count = u32::try_from(records.len()).unwrap_or(u32::MAX);
+        domain.next = Some(raw.sequence.wrapping_add(count));
+        Ok(Message { second: raw.second, domain: raw.domain, order, records })
+    }
+
+    fn records<'a>(
+        &mut self,
+        domain: u32,
+        set: u16,
+        mut bytes: &'a [u8],
+        records: &mut Vec<Record<'a>>,
+    ) {
+        let Some(template) = self.domains.get(&domain).and_then(|it| it.templates.get(&set)) else {
+            self.unread.unknown += 1;
+            return;
+        };
+        let least = template.least();
+        // What is shorter than any record is padding (RFC 7011 section 3.3.1).
+        while bytes.len() >= least {
+            let Some(record) = Record::take(template, &mut bytes) else {
+                self.unread.cut_off += 1;
+                return;
+            };
+            records.push(record);
+        }
+    }
+
+    fn templates(&mut self, domain: u32, set: u16, mut bytes: &[u8]) {
+        while let Some((id, count)) = take_u16(&mut bytes).zip(take_u16(&mut bytes)) {
+            if count == 0 {
+                self.withdraw(domain, set, id);
+                continue;
+            }
+            match Template::read(id, count, set == OPTIONS_TEMPLATES, &mut bytes) {
+                Ok(template) => self.keep(domain, template),
+                Err(_) => {
+                    self.unread.templates += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, domain: u32, template: Template) {
+        let templates = &mut self.domains.entry(domain).or_default().templates;
+        let before = templates.get(&template.id()).map_or(0, |it| it.fields().len());
+        let fields = self.fields - before + template.fields().len();
+        if fields > MOST_FIELDS {
+            self.unread.templates += 1;
+            return;
+        }
+        self.fields = fields;
+        templates.insert(template.id(), Arc::new(template));
+    }
+
+    /// A template, or all of a kind (RFC 7011 section 8.1).
+    fn withdraw(&mut self, domain: u32, set: u16, id: u16) {
+        if self.transport == Transport::Datagrams {
+            self.unread.templates += 1;
+            return;
+        }
+        let Some(domain) = self.domains.get_mut(&domain) else { return };
+        let is_options = set == OPTIONS_TEMPLATES;
+        domain.templates.retain(|_, template| {
+            let is_meant =
+                template.id() == id || (id == set && (template.scope() > 0) == is_options);
+            self.fields -= if is_meant { template.fields().len() } else { 0 };
+            !is_meant
+        });
+    }
+}
+
+/// How a message of a sequence number follows, where another was to come.
+fn order(next: u32, sequence: u32) -> Order {
+    let ahead = sequence.wrapping_sub(next);
+    // More than half of all numbers ahead is behind.
+    if ahead >> 31 == 0 { Order::Missed(ahead) } else { Order::Back }
+}
