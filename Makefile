@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh test test-aarch64 test-vm bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock install-mesh \
+.PHONY: help demo demo-mesh test test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -21,6 +21,9 @@ demo-mesh: build-mesh ## Bring up a whole mesh in namespaces for half a minute, 
 
 test: setup ## Everything that CI checks: formatting, lints, documentation, tests
 	tools/test
+
+test-web: setup ## Test the page of the mesh in Chromium, against a controller and probes (root; a minute after the build)
+	tools/test-web
 
 test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machine (downloads 90 MB)
 	tools/test-vm
@@ -62,7 +65,8 @@ fmt: ## Format the code
 build: setup ## Build the tool
 	$(CARGO) build --release --locked -p wirestamp
 
-build-mesh: setup ## Build the tool with the mesh: controller, probe, pki (four minutes more)
+build-mesh: setup ## Build the tool with the mesh: controller and its page, probe, pki (four minutes more)
+	tools/build-web
 	$(CARGO) build --release --locked -p wirestamp --features mesh
 
 install-clock: ## Install the clock's C library under PREFIX (by default /usr/local) in DESTDIR

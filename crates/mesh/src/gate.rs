@@ -9,17 +9,18 @@ use thiserror::Error;
 use tonic::Status;
 use tracing::warn;
 
+use crate::Name;
 use crate::pki::{self, Authority, Role, Serial, Subject};
-use crate::transport::Peer;
+use crate::transport::{Known, Peer};
 
 /// Lets callers in whose certificates are good.
 pub(crate) struct Gate(Mutex<Authority>);
 
-/// Somebody with a certificate that was good when they called.
+/// Somebody with a certificate that was good when they called, or who needs none.
 #[derive(Clone)]
 pub(crate) struct Caller {
     subject: Subject,
-    serial: Serial,
+    serial: Option<Serial>,
     gate: Arc<Gate>,
 }
 
@@ -63,8 +64,13 @@ impl Gate {
     }
 
     fn admitted(self: &Arc<Self>, peer: Option<&Peer>, may: &[Role]) -> Result<Caller, Denied> {
-        let certificate = peer.and_then(|peer| peer.certificate.clone());
-        let (subject, serial) = certificate.ok_or(Denied::Nobody)?;
+        let (subject, serial) = match peer.map(|peer| &peer.known) {
+            Some(Known::Certificate(subject, serial)) => (subject.clone(), Some(*serial)),
+            Some(Known::Local) => {
+                (Subject { name: Name::of_somebody_local(), role: Role::Operator }, None)
+            }
+            Some(Known::Not) | None => return Err(Denied::Nobody),
+        };
         let caller = Caller { subject, serial, gate: Arc::clone(self) };
         caller.check()?;
         let is_one = may.contains(&caller.subject.role);
@@ -79,13 +85,14 @@ impl Caller {
     }
 
     /// The number of its certificate.
-    pub(crate) fn serial(&self) -> Serial {
-        self.serial
+    pub(crate) fn serial(&self) -> Result<Serial, Denied> {
+        self.serial.ok_or(Denied::Nobody)
     }
 
-    /// Whether the certificate is still good.
+    /// Whether the certificate is still good, if it takes one.
     pub(crate) fn check(&self) -> Result<(), Denied> {
-        let is_good = self.gate.authority().is_good(self.serial, Timestamp::now())?;
+        let Some(serial) = self.serial else { return Ok(()) };
+        let is_good = self.gate.authority().is_good(serial, Timestamp::now())?;
         if is_good { Ok(()) } else { Err(Denied::NotGood(self.subject.clone())) }
     }
 }

@@ -28,6 +28,11 @@ impl Name {
     pub(crate) fn of_the_controller() -> Self {
         Self("controller".to_owned())
     }
+
+    /// Of somebody on the controller's machine who needs no certificate.
+    pub(crate) fn of_somebody_local() -> Self {
+        Self("local".to_owned())
+    }
 }
 
 impl TryFrom<String> for Name {

@@ -10,7 +10,7 @@ use clap::Args;
 use jiff::Timestamp;
 use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::Keep;
-use wirestamp_mesh::controller::{Controller, Settings};
+use wirestamp_mesh::controller::{Controller, Loopback, Settings};
 use wirestamp_mesh::export::Exporter;
 use wirestamp_mesh::pki::Authority;
 use wirestamp_mesh::task::read_file;
@@ -22,11 +22,14 @@ use crate::output::Output;
 #[derive(Args)]
 #[command(after_help = "\
 Probes are let in with a token, which `wirestamp pki token` prints on this machine. People and
-programs show a certificate of the mesh; `wirestamp pki issue` makes one. Everything is kept in the
-folder, and goes on behind a restart. Once it listens it gives up all capabilities.
+programs show a certificate of the mesh; `wirestamp pki issue` makes one. On this machine they need
+none where --page says so: whoever has an account here may then see everything and change tasks.
+Everything is kept in the folder, and goes on behind a restart. Once it listens it gives up all
+capabilities.
 
 Examples:
   wirestamp controller --tasks tasks.toml      # for this machine only
+  wirestamp controller --page 127.0.0.1:4748   # and a page at http://127.0.0.1:4748
   wirestamp controller --listen 0.0.0.0:4747   # for all machines of the mesh
   curl --cert ann.pem --cacert ann.pem https://localhost:4747/api/v1/tasks/backbone/results")]
 pub(crate) struct Arguments {
@@ -39,6 +42,9 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4747"
     )]
     listen: SocketAddr,
+    /// Serve the page and the API without certificates here: only for this machine
+    #[arg(short, long, value_name = "ADDRESS:PORT")]
+    page: Option<Loopback>,
     /// Enter the tasks of this file (TOML), and end those that it had before and has no more
     #[arg(short, long, value_name = "FILE", env = "WIRESTAMP_TASKS")]
     tasks: Option<PathBuf>,
@@ -62,7 +68,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { listen, tasks, ipfix, folder, authority, keep, archive, user } = arguments;
+    let Arguments { listen, page, tasks, ipfix, folder, keep, archive, authority, user } =
+        arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let beside = authority.parent().filter(|it| !it.as_os_str().is_empty());
@@ -81,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         bytes: archive.map(|gigabytes| gigabytes.saturating_mul(1_000_000_000)),
     };
     let (folder, authority) = (folder.clone(), authority.clone());
-    let settings = Settings { socket, folder, authority, keep };
+    let settings = Settings { socket, folder, authority, keep, page: *page };
     let runtime = runtime()?;
     let controller = runtime.block_on(async { Controller::open(settings) })?;
     if let Some(tasks) = tasks {
@@ -95,6 +102,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     output.remark(format!("listens at {address}; Ctrl-C ends it"));
     if address.ip().is_loopback() {
         output.remark("only this machine can reach that: --listen opens it to others");
+    }
+    if let Some(page) = controller.page() {
+        output.remark(format!("page at http://{page}"));
     }
     runtime.block_on(controller.run(interrupted()?)).context("cannot go on listening")?;
     Ok(ExitCode::SUCCESS)

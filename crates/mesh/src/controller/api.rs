@@ -9,6 +9,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
@@ -20,7 +21,7 @@ use tracing::info;
 
 use super::credentials::now;
 use super::metrics::{Totals, scrape};
-use super::{Attendance, Attending, Change, Plan};
+use super::{Attendance, Attending, Change, Plan, events, page};
 use crate::collector::{Collector, Counted, Measured, Step, Stretch};
 use crate::gate::{Caller, Denied, Gate};
 use crate::pki::Role;
@@ -48,13 +49,18 @@ impl Api {
             .route("/api/v1/tasks/{name}/results", get(results))
             .route("/api/v1/probes", get(probes))
             .route("/metrics", get(scrape))
-            .fallback(async || Refusal(StatusCode::NOT_FOUND, "there is nothing here".to_owned()))
+            .route("/api/v1/me", get(page::me))
+            .route("/api/v1/events", get(events::events))
+            .route("/", get(page::page))
+            .route("/{file}", get(page::file))
+            .fallback(async || nothing_here())
+            .layer(map_response(page::guarded))
             .with_state(self)
     }
 }
 
 /// Somebody who may read.
-pub(super) struct Reader;
+pub(super) struct Reader(pub(super) Caller);
 
 /// Somebody who may say what is measured.
 struct Operator(Caller);
@@ -64,8 +70,7 @@ impl FromRequestParts<Api> for Reader {
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let may = [Role::Viewer, Role::Operator, Role::Controller];
-        api.gate.caller(&parts.extensions, &may)?;
-        Ok(Self)
+        Ok(Self(api.gate.caller(&parts.extensions, &may)?))
     }
 }
 
@@ -78,7 +83,7 @@ impl FromRequestParts<Api> for Operator {
 }
 
 /// Why something is not answered.
-pub(super) struct Refusal(StatusCode, String);
+pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
 
 impl Refusal {
     /// The fault is not the caller's.
@@ -112,6 +117,10 @@ impl From<DatabaseError> for Refusal {
     fn from(error: DatabaseError) -> Self {
         Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
+}
+
+pub(super) fn nothing_here() -> Refusal {
+    Refusal(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
 fn wrong(why: impl ToString) -> Refusal {

@@ -6,13 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::Health;
 use crate::Name;
 
 /// Which probes attend.
 #[derive(Default)]
-pub struct Attendance(Mutex<BTreeMap<Name, Attending>>);
+pub struct Attendance {
+    all: Mutex<BTreeMap<Name, Attending>>,
+    changed: watch::Sender<()>,
+}
 
 /// A probe that attends, or did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,10 +45,17 @@ impl Attendance {
         self.lock().get(probe).map(|it| it.address.ip().to_canonical())
     }
 
+    /// Tells whenever something of that changes.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
     /// A probe comes.
     pub(super) fn comes(&self, probe: &Name, address: SocketAddr, now: Timestamp) {
         let attending = Attending { address, since: now, heard: now, until: None, health: None };
         self.lock().insert(probe.clone(), attending);
+        self.changed.send_replace(());
     }
 
     /// A probe that came at a time says how it does.
@@ -61,10 +72,11 @@ impl Attendance {
     fn change(&self, probe: &Name, came: Timestamp, change: impl FnOnce(&mut Attending)) {
         if let Some(attending) = self.lock().get_mut(probe).filter(|it| it.since == came) {
             change(attending);
+            self.changed.send_replace(());
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Attending>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -55,7 +55,7 @@ impl Service for Control {
     async fn renew(&self, request: Request<Renewal>) -> Result<Response<Certificate>, Status> {
         let caller = self.gate.caller(request.extensions(), &Role::ALL)?;
         let Renewal { request } = request.into_inner();
-        let (subject, serial) = (caller.subject(), caller.serial());
+        let (subject, serial) = (caller.subject(), caller.serial()?);
         let issued = self.gate.authority().renew(subject, serial, &request, now());
         let issued = issued.map_err(|why| {
             warn!("did not renew the certificate of the {subject}: {why}");

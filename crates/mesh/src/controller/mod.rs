@@ -5,11 +5,14 @@ mod api;
 mod attendance;
 mod control;
 mod credentials;
+mod events;
 mod health;
+mod local;
 mod metrics;
+mod page;
 mod plan;
 
-use std::future::Future;
+use std::future::{self, Future};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -21,6 +24,7 @@ use tonic::service::Routes;
 
 pub use attendance::{Attendance, Attending};
 pub use health::{CaptureHealth, Health, Trouble};
+pub use local::{Loopback, NotLoopback};
 pub use plan::{Change, Plan};
 
 use crate::DatabaseError;
@@ -32,6 +36,7 @@ use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_server::ControlServer;
 use control::Control;
 use credentials::Keeper;
+use local::Local;
 use metrics::Totals;
 
 /// Bytes of what a node asks a controller for: anybody may ask to be let in.
@@ -48,6 +53,8 @@ pub struct Settings {
     pub authority: PathBuf,
     /// For how long results are kept.
     pub keep: Keep,
+    /// Where people on this machine need no certificate, if anywhere.
+    pub page: Option<Loopback>,
 }
 
 /// Why a controller does not run.
@@ -68,12 +75,21 @@ pub enum Error {
     /// The socket cannot be used.
     #[error("cannot listen: {0}")]
     Listen(io::Error),
+    /// The address of the page is not to be had.
+    #[error("cannot listen at {address} for the page: {cause}")]
+    Page {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
 }
 
 /// A controller that listens.
 pub struct Controller {
     listener: Listener,
     routes: Router,
+    local: Option<(Local, Router)>,
     keeper: Keeper,
     plan: Arc<Plan>,
     collector: Arc<Collector>,
@@ -85,12 +101,12 @@ impl Controller {
     /// Opens its files and listens. It answers once it runs.
     ///
     /// # Errors
-    /// When a file or the socket cannot be used.
+    /// When a file, the socket or the page's address cannot be used.
     ///
     /// # Panics
     /// Outside of a runtime.
     pub fn open(settings: Settings) -> Result<Self, Error> {
-        let Settings { socket, folder, authority, keep } = settings;
+        let Settings { socket, folder, authority, keep, page } = settings;
         let gate = Arc::new(Gate::new(Authority::open(&authority)?));
         let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
         let results = Results::open(&folder.join("results.sqlite"))?;
@@ -99,6 +115,7 @@ impl Controller {
         let attendance = Arc::new(Attendance::default());
         let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate))?;
         let listener = Listener::new(socket, keeper.configuration()).map_err(Error::Listen)?;
+        let local = page.map(Local::bind).transpose()?;
         let control = Control {
             gate: Arc::clone(&gate),
             plan: Arc::clone(&plan),
@@ -111,21 +128,29 @@ impl Controller {
             attendance: Arc::clone(&attendance),
             totals: Arc::new(Totals::new(&plan.subscribe().borrow(), &collector)?),
         };
+        let people = api.routes();
         let deliveries = collector::Service { collector: Arc::clone(&collector), gate };
         let control = ControlServer::new(control).max_decoding_message_size(LARGEST_REQUEST);
         let routes = Routes::new(control)
             .add_service(CollectionServer::new(deliveries))
             .into_axum_router()
             .reset_fallback()
-            .merge(api.routes());
+            .merge(people.clone());
         let archive = Arc::new(archive);
-        Ok(Self { listener, routes, keeper, plan, collector, archive, attendance })
+        let local = local.map(|local| (local, people));
+        Ok(Self { listener, routes, local, keeper, plan, collector, archive, attendance })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
+    }
+
+    /// Where people on this machine need no certificate, if anywhere.
+    #[must_use]
+    pub fn page(&self) -> Option<SocketAddr> {
+        self.local.as_ref().map(|(local, _)| local.address())
     }
 
     /// What is wanted.
@@ -152,8 +177,15 @@ impl Controller {
     /// When the system does not let it go on.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let answers = self.routes.into_make_service_with_connect_info::<Peer>();
+        let locally = async {
+            match self.local {
+                Some((local, routes)) => local.serve(routes).await,
+                None => future::pending().await,
+            }
+        };
         tokio::select! {
             served = async { axum::serve(self.listener, answers).await } => served,
+            served = locally => served,
             () = self.keeper.keep() => Ok(()),
             () = tend(&self.archive, &self.plan) => Ok(()),
             () = stop => Ok(()),

@@ -30,9 +30,19 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Peer {
     /// Its address.
     pub address: SocketAddr,
-    /// Who it is, and the number of the certificate that says so, which the authority signed. Nobody in
-    /// particular without one.
-    pub certificate: Option<(Subject, Serial)>,
+    /// How it is known who it is.
+    pub known: Known,
+}
+
+/// How it is known who somebody is.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It is not.
+    Not,
+    /// By a certificate, which the authority signed, and its number.
+    Certificate(Subject, Serial),
+    /// It came by a way that only this machine has.
+    Local,
 }
 
 /// Takes connections at an address. A handshake keeps none of the others waiting.
@@ -112,7 +122,9 @@ async fn shake_hands(
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = certificate.map(|it| Subject::of(it)).transpose();
     let certificate = certificate.map_err(io::Error::other)?;
-    Ok((stream, Peer { address, certificate }))
+    let known =
+        certificate.map_or(Known::Not, |(subject, serial)| Known::Certificate(subject, serial));
+    Ok((stream, Peer { address, known }))
 }
 
 impl axum::serve::Listener for Listener {
@@ -128,7 +140,7 @@ impl axum::serve::Listener for Listener {
     }
 
     fn local_addr(&self) -> io::Result<Peer> {
-        Ok(Peer { address: self.address, certificate: None })
+        Ok(Peer { address: self.address, known: Known::Not })
     }
 }
 

@@ -87,8 +87,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let lab = MeshLab::new(&arguments.path.impairments())?;
     let files = Files(folder.path());
     let begun = Instant::now();
-    let (nodes, viewer) = Nodes::start(&lab, &files)?;
-    let address = relay(lab.controller(), (CONTROLLER_V4, PORT).into())?;
+    // A page goes by its own address only, port and all.
+    let page = relay(lab.controller(), |own| own)?;
+    let (nodes, viewer) = Nodes::start(&lab, &files, page)?;
+    let address = relay(lab.controller(), |_| (CONTROLLER_V4, PORT).into())?;
     let mut mesh = Mesh { nodes, api: Api::new(address, &viewer)?, output };
     let traffic = Traffic::new(&lab)?;
     output.remark(format_args!(
@@ -102,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let pem = files.viewer();
     let pem = pem.display();
     output.remark(format_args!(
-        "first delay after {:.1} s; to ask for results meanwhile:\n  \
+        "first delay after {:.1} s; to look at it meanwhile: http://{page} in a browser, or\n  \
          curl --cert {pem} --cacert {pem} https://{address}/api/v1/tasks/{}/results",
         first_delay.as_secs_f64(),
         TASKS[0].0

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -79,8 +80,13 @@ fn tasks() -> String {
 }
 
 impl Nodes {
-    /// Starts them, with all that they need in a folder, and returns what to ask the controller with.
-    pub(super) fn start(lab: &MeshLab, files: &Files<'_>) -> anyhow::Result<(Self, Credentials)> {
+    /// Starts them, with all that they need in a folder, and with a page at an address of the controller's
+    /// namespace. Returns what to ask the controller with.
+    pub(super) fn start(
+        lab: &MeshLab,
+        files: &Files<'_>,
+        page: SocketAddr,
+    ) -> anyhow::Result<(Self, Credentials)> {
         let ([roof, cellar], viewer) = files.make()?;
         let address = format!("{CONTROLLER_V4}:{PORT}");
         let path = |path: PathBuf| path.into_os_string();
@@ -88,6 +94,8 @@ impl Nodes {
         let controller = [
             "--listen".into(),
             address.clone().into(),
+            "--page".into(),
+            page.to_string().into(),
             "--authority".into(),
             path(files.authority()),
             "--tasks".into(),

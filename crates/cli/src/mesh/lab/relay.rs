@@ -7,12 +7,15 @@ use std::thread;
 use anyhow::Context;
 use wirestamp_lab::Netns;
 
-/// Listens on this machine only, and passes on what comes to an address in a namespace, until the process
-/// ends. Returns where.
-pub(super) fn relay(inside: &Netns, to: SocketAddr) -> anyhow::Result<SocketAddr> {
+/// Listens on this machine only, and passes on what comes to an address in a namespace, which may depend on
+/// where that is, until the process ends. Returns where.
+pub(super) fn relay(
+    inside: &Netns,
+    to: impl FnOnce(SocketAddr) -> SocketAddr,
+) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
     let address = listener.local_addr().context("cannot listen")?;
-    let inside = inside.clone();
+    let (inside, to) = (inside.clone(), to(address));
     let relay = move || {
         for outer in listener.incoming() {
             let inside = inside.clone();
@@ -58,7 +61,7 @@ mod tests {
         assert!(up.unwrap().success());
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let listener = inside.run(listen).unwrap();
-        let address = relay(&inside, listener.local_addr().unwrap()).unwrap();
+        let address = relay(&inside, |_| listener.local_addr().unwrap()).unwrap();
         let mut caller = TcpStream::connect(address).unwrap();
         let (mut called, _) = listener.accept().unwrap();
         caller.write_all(b"question").unwrap();

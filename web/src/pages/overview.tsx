@@ -1,0 +1,147 @@
+/** All tasks, the probes, and the paths between them. */
+
+import { useEffect } from 'preact/hooks';
+import { isOfPath, now, type Probe, type Result, type Task } from '../api';
+import { Badge } from '../parts/badge';
+import { Map } from '../parts/map';
+import { perSecond } from '../parts/point_charts';
+import { Probes } from '../parts/probes';
+import { Sparkline } from '../parts/sparkline';
+import { mayChange, me, newest, news, probes, tasks } from '../mesh';
+import { recent, refreshRecent } from '../recent';
+import { taskAddress } from '../route';
+import { endsOf, latestDelay, lossOfAll, stateOf } from '../state';
+import { useStore } from '../store';
+import { bitRate, packetRate, share, time } from '../units';
+
+export function Overview() {
+  const [all, there, results] = [useStore(tasks), useStore(probes), useStore(recent)];
+  const [who, many] = [useStore(me), useStore(news)];
+  const ours = all && newest(all);
+  const open = ours?.filter((it) => !it.ended) ?? [];
+  const ended = ours?.filter((it) => it.ended) ?? [];
+  useEffect(() => void refreshRecent(open), [many, all]);
+  if (!ours || !there) return <p class="empty">Asking the controller&hellip;</p>;
+  return (
+    <>
+      {(there.length > 0 || open.some((it) => it.from)) && (
+        <section class="panel" aria-labelledby="map">
+          <h2 id="map">Map</h2>
+          <Map probes={there} tasks={open} recent={results} />
+        </section>
+      )}
+      <section aria-labelledby="tasks">
+        <div class="head">
+          <h2 id="tasks">Tasks</h2>
+          {mayChange(who) && (
+            <a class="button" href="#/new">
+              New task
+            </a>
+          )}
+        </div>
+        {open.length === 0 && <NoTasks may={mayChange(who)} />}
+        <TaskList tasks={open} probes={there} results={results} />
+        {ended.length > 0 && (
+          <details class="ended">
+            <summary>
+              {ended.length} ended {ended.length === 1 ? 'task' : 'tasks'}, whose results stay
+            </summary>
+            <TaskList tasks={ended} probes={there} results={results} />
+          </details>
+        )}
+      </section>
+      <section aria-labelledby="probes">
+        <h2 id="probes">Probes</h2>
+        <Probes probes={there} tasks={all ?? []} />
+      </section>
+    </>
+  );
+}
+
+function NoTasks({ may }: { may: boolean }) {
+  return (
+    <p class="empty">
+      No tasks yet.{' '}
+      {may ? (
+        <>
+          <a href="#/new">Enter one</a>, and say between which points to measure.
+        </>
+      ) : (
+        'Operators can enter one.'
+      )}
+    </p>
+  );
+}
+
+interface ListProps {
+  tasks: Task[];
+  probes: Probe[];
+  results: ReadonlyMap<string, Result[]>;
+}
+
+function TaskList({ tasks, probes, results }: ListProps) {
+  return (
+    <ul class="tasks">
+      {tasks.map((task) => (
+        <TaskRow key={task.number} task={task} probes={probes} results={results.get(task.name) ?? []} />
+      ))}
+    </ul>
+  );
+}
+
+/** The time that the small charts show, in seconds. */
+const SHOWN = 180;
+
+function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; results: Result[] }) {
+  const state = stateOf(task, probes, results.at(-1));
+  const points = results
+    .map((it): [number, number | null] => [it.begin_ns / 1e9, shape(it)])
+    .filter((it): it is [number, number] => it[1] !== null);
+  const until = now() / 1000;
+  return (
+    <li>
+      <a class="panel task" href={taskAddress(task.name)}>
+        <span class="what">
+          <b>{task.name}</b>
+          <span class="fine">
+            {task.measure} {endsOf(task).join(' \u2192 ')}
+          </span>
+        </span>
+        <Badge state={state} />
+        <Latest results={results} />
+        {!task.ended && <Sparkline points={points} from={until - SHOWN} until={until} />}
+      </a>
+    </li>
+  );
+}
+
+/** What the small chart shows of a result. */
+function shape(result: Result): number | null {
+  if (!isOfPath(result)) return result.packets;
+  return (result.delay_ns ?? result.above_minimum_ns)?.mean ?? null;
+}
+
+function Latest({ results }: { results: Result[] }) {
+  const last = results.at(-1);
+  if (last && !isOfPath(last)) {
+    return (
+      <span class="latest">
+        <b>{packetRate(perSecond(last, last.packets, 1) ?? 0)}</b>{' '}
+        <span class="fine">{bitRate(perSecond(last, last.bytes * 8, 1) ?? 0)}</span>
+      </span>
+    );
+  }
+  const latest = latestDelay(results);
+  if (!latest) return <span class="latest fine">&ndash;</span>;
+  const loss = lossOfAll(results);
+  return (
+    <span class="latest">
+      <b>{latest.delay_ns ? time(latest.delay_ns.mean) : `+${time(latest.above_minimum_ns?.mean ?? 0)}`}</b>{' '}
+      <span class="fine">
+        {latest.error_ns === null ? 'above the least' : `\u00b1 ${time(latest.error_ns)}`}
+        {loss !== null && `, ${share(loss)} lost`}
+      </span>
+      {latest.contradicts_the_clocks && <b class="warning"> a clock is wrong</b>}
+    </span>
+  );
+}

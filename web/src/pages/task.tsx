@@ -1,0 +1,133 @@
+/** What a task has measured. */
+
+import { useCallback, useState } from 'preact/hooks';
+import { isOfPath, type PathResult, type PointResult, type Task } from '../api';
+import { save } from '../export';
+import { Badge } from '../parts/badge';
+import { EndTask } from '../parts/end_task';
+import { PathCharts } from '../parts/path_charts';
+import { PointCharts } from '../parts/point_charts';
+import { Ranges } from '../parts/ranges';
+import { mayChange, me, newest, probes, tasks } from '../mesh';
+import { useKeysOfRange } from '../keys';
+import { stretchOf, useResults, type Loaded } from '../results';
+import { go, taskAddress, type Range } from '../route';
+import { endsOf, stateOf } from '../state';
+import { useStore } from '../store';
+import { clock } from '../units';
+
+/** What is looked at first, in seconds: the newest, or the last before it was ended. */
+const FIRST = 300;
+
+function firstRange(task: Task): Range {
+  if (!task.ended) return { is: 'last', seconds: FIRST };
+  const until = Date.parse(task.ended);
+  return { is: 'fixed', from: Math.max(Date.parse(task.made), until - FIRST * 1000), until };
+}
+
+export function TaskPage({ name, range }: { name: string; range: Range | null }) {
+  const all = useStore(tasks);
+  const task = all && newest(all).find((it) => it.name === name);
+  if (!all) return <p class="empty">Asking the controller&hellip;</p>;
+  if (!task) {
+    return (
+      <p class="empty">
+        There is no task {name}. <a href="#/">All tasks</a>
+      </p>
+    );
+  }
+  return <Measured task={task} range={range ?? firstRange(task)} />;
+}
+
+function Measured({ task, range }: { task: Task; range: Range }) {
+  const { loaded, error } = useResults(task.name, range);
+  const [there, who] = [useStore(probes), useStore(me)];
+  const [isEnding, setEnding] = useState(false);
+  const show = useCallback((to: Range) => go(taskAddress(task.name, to)), [task.name]);
+  const stretch = stretchOf(range);
+  useKeysOfRange(stretch, show);
+  return (
+    <>
+      <div class="head">
+        <div>
+          <h1>{task.name}</h1>
+          <p class="fine">
+            {task.measure} {endsOf(task).join(' \u2192 ')}
+            {task.filter && (
+              <>
+                , <code>{task.filter}</code>
+              </>
+            )}
+            {task.share !== undefined && task.share < 1 && `, a share of ${task.share}`}, since{' '}
+            {clock(Date.parse(task.made), false)}
+          </p>
+        </div>
+        <Badge state={stateOf(task, there, range.is === 'last' ? loaded?.results.at(-1) : undefined)} />
+        <div class="actions">
+          {(['csv', 'json'] as const).map((kind) => (
+            <button
+              key={kind}
+              type="button"
+              disabled={!loaded || loaded.results.length === 0}
+              onClick={() => loaded && save(task.name, loaded, kind)}
+            >
+              Save {kind.toUpperCase()}
+            </button>
+          ))}
+          {mayChange(who) && !task.ended && (
+            <button type="button" class="danger" onClick={() => setEnding(true)}>
+              End task
+            </button>
+          )}
+        </div>
+      </div>
+      <Ranges range={range} stretch={stretch} onRange={show} />
+      {error && (
+        <p class="panel error" role="alert">
+          {error}
+        </p>
+      )}
+      {loaded ? (
+        <Charts {...{ task, loaded }} onZoom={(to) => show({ is: 'fixed', ...to })} />
+      ) : (
+        !error && <p class="empty">Asking for results&hellip;</p>
+      )}
+      {isEnding && <EndTask task={task} onClose={() => setEnding(false)} />}
+    </>
+  );
+}
+
+interface ChartsProps {
+  task: Task;
+  loaded: Loaded;
+  onZoom: (stretch: { from: number; until: number }) => void;
+}
+
+function Charts({ task, loaded, onZoom }: ChartsProps) {
+  const { results, stretch, step } = loaded;
+  const first = results[0];
+  if (!first) return <NoResults task={task} />;
+  const shared = { task, stretch, step, onZoom };
+  return isOfPath(first) ? (
+    <PathCharts {...shared} results={results as PathResult[]} />
+  ) : (
+    <PointCharts {...shared} results={results as PointResult[]} />
+  );
+}
+
+function NoResults({ task }: { task: Task }) {
+  const ended = task.ended ? Date.parse(task.ended) : null;
+  const range: Range = { is: 'last', seconds: 86_400 };
+  return (
+    <p class="empty">
+      No results of this time.{' '}
+      {ended ? (
+        <a href={taskAddress(task.name, firstRange(task))}>The last before it was ended</a>
+      ) : (
+        <>
+          They come a few seconds after their packets. <a href={taskAddress(task.name, range)}>The last 24 hours</a>
+        </>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,27 @@
+/** The shape of the last minutes, beside numbers that say the same. */
+
+interface Props {
+  /** Times in seconds, and values. */
+  points: [number, number][];
+  /** The times of the left and the right end. */
+  from: number;
+  until: number;
+}
+
+const WIDTH = 120;
+const HEIGHT = 26;
+const ROOM = 3;
+
+export function Sparkline({ points, from, until }: Props) {
+  const values = points.map(([, value]) => value);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const x = (at: number): number => ((at - from) / (until - from)) * WIDTH;
+  const y = (value: number): number =>
+    most > least ? ROOM + ((most - value) / (most - least)) * (HEIGHT - 2 * ROOM) : HEIGHT / 2;
+  const path = points.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
+  return (
+    <svg class="sparkline" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+      {points.length > 1 && <polyline points={path.join(' ')} />}
+    </svg>
+  );
+}

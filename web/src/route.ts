@@ -1,0 +1,44 @@
+/** Where in the page somebody is: what stands behind the # of its address. */
+
+import { Store } from './store';
+import type { Stretch } from './api';
+
+/** What is looked at: the newest so many seconds, or a stretch of time. */
+export type Range = { is: 'last'; seconds: number } | ({ is: 'fixed' } & Stretch);
+
+export type Route = { is: 'overview' } | { is: 'new' } | { is: 'task'; name: string; range: Range | null };
+
+export const route = new Store<Route>(read());
+
+window.addEventListener('hashchange', () => route.set(read()));
+
+function read(): Route {
+  const [path = '', query = ''] = location.hash.replace(/^#/, '').split('?');
+  const [, first, name] = path.split('/');
+  if (first === 'new') return { is: 'new' };
+  if (first === 'task' && name) {
+    return { is: 'task', name: decodeURIComponent(name), range: readRange(query) };
+  }
+  return { is: 'overview' };
+}
+
+function readRange(query: string): Range | null {
+  const values = new URLSearchParams(query);
+  const seconds = Number(values.get('last'));
+  if (seconds > 0) return { is: 'last', seconds };
+  const [from, until] = ['from', 'until'].map((key) => Date.parse(values.get(key) ?? ''));
+  return from !== undefined && until !== undefined && from < until ? { is: 'fixed', from, until } : null;
+}
+
+export function taskAddress(name: string, range?: Range): string {
+  if (!range) return `#/task/${name}`;
+  const query =
+    range.is === 'last'
+      ? `last=${range.seconds}`
+      : `from=${new Date(range.from).toISOString()}&until=${new Date(range.until).toISOString()}`;
+  return `#/task/${name}?${query}`;
+}
+
+export function go(address: string): void {
+  location.hash = address;
+}

@@ -1,0 +1,93 @@
+/** Entering and ending tasks, and who may not. */
+
+import { request } from '@playwright/test';
+import { join } from 'node:path';
+import { expect, test } from './controller';
+
+test('a newcomer is told what to do, enters a task and ends it', async ({ page, empty }) => {
+  await page.goto(empty.url());
+  await expect(page.getByText('No tasks yet')).toBeVisible();
+  await expect(page.getByText('wirestamp pki token NAME')).toBeVisible();
+  await page.screenshot({ path: 'screenshots/empty.png' });
+  await page.getByRole('link', { name: 'New task' }).click();
+  await page.getByLabel('Name').fill('path');
+  await page.getByLabel('From').fill('roof/eth0');
+  await page.getByLabel('To').fill('cellar');
+  await page.getByRole('button', { name: 'Enter task' }).click();
+  await expect(page.getByRole('alert')).toHaveText(
+    'task path: `to` "cellar" is no observation point: expected PROBE/INTERFACE, as roof/eth0',
+  );
+  await page.screenshot({ path: 'screenshots/entry.png', fullPage: true });
+  await page.getByLabel('To').fill('cellar/eth1');
+  await page.getByLabel('Share').fill('0.5');
+  await page.getByRole('button', { name: 'Enter task' }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('path');
+  await expect(page.getByText('a share of 0.5')).toBeVisible();
+  await expect(page.getByText('No results of this time')).toBeVisible();
+  await page.getByRole('button', { name: 'End task' }).click();
+  await page.getByRole('button', { name: 'Keep it' }).click();
+  await expect(page.getByRole('dialog')).toHaveCount(0);
+  await page.getByRole('button', { name: 'End task' }).click();
+  await page.getByRole('button', { name: 'End it' }).click();
+  await expect(page.locator('.badge')).toContainText('ended');
+});
+
+test('what a form of each measure sends is taken', async ({ page, empty }) => {
+  for (const [measure, fields] of Object.entries({
+    'active-delay': { From: 'roof', To: 'cellar', Rate: '20', Distribution: 'poisson', Every: '1h', For: '5m' },
+    volume: { At: 'roof/eth0', Filter: 'udp' },
+    traffic: { At: 'roof/eth0', Interval: '5s' },
+    flows: { At: 'roof/eth0' },
+  })) {
+    await page.goto(empty.url('#/new'));
+    await page.getByRole('radio', { name: measure }).check();
+    await page.getByText('When: all the time').click();
+    await page.getByLabel('Name').fill(measure);
+    for (const [label, value] of Object.entries(fields)) {
+      const field = page.getByLabel(new RegExp(`^${label}( optional)?$`));
+      await (label === 'Distribution' ? field.selectOption(value) : field.fill(value));
+    }
+    await page.getByRole('button', { name: 'Enter task' }).click();
+    await expect(page.getByRole('heading', { level: 1 })).toHaveText(measure);
+    await page.goto('about:blank');
+  }
+});
+
+test('a viewer with a certificate sees everything and changes nothing', async ({ browser, day }) => {
+  const file = join(day.folder, 'ann.pem');
+  day.pki('issue', 'ann', '--role', 'viewer', '-o', file);
+  const origin = `https://${day.address}`;
+  const certificate = { origin, certPath: file, keyPath: file };
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, clientCertificates: [certificate] });
+  const page = await context.newPage();
+  await page.goto(`${origin}/#/task/backbone`);
+  await expect(page.getByText('viewer ann')).toBeVisible();
+  await expect(page.locator('.plot canvas').first()).toBeVisible();
+  await expect(page.getByRole('button', { name: 'End task' })).toHaveCount(0);
+  await page.goto(`${origin}/#/new`);
+  await expect(page.getByText('operators enter tasks')).toBeVisible();
+  await context.close();
+});
+
+test('pages of others and names of others are kept out', async ({ empty }) => {
+  const client = await request.newContext();
+  const page = await client.get(empty.url());
+  expect(page.headers()['content-security-policy']).toContain("default-src 'none'");
+  expect(page.headers()).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-cache',
+  });
+  const etag = page.headers()['etag'] ?? '';
+  expect((await client.get(empty.url(), { headers: { 'If-None-Match': etag } })).status()).toBe(304);
+  const rebound = await client.get(empty.url('api/v1/tasks'), { headers: { Host: 'evil.example' } });
+  expect(rebound.status()).toBe(403);
+  const task = { measure: 'volume', at: 'roof/eth0' };
+  const put = async (headers: Record<string, string>): Promise<number> =>
+    (await client.put(empty.url('api/v1/tasks/v'), { data: JSON.stringify(task), headers })).status();
+  const json = { 'Content-Type': 'application/json' };
+  expect(await put({ ...json, Origin: 'http://evil.example' })).toBe(403);
+  expect(await put({ 'Content-Type': 'text/plain' })).toBe(403);
+  expect(await put({ ...json, Origin: empty.url().replace(/\/$/, '') })).toBe(201);
+  await client.dispose();
+});

@@ -1,0 +1,80 @@
+/** What other controllers tell, which the one at hand may not yet: answers are made up here. */
+
+import type { Page } from '@playwright/test';
+import { expect, test } from './controller';
+
+const BEGIN = Date.UTC(2026, 0, 1);
+const SUMMARY = {
+  count: 10,
+  min: -5000,
+  mean: 2e5,
+  stddev: 9e3,
+  p50: null,
+  p90: null,
+  p99: null,
+  p999: null,
+  max: 6e5,
+};
+const TASK = { number: 1, name: 'told', made: '2026-01-01T00:00:00Z', ended: null };
+
+const result = (index: number): object => ({
+  begin_ns: BEGIN * 1e6 + index * 60e9,
+  ...{ sent: 100, received: 99, matched: 98, lost: 1, duplicated: 0, reordered: 0, unexpected: 1 },
+  ...{ given_up_sent: 1, given_up_received: 0, identical: 0, mos: 4.2 },
+  ...{ delay_ns: SUMMARY, above_minimum_ns: SUMMARY, variation_ns: SUMMARY },
+  ...{ error_ns: 40_000, not_synchronised: null, contradicts_the_clocks: index === 3 },
+});
+
+/** Tells of a task, and gives back for what it was asked. */
+async function tell(page: Page, task: object, results: object[], step: number): Promise<string[]> {
+  const asked: string[] = [];
+  await page.route('**/api/v1/tasks', (route) => route.fulfill({ json: [task] }));
+  await page.route('**/api/v1/tasks/told/results?*', (route) => {
+    asked.push(route.request().url());
+    return route.fulfill({ json: { task, results, step_s: step } });
+  });
+  const buckets = Array.from({ length: 40 }, (_, index) => {
+    const [from, until] = [index, index + 1].map((it) => 1000 * 1.2 ** it);
+    return { from, until, count: 5000 * Math.exp(-(((index - 15) / 6) ** 2)) };
+  });
+  await page.route('**/api/v1/tasks/told/histogram?*', (route) => route.fulfill({ json: { delay_ns: buckets } }));
+  return asked;
+}
+
+const DAY = `#/task/told?from=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z`;
+
+test('a day is asked for in minutes, with histogram, MOS and a wrong clock', async ({ page, day }) => {
+  const path = { ...TASK, measure: 'passive-delay', from: 'roof/eth0', to: 'cellar/eth1' };
+  const asked = await tell(
+    page,
+    path,
+    Array.from({ length: 1440 }, (_, index) => result(index)),
+    60,
+  );
+  await page.goto(day.url(DAY));
+  await expect(page.getByRole('heading', { name: /MOS/ })).toBeVisible();
+  await expect(page.getByRole('note')).toContainText('A clock is worse than it says');
+  await expect(page.getByRole('img', { name: /^Delays of/ })).toBeVisible();
+  await expect(page.locator('.figures')).toContainText('\u22125\u202fus');
+  await expect(page.locator('.legend', { hasText: 'sent' })).toContainText('1.67\u202f/s');
+  await expect(page.locator('.legend').first()).toContainText('max 600\u202fus');
+  expect(asked[0]).toContain('step=60');
+  await page.screenshot({ path: 'screenshots/task-told.png', fullPage: true });
+});
+
+test('a point has its packets and its bandwidth', async ({ page, day }) => {
+  const point = { ...TASK, measure: 'traffic', at: 'roof/eth0' };
+  const results = Array.from({ length: 1440 }, (_, index) => ({
+    begin_ns: BEGIN * 1e6 + index * 60e9,
+    packets: Math.round(6e6 + 2e6 * Math.sin(index / 100)),
+    bytes: Math.round(6e9 + 3e9 * Math.sin(index / 100)),
+    missed: index === 700 ? 12 : 0,
+    watched_ns: index === 1439 ? 30e9 : 60e9,
+  }));
+  await tell(page, point, results, 60);
+  await page.goto(day.url(DAY));
+  await expect(page.getByRole('heading', { name: 'Bandwidth' })).toBeVisible();
+  await expect(page.locator('.legend', { hasText: 'bits' })).toContainText('2.37\u202fGbit/s');
+  await expect(page.locator('.figures')).toContainText('12 which are in none of these numbers');
+  await page.screenshot({ path: 'screenshots/task-traffic.png', fullPage: true });
+});
