@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, block_in_place};
 use tokio::time;
 use tracing::{info, warn};
+use wirestamp_capture::LiveLedger;
 use wirestamp_clock::{ClockService, Counter};
 
 use super::attend::attend;
@@ -61,7 +62,7 @@ pub struct Probe {
 /// What others look at.
 struct State {
     stock: Arc<Stock>,
-    captures: Mutex<Vec<Capture>>,
+    captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
     troubles: Mutex<Vec<Trouble>>,
 }
 
@@ -177,15 +178,16 @@ impl Probe {
 impl State {
     /// What is said of the probe from now on.
     fn tell(&self, runner: &Runner, troubles: Vec<(ChannelName, String)>) {
-        let captures = runner.ledgers().map(|(interface, ledger)| Capture {
-            interface: interface.to_owned(),
-            packets: ledger.seen,
-            lost: ledger.lost(),
-        });
         let troubles = troubles.into_iter();
         let troubles = troubles.map(|(name, why)| Trouble { task: name.task, why });
-        *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = captures.collect();
+        *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = runner.ledgers();
         *self.troubles.lock().unwrap_or_else(PoisonError::into_inner) = troubles.collect();
+    }
+
+    /// What the captures have counted by now.
+    fn captures(&self) -> Vec<Capture> {
+        let captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        captures.iter().map(account).collect()
     }
 
     fn report(&self) -> Report {
@@ -199,10 +201,15 @@ impl State {
             processor_time: processor_time(),
             memory: memory(),
             held: block_in_place(|| self.stock.bytes()),
-            captures: self.captures.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            captures: self.captures(),
             troubles: self.troubles.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
+}
+
+fn account((interface, ledger): &(String, Arc<LiveLedger>)) -> Capture {
+    let ledger = ledger.glance();
+    Capture { interface: interface.clone(), packets: ledger.seen, lost: ledger.lost() }
 }
 
 async fn let_in(controller: &str, token: &Token) -> Result<Credentials, Error> {

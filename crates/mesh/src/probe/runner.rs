@@ -12,9 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_active::SocketError;
-use wirestamp_capture::{
-    Capture, Config, Cores, Filter, Ledger, LiveLedger, Method, StampSource, Stop,
-};
+use wirestamp_capture::{Capture, Config, Cores, Filter, LiveLedger, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Time};
 use wirestamp_lab::{LabError, Netns};
 
@@ -99,9 +97,9 @@ impl Runner {
         self.shared.ended.subscribe()
     }
 
-    /// The captures, and what they have counted.
-    pub(super) fn ledgers(&self) -> impl Iterator<Item = (&str, Ledger)> {
-        self.taps.iter().map(|(name, tap)| (&**name, tap.ledger.glance()))
+    /// The captures, and their accounts.
+    pub(super) fn ledgers(&self) -> Vec<(String, Arc<LiveLedger>)> {
+        self.taps.iter().map(|(name, tap)| (name.clone(), Arc::clone(&tap.ledger))).collect()
     }
 
     /// Lets run what is wanted, and nothing else. Tells who cannot look, and why.
