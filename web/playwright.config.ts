@@ -8,7 +8,9 @@ const launchOptions = {
 
 export default defineConfig({
   testDir: 'tests',
-  timeout: 30_000,
+  // Nothing here is about speed.
+  timeout: 120_000,
+  expect: { timeout: 30_000 },
   workers: 2,
   reporter: 'list',
   use: { launchOptions, timezoneId: 'UTC', locale: 'en-GB', trace: 'retain-on-failure' },

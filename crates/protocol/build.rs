@@ -4,7 +4,7 @@
 use std::error::Error;
 
 const FOLDER: &str = "proto";
-const FILES: [&str; 2] = ["proto/counts.proto", "proto/observations.proto"];
+const FILES: [&str; 3] = ["proto/counts.proto", "proto/flows.proto", "proto/observations.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");

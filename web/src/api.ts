@@ -93,6 +93,26 @@ export interface PointResult {
 
 export type Result = PathResult | PointResult;
 
+/** How a flow has fared so far: some of the keys that `wirestamp flows --json` has. What is not known is null. */
+export interface Flow {
+  src: string;
+  sport: number;
+  dst: string;
+  dport: number;
+  protocol: number;
+  packets: number;
+  bytes: number;
+  first_ns: number;
+  last_ns: number;
+  throughput_bps: number | null;
+  lost: number | null;
+  /** Of RTP. */
+  ssrc?: number;
+  codec?: string | null;
+  jitter_ms?: number | null;
+  mos?: number | null;
+}
+
 export interface Results {
   task: Task;
   results: Result[];
@@ -185,6 +205,15 @@ export async function askResults(name: string, stretch: Stretch, step: number, s
     addsUp = false;
     return ask(path, signal);
   }
+}
+
+/** So many flows are shown. */
+export const MOST_FLOWS = 500;
+
+/** The flows that had their latest packet in a stretch of time, those that had it last first. */
+export async function askFlows(name: string, stretch: Stretch, signal?: AbortSignal): Promise<Flow[]> {
+  const path = `tasks/${name}/results?${asked(stretch)}&limit=${MOST_FLOWS}`;
+  return (await ask<{ results: Flow[] }>(path, signal)).results;
 }
 
 /** The histogram of the delays, or null where the controller has none. */

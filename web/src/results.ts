@@ -1,7 +1,7 @@
 /** The results of a task in the range that is looked at, kept up to date where that is the newest. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { askResults, now, stepOf, type Result, type Stretch } from './api';
+import { askFlows, askResults, now, stepOf, type Flow, type Result, type Stretch } from './api';
 import { news } from './mesh';
 import type { Range } from './route';
 
@@ -25,9 +25,21 @@ export function stretchOf(range: Range): Stretch {
   return { from: now() - range.seconds * 1000, until: now() };
 }
 
-export function useResults(name: string, range: Range): Loading {
-  const [loading, show] = useState<Loading>({ loaded: null, error: null });
-  const loaded = useRef<Loaded | null>(null);
+export const useResults = (name: string, range: Range): Loading =>
+  useAnswer(name, range, (before: Loaded | null, signal) => more(name, range, before, signal));
+
+/** The flows of a task in the range that is looked at. */
+export const useFlows = (name: string, range: Range): { loaded: Flow[] | null; error: string | null } =>
+  useAnswer(name, range, (_: Flow[] | null, signal) => askFlows(name, stretchOf(range), signal));
+
+/** What is answered about a task, asked for again when there is news, with what was answered before. */
+function useAnswer<T>(
+  name: string,
+  range: Range,
+  ask: (before: T | null, signal: AbortSignal) => Promise<T>,
+): { loaded: T | null; error: string | null } {
+  const [loading, show] = useState<{ loaded: T | null; error: string | null }>({ loaded: null, error: null });
+  const loaded = useRef<T | null>(null);
   const key = JSON.stringify([name, range]);
   useEffect(() => {
     const abort = new AbortController();
@@ -35,7 +47,7 @@ export function useResults(name: string, range: Range): Loading {
     loaded.current = null;
     const load = async (): Promise<void> => {
       try {
-        loaded.current = await more(name, range, loaded.current, abort.signal);
+        loaded.current = await ask(loaded.current, abort.signal);
         show({ loaded: loaded.current, error: null });
       } catch (error) {
         if (!abort.signal.aborted) {

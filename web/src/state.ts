@@ -20,7 +20,8 @@ export function endsOf(task: Task): string[] {
   return [task.at, task.from, task.to].filter((it) => it !== undefined);
 }
 
-const probeOf = (end: string): string => end.split('/')[0] ?? end;
+/** Of a point, PROBE/INTERFACE, or of an end of an active test, PROBE@NAMESPACE. */
+export const probeOf = (end: string): string => end.split(/[/@]/)[0] ?? end;
 
 export function stateOf(task: Task, probes: Probe[] | null, last: Result | undefined): State {
   if (task.ended) return { mood: 'idle', word: `ended ${clock(Date.parse(task.ended), false)}` };
@@ -41,6 +42,7 @@ export function stateOf(task: Task, probes: Probe[] | null, last: Result | undef
   if (missing.length > 0) {
     return { mood: 'warning', word: `waits for ${[...new Set(missing)].join(' and ')}` };
   }
+  if (task.measure === 'flows' && !task.schedule?.for) return { mood: 'good', word: 'follows flows' };
   const age = last ? now() - last.begin_ns / 1e6 : Infinity;
   if (age < QUIET) return { mood: 'good', word: 'measures' };
   if (task.schedule?.for) return { mood: 'idle', word: 'pauses' };

@@ -51,6 +51,7 @@ export const FIELDS: Record<string, Field[]> = {
     { key: 'from', label: 'From', hint: 'the probe that sends', needed: true, list: 'probe-names' },
     { key: 'to', label: 'To', hint: 'the probe that reflects', needed: true, list: 'probe-names' },
     { key: 'address', label: 'Address', hint: 'where that is reached, if not as the controller does' },
+    { key: 'port', label: 'Port', hint: 'where it listens, if not at one of its own for each task', isNumber: true },
     { key: 'rate', label: 'Rate', hint: 'packets a second: 10', isNumber: true },
     { key: 'bytes', label: 'Size', hint: 'bytes above IP: 52', isNumber: true },
     { key: 'distribution', label: 'Distribution', hint: '', choices: ['', 'periodic', 'poisson'] },

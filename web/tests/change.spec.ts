@@ -60,7 +60,7 @@ test('a viewer with a certificate sees everything and changes nothing', async ({
   const certificate = { origin, certPath: file, keyPath: file };
   const context = await browser.newContext({ ignoreHTTPSErrors: true, clientCertificates: [certificate] });
   const page = await context.newPage();
-  await page.goto(`${origin}/#/task/backbone`);
+  await page.goto(`${origin}/#/task/backbone?last=3600`);
   await expect(page.getByText('viewer ann')).toBeVisible();
   await expect(page.locator('.plot canvas').first()).toBeVisible();
   await expect(page.getByRole('button', { name: 'End task' })).toHaveCount(0);

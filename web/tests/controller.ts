@@ -19,24 +19,25 @@ const WIRESTAMP = needed('WIRESTAMP');
 const SEED = needed('WIRESTAMP_SEED');
 
 export class Node {
-  private constructor(
-    private readonly process: ChildProcess,
-    /** What it said, up to what was waited for. */
-    readonly said: string,
-  ) {}
+  private readonly process: ChildProcess;
 
-  /** Starts a command of ours, and waits until it says something. */
-  static async start(awaited: RegExp, ...args: string[]): Promise<Node> {
-    const child = spawn(WIRESTAMP, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  /** Starts a command of ours. */
+  constructor(private readonly args: string[]) {
+    this.process = spawn(WIRESTAMP, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  }
+
+  /** Waits until it says something; what it said up to then. */
+  async says(awaited: RegExp): Promise<string> {
+    const { stderr } = this.process;
     const lines: string[] = [];
-    for await (const line of createInterface(child.stderr)) {
+    for await (const line of createInterface(stderr!)) {
       lines.push(line);
       if (awaited.test(line)) {
-        child.stderr.resume();
-        return new Node(child, lines.join('\n'));
+        stderr!.resume();
+        return lines.join('\n');
       }
     }
-    throw new Error(`wirestamp ${args.join(' ')} ended:\n${lines.join('\n')}`);
+    throw new Error(`wirestamp ${this.args.join(' ')} ended:\n${lines.join('\n')}`);
   }
 
   async end(): Promise<void> {
@@ -63,17 +64,23 @@ export class Mesh {
     const authority = ['--authority', join(this.folder, 'authority')];
     const folder = ['--folder', join(this.folder, 'controller')];
     const places = ['--listen', this.address, '--page', this.page];
-    const node = await Node.start(/page at/, 'controller', ...places, ...folder, ...authority);
-    this.page = /page at http:\/\/(\S+)/.exec(node.said)?.[1] ?? '';
-    this.address = /listens at ([^;]+);/.exec(node.said)?.[1] ?? '';
-    this.nodes.push(node);
+    const said = await this.begin(/page at/, 'controller', ...places, ...folder, ...authority);
+    this.page = /page at http:\/\/(\S+)/.exec(said)?.[1] ?? '';
+    this.address = /listens at ([^;]+);/.exec(said)?.[1] ?? '';
   }
 
   /** Lets a probe in, which really captures. */
   async probe(name: string): Promise<void> {
     const token = this.pki('token', name);
     const folder = ['--folder', join(this.folder, name), '--token', token];
-    this.nodes.push(await Node.start(/probe \S+; Ctrl-C/, 'probe', this.address, ...folder));
+    await this.begin(/probe \S+; Ctrl-C/, 'probe', this.address, ...folder);
+  }
+
+  /** Starts a node, which is ended with the others also if it never says what is waited for. */
+  private begin(awaited: RegExp, ...args: string[]): Promise<string> {
+    const node = new Node(args);
+    this.nodes.push(node);
+    return node.says(awaited);
   }
 
   /** What the authority says to this. */
@@ -115,19 +122,26 @@ interface WorkerFixtures {
 export const test = base.extend<Fixtures, WorkerFixtures>({
   empty: async ({}, use) => {
     const mesh = new Mesh();
-    await mesh.start();
-    await use(mesh);
-    await mesh.remove();
+    try {
+      await mesh.start();
+      await use(mesh);
+    } finally {
+      await mesh.remove();
+    }
   },
   day: [
     async ({}, use) => {
       const mesh = new Mesh();
-      mesh.seed();
-      await mesh.start();
-      await use(mesh);
-      await mesh.remove();
+      try {
+        mesh.seed();
+        await mesh.start();
+        await use(mesh);
+      } finally {
+        await mesh.remove();
+      }
     },
-    { scope: 'worker' },
+    // A day takes some seconds to make, on a busy machine many.
+    { scope: 'worker', timeout: 180_000 },
   ],
   watched: [
     async ({ page }, use) => {

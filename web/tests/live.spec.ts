@@ -11,7 +11,6 @@ const REPORTED = { timeout: 20_000 };
 
 test('delays of real packets come without reloading', async ({ page, empty }) => {
   test.skip(process.getuid?.() !== 0 && process.env['WIRESTAMP_NO_SKIP'] !== '1', 'skipped: needs root');
-  test.setTimeout(60_000);
   await page.goto(empty.url());
   await expect(page.getByText('No probes yet')).toBeVisible();
   await empty.probe('roof');

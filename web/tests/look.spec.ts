@@ -100,7 +100,8 @@ test('what is in view is saved as CSV and JSON', async ({ page, day }) => {
     return readFileSync(await download.path(), 'utf8');
   };
   const results = JSON.parse(await saved('JSON')) as { begin_ns: number; delay_ns: { mean: number } }[];
-  expect(results.length).toBeGreaterThan(3500);
+  // The last of them are from when the day was made.
+  expect(results.length).toBeGreaterThan(1800);
   const [head, first, ...rest] = (await saved('CSV')).trim().split('\r\n');
   const keys = head?.split(',') ?? [];
   expect(keys).toEqual(expect.arrayContaining(['begin_ns', 'lost', 'delay_ns.p99', 'error_ns']));
@@ -110,7 +111,7 @@ test('what is in view is saved as CSV and JSON', async ({ page, day }) => {
 });
 
 test('keys do what the help says', async ({ page, day }) => {
-  await page.goto(day.url('#/task/backbone'));
+  await page.goto(day.url('#/task/backbone?last=86400'));
   await isDrawn(page);
   await page.keyboard.press('?');
   await expect(page.getByRole('dialog')).toContainText('closer, farther');
@@ -123,7 +124,7 @@ test('keys do what the help says', async ({ page, day }) => {
   await expect(page.locator('.stretch')).toContainText('1\u202fh 30\u202fmin');
   await page.keyboard.press('ArrowLeft');
   await expect(page.locator('.stretch')).not.toContainText('now');
-  await page.keyboard.press('1');
+  await page.keyboard.press('2');
   await isDrawn(page);
   const chart = page.getByRole('group', { name: /^Loss over time/ });
   await chart.focus();

@@ -78,3 +78,23 @@ test('a point has its packets and its bandwidth', async ({ page, day }) => {
   await expect(page.locator('.figures')).toContainText('12 which are in none of these numbers');
   await page.screenshot({ path: 'screenshots/task-traffic.png', fullPage: true });
 });
+
+test('flows have their quality in a table', async ({ page, day }) => {
+  const task = { ...TASK, measure: 'flows', at: 'roof/eth0' };
+  const flow = {
+    ...{ src: '192.0.2.1', sport: 5004, dst: '192.0.2.2', dport: 5006, protocol: 17 },
+    ...{ packets: 990, bytes: 198_000, first_ns: BEGIN * 1e6, last_ns: (BEGIN + 20_000) * 1e6 },
+    ...{ throughput_bps: 79_200, lost: 10, ssrc: 7, codec: 'PCMU', jitter_ms: 1.5, mos: 4.1 },
+  };
+  const plain = { ...flow, src: '2001:db8::1', sport: 443, protocol: 6, lost: null, ssrc: undefined, mos: undefined };
+  await tell(page, task, [flow, { ...plain, jitter_ms: undefined }], 1);
+  await page.goto(day.url(DAY));
+  const rows = page.getByRole('row');
+  await expect(rows.nth(1)).toContainText('192.0.2.1:5004 \u2192 192.0.2.2:5006');
+  await expect(rows.nth(1)).toContainText('RTP PCMU');
+  await expect(rows.nth(1)).toContainText('1\u202f%');
+  await expect(rows.nth(1)).toContainText('4.10');
+  await expect(rows.nth(2)).toContainText('[2001:db8::1]:443');
+  await expect(rows.nth(2)).toContainText('TCP');
+  await page.screenshot({ path: 'screenshots/task-flows.png', fullPage: true });
+});

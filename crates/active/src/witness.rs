@@ -11,6 +11,8 @@ use crate::sender::Heard;
 pub struct Passage {
     /// What it is known by at both ends: the time that its sender has written into it, as it stands there.
     pub mark: u64,
+    /// The number of its session.
+    pub session: u16,
     /// When it passed, by the system clock.
     pub at: Time<Utc>,
     /// How far that can be off from what the clock said: nothing if the stamp is the kernel's.

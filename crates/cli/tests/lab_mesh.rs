@@ -7,6 +7,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -39,9 +41,11 @@ fn assert_true(found: &Value) {
 
 /// Waits until nothing is left: the kernel takes namespaces down in the background.
 fn assert_nothing_left(before: &Traces) {
-    while Traces::now() != *before {
-        std::thread::yield_now();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while Traces::now() != *before && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
     }
+    assert_eq!(Traces::now(), *before);
 }
 
 #[test]

@@ -6,11 +6,13 @@
 
 mod clock;
 mod counts;
+mod flows;
 pub mod ipfix;
 mod observations;
 
 pub use clock::MachineClock;
 pub use counts::{Count, Counts, MalformedCounts};
+pub use flows::Flows;
 pub use observations::{Malformed, Seen};
 
 /// The messages themselves.

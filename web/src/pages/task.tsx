@@ -1,16 +1,18 @@
 /** What a task has measured. */
 
+import type { ComponentChildren } from 'preact';
 import { useCallback, useState } from 'preact/hooks';
-import { isOfPath, type PathResult, type PointResult, type Task } from '../api';
+import { isOfPath, type PathResult, type PointResult, type Result, type Task } from '../api';
 import { save } from '../export';
 import { Badge } from '../parts/badge';
 import { EndTask } from '../parts/end_task';
+import { FlowTable } from '../parts/flow_table';
 import { PathCharts } from '../parts/path_charts';
 import { PointCharts } from '../parts/point_charts';
 import { Ranges } from '../parts/ranges';
 import { mayChange, me, newest, probes, tasks } from '../mesh';
 import { useKeysOfRange } from '../keys';
-import { stretchOf, useResults, type Loaded } from '../results';
+import { stretchOf, useFlows, useResults, type Loaded } from '../results';
 import { go, taskAddress, type Range } from '../route';
 import { endsOf, stateOf } from '../state';
 import { useStore } from '../store';
@@ -36,14 +38,56 @@ export function TaskPage({ name, range }: { name: string; range: Range | null })
       </p>
     );
   }
-  return <Measured task={task} range={range ?? firstRange(task)} />;
+  const Found = task.measure === 'flows' ? Followed : Measured;
+  return <Found task={task} range={range ?? firstRange(task)} />;
 }
 
-function Measured({ task, range }: { task: Task; range: Range }) {
+interface FoundProps {
+  task: Task;
+  range: Range;
+}
+
+function Measured({ task, range }: FoundProps) {
   const { loaded, error } = useResults(task.name, range);
+  const show = useCallback((to: Range) => go(taskAddress(task.name, to)), [task.name]);
+  const last = range.is === 'last' ? loaded?.results.at(-1) : undefined;
+  const saved = loaded && loaded.results.length > 0 ? loaded : null;
+  return (
+    <Frame {...{ task, range, last, error, show }} onSave={saved && ((kind) => save(task.name, saved, kind))}>
+      {loaded ? (
+        <Charts {...{ task, loaded }} onZoom={(to) => show({ is: 'fixed', ...to })} />
+      ) : (
+        !error && <p class="empty">Asking for results&hellip;</p>
+      )}
+    </Frame>
+  );
+}
+
+function Followed({ task, range }: FoundProps) {
+  const { loaded, error } = useFlows(task.name, range);
+  const show = useCallback((to: Range) => go(taskAddress(task.name, to)), [task.name]);
+  return (
+    <Frame {...{ task, range, error, show }} last={undefined} onSave={null}>
+      {loaded && (loaded.length > 0 ? <FlowTable flows={loaded} /> : <NoResults task={task} />)}
+      {!loaded && !error && <p class="empty">Asking for results&hellip;</p>}
+    </Frame>
+  );
+}
+
+interface FrameProps extends FoundProps {
+  /** The newest result, if that is looked at. */
+  last: Result | undefined;
+  error: string | null;
+  show: (range: Range) => void;
+  /** None where nothing can be saved. */
+  onSave: ((kind: 'csv' | 'json') => void) | null;
+  children: ComponentChildren;
+}
+
+/** What stands around the results of any task. */
+function Frame({ task, range, last, error, show, onSave, children }: FrameProps) {
   const [there, who] = [useStore(probes), useStore(me)];
   const [isEnding, setEnding] = useState(false);
-  const show = useCallback((to: Range) => go(taskAddress(task.name, to)), [task.name]);
   const stretch = stretchOf(range);
   useKeysOfRange(stretch, show);
   return (
@@ -62,14 +106,14 @@ function Measured({ task, range }: { task: Task; range: Range }) {
             {clock(Date.parse(task.made), false)}
           </p>
         </div>
-        <Badge state={stateOf(task, there, range.is === 'last' ? loaded?.results.at(-1) : undefined)} />
+        <Badge state={stateOf(task, there, last)} />
         <div class="actions">
           {(['csv', 'json'] as const).map((kind) => (
             <button
               key={kind}
               type="button"
-              disabled={!loaded || loaded.results.length === 0}
-              onClick={() => loaded && save(task.name, loaded, kind)}
+              disabled={!onSave}
+              onClick={() => onSave?.(kind)}
             >
               Save {kind.toUpperCase()}
             </button>
@@ -87,11 +131,7 @@ function Measured({ task, range }: { task: Task; range: Range }) {
           {error}
         </p>
       )}
-      {loaded ? (
-        <Charts {...{ task, loaded }} onZoom={(to) => show({ is: 'fixed', ...to })} />
-      ) : (
-        !error && <p class="empty">Asking for results&hellip;</p>
-      )}
+      {children}
       {isEnding && <EndTask task={task} onClose={() => setEnding(false)} />}
     </>
   );

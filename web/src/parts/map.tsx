@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Probe, Result, Task } from '../api';
 import { SIGNS } from './badge';
-import { latestDelay, lossOfAll, stateOfProbe } from '../state';
+import { latestDelay, lossOfAll, probeOf, stateOfProbe } from '../state';
 import { taskAddress } from '../route';
 import { share, time } from '../units';
 
@@ -25,8 +25,8 @@ const NODE = 15;
 const EDGE = 48;
 const NAME = 46;
 
-/** How far a path bends aside, so that it does not hide the next one. */
-const BEND = 46;
+/** How far a path bends aside, so that it does not hide the next one, and their words do not either. */
+const BEND = 70;
 
 /** With more of them, their words would cover each other. */
 const WORDY = 8;
@@ -68,10 +68,12 @@ export function Map({ probes, tasks, recent }: Props) {
           const ends = endsOf(path);
           const [from, to] = ends.map((end) => places.get(end));
           if (!from || !to) return null;
-          // A path of its own is straight; of several between two probes each bends a bit more.
+          // A path of its own is straight; of several between two probes each bends to the other side than the
+          // one before, whichever way it goes.
           const isAlone = pairs.filter((it) => it === pairs[index]).length === 1;
-          const nth = pairs.slice(0, index).filter((it) => it === pairs[index]).length + 1;
-          const bend = isAlone ? 0 : BEND * nth;
+          const nth = pairs.slice(0, index).filter((it) => it === pairs[index]).length;
+          const side = (nth % 2 === 0 ? 1 : -1) * (ends[0] < ends[1] ? 1 : -1);
+          const bend = isAlone ? 0 : side * BEND * (1 + Math.floor(nth / 2));
           const results = recent.get(path.name) ?? [];
           return <Edge key={path.name} {...{ path, from, to, bend, results }} wordy={paths.length <= WORDY} />;
         })}
@@ -89,7 +91,7 @@ export function Map({ probes, tasks, recent }: Props) {
   );
 }
 
-const endsOf = (task: Task): string[] => [task.from, task.to].map((end) => (end ?? '').split('/')[0] ?? '');
+const endsOf = (task: Task): [string, string] => [probeOf(task.from ?? ''), probeOf(task.to ?? '')];
 
 /** On a circle that is drawn out to fill the place; two of them beside each other. */
 function arrange(names: string[], width: number, height: number): globalThis.Map<string, Place> {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wirestamp_capture::Stop;
-use wirestamp_clock::Span;
+use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::Key;
 
 use super::{Arrival, Counts, Reflector, SessionId};
@@ -73,14 +73,13 @@ impl Server {
         while !stop.is_requested() {
             self.wait(stop)?;
             let Self { sockets, reflector, clock } = &mut self;
-            let (now, mut is_empty) = (clock.now(), true);
+            let mut until = clock.now();
             for bound in sockets {
-                is_empty &=
+                let newest =
                     bound.answer_all(reflector, clock, &ports, &mut answer, &mut witness)?;
+                until = until.min(newest.unwrap_or(until));
             }
-            if is_empty {
-                witness.complete(now - BACKLOG);
-            }
+            witness.complete(until - BACKLOG);
         }
         Ok(self.reflector.counts())
     }
@@ -96,7 +95,7 @@ impl Server {
 }
 
 impl Bound {
-    /// Answers what waits, up to a batch; says whether that was all.
+    /// Answers what waits, up to a batch; if that was not all, says when the last of it came.
     fn answer_all(
         &mut self,
         reflector: &mut Reflector,
@@ -104,11 +103,12 @@ impl Bound {
         ports: &[u16],
         answer: &mut Vec<u8>,
         witness: &mut impl Witness,
-    ) -> Result<bool, SocketError> {
+    ) -> Result<Option<Time<Utc>>, SocketError> {
         self.take_stamps(reflector);
+        let mut newest = None;
         for _ in 0..BATCH {
             let Some(received) = self.socket.receive().map_err(SocketError::Receive)? else {
-                return Ok(true);
+                return Ok(None);
             };
             reflector.counts.stamped_late += u64::from(received.at.is_none());
             let arrival = Arrival {
@@ -120,6 +120,7 @@ impl Bound {
                 class: received.class,
             };
             let (from, to, at) = (received.from, received.to, arrival.at);
+            newest = Some(at);
             let length = on_wire(received.bytes.len(), from.is_ipv4());
             if ports.contains(&from.port()) && reflector.is_answer(&arrival) {
                 reflector.counts.answers += 1;
@@ -129,6 +130,7 @@ impl Bound {
             let own = to.map_or(from.ip(), |(address, _)| address);
             witness.passes(&Passage {
                 mark: reflection.made.0,
+                session: reflection.session.number,
                 at,
                 error: Span::ZERO,
                 length,
@@ -147,7 +149,7 @@ impl Bound {
             }
             self.take_stamps(reflector);
         }
-        Ok(false)
+        Ok(newest)
     }
 
     /// Takes the stamps of what has left.

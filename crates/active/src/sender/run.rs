@@ -182,7 +182,8 @@ impl Sender {
             let own = (packet.made, packet.sent - packet.made);
             let (at, error) = stamp.map_or(own, |at| (at, Span::ZERO));
             let (from, to, length) = (self.test.from, self.test.to, packet.length);
-            witness.passes(&Passage { mark: mark(packet.made).0, at, error, length, from, to });
+            let (mark, session) = (mark(packet.made).0, self.test.form.session);
+            witness.passes(&Passage { mark, session, at, error, length, from, to });
         }
     }
 

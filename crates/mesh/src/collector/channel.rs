@@ -107,6 +107,14 @@ impl Collector {
         self.results().counted(task, stretch)
     }
 
+    /// What a task has found of flows: see [`Results::flows`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, DatabaseError> {
+        self.results().flows(task, stretch)
+    }
+
     /// See [`Results::next_hour`].
     pub(super) fn next_hour(&self, task: u64) -> Result<Option<Time<Utc>>, DatabaseError> {
         self.results().next_hour(task)

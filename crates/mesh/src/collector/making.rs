@@ -5,14 +5,19 @@ use std::time::SystemTime;
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Point};
-use wirestamp_protocol::{Counts, Seen};
+use wirestamp_protocol::{Count, Counts, Flows, Seen};
 
-use super::{Counting, Delivered, Delivery, Pair, Progress, Settled, Timing, WINDOW, side};
+use super::{
+    Delivered, Delivery, Flow, News, Pair, Progress, Settled, Single, Timing, WINDOW, side,
+};
 use crate::task::Measure;
 
 /// How far a probe's clock may be ahead: the other point waits until its own has come as far.
 const AHEAD: Span = Span::from_secs(3600);
 const AHEAD_OF_TIME: &str = "the clock of its probe is more than an hour ahead";
+
+/// Counts are told of within seconds, also where a clock was set.
+const FARTHEST: Span = Span::from_secs(24 * 3600);
 
 fn timing() -> Timing {
     Timing { window: WINDOW, matching: Config::default() }
@@ -23,7 +28,9 @@ pub(super) enum Making {
     /// Of what two points saw.
     Pair(Box<Pair>),
     /// Of what one has counted.
-    Counting(Counting),
+    Counts(Single),
+    /// Of the flows that one has followed.
+    Flows(Single),
 }
 
 impl Making {
@@ -32,9 +39,10 @@ impl Making {
         let Progress { settled_until, delivered } = *progress;
         let acknowledged = delivered.map(|it| it.acknowledged);
         match measure {
-            Measure::Volume { .. } | Measure::Traffic { .. } | Measure::Flows { .. } => {
-                Self::Counting(Counting::new(settled_until, acknowledged[0]))
+            Measure::Volume { .. } | Measure::Traffic { .. } => {
+                Self::Counts(Single::new(settled_until, acknowledged[0]))
             }
+            Measure::Flows { .. } => Self::Flows(Single::new(settled_until, acknowledged[0])),
             Measure::PassiveDelay(_) | Measure::ActiveDelay(_) => {
                 let mut pair = Pair::new(timing(), settled_until, acknowledged);
                 for point in [Point::A, Point::B] {
@@ -57,14 +65,13 @@ impl Making {
         message: &[u8],
     ) -> (Delivery, Option<String>) {
         let taken = match self {
-            Self::Pair(pair) => Seen::decode(message)
-                .map_err(|why| why.to_string())
-                .and_then(|seen| can_be(seen.complete_until).map(|()| seen))
-                .map(|seen| pair.take(point, number, &seen)),
-            Self::Counting(counting) => Counts::decode(message)
-                .map_err(|why| why.to_string())
-                .and_then(|counts| can_be(counts.complete_until).map(|()| counts))
-                .map(|counts| counting.take(number, &counts)),
+            Self::Pair(pair) => seen(message).map(|seen| pair.take(point, number, &seen)),
+            Self::Counts(single) => {
+                counts(message).map(|(until, news)| single.take(number, until, news))
+            }
+            Self::Flows(single) => {
+                flows(message).map(|(until, news)| single.take(number, until, news))
+            }
         };
         match taken {
             Ok(delivery) => (delivery, None),
@@ -75,7 +82,7 @@ impl Making {
     fn leave_out(&mut self, point: Point, number: u64) -> Delivery {
         match self {
             Self::Pair(pair) => pair.leave_out(point, number),
-            Self::Counting(counting) => counting.leave_out(number),
+            Self::Counts(single) | Self::Flows(single) => single.leave_out(number),
         }
     }
 
@@ -91,7 +98,7 @@ impl Making {
         let until = until.min(latest());
         match self {
             Self::Pair(pair) => pair.give_up(point, numbers, until, packets),
-            Self::Counting(counting) => counting.give_up(numbers, until, packets),
+            Self::Counts(single) | Self::Flows(single) => single.give_up(numbers, until, packets),
         }
     }
 
@@ -99,7 +106,7 @@ impl Making {
     pub(super) fn number_anew(&mut self, point: Point, behind: u64) {
         match self {
             Self::Pair(pair) => pair.number_anew(point, behind),
-            Self::Counting(counting) => counting.number_anew(behind),
+            Self::Counts(single) | Self::Flows(single) => single.number_anew(behind),
         }
     }
 
@@ -107,7 +114,7 @@ impl Making {
     pub(super) fn is_ahead(&self, point: Point) -> bool {
         match self {
             Self::Pair(pair) => pair.is_ahead(point),
-            Self::Counting(_) => false,
+            Self::Counts(_) | Self::Flows(_) => false,
         }
     }
 
@@ -115,9 +122,38 @@ impl Making {
     pub(super) fn settle(&mut self) -> Option<Settled> {
         match self {
             Self::Pair(pair) => pair.settle(),
-            Self::Counting(counting) => counting.settle(),
+            Self::Counts(single) | Self::Flows(single) => single.settle(),
         }
     }
+}
+
+fn seen(message: &[u8]) -> Result<Seen, String> {
+    let seen = Seen::decode(message).map_err(|why| why.to_string())?;
+    can_be(seen.complete_until)?;
+    Ok(seen)
+}
+
+fn counts(message: &[u8]) -> Result<(Time<Utc>, News), String> {
+    let Counts { counts, complete_until } =
+        Counts::decode(message).map_err(|why| why.to_string())?;
+    can_be(complete_until)?;
+    let is_far = |it: &Count| (it.begin - complete_until).abs() > FARTHEST;
+    if let Some(count) = counts.iter().find(|count| is_far(count)) {
+        return Err(format!(
+            "it counts what passed at {:?}, far from when it was told",
+            count.begin
+        ));
+    }
+    Ok((complete_until, News { counts, flows: Vec::new() }))
+}
+
+fn flows(message: &[u8]) -> Result<(Time<Utc>, News), String> {
+    let Flows { reports, complete_until } =
+        Flows::decode(message).map_err(|why| format!("flows cannot be read: {why}"))?;
+    can_be(complete_until)?;
+    let flows = reports.into_iter().map(Flow::read).collect::<Result<_, _>>();
+    let flows = flows.map_err(|why| why.to_string())?;
+    Ok((complete_until, News { counts: Vec::new(), flows }))
 }
 
 /// Whether a point can have told of everything until a time.

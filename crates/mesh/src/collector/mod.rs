@@ -2,12 +2,13 @@
 
 mod archive;
 mod channel;
-mod counting;
 mod coverage;
+mod flow;
 mod making;
 mod pair;
 mod results;
 mod service;
+mod single;
 mod synchronisation;
 mod window;
 
@@ -16,9 +17,10 @@ use wirestamp_metrics::Point;
 
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused};
-pub use counting::Counting;
+pub use flow::{Flow, NoFlow};
 pub use pair::{Delivery, Pair, Settled, Timing};
 pub use results::{Counted, Delivered, Measured, Progress, Results, Spread, Step, Stretch};
+pub use single::{News, Single};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 

@@ -16,11 +16,11 @@ use std::ops::RangeInclusive;
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Correlator, Missed, Observation, Outcome, Point};
-use wirestamp_protocol::{Count, MachineClock, Seen};
+use wirestamp_protocol::{MachineClock, Seen};
 
 use super::coverage::Coverage;
 use super::window::Windows;
-use super::{Window, side, synchronisation};
+use super::{News, Window, side, synchronisation};
 
 /// So far back a stretch of missed packets may keep batches from being acknowledged.
 const FARTHEST: Span = Span::from_secs(10);
@@ -43,8 +43,8 @@ pub struct Settled {
     ///
     /// A packet belongs to the window in which it passed A; one that only B saw, to that in which it did there.
     pub windows: BTreeMap<Time<Utc>, Window>,
-    /// What was counted since: to be added to what was before.
-    pub counts: Vec<Count>,
+    /// What came of a point that no other is compared with.
+    pub news: News,
     /// Up to which number the batches of A and of B can be acknowledged, once the windows are stored.
     pub acknowledged: [u64; 2],
     /// How many packets the probes of A and of B gave up that were in batches which can be acknowledged now.
@@ -57,8 +57,8 @@ pub struct Settled {
 impl Settled {
     /// Nothing but that everything before a time is settled.
     pub(super) fn nothing(until: Time<Utc>) -> Self {
-        let (windows, counts) = (BTreeMap::new(), Vec::new());
-        Self { until, windows, counts, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
+        let (windows, news) = (BTreeMap::new(), News::default());
+        Self { until, windows, news, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
     }
 }
 

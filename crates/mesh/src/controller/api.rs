@@ -32,6 +32,9 @@ use crate::{DatabaseError, Name};
 const RESULTS: u32 = 3600;
 const MOST_RESULTS: u32 = 100_000;
 
+/// Flows, each of which takes some kilobytes.
+const MOST_FLOWS: u32 = 5000;
+
 #[derive(Clone)]
 pub(super) struct Api {
     pub(super) gate: Arc<Gate>,
@@ -237,6 +240,7 @@ struct Found {
 enum Measurements {
     Windows(Vec<Measured>),
     Intervals(Vec<Counted>),
+    Flows(Vec<Value>),
 }
 
 async fn results(
@@ -249,11 +253,19 @@ async fn results(
     let Query(which) = which.map_err(|why| wrong(why.body_text()))?;
     let (number, entered) = api.plan.newest(&name).ok_or_else(|| no_such(&name))?;
     let stretch = which.stretch()?;
+    let of_flows = Stretch { most: stretch.most.min(MOST_FLOWS), ..stretch };
     let results = block_in_place(|| match entered.task.measure {
         Measure::Volume { .. } | Measure::Traffic { .. } => {
             api.collector.counted(number, &stretch).map(Measurements::Intervals)
         }
-        _ => api.collector.measured(number, &stretch).map(Measurements::Windows),
+        Measure::Flows { .. } => api.collector.flows(number, &of_flows).map(|reports| {
+            // Nothing else is kept.
+            let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
+            Measurements::Flows(values.collect())
+        }),
+        Measure::PassiveDelay(_) | Measure::ActiveDelay(_) => {
+            api.collector.measured(number, &stretch).map(Measurements::Windows)
+        }
     });
     let step_s = which.step.unwrap_or(1);
     Ok(Json(Found { task: Numbered { number, entered }, step_s, results: results? }))

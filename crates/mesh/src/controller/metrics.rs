@@ -1,4 +1,4 @@
-//! What Prometheus asks the controller for: the newest results of each task, and how probes do.
+//! What Prometheus asks the controller for: the newest results of each task that measures delay, and how probes do.
 //!
 //! A task that was ended is not shown any more. Counters begin with the controller.
 
@@ -16,7 +16,7 @@ use wirestamp_results::{Families, Labels, TEXT};
 use super::api::{Api, Reader, Refusal};
 use super::{Attending, Health};
 use crate::collector::{Collector, Measured, Spread, Step, Stretch};
-use crate::task::Tasks;
+use crate::task::{Entered, Measure, Tasks};
 use crate::{DatabaseError, Name};
 
 /// Results that are read at once, where many have come since they were last asked for.
@@ -121,7 +121,8 @@ impl Totals {
         families: &mut Families,
     ) -> Result<(), DatabaseError> {
         let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (number, entered) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
+        let is_shown = |it: &Entered| it.ended.is_none() && has_delays(&it.task.measure);
+        for (number, entered) in tasks.iter().filter(|(_, it)| is_shown(it)) {
             let total = totals.entry(*number).or_insert_with(|| Total::behind(None));
             total.catch_up(|from| {
                 let step = Step::AsMeasured;
@@ -132,6 +133,11 @@ impl Totals {
         }
         Ok(())
     }
+}
+
+/// Whether what is told here is what a task measures.
+fn has_delays(measure: &Measure) -> bool {
+    matches!(measure, Measure::PassiveDelay(_) | Measure::ActiveDelay(_))
 }
 
 impl Total {

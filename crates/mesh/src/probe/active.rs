@@ -37,8 +37,7 @@ pub(super) struct TestEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     Send(Sending),
-    /// At this port, of addresses of that kind.
-    Reflect(SocketAddr),
+    Reflect(Reflecting),
 }
 
 /// What is sent.
@@ -50,6 +49,15 @@ pub(super) struct Sending {
     pub(super) length: usize,
     pub(super) dscp: u8,
     /// The number of the session.
+    pub(super) session: u16,
+}
+
+/// What is reflected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reflecting {
+    /// At this port, of addresses of that kind.
+    pub(super) at: SocketAddr,
+    /// The number of the session: others are answered, and not observed.
     pub(super) session: u16,
 }
 
@@ -117,10 +125,11 @@ fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, F
     }
     let stop = Stop::new().map_err(Failure::Thread)?;
     let tap = shared.tap(told);
+    let session = end.part.session();
     let (stopped, ended) = (stop.clone(), shared.ended());
     let run = within(end.namespace.as_deref(), || open(&end.part))??;
     let run = move || {
-        if let Err(error) = run(&stopped, Watching(tap)) {
+        if let Err(error) = run(&stopped, Watching { tap, session }) {
             warn!("an end of a test has ended: {error}");
         }
         ended.send_replace(());
@@ -129,7 +138,7 @@ fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, F
     let thread = thread.map_err(Failure::Thread)?;
     match &end.part {
         Part::Send(sending) => info!("sends to {}", sending.to),
-        Part::Reflect(address) => info!("reflects at port {}", address.port()),
+        Part::Reflect(Reflecting { at, .. }) => info!("reflects at port {}", at.port()),
     }
     Ok(Running { end: end.clone(), commands, stop, thread })
 }
@@ -147,17 +156,27 @@ fn open(part: &Part) -> Result<Run, SocketError> {
                 sent
             }))
         }
-        Part::Reflect(address) => {
-            let any: IpAddr = match address.ip() {
+        Part::Reflect(Reflecting { at, .. }) => {
+            let any: IpAddr = match at.ip() {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
-            let server = Server::bind(&[SocketAddr::new(any, address.port())], None)?;
+            let server = Server::bind(&[SocketAddr::new(any, at.port())], None)?;
             Ok(Box::new(move |stop, mut watching| {
                 let reflected = server.run(stop, &mut watching).map(drop);
                 watching.end();
                 reflected
             }))
+        }
+    }
+}
+
+impl Part {
+    fn session(&self) -> u16 {
+        match self {
+            Self::Send(Sending { session, .. }) | Self::Reflect(Reflecting { session, .. }) => {
+                *session
+            }
         }
     }
 }
@@ -190,18 +209,24 @@ impl Sending {
 }
 
 /// Has test packets observed.
-struct Watching(Tap);
+struct Watching {
+    tap: Tap,
+    session: u16,
+}
 
 impl Watching {
     fn end(&mut self) {
         // It has nobody to fail for.
-        drop(self.0.end());
+        drop(self.tap.end());
     }
 }
 
 impl Witness for &mut Watching {
     fn passes(&mut self, passage: &Passage) {
-        let Passage { mark, at, error, length, from, to } = *passage;
+        let Passage { mark, session, at, error, length, from, to } = *passage;
+        if session != self.session {
+            return;
+        }
         let value = u64::try_from(at.as_nanos()).unwrap_or(0);
         let raw = RawStamp { domain: Domain::Realtime, value };
         let observation = Observation {
@@ -210,11 +235,11 @@ impl Witness for &mut Watching {
             length,
             stamp: Stamp { raw, utc: at, error },
         };
-        self.0.pass(&Passing::observed(observation));
+        self.tap.pass(&Passing::observed(observation));
     }
 
     fn complete(&mut self, until: Time<Utc>) {
         // As above.
-        drop(Sink::complete(&mut self.0, until));
+        drop(Sink::complete(&mut self.tap, until));
     }
 }

@@ -14,12 +14,12 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
-use super::active::{Part, Sending, TestEnd, Tests};
+use super::active::{Part, Reflecting, Sending, TestEnd, Tests};
 use super::look::Purpose;
 use super::runner::Wanted;
 use super::tap::Sight;
 use crate::Name;
-use crate::task::{ActiveDelay, Distribution, Measure, PassiveDelay, Point, Task, Window};
+use crate::task::{ActiveDelay, Distribution, Measure, PassiveDelay, Task, Window};
 use crate::v1::{Assignment, Duty};
 
 /// Bytes of the header of UDP (RFC 768).
@@ -47,30 +47,34 @@ impl Duties {
         Self { file, assignment }
     }
 
-    /// Whether they are these.
-    pub(super) fn are(&self, assignment: &Assignment) -> bool {
-        self.assignment == *assignment
-    }
-
-    /// Others take their place.
-    pub(super) fn replace(&mut self, assignment: Assignment) {
+    /// Others take their place. Says whether they are others.
+    pub(super) fn replace(&mut self, mut assignment: Assignment) -> bool {
+        // A controller that was started again does not see everybody at once: who was to be reached somewhere, still
+        // is.
+        for duty in assignment.duties.iter_mut().filter(|duty| duty.address.is_empty()) {
+            let before = self.assignment.duties.iter().find(|before| before.task == duty.task);
+            duty.address = before.map(|before| before.address.clone()).unwrap_or_default();
+        }
+        if self.assignment == assignment {
+            return false;
+        }
         self.assignment = assignment;
         if let Err(error) = write(&self.file, &self.assignment) {
             warn!("cannot keep the tasks in {}: {error}", self.file.display());
         }
+        true
     }
 
     /// What a probe has to look at now, when that changes next by itself, and what it cannot do.
     pub(super) fn now(&self, probe: &Name, now: Timestamp) -> Now {
         let mut result = Now::default();
         for duty in &self.assignment.duties {
-            match read_duty(duty) {
-                Ok((task, made)) => {
-                    if result.is_open(task.schedule.at(now, made)) {
-                        result.add(duty, &task, probe);
-                    }
-                }
-                Err(why) => result.troubles.push((ChannelName { task: duty.task, point: 0 }, why)),
+            let added = read_duty(duty).and_then(|(task, made)| {
+                let is_open = result.is_open(task.schedule.at(now, made));
+                if is_open { result.add(duty, &task, probe) } else { Ok(()) }
+            });
+            if let Err(why) = added {
+                result.troubles.push((ChannelName { task: duty.task, point: 0 }, why));
             }
         }
         result
@@ -100,28 +104,24 @@ impl Now {
     }
 
     /// What a probe has to do for a task.
-    fn add(&mut self, duty: &Duty, task: &Task, probe: &Name) {
-        let added = match &task.measure {
-            Measure::ActiveDelay(active) => self.add_test(duty, active, probe),
-            measure => self.add_sights(duty.task, measure, task.filter.as_ref(), probe),
+    fn add(&mut self, duty: &Duty, task: &Task, probe: &Name) -> Result<(), String> {
+        let (purpose, points) = match &task.measure {
+            Measure::ActiveDelay(active) => return self.add_test(duty, active, probe),
+            Measure::PassiveDelay(PassiveDelay { from, to, share }) => {
+                let sampling = Sampling::share(*share).map_err(|why| why.to_string())?;
+                (Purpose::Observe(sampling), vec![from, to])
+            }
+            Measure::Volume { at } => (Purpose::Count(VOLUME), vec![at]),
+            Measure::Traffic { at, every } => {
+                let interval = i64::try_from(every.as_nanos()).map_or(Span::MAX, Span::from_nanos);
+                (Purpose::Count(interval), vec![at])
+            }
+            Measure::Flows { at } => (Purpose::Follow, vec![at]),
         };
-        if let Err(why) = added {
-            self.troubles.push((ChannelName { task: duty.task, point: 0 }, why));
-        }
-    }
-
-    fn add_sights(
-        &mut self,
-        number: u64,
-        measure: &Measure,
-        filter: Option<&String>,
-        probe: &Name,
-    ) -> Result<(), String> {
-        let (purpose, points) = parts(measure)?;
         for (point, at) in (0..).zip(points).filter(|(_, at)| at.probe == *probe) {
-            let sight = Sight { filter: filter.cloned(), purpose: purpose.clone() };
+            let sight = Sight { filter: task.filter.clone(), purpose: purpose.clone() };
             let sights = self.wanted.entry(at.interface.clone()).or_default();
-            sights.insert(ChannelName { task: number, point }, sight);
+            sights.insert(ChannelName { task: duty.task, point }, sight);
         }
         Ok(())
     }
@@ -132,8 +132,11 @@ impl Now {
             format!("nobody knows where {} can be reached: give the task an `address`", active.to)
         })?;
         let to = SocketAddr::new(address, active.port(duty.task));
-        let sending = Part::Send(sending(duty.task, active, to));
-        for (point, end, part) in [(0, &active.from, sending), (1, &active.to, Part::Reflect(to))] {
+        let sending = sending(duty.task, active, to);
+        let reflecting = Part::Reflect(Reflecting { at: to, session: sending.session });
+        for (point, end, part) in
+            [(0, &active.from, Part::Send(sending)), (1, &active.to, reflecting)]
+        {
             if end.probe == *probe {
                 let end = TestEnd { namespace: end.namespace.clone(), part };
                 self.tests.insert(ChannelName { task: duty.task, point }, end);
@@ -154,24 +157,6 @@ fn sending(task: u64, active: &ActiveDelay, to: SocketAddr) -> Sending {
     // So many tests one probe does not send at a time.
     let session = u16::try_from(task % u64::from(u16::MAX)).unwrap_or(0) + 1;
     Sending { to, rhythm, length, dscp: active.dscp, session }
-}
-
-/// What is looked for by whatever probes, and the points at which it is.
-fn parts(measure: &Measure) -> Result<(Purpose, Vec<&Point>), String> {
-    match measure {
-        Measure::PassiveDelay(PassiveDelay { from, to, share }) => {
-            let sampling = Sampling::share(*share).map_err(|why| why.to_string())?;
-            Ok((Purpose::Observe(sampling), vec![from, to]))
-        }
-        Measure::Volume { at } => Ok((Purpose::Count(VOLUME), vec![at])),
-        Measure::Traffic { at, every } => {
-            let interval = i64::try_from(every.as_nanos()).map_or(Span::MAX, Span::from_nanos);
-            Ok((Purpose::Count(interval), vec![at]))
-        }
-        Measure::ActiveDelay(_) | Measure::Flows { .. } => {
-            Err(format!("this version of the probe cannot measure {}", measure.name()))
-        }
-    }
 }
 
 fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
@@ -214,16 +199,21 @@ mod tests {
         let always = r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1"}"#;
         let hourly = r#"{"name":"q","measure":"passive-delay","from":"a/eth0","to":"a/eth1",
                          "share":0.5,"filter":"udp","schedule":{"every":"1h","for":"10m"}}"#;
+        let nowhere = r#"{"name":"y","measure":"active-delay","from":"a","to":"b"}"#;
         let mut all = duties(&folder);
         let given = vec![
             duty(1, always),
             duty(2, hourly),
             duty(3, "{"),
-            duty(4, r#"{"name":"f","measure":"flows","at":"a/eth0"}"#),
+            Duty { address: String::new(), ..duty(4, nowhere) },
             duty(5, r#"{"name":"t","measure":"traffic","at":"a/eth0","interval":"5s"}"#),
             duty(6, r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","rate":50}"#),
         ];
-        all.replace(Assignment { duties: given });
+        let kept = Assignment { duties: given.clone() };
+        assert!(all.replace(kept.clone()) && !all.replace(kept));
+        // A controller that was started again does not know where anybody is.
+        let elsewhere = given.into_iter().map(|duty| Duty { address: String::new(), ..duty });
+        assert!(!all.replace(Assignment { duties: elsewhere.collect() }));
         // Behind a restart.
         let all = duties(&folder);
         let (first, second) = ("a".parse().unwrap(), "b".parse().unwrap());
@@ -240,7 +230,7 @@ mod tests {
         let half = Purpose::Observe(Sampling::share(0.5).unwrap());
         assert_eq!((sight.filter.as_deref(), &sight.purpose), (Some("udp"), &half));
         assert!(now.troubles[0].1.starts_with("the task cannot be read"), "{:?}", now.troubles);
-        assert!(now.troubles[1].1.contains("cannot measure flows"), "{:?}", now.troubles);
+        assert!(now.troubles[1].1.contains("where b can be reached"), "{:?}", now.troubles);
         let now = all.now(&first, at(1600));
         let left = vec![name(1, 0), name(5, 0)];
         assert_eq!((names(&now, "eth0"), now.next), (left, Some(at(4600))));
@@ -254,7 +244,8 @@ mod tests {
         assert_eq!(now.tests, Tests::from([(name(6, 0), end(None, Part::Send(sending)))]));
         let now = all.now(&second, at(1600));
         assert_eq!(names(&now, "eth1"), [name(1, 1)]);
-        assert_eq!(now.tests, Tests::from([(name(6, 1), end(Some("ns"), Part::Reflect(to)))]));
+        let reflecting = Part::Reflect(Reflecting { at: to, session: 7 });
+        assert_eq!(now.tests, Tests::from([(name(6, 1), end(Some("ns"), reflecting))]));
     }
 
     #[test]

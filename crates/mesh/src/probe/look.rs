@@ -8,6 +8,7 @@ use wirestamp_metrics::{Missed, Observation, Sampling};
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_protocol::MachineClock;
 
+use super::flows::Flows;
 use super::tally::Tally;
 use super::watch::Watch;
 use crate::spool::Batch;
@@ -19,6 +20,8 @@ pub(super) enum Purpose {
     Observe(Sampling),
     /// How many packets pass in intervals of this length.
     Count(Span),
+    /// How each flow fares.
+    Follow,
 }
 
 /// Somebody who looks at packets, and tells of them in batches.
@@ -45,6 +48,7 @@ impl Purpose {
         match self {
             Self::Observe(sampling) => Box::new(Watch::new(sampling.clone(), begin)),
             Self::Count(interval) => Box::new(Tally::new(*interval, begin)),
+            Self::Follow => Box::new(Flows::new(begin)),
         }
     }
 
@@ -60,27 +64,33 @@ pub(super) struct Passing<'a> {
     /// Its bytes on the wire.
     pub(super) length: u32,
     pub(super) stamp: Stamp,
+    packet: OnceCell<Option<Packet<'a>>>,
     observation: OnceCell<Option<Observation>>,
 }
 
 impl<'a> Passing<'a> {
     pub(super) fn new(captured: &Captured<'a>) -> Self {
         let Captured { bytes: frame, length, stamp, .. } = *captured;
-        Self { frame, length, stamp, observation: OnceCell::new() }
+        let (packet, observation) = (OnceCell::new(), OnceCell::new());
+        Self { frame, length, stamp, packet, observation }
     }
 
     /// One that was observed elsewhere.
     pub(super) fn observed(observation: Observation) -> Self {
         let Observation { length, stamp, .. } = observation;
-        Self { frame: &[], length, stamp, observation: OnceCell::from(Some(observation)) }
+        let (packet, observation) = (OnceCell::from(None), OnceCell::from(Some(observation)));
+        Self { frame: &[], length, stamp, packet, observation }
+    }
+
+    /// None if it is none of IP.
+    pub(super) fn packet(&self) -> Option<&Packet<'a>> {
+        let parse = || Packet::parse(LinkType::Ethernet, self.frame).ok();
+        self.packet.get_or_init(parse).as_ref()
     }
 
     /// None if it cannot be recognised elsewhere.
     pub(super) fn observation(&self) -> Option<&Observation> {
-        let observe = || {
-            let packet = Packet::parse(LinkType::Ethernet, self.frame).ok()?;
-            Observation::of(&packet, self.length, self.stamp)
-        };
+        let observe = || Observation::of(self.packet()?, self.length, self.stamp);
         self.observation.get_or_init(observe).as_ref()
     }
 }

@@ -5,6 +5,7 @@ mod attend;
 mod channel;
 mod deliver;
 mod duties;
+mod flows;
 mod look;
 mod machine;
 mod membership;

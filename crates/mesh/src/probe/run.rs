@@ -140,9 +140,11 @@ impl Probe {
         tokio::pin!(stop);
         loop {
             let assignment = assignments.borrow_and_update().clone();
-            if let Some(assignment) = assignment.filter(|it| !self.duties.are(it)) {
-                info!("has {} to measure", tasks(assignment.duties.len()));
-                self.duties.replace(assignment);
+            if let Some(assignment) = assignment {
+                let count = assignment.duties.len();
+                if self.duties.replace(assignment) {
+                    info!("has {} to measure", tasks(count));
+                }
             }
             let now = Timestamp::now();
             let Now { wanted, tests, next, mut troubles } = self.duties.now(&self.name, now);

@@ -107,6 +107,10 @@ impl Look for Watch {
 
     /// One batch more says that nobody looks.
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
+        if self.told_until.is_none() && until <= self.begin {
+            // It has not begun, and need not say that it ends.
+            return (Vec::new(), self.begin);
+        }
         let last = self.told_until.unwrap_or(self.begin).max(until);
         let mut batches = self.end(until, clock);
         let end = last + CLOSING;
@@ -247,5 +251,8 @@ mod tests {
         assert_eq!((times, last.begin, last.complete_until), (vec![120], Some(at(100)), at(150)));
         assert_eq!((nothing, end), (vec![], at(150) + CLOSING));
         assert_eq!((closing.begin, closing.complete_until), (Some(end), end));
+        // Who was to look from then on, and is told to stop before, keeps nobody from it.
+        let next = Watch::new(Sampling::share(1.0).unwrap(), end);
+        assert_eq!(Box::new(next).close(at(200), CLOCK), (vec![], end));
     }
 }

@@ -1,6 +1,7 @@
 //! A task as it is written: any key may be there or not.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use jiff::SignedDuration;
 use jiff::fmt::serde::duration::friendly::compact as duration;
@@ -43,6 +44,12 @@ pub(super) struct Written {
     dscp: Option<u8>,
     #[serde(skip_serializing_if = "is_default")]
     schedule: Schedule,
+}
+
+/// Hours are archived when they are over: no interval may reach from one into the next.
+fn is_part_of_an_hour(interval: SignedDuration) -> bool {
+    let hour = SignedDuration::from_hours(1).as_nanos();
+    interval >= SignedDuration::from_secs(1) && hour % interval.as_nanos() == 0
 }
 
 fn is_default(schedule: &Schedule) -> bool {
@@ -104,9 +111,9 @@ pub enum WrongTask {
     },
 }
 
-/// Packets a second of an active test, if nothing else is said, and at the most.
+/// Packets a second of an active test, if nothing else is said, and what can be said.
 const RATE: f64 = 10.0;
-const MOST_RATE: f64 = 1_000_000.0;
+const RATES: RangeInclusive<f64> = 0.001..=1_000_000.0;
 
 /// Bytes above IP of a test packet: UDP's header and STAMP's (RFC 8762 section 4.2.1) at the least, and what
 /// an IPv4 packet can carry.
@@ -134,9 +141,10 @@ impl TryFrom<Written> for Task {
             _ => return Err(WrongTask::Measure { task: keys.task, measure: keys.measure }),
         };
         if let Measure::Traffic { every, .. } = measure
-            && every < SignedDuration::from_secs(1)
+            && !is_part_of_an_hour(every)
         {
-            return Err(keys.wrong("interval", "has to be a second at the least"));
+            let why = "has to be a second at the least, and a whole part of an hour";
+            return Err(keys.wrong("interval", why));
         }
         let schedule = written.schedule;
         schedule.check().map_err(|why| keys.wrong("schedule", format!("cannot be kept: {why}")))?;
@@ -189,10 +197,9 @@ impl Keys {
         if active.own_port == Some(0) {
             return Err(self.wrong("port", "has to be 1 to 65535"));
         }
-        if !(active.rate > 0.0 && active.rate <= MOST_RATE) {
-            return Err(
-                self.wrong("rate", format!("has to be above 0 and {MOST_RATE} at the most"))
-            );
+        if !RATES.contains(&active.rate) {
+            let (least, most) = (RATES.start(), RATES.end());
+            return Err(self.wrong("rate", format!("has to be {least} to {most}")));
         }
         if !(BYTES..=MOST_BYTES).contains(&active.bytes) {
             return Err(self.wrong("bytes", format!("has to be {BYTES} to {MOST_BYTES}")));
@@ -335,6 +342,10 @@ mod tests {
                 "`interval` has to be a second",
             ),
             (
+                r#"{"name":"t","measure":"traffic","at":"a/b","interval":"7s"}"#,
+                "a whole part of an hour",
+            ),
+            (
                 r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/b"}"#,
                 "`to` has to be another point",
             ),
@@ -360,7 +371,7 @@ mod tests {
             ),
             (
                 r#"{"name":"x","measure":"active-delay","from":"a","to":"b","rate":0}"#,
-                "`rate` has to be above",
+                "`rate` has to be 0.001 to 1000000",
             ),
             (
                 r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":9}"#,

@@ -130,7 +130,7 @@ impl Session {
             match Template::read(id, count, set == OPTIONS_TEMPLATES, &mut bytes) {
                 Ok(template) => self.keep(domain, template),
                 Err(_) => {
-                    self.unread.templates += 1;
+                    self.refuse(domain, id);
                     return;
                 }
             }
@@ -142,11 +142,19 @@ impl Session {
         let before = templates.get(&template.id()).map_or(0, |it| it.fields().len());
         let fields = self.fields - before + template.fields().len();
         if fields > MOST_FIELDS {
-            self.unread.templates += 1;
+            let id = template.id();
+            self.refuse(domain, id);
             return;
         }
         self.fields = fields;
         templates.insert(template.id(), Arc::new(template));
+    }
+
+    /// What the one before it described is not what comes now.
+    fn refuse(&mut self, domain: u32, id: u16) {
+        self.unread.templates += 1;
+        let before = self.domains.get_mut(&domain).and_then(|it| it.templates.remove(&id));
+        self.fields -= before.map_or(0, |it| it.fields().len());
     }
 
     /// A template, or all of a kind (RFC 7011 section 8.1).

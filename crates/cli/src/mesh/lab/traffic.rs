@@ -10,7 +10,7 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Span};
 use wirestamp_lab::{BottleneckCounters, Impairments, MeshLab, SINK_V4};
 use wirestamp_traffic::{
-    Pattern, PatternError, Plan, SendReport, Sender, Sent, ServiceClock, Sink, SinkReport, Stream,
+    Pattern, PatternError, Plan, SendReport, Sender, ServiceClock, Sink, SinkReport, Stream,
 };
 
 /// The tasks, each with the UDP destination port of the stream that it measures.
@@ -37,8 +37,6 @@ const WATCH: Duration = Duration::from_millis(200);
 pub(super) struct Truth {
     /// The sender's account, in the order of the tasks.
     pub(super) sent: SendReport,
-    /// How late a packet was sent at the worst.
-    pub(super) latest: Span,
     /// What each stream's socket received.
     pub(super) arrived: Vec<SinkReport>,
     /// Packets that the bottleneck dropped, by its own count.
@@ -82,23 +80,19 @@ impl<'a> Traffic<'a> {
             let ended = &has_ended;
             let sinks: Vec<_> =
                 self.sinks.into_iter().map(|sink| scope.spawn(|| sink.run(ended))).collect();
-            let sending = scope.spawn(|| {
-                let (mut clock, mut latest) = (ServiceClock::new(clock), Span::ZERO);
-                let note = |sent: &Sent| latest = latest.max(sent.pacing_error);
-                let sent = sender.run(&mut clock, stop.flag(), note);
-                (sent, latest)
-            });
+            let sending =
+                scope.spawn(|| sender.run(&mut ServiceClock::new(clock), stop.flag(), |_| {}));
             let watched = watch_while(&sending, watch);
             if watched.is_err() {
                 stop.request();
             }
-            let (sent, latest) = join(sending);
+            let sent = join(sending);
             let left = await_last(self.lab, before, sent.sent());
             ended.store(true, Ordering::Release);
             let arrived = sinks.into_iter().map(join).collect::<Result<_, _>>();
             watched?;
             let dropped = left?.dropped_packets - before.dropped_packets;
-            Ok(Truth { sent, latest, arrived: arrived?, dropped })
+            Ok(Truth { sent, arrived: arrived?, dropped })
         })
     }
 }

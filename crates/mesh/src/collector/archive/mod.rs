@@ -5,7 +5,7 @@
 
 mod columns;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,6 +105,8 @@ impl Archive {
             fs::create_dir_all(folder).map_err(about(folder))?;
         }
         table.write_parquet(&beside)?;
+        // Its seconds may go from the database when it is there: also behind a power failure.
+        File::open(&beside).and_then(|file| file.sync_all()).map_err(about(&beside))?;
         fs::rename(&beside, &path).map_err(about(&path))?;
         info!("archived {} results in {}", table.rows(), path.display());
         Ok(())

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use wirestamp_protocol::Count;
 
 use super::*;
-use crate::collector::{Results, Settled};
+use crate::collector::{News, Results, Settled};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -23,7 +23,8 @@ fn collector(folder: &Path, begin: Time<Utc>, quarters: i64) -> Arc<Collector> {
         watched: Span::ZERO,
     };
     let counts = (0..quarters).map(count).collect();
-    results.store(7, &Settled { counts, ..Settled::nothing(time(quarters)) }).unwrap();
+    let news = News { counts, flows: Vec::new() };
+    results.store(7, &Settled { news, ..Settled::nothing(time(quarters)) }).unwrap();
     let (_, tasks) = watch::channel(Arc::new(BTreeMap::new()));
     Arc::new(Collector::new(results, tasks))
 }

@@ -10,8 +10,10 @@ use crate::database::unsigned;
 pub(super) fn add(change: &Transaction<'_>, task: u64, count: &Count) -> rusqlite::Result<()> {
     let query = "INSERT INTO count VALUES (?, ?, ?, ?, ?, ?, ?)
                  ON CONFLICT DO UPDATE SET
-                     packets = packets + excluded.packets, bytes = bytes + excluded.bytes,
-                     missed = missed + excluded.missed, watched = watched + excluded.watched";
+                     packets = MIN(packets + excluded.packets, 1 << 62),
+                     bytes = MIN(bytes + excluded.bytes, 1 << 62),
+                     missed = MIN(missed + excluded.missed, 1 << 62),
+                     watched = MIN(watched + excluded.watched, 1 << 62)";
     let mut statement = change.prepare_cached(query)?;
     let Count { begin, packets, bytes, missed, watched } = *count;
     for step in [Step::AsMeasured, Step::Minute, Step::Hour] {

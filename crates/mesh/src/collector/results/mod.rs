@@ -1,6 +1,7 @@
 //! Results, and how far each task has come, in a file: what is stored together becomes true together.
 
 mod counts;
+mod flows;
 mod tables;
 mod windows;
 
@@ -197,8 +198,14 @@ impl Results {
                 windows::insert(change, task, *begin, window)?;
             }
             windows::put_together(change, task, before, settled.until)?;
-            for count in &settled.counts {
+            for count in &settled.news.counts {
                 counts::add(change, task, count)?;
+            }
+            for flow in &settled.news.flows {
+                flows::put(change, task, flow)?;
+            }
+            if !settled.news.flows.is_empty() {
+                flows::bound(change, task)?;
             }
             tables::settle(change, task, settled)
         })
@@ -220,6 +227,15 @@ impl Results {
         self.database.read(|database| counts::counted(database, task, stretch))
     }
 
+    /// What a task has found of the flows that had their latest packet in a stretch, by whatever step, those that had
+    /// it last first. Each is an object of JSON with the keys of a flow of `wirestamp flows --json`.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, DatabaseError> {
+        self.database.read(|database| flows::found(database, task, stretch))
+    }
+
     /// When the hour begins that is to be archived next of a task, if it is over.
     ///
     /// # Errors
@@ -236,7 +252,8 @@ impl Results {
         self.database.change(|change| tables::archived(change, task, until))
     }
 
-    /// Lets go of what was measured before a time and is archived; minutes and hours stay.
+    /// Lets go of what was measured before a time and is archived, and of flows, which are not; minutes and hours
+    /// stay.
     ///
     /// # Errors
     /// When the file cannot be written.

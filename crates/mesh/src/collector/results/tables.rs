@@ -9,7 +9,7 @@ use crate::collector::{Settled, side};
 use crate::database::{Form, unsigned};
 
 /// "WSRE".
-pub(super) const FORM: Form = Form { application: 0x5753_5245, version: 2, tables: TABLES };
+pub(super) const FORM: Form = Form { application: 0x5753_5245, version: 3, tables: TABLES };
 
 /// Times and delays are in nanoseconds. `step` is the length of a window or an interval in seconds, and 0 as the
 /// task has it: the others are put together of these. `squares` is the sum of the squares of the distances from the
@@ -46,8 +46,13 @@ const TABLES: &str = "
         watched INTEGER NOT NULL,
         PRIMARY KEY (task, step, begin)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE flow (
+        task INTEGER NOT NULL, key TEXT NOT NULL, last INTEGER NOT NULL, report TEXT NOT NULL,
+        PRIMARY KEY (task, key)
+    ) STRICT;
+    CREATE INDEX flow_last ON flow (task, last);
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
     COMMIT;";
 
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
@@ -141,7 +146,7 @@ pub(super) fn archived(
     Ok(())
 }
 
-/// Lets go of what was measured before a time and is archived.
+/// Lets go of what was measured before a time and is archived, and of flows.
 pub(super) fn forget(
     change: &Transaction<'_>,
     task: u64,
@@ -154,5 +159,7 @@ pub(super) fn forget(
         );
         change.execute(&query, params![task.cast_signed(), before.as_nanos()])?;
     }
+    let query = "DELETE FROM flow WHERE task = ? AND last < ?";
+    change.execute(query, params![task.cast_signed(), before.as_nanos()])?;
     Ok(())
 }

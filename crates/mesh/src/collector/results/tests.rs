@@ -9,7 +9,7 @@ use wirestamp_packet::{FlowKey, PacketId};
 use wirestamp_protocol::Count;
 
 use super::*;
-use crate::collector::Window;
+use crate::collector::{Flow, News, Window};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -53,7 +53,7 @@ fn settled(until: i64, windows: Vec<(i64, Window)>, acknowledged: [u64; 2]) -> S
     Settled {
         until: Time::from_nanos(until),
         windows: windows.collect::<BTreeMap<_, _>>(),
-        counts: Vec::new(),
+        news: News::default(),
         acknowledged,
         given_up: [0, 5],
         late: 0,
@@ -177,7 +177,8 @@ fn what_is_counted_adds_up_by_interval_minute_and_hour() {
         watched: Span::from_millis(500),
     };
     let mut add = |counts: Vec<Count>| {
-        let settled = Settled { counts, ..settled(0, Vec::new(), [1, 0]) };
+        let news = News { counts, flows: Vec::new() };
+        let settled = Settled { news, ..settled(0, Vec::new(), [1, 0]) };
         results.store(7, &settled).unwrap();
     };
     add(vec![count(3590, 5), count(3595, 6)]);
@@ -194,6 +195,30 @@ fn what_is_counted_adds_up_by_interval_minute_and_hour() {
     );
     assert_eq!(counted(Step::Minute), [(3540, 18, 3, SECOND + half), (3600, 8, 1, half)]);
     assert_eq!(counted(Step::Hour), [(0, 18, 3, SECOND + half), (3600, 8, 1, half)]);
+}
+
+#[test]
+fn what_is_told_of_a_flow_takes_the_place_of_what_was_told_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut results = Results::open(&folder.path().join("results")).unwrap();
+    let flow = |key: &str, last, report: &str| Flow {
+        key: key.to_owned(),
+        last: Time::from_nanos(last),
+        report: report.to_owned(),
+    };
+    let mut put = |flows| {
+        let news = News { counts: Vec::new(), flows };
+        let settled = Settled { news, ..settled(0, Vec::new(), [1, 0]) };
+        results.store(7, &settled).unwrap();
+    };
+    put(vec![flow("a", 1, "1"), flow("b", 2, "2")]);
+    put(vec![flow("c", 3, "3"), flow("a", 4, "4")]);
+    let found = |from, until| results.flows(7, &stretch(Step::AsMeasured, from, until)).unwrap();
+    assert_eq!(found(0, 9), ["4", "3", "2"]);
+    assert_eq!(found(2, 4), ["3", "2"]);
+    results.forget(7, Time::from_nanos(3)).unwrap();
+    let left = results.flows(7, &stretch(Step::AsMeasured, 0, 9)).unwrap();
+    assert_eq!(left, ["4", "3"]);
 }
 
 #[test]

@@ -1,36 +1,45 @@
-//! A point of a task that counts: whatever it delivers is a result at once.
+//! A point of a task that no other is compared with: whatever it delivers is a result at once.
 
 use std::ops::RangeInclusive;
 
 use wirestamp_clock::{Time, Utc};
-use wirestamp_protocol::{Count, Counts};
+use wirestamp_protocol::Count;
 
-use super::{Delivery, Settled};
+use super::{Delivery, Flow, Settled};
 
-/// What one point has counted.
-pub struct Counting {
+/// What one point has measured.
+pub struct Single {
     acknowledged: u64,
     complete_until: Time<Utc>,
     /// What has come since it was settled last.
-    counts: Vec<Count>,
+    news: News,
     given_up: u64,
     has_grown: bool,
 }
 
-impl Counting {
+/// What a batch tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Packets and bytes, to be added to what was counted before.
+    pub counts: Vec<Count>,
+    /// Flows, each in the place of what was told of it before.
+    pub flows: Vec<Flow>,
+}
+
+impl Single {
     /// A point that has delivered everything before a time. The batch behind this number comes next.
     #[must_use]
     pub fn new(complete_until: Time<Utc>, acknowledged: u64) -> Self {
-        let counts = Vec::new();
-        Self { acknowledged, complete_until, counts, given_up: 0, has_grown: false }
+        let news = News::default();
+        Self { acknowledged, complete_until, news, given_up: 0, has_grown: false }
     }
 
-    /// Takes the next batch, of this number.
-    pub fn take(&mut self, number: u64, counts: &Counts) -> Delivery {
-        let until = counts.complete_until;
+    /// Takes the next batch, of this number, which tells of everything before a time.
+    pub fn take(&mut self, number: u64, until: Time<Utc>, news: News) -> Delivery {
         let delivery = self.receive(&(number..=number), until);
         if delivery == Delivery::Taken {
-            self.counts.extend(&counts.counts);
+            self.news.counts.extend(news.counts);
+            self.news.flows.extend(news.flows);
         }
         delivery
     }
@@ -62,7 +71,7 @@ impl Counting {
     /// What is new, if there is anything.
     pub fn settle(&mut self) -> Option<Settled> {
         std::mem::take(&mut self.has_grown).then(|| Settled {
-            counts: std::mem::take(&mut self.counts),
+            news: std::mem::take(&mut self.news),
             acknowledged: [self.acknowledged, 0],
             given_up: [std::mem::take(&mut self.given_up), 0],
             ..Settled::nothing(self.complete_until)
@@ -90,31 +99,26 @@ mod tests {
         Time::from_nanos(0) + Span::from_secs(second)
     }
 
-    fn counts(second: i64, packets: u64) -> Counts {
-        let count = Count {
-            begin: at(second),
-            packets,
-            bytes: 100 * packets,
-            missed: 0,
-            watched: Span::from_secs(1),
-        };
-        Counts { counts: vec![count], complete_until: at(second + 1) }
+    fn counts(packets: u64) -> News {
+        let watched = Span::from_secs(1);
+        let count = Count { begin: at(1), packets, bytes: 100 * packets, missed: 0, watched };
+        News { counts: vec![count], flows: Vec::new() }
     }
 
     #[test]
     fn each_batch_is_a_result_once() {
-        let mut counting = Counting::new(at(0), 4);
-        assert_eq!(counting.take(6, &counts(2, 1)), Delivery::Expected(5));
-        assert_eq!(counting.take(5, &counts(1, 7)), Delivery::Taken);
-        assert_eq!(counting.take(5, &counts(1, 7)), Delivery::Known);
-        assert_eq!(counting.give_up(&(6..=8), at(5), 30), Delivery::Taken);
-        assert_eq!(counting.leave_out(9), Delivery::Taken);
-        let settled = counting.settle().unwrap();
-        assert_eq!((settled.counts, settled.until), (counts(1, 7).counts, at(5)));
+        let mut single = Single::new(at(0), 4);
+        assert_eq!(single.take(6, at(3), counts(1)), Delivery::Expected(5));
+        assert_eq!(single.take(5, at(2), counts(7)), Delivery::Taken);
+        assert_eq!(single.take(5, at(2), counts(7)), Delivery::Known);
+        assert_eq!(single.give_up(&(6..=8), at(5), 30), Delivery::Taken);
+        assert_eq!(single.leave_out(9), Delivery::Taken);
+        let settled = single.settle().unwrap();
+        assert_eq!((settled.news, settled.until), (counts(7), at(5)));
         assert_eq!((settled.acknowledged, settled.given_up), ([9, 0], [30, 0]));
-        assert!(counting.settle().is_none());
-        counting.number_anew(0);
-        assert_eq!(counting.take(1, &counts(9, 1)), Delivery::Taken);
-        assert_eq!(counting.settle().unwrap().acknowledged, [1, 0]);
+        assert!(single.settle().is_none());
+        single.number_anew(0);
+        assert_eq!(single.take(1, at(6), counts(1)), Delivery::Taken);
+        assert_eq!(single.settle().unwrap().acknowledged, [1, 0]);
     }
 }

@@ -1,0 +1,42 @@
+//! The table of flows: what was told of each last.
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::Stretch;
+use crate::collector::Flow;
+
+/// Flows of a task that are kept: a scan makes millions.
+const MOST: u32 = 100_000;
+
+/// Puts what was told of a flow in the place of what was told of it before.
+pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite::Result<()> {
+    let query = "INSERT INTO flow VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (task, key) DO UPDATE SET last = ?3, report = ?4";
+    let Flow { key, last, report } = flow;
+    let values = params![task.cast_signed(), key, last.as_nanos(), report];
+    change.prepare_cached(query)?.execute(values)?;
+    Ok(())
+}
+
+/// Lets go of those that had their latest packet longest ago, where there are too many.
+pub(super) fn bound(change: &Transaction<'_>, task: u64) -> rusqlite::Result<()> {
+    let query = "DELETE FROM flow WHERE task = ?1 AND last < (
+                     SELECT last FROM flow WHERE task = ?1 ORDER BY last DESC LIMIT 1 OFFSET ?2)";
+    change.prepare_cached(query)?.execute(params![task.cast_signed(), MOST])?;
+    Ok(())
+}
+
+/// Reports of the flows whose latest packet passed in a stretch, those that had theirs last first.
+pub(super) fn found(
+    database: &Connection,
+    task: u64,
+    stretch: &Stretch,
+) -> rusqlite::Result<Vec<String>> {
+    let Stretch { from, until, most, .. } = *stretch;
+    let query = "SELECT report FROM flow WHERE task = ? AND last >= ? AND last < ?
+                 ORDER BY last DESC LIMIT ?";
+    let mut statement = database.prepare_cached(query)?;
+    let values = params![task.cast_signed(), from, until, most];
+    let rows = statement.query_map(values, |row| row.get(0))?;
+    rows.collect()
+}
