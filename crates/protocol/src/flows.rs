@@ -10,7 +10,8 @@ use crate::v1;
 pub struct Flows {
     /// Each an object of JSON with the keys of a flow of `wirestamp flows --json`.
     pub reports: Vec<String>,
-    /// Every packet that passed before this time is in these reports or in earlier ones.
+    /// Every packet that passed before this time is in these reports or in earlier ones, but for what came last of
+    /// flows that were let go for want of room.
     pub complete_until: Time<Utc>,
 }
 

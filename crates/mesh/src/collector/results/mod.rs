@@ -121,9 +121,10 @@ pub enum Step {
     /// Delays by the second, counts by the interval of the task.
     #[default]
     AsMeasured,
-    /// By the minute, once it is over.
+    /// By the minute: delays once it is over, counts as they come. Counts of a longer interval are in the minute in
+    /// which that begins.
     Minute,
-    /// By the hour, once it is over.
+    /// By the hour: delays once it is over, counts as they come.
     Hour,
 }
 
