@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::Folder;
 use crate::common::{is_root, json};
 
 #[test]
@@ -9,7 +10,7 @@ fn times_between_arrivals_stand_beside_the_senders_own() {
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::of_quick_runs();
     let path = folder.path().to_str().unwrap();
     let found = json(&["study", "interarrival", "--quick", "--json", "-o", path]);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &4.into()));

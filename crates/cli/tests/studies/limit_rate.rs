@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::Folder;
 use crate::common::{is_root, json};
 
 #[test]
@@ -9,7 +10,7 @@ fn a_probe_accounts_for_every_frame_up_to_its_limit_and_beyond() {
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::of_quick_runs();
     let path = folder.path().to_str().unwrap();
     let found = json(&["study", "limit-rate", "--quick", "--json", "-o", path]);
     assert_eq!(found["interrupted"], false);

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::Folder;
 use crate::common::{is_root, json};
 
 #[test]
@@ -9,7 +10,7 @@ fn every_packet_of_our_captures_is_accounted_for_and_the_losses_stand_beside_dum
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::of_quick_runs();
     let path = folder.path().to_str().unwrap();
     let found = json(&["study", "loss", "--quick", "--json", "-o", path]);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &3.into()));

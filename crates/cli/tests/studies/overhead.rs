@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::Folder;
 use crate::common::{is_root, json, run, stderr};
 
 const DISTRIBUTION: [&str; 9] =
@@ -12,9 +13,9 @@ fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_s
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new").to_str().unwrap().to_owned();
-    let quick = ["study", "overhead", "--quick", "--json", "-o", &path];
+    let folder = Folder::of_quick_runs();
+    let path = folder.path().to_str().unwrap();
+    let quick = ["study", "overhead", "--quick", "--json", "-o", path];
     let found = json(&quick);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &5.into()));
     let cells = found["cells"].as_array().unwrap();
@@ -43,14 +44,14 @@ fn the_overhead_of_a_stamp_stands_beside_the_papers_and_deviates_less_with_raw_s
     for text in ["195.2762", "8.197374", "Where this departs from the paper"] {
         assert!(page.contains(text), "{text}");
     }
-    let raw = fs::read_to_string(folder.path().join("new/overhead/001-raw-call.csv")).unwrap();
+    let raw = fs::read_to_string(folder.path().join("overhead/001-raw-call.csv")).unwrap();
     assert_eq!(raw.lines().next(), Some("packet,sent_ns,at_ns,stamp_ns,between_ns,checkpoint_ns"));
     assert!((51..=101).contains(&raw.lines().count()));
 
     // All that was measured is in the folder, so nothing is measured again.
     let again = json(&quick);
     assert_eq!((&again["cells"], &again["sittings"]), (&found["cells"], &1.into()));
-    let other = run(&["study", "overhead", "-o", &path]);
+    let other = run(&["study", "overhead", "-o", path]);
     let said = stderr(&other);
     assert_eq!((other.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(said.contains("another design"), "{said}");

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::Folder;
 use crate::common::{is_root, json};
 
 #[test]
@@ -9,9 +10,9 @@ fn every_technique_measures_packets_whose_delay_is_known_and_no_loss_is_unexplai
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new").to_str().unwrap().to_owned();
-    let quick = ["study", "reception", "--quick", "--json", "-o", &path];
+    let folder = Folder::of_quick_runs();
+    let path = folder.path().to_str().unwrap();
+    let quick = ["study", "reception", "--quick", "--json", "-o", path];
     let found = json(&quick);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &2.into()));
     let cells = found["cells"].as_array().unwrap();
@@ -30,7 +31,7 @@ fn every_technique_measures_packets_whose_delay_is_known_and_no_loss_is_unexplai
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // Four figures for two sizes of screen.
     assert_eq!(page.matches("<svg ").count(), 8);
-    let raw = fs::read_to_string(folder.path().join("new/reception/001-xdp:xdp-64-1G-idle.csv"));
+    let raw = fs::read_to_string(folder.path().join("reception/001-xdp:xdp-64-1G-idle.csv"));
     assert!(raw.unwrap().starts_with("first,sent,measured,delay_ns,"));
 
     // All that was measured is in the folder, so nothing is measured again.

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::Folder;
 use crate::common::{is_root, json};
 
 #[test]
@@ -11,9 +12,9 @@ fn every_technique_has_a_smallest_step_that_was_tried_on_its_own_data() {
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new").to_str().unwrap().to_owned();
-    let quick = ["study", "step", "--quick", "--json", "-o", &path];
+    let folder = Folder::of_quick_runs();
+    let path = folder.path().to_str().unwrap();
+    let quick = ["study", "step", "--quick", "--json", "-o", path];
     let found = json(&quick);
     assert_eq!((&found["interrupted"], &found["packets"]), (&false.into(), &15_000.into()));
     let techniques = found["techniques"].as_array().unwrap();
@@ -32,5 +33,5 @@ fn every_technique_has_a_smallest_step_that_was_tried_on_its_own_data() {
     let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
     // One figure for two sizes of screen.
     assert_eq!(page.matches("<svg ").count(), 2);
-    assert!(folder.path().join("new/step/002-ring:kernel-88.csv").exists());
+    assert!(folder.path().join("step/002-ring:kernel-88.csv").exists());
 }
