@@ -186,6 +186,28 @@ fn three_commands_give_a_first_delay() {
 }
 
 #[test]
+fn a_probe_whose_disk_is_full_says_so_and_ends_when_it_is_told_to() {
+    if !is_root() {
+        return;
+    }
+    let (_, said) = in_mesh(
+        r#"
+        kill -INT $cellar
+        wait $cellar
+        cp -r cellar kept
+        # Of the mount namespace that the lab has of its own.
+        mount -t tmpfs -o size=8m none cellar
+        cp kept/* cellar
+        start_probe cellar full.log
+        cat /dev/zero > cellar/filler 2> filling || true
+        await 'cannot hold what was seen' full.log
+        end
+        "#,
+    );
+    assert!(said.contains("what was seen last is lost: "), "{said}");
+}
+
+#[test]
 fn prometheus_is_told_what_is_measured_and_how_probes_do() {
     if !is_root() {
         return;

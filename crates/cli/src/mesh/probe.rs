@@ -1,7 +1,6 @@
 //! `wirestamp probe`.
 
 use std::path::PathBuf;
-use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -56,7 +55,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     log(output);
     let settings = Settings { controller, folder, token, spool_bytes: hold * 1_000_000 };
     let runtime = runtime()?;
-    let mut stop = pin!(interrupted()?);
+    let mut stop = Box::pin(interrupted()?);
     runtime.block_on(async {
         // It may wait for its controller to let it in.
         let probe = tokio::select! {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::task::{JoinSet, block_in_place};
+use tokio::task::{self, JoinHandle, JoinSet, block_in_place};
 use tokio::time;
 use tracing::{info, warn};
 use wirestamp_capture::LiveLedger;
@@ -112,7 +113,13 @@ impl Probe {
     }
 
     /// Measures until it is told to stop; then what it holds stays for the next time.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    pub async fn run(mut self, stop: impl Future<Output = ()> + Send + 'static) {
+        let ending = self.runner.ending();
+        // Heard also while everything waits for a disk that is full.
+        let stop = task::spawn(async move {
+            stop.await;
+            ending.store(true, Ordering::Relaxed);
+        });
         let assignments = Arc::new(watch::Sender::new(None));
         let mut work = JoinSet::new();
         let told = Arc::clone(&assignments);
@@ -133,11 +140,10 @@ impl Probe {
         &mut self,
         mut assignments: watch::Receiver<Option<Assignment>>,
         work: &mut JoinSet<()>,
-        stop: impl Future<Output = ()>,
+        mut stop: JoinHandle<()>,
     ) {
         let mut ended = self.runner.ended();
         let mut delivered = BTreeSet::new();
-        tokio::pin!(stop);
         loop {
             let assignment = assignments.borrow_and_update().clone();
             if let Some(assignment) = assignment {
@@ -167,7 +173,7 @@ impl Probe {
             let retry = has_failed.then_some(RETRY);
             let pause = until_next.into_iter().chain(retry).chain([LONGEST_PAUSE]).min();
             tokio::select! {
-                () = &mut stop => return,
+                _ = &mut stop => return,
                 // What tells of these is there as long as the probe.
                 _ = assignments.changed() => {}
                 _ = ended.changed() => time::sleep(FIRST_PAUSE).await,

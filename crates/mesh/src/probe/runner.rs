@@ -97,6 +97,11 @@ impl Runner {
         self.shared.ended.subscribe()
     }
 
+    /// Set when all shall end: then what cannot be held is let go of, and nobody waits for that.
+    pub(super) fn ending(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_ending)
+    }
+
     /// The captures, and their accounts.
     pub(super) fn ledgers(&self) -> Vec<(String, Arc<LiveLedger>)> {
         self.taps.iter().map(|(name, tap)| (name.clone(), Arc::clone(&tap.ledger))).collect()
@@ -147,8 +152,7 @@ impl Runner {
 
     /// Ends all that runs, and holds what they have seen.
     pub(super) fn end(self) {
-        let Self { taps, ends, shared, holding, is_ending } = self;
-        is_ending.store(true, Ordering::Relaxed);
+        let Self { taps, ends, shared, holding, is_ending: _ } = self;
         ends.end();
         taps.values().for_each(|tap| tap.stop.request());
         taps.into_values().for_each(Running::end);
