@@ -15,6 +15,9 @@ const BATCH: Span = Span::from_secs(1);
 /// If time goes on by more at once, the machine slept, or somebody has set the clock, and nobody looked.
 const LONGEST: Span = Span::from_secs(60);
 
+/// Intervals that are told of at the latest, also where a clock was set back and has not caught up.
+const MANY: usize = 60;
+
 /// Counts packets and bytes by intervals of time.
 pub(super) struct Tally {
     interval: Span,
@@ -81,7 +84,8 @@ impl Look for Tally {
     }
 
     fn batches(&mut self, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        if until - self.told_until >= BATCH { vec![self.take(until)] } else { Vec::new() }
+        let is_due = until - self.told_until >= BATCH || self.counts.len() > MANY;
+        if is_due { vec![self.take(until.max(self.told_until))] } else { Vec::new() }
     }
 
     fn end(mut self: Box<Self>, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
@@ -158,5 +162,18 @@ mod tests {
         );
         assert_eq!(told(&tally.batches(at(100_000), CLOCK)[0]), []);
         assert_eq!(told(&tally.batches(at(101_000), CLOCK)[0]), [(100_000, [0, 0, 0], 1000)]);
+    }
+
+    #[test]
+    fn what_a_clock_counts_that_was_set_back_is_told_of_before_it_has_caught_up() {
+        let mut tally = Tally::new(Span::from_secs(1), at(0));
+        tally.batches(at(1_000_000), CLOCK);
+        let seconds = i64::try_from(MANY).unwrap();
+        look(&mut tally, (0..seconds).map(|second| 5000 + second * 1000));
+        assert_eq!(tally.batches(at(65_000), CLOCK), []);
+        look(&mut tally, [66_000]);
+        let batches = tally.batches(at(66_001), CLOCK);
+        assert_eq!((batches[0].items, batches[0].times.end()), (61, &1_000_000_000_000));
+        assert!(told(&batches[0]).iter().all(|(_, _, watched)| *watched == 0));
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+use tracing::warn;
 use wirestamp_capture::{Captured, Error, Filter, Missed, Sink};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics as metrics;
@@ -35,6 +37,9 @@ pub(super) type Batches = Vec<(ChannelName, Batch)>;
 /// Until when points have told that nobody looks: they do not begin again before.
 pub(super) type Closed = Arc<Mutex<BTreeMap<ChannelName, Time<Utc>>>>;
 
+/// A time that lies so far ahead was told by a clock that has been set back since.
+const FAR_AHEAD: Span = Span::from_secs(60);
+
 /// The points that look at an interface, or at an end of a test.
 pub(super) struct Tap {
     commands: Receiver<Command>,
@@ -45,6 +50,8 @@ pub(super) struct Tap {
     /// The latest stamp so far.
     newest: Time<Utc>,
     complete_until: Time<Utc>,
+    /// It has said that the clock was set back.
+    is_silent: bool,
 }
 
 /// Somebody who looks at what passes a filter.
@@ -69,7 +76,20 @@ impl Tap {
             closed,
             newest: beginning,
             complete_until: beginning,
+            is_silent: false,
         }
+    }
+
+    /// Until when everything was handed over. That never goes back, and who looks is not told before it goes on.
+    fn advance(&mut self, until: Time<Utc>) -> Time<Utc> {
+        let is_silent = self.complete_until - until > FAR_AHEAD;
+        if is_silent && !self.is_silent {
+            let end = shown(self.complete_until);
+            warn!("a clock was set back: no delay is observed before {end}, and counts come late");
+        }
+        self.is_silent = is_silent;
+        self.complete_until = until.max(self.complete_until);
+        self.complete_until
     }
 
     /// Has a packet looked at by all whose filters it passes.
@@ -90,6 +110,12 @@ impl Tap {
                     // Some packets behind that time may have been handed over, none behind the newest.
                     let begin = until.max(self.newest + Span::from_nanos(1));
                     let begin = self.closed().get(&name).map_or(begin, |end| begin.max(*end));
+                    if begin - until > FAR_AHEAD {
+                        let (task, begin) = (name.task, shown(begin));
+                        warn!(
+                            "a clock was set back: nothing is seen for task {task} before {begin}"
+                        );
+                    }
                     self.looking.insert(name, Looking { filter, look: purpose.begin(begin) });
                 }
                 Command::LookAway(name) => self.close(name, until, made),
@@ -118,6 +144,11 @@ impl Tap {
     }
 }
 
+fn shown(time: Time<Utc>) -> Timestamp {
+    // All that a number of nanoseconds can say is within its range.
+    Timestamp::from_nanosecond(time.as_nanos().into()).unwrap_or(Timestamp::MAX)
+}
+
 impl Sink for Tap {
     fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
         self.pass(&Passing::new(packet));
@@ -132,8 +163,7 @@ impl Sink for Tap {
     }
 
     fn complete(&mut self, until: Time<Utc>) -> Result<(), Error> {
-        self.complete_until = until.max(self.complete_until);
-        let (until, mut made) = (self.complete_until, Vec::new());
+        let (until, mut made) = (self.advance(until), Vec::new());
         self.obey(until, &mut made);
         let clock = self.machine.clock();
         for (name, Looking { look, .. }) in &mut self.looking {
