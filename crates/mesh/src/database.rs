@@ -16,6 +16,8 @@ pub(crate) struct Form {
     pub(crate) version: i64,
     /// Makes the tables, and says both of these.
     pub(crate) tables: &'static str,
+    /// What makes of tables of the version before the last, and so on, those of the next, and says so.
+    pub(crate) upgrades: &'static [(i64, &'static str)],
 }
 
 /// Why a file cannot be used.
@@ -61,10 +63,10 @@ impl Database {
             (application, _, _) if application != form.application => {
                 return Err(Error::Foreign(path.to_owned()));
             }
-            (_, version, _) if version != form.version => {
-                return Err(Error::Version { path: path.to_owned(), form: version });
+            (_, version, _) => {
+                upgrade(&connection, path, form, version)?;
+                false
             }
-            _ => false,
         };
         // What is written into a log is fast, and survives a kill.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(about)?;
@@ -100,6 +102,23 @@ fn transact<T>(
     let done = act(&change)?;
     change.commit()?;
     Ok(done)
+}
+
+/// Makes the tables of a file those of this version, if they are of one that was before it.
+fn upgrade(
+    connection: &Connection,
+    path: &Path,
+    form: &Form,
+    mut version: i64,
+) -> Result<(), Error> {
+    while version != form.version {
+        let upgrade = form.upgrades.iter().find(|(from, _)| *from == version);
+        let unknown = || Error::Version { path: path.to_owned(), form: version };
+        let (_, change) = upgrade.ok_or_else(unknown)?;
+        connection.execute_batch(change).map_err(|cause| about(path, cause))?;
+        version += 1;
+    }
+    Ok(())
 }
 
 /// A count, which SQLite keeps as a signed number.
@@ -152,6 +171,7 @@ mod tests {
             PRAGMA application_id = 7;
             PRAGMA user_version = 1;
             COMMIT;",
+        upgrades: &[],
     };
 
     fn open(path: &Path) -> Result<Database, Error> {
@@ -191,6 +211,30 @@ mod tests {
             it.query_row("SELECT count(*) FROM thing", [], |row| row.get::<_, i64>(0))
         };
         assert_eq!(database.read(count).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_becomes_one_of_this() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("things");
+        let mut database = open(&path).unwrap();
+        database.change(|change| change.execute("INSERT INTO thing VALUES (3)", [])).unwrap();
+        drop(database);
+        let upgrades = &[
+            (
+                1,
+                "BEGIN; ALTER TABLE thing ADD COLUMN size INTEGER; PRAGMA user_version = 2; COMMIT;",
+            ),
+            (2, "BEGIN; UPDATE thing SET size = 7 * number; PRAGMA user_version = 3; COMMIT;"),
+        ];
+        let newer = Form { version: 3, upgrades, ..FORM };
+        let sizes = |it: &Connection| it.query_row("SELECT size FROM thing", [], |row| row.get(0));
+        for _ in 0..2 {
+            let database = Database::open(&path, &newer).unwrap();
+            assert_eq!(database.read::<i64>(sizes).unwrap(), 21);
+        }
+        let error = open(&path).map(drop).unwrap_err().to_string();
+        assert!(error.contains("its form is 3"), "{error}");
     }
 
     #[test]

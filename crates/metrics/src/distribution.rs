@@ -181,7 +181,7 @@ impl Serialize for Distribution {
     clippy::cast_sign_loss,
     reason = "the product lies between 0 and the count; a cast from float saturates"
 )]
-fn nearest_rank(quantile: f64, count: u64) -> u64 {
+pub(crate) fn nearest_rank(quantile: f64, count: u64) -> u64 {
     let rank = (quantile.clamp(0.0, 1.0) * count_to_f64(count)).ceil() as u64;
     rank.clamp(1, count)
 }

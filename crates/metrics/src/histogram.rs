@@ -79,15 +79,25 @@ fn shift<const BITS: u32>(value: u64) -> u32 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most 64 times 2^BITS")]
-fn bucket_of<const BITS: u32>(value: u64) -> usize {
+pub(crate) fn bucket_of<const BITS: u32>(value: u64) -> usize {
     let shift = shift::<BITS>(value);
     (u64::from(shift << BITS) + (value >> shift)) as usize
 }
 
-fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
-    let shift = (bucket >> BITS).saturating_sub(1);
+/// The least value of a bucket; of the one behind the last, the greatest of all.
+pub(crate) fn least_of<const BITS: u32>(bucket: usize) -> u64 {
+    let shift = shift_of::<BITS>(bucket);
     let least = (bucket - (shift << BITS)) as u64;
-    (least << shift) + ((1 << shift) >> 1)
+    if shift > 63 - BITS as usize { u64::MAX } else { least << shift }
+}
+
+pub(crate) fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
+    least_of::<BITS>(bucket) + ((1 << shift_of::<BITS>(bucket)) >> 1)
+}
+
+/// How many values a bucket has, as the logarithm to base 2.
+fn shift_of<const BITS: u32>(bucket: usize) -> usize {
+    (bucket >> BITS).saturating_sub(1)
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@
 
 mod chain;
 mod clock_skew;
+mod compact_histogram;
 mod correlator;
 mod delivery;
 mod distribution;
@@ -64,6 +65,7 @@ mod values;
 
 pub use chain::{Chain, Segment};
 pub use clock_skew::{ClockSkew, SkewEstimate};
+pub use compact_histogram::{Bucket, CompactHistogram, NoHistogram};
 pub use correlator::{Config, Correlator, Missed};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};

@@ -7,7 +7,6 @@ use wirestamp_packet::FlowKey;
 use wirestamp_study::{Sight, TapReport};
 
 use super::clocks::{ClockError, Clocks};
-use super::codec;
 use super::media::{Media, Voice};
 use super::round_trip::{RoundTrip, RoundTrips};
 use crate::layers;
@@ -112,7 +111,7 @@ impl Findings {
         let mos = |stretch: &Option<Parameters>| stretch.map(|call| call.rating().mos());
         json!({
             "rtp_streams": streams,
-            "codec": voice.as_ref().map(|voice| codec::name(voice.codec)),
+            "codec": voice.as_ref().map(|voice| voice.codec.name()),
             "codec_reason": voice.map(|voice| voice.reason),
             "r_factor": rating.map(|rating| rating.r_factor()),
             "mos": rating.map(|rating| rating.mos()),

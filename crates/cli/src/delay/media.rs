@@ -9,7 +9,6 @@ use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::StaticPayloadType;
 use wirestamp_study::Sight;
 
-use super::codec;
 use super::findings::Findings;
 
 /// The RTP streams of each flow, as either point recognised them.
@@ -110,7 +109,7 @@ impl Voice {
 /// `g711-plc, assumed from payload type 0 (PCMU)`.
 impl std::fmt::Display for Voice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, {}", codec::name(self.codec), self.reason)
+        write!(f, "{}, {}", self.codec, self.reason)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod beyond;
 mod clocks;
-mod codec;
 mod direction;
 mod files;
 mod findings;
@@ -63,7 +62,7 @@ pub(crate) struct Arguments {
     /// Rate every flow as a phone call with this codec, and not only RTP with that of its payload
     /// type: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
     /// gsm-efr
-    #[arg(long, value_name = "CODEC", value_parser = codec::parse)]
+    #[arg(long, value_name = "CODEC")]
     codec: Option<Codec>,
     /// Write a page about the measurement, with figures
     #[arg(long, value_name = "FILE")]

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use wirestamp_metrics::{Course, Quality};
 
-use super::codec;
 use super::findings::Findings;
 use super::media::Voice;
 use crate::output::{mean, percent, time};
@@ -123,7 +122,7 @@ impl Findings {
         let Some(voice) = &row.voice else { return [none(), none(), none()] };
         let rating = self.call(voice, row.of).map(|call| call.rating());
         [
-            codec::name(voice.codec).to_owned(),
+            voice.codec.to_string(),
             rating.map_or_else(none, |rating| format!("{:.1}", rating.r_factor())),
             rating.map_or_else(none, |rating| format!("{:.2}", rating.mos())),
         ]

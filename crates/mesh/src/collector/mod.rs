@@ -19,7 +19,9 @@ pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused};
 pub use flow::{Flow, NoFlow};
 pub use pair::{Delivery, Pair, Settled, Timing};
-pub use results::{Counted, Delivered, Measured, Progress, Results, Spread, Step, Stretch};
+pub use results::{
+    Counted, Delivered, Histograms, Measured, Missing, Progress, Results, Spread, Step, Stretch,
+};
 pub use single::{News, Single};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;

@@ -13,7 +13,7 @@ use crate::task::{Entered, Task, Tasks};
 use crate::{DatabaseError, Name};
 
 /// "WSPL".
-const FORM: Form = Form { application: 0x5753_504c, version: 1, tables: TABLES };
+const FORM: Form = Form { application: 0x5753_504c, version: 1, tables: TABLES, upgrades: &[] };
 
 /// Numbers are not given again. Times are in seconds since 1970.
 const TABLES: &str = "

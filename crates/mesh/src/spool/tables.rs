@@ -8,7 +8,8 @@ use super::{Batch, GivenUp, Held};
 use crate::database::{Form, unsigned};
 
 /// "WSSP".
-pub(super) const FORM: Form = Form { application: 0x5753_5350, version: 1, tables: TABLES };
+pub(super) const FORM: Form =
+    Form { application: 0x5753_5350, version: 1, tables: TABLES, upgrades: &[] };
 
 /// What a batch takes beside its body, in bytes: about what SQLite needs for the rest of a row, and for the
 /// index.

@@ -1,6 +1,10 @@
 //! Codecs and what they cost: ITU-T G.113 (11/2007) Appendix I.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::Serialize;
+use thiserror::Error;
 
 /// A narrow-band codec of which ITU-T G.113 Appendix I says how it sounds.
 ///
@@ -40,6 +44,21 @@ impl Codec {
         Self::GsmEnhancedFullRate,
     ];
 
+    /// What it is called where people name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::G711 => "g711",
+            Self::G711Concealing => "g711-plc",
+            Self::G7231Low => "g723.1-5.3",
+            Self::G7231High => "g723.1-6.3",
+            Self::G729 => "g729",
+            Self::G729A => "g729a",
+            Self::GsmFullRate => "gsm-fr",
+            Self::GsmEnhancedFullRate => "gsm-efr",
+        }
+    }
+
     /// The equipment impairment factor Ie without packet loss, on the scale of R: G.113 Appendix I,
     /// provisional planning values of Ie.
     #[must_use]
@@ -68,5 +87,37 @@ impl Codec {
             Self::GsmEnhancedFullRate => Some(10.0),
             Self::G7231Low | Self::G729 | Self::GsmFullRate => None,
         }
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is the name of no codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("choose among {}", Codec::ALL.map(Codec::name).join(", "))]
+pub struct NoCodec;
+
+impl FromStr for Codec {
+    type Err = NoCodec;
+
+    fn from_str(name: &str) -> Result<Self, NoCodec> {
+        Self::ALL.into_iter().find(|codec| codec.name() == name).ok_or(NoCodec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_codec_has_a_name_that_leads_to_it() {
+        for codec in Codec::ALL {
+            assert_eq!(codec.to_string().parse(), Ok(codec));
+        }
+        assert!("opus".parse::<Codec>().unwrap_err().to_string().contains("g711, g711-plc"));
     }
 }

@@ -27,7 +27,7 @@ mod simultaneous;
 #[cfg(test)]
 mod tests;
 
-pub use codec::Codec;
+pub use codec::{Codec, NoCodec};
 pub use mos::mean_opinion_score;
 
 use serde::Serialize;

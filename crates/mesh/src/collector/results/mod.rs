@@ -2,9 +2,11 @@
 
 mod counts;
 mod flows;
+mod histograms;
 mod tables;
 mod windows;
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,6 +16,7 @@ use wirestamp_metrics::{Counts, Point};
 use super::{NotSynchronised, Settled};
 use crate::DatabaseError;
 use crate::database::Database;
+pub use histograms::{Histograms, Missing};
 use tables::FORM;
 
 /// The file.
@@ -65,7 +68,11 @@ pub struct Measured {
     pub contradicts_the_clocks: bool,
 }
 
-/// How values are distributed, in nanoseconds. Percentiles are not known of windows that were put together.
+/// How values are distributed, in nanoseconds.
+///
+/// Percentiles are those of a [`wirestamp_metrics::Distribution`] as measured. Of windows that were put together they
+/// come from histograms, and are within [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, where
+/// it is one above the least); they are not known where clocks were not synchronised for a part of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// How many there are.
@@ -218,6 +225,15 @@ impl Results {
     /// When the file cannot be read.
     pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
         self.database.read(|database| windows::measured(database, task, stretch))
+    }
+
+    /// How often which delay was, from a time on and before another (nanoseconds since 1970, UTC), of what is kept:
+    /// whole hours and minutes, and at the ends seconds.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn histograms(&self, task: u64, stretch: Range<i64>) -> Result<Histograms, DatabaseError> {
+        self.database.read(|database| histograms::found(database, task, stretch))
     }
 
     /// What a task has counted, in its order; an interval that is not over yet, too.

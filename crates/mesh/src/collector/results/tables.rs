@@ -9,11 +9,23 @@ use crate::collector::{Settled, side};
 use crate::database::{Form, unsigned};
 
 /// "WSRE".
-pub(super) const FORM: Form = Form { application: 0x5753_5245, version: 3, tables: TABLES };
+pub(super) const FORM: Form =
+    Form { application: 0x5753_5245, version: 4, tables: TABLES, upgrades: &[(3, HISTOGRAMS)] };
+
+/// Windows from before have none.
+const HISTOGRAMS: &str = "
+    BEGIN;
+    CREATE TABLE histogram (
+        task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
+        delay BLOB NOT NULL, variation BLOB NOT NULL,
+        PRIMARY KEY (task, step, begin)
+    ) STRICT, WITHOUT ROWID;
+    PRAGMA user_version = 4;
+    COMMIT;";
 
 /// Times and delays are in nanoseconds. `step` is the length of a window or an interval in seconds, and 0 as the
 /// task has it: the others are put together of these. `squares` is the sum of the squares of the distances from the
-/// mean, which can be put together.
+/// mean, which can be put together. Histograms are as [`wirestamp_metrics::CompactHistogram`] encodes them.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -40,6 +52,11 @@ const TABLES: &str = "
         variation_p99 INTEGER, variation_p999 INTEGER, variation_max INTEGER,
         PRIMARY KEY (task, step, begin)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE histogram (
+        task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
+        delay BLOB NOT NULL, variation BLOB NOT NULL,
+        PRIMARY KEY (task, step, begin)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE count (
         task INTEGER NOT NULL, step INTEGER NOT NULL, begin INTEGER NOT NULL,
         packets INTEGER NOT NULL, bytes INTEGER NOT NULL, missed INTEGER NOT NULL,
@@ -52,7 +69,7 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX flow_last ON flow (task, last);
     PRAGMA application_id = 0x57535245;
-    PRAGMA user_version = 3;
+    PRAGMA user_version = 4;
     COMMIT;";
 
 pub(super) fn progress(database: &Connection, task: u64) -> rusqlite::Result<Progress> {
@@ -152,7 +169,7 @@ pub(super) fn forget(
     task: u64,
     before: Time<Utc>,
 ) -> rusqlite::Result<()> {
-    for table in ["window", "count"] {
+    for table in ["window", "histogram", "count"] {
         let query = format!(
             "DELETE FROM {table} WHERE task = ?1 AND step = 0 AND begin < ?2
              AND begin < (SELECT archived_until FROM task WHERE number = ?1)"

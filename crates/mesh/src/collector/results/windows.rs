@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_f
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Summary};
 
+use super::histograms::{self, Histograms};
 use super::{Measured, Spread, Step, Stretch};
 use crate::collector::{NotSynchronised, Window};
 use crate::database::unsigned;
@@ -47,7 +48,7 @@ pub(super) fn insert(
     let places = vec!["?"; values.len()].join(", ");
     let query = format!("INSERT INTO window VALUES ({places})");
     change.prepare_cached(&query)?.execute(params_from_iter(values))?;
-    Ok(())
+    histograms::insert(change, (task, Step::AsMeasured, begin), &Histograms::from(window))
 }
 
 fn columns(summary: Option<&Summary>) -> [Value; SPREAD] {
@@ -97,12 +98,13 @@ pub(super) fn put_together(
             let values =
                 [task.cast_signed(), step.seconds(), length.as_nanos(), of.seconds(), from, until];
             change.prepare_cached(&query)?.execute(values)?;
+            histograms::put_together(change, task, (of, step), from..until)?;
         }
     }
     Ok(())
 }
 
-/// A distribution out of several. What its percentiles are is not known.
+/// A distribution out of several. What its percentiles are, only histograms know.
 fn together(name: &str) -> String {
     let total = format!("TOTAL({name}_count * {name}_mean)");
     let count = format!("SUM({name}_count)");

@@ -1,0 +1,223 @@
+//! The table of histograms: of each window, and of longer ones that are put together of them.
+//!
+//! Delays of a window whose clocks were not synchronised are in none: they mean nothing.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, Transaction, params};
+use serde::Serialize;
+use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::CompactHistogram;
+
+use super::{Step, tables};
+use crate::collector::Window;
+
+/// How often which delay and which variation was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histograms {
+    /// One-way delays, of the windows in which they are known.
+    pub delay: CompactHistogram,
+    /// Variations of delay from packet to packet.
+    pub variation: CompactHistogram,
+    /// Of which delays and variations there is none.
+    pub missing: Missing,
+}
+
+/// Values that were measured, and are in no histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Delays: the clocks were not synchronised, or histograms were not kept yet.
+    pub delay: u64,
+    /// Variations: histograms were not kept yet.
+    pub variation: u64,
+}
+
+impl Histograms {
+    fn merge(&mut self, other: &Self) {
+        self.delay.merge(&other.delay);
+        self.variation.merge(&other.variation);
+    }
+}
+
+impl From<&Window> for Histograms {
+    fn from(window: &Window) -> Self {
+        let delay = if window.offset.is_ok() {
+            CompactHistogram::from(window.quality.delay())
+        } else {
+            CompactHistogram::default()
+        };
+        let variation = CompactHistogram::from(window.quality.variation());
+        Self { delay, variation, missing: Missing::default() }
+    }
+}
+
+pub(super) fn insert(
+    change: &Transaction<'_>,
+    (task, step, begin): (u64, Step, Time<Utc>),
+    histograms: &Histograms,
+) -> rusqlite::Result<()> {
+    let Histograms { delay, variation, .. } = histograms;
+    let query = "INSERT OR REPLACE INTO histogram VALUES (?, ?, ?, ?, ?)";
+    let (task, begin) = (task.cast_signed(), begin.as_nanos());
+    let values = params![task, step.seconds(), begin, delay.encode(), variation.encode()];
+    change.prepare_cached(query)?.execute(values)?;
+    Ok(())
+}
+
+/// Puts together the longer ones of a stretch of time, and has percentiles of their windows.
+pub(super) fn put_together(
+    change: &Transaction<'_>,
+    task: u64,
+    (of, step): (Step, Step),
+    stretch: Range<i64>,
+) -> rusqlite::Result<()> {
+    let mut together: BTreeMap<_, Histograms> = BTreeMap::new();
+    each(change, task, of, stretch, |begin, part| {
+        together.entry(begin.interval_begin(step.length())).or_default().merge(part);
+    })?;
+    for (begin, histograms) in &together {
+        let key = (task, step, *begin);
+        insert(change, key, histograms)?;
+        for (name, histogram) in
+            [("delay", &histograms.delay), ("variation", &histograms.variation)]
+        {
+            set_percentiles(change, key, name, histogram)?;
+        }
+    }
+    Ok(())
+}
+
+/// Of a distribution all of whose values are in the histogram. What is known exactly bounds them.
+fn set_percentiles(
+    change: &Transaction<'_>,
+    (task, step, begin): (u64, Step, Time<Utc>),
+    name: &str,
+    histogram: &CompactHistogram,
+) -> rusqlite::Result<()> {
+    let Some([p50, p90, p99, p999]) = histogram.percentiles() else { return Ok(()) };
+    let within = |place| format!("MIN(MAX(?{place}, {name}_min), {name}_max)");
+    let query = format!(
+        "UPDATE window SET {name}_p50 = {}, {name}_p90 = {}, {name}_p99 = {}, {name}_p999 = {}
+         WHERE task = ?1 AND step = ?2 AND begin = ?3 AND {name}_count = ?4",
+        within(5),
+        within(6),
+        within(7),
+        within(8)
+    );
+    let (task, begin, count) = (task.cast_signed(), begin.as_nanos(), histogram.count());
+    let values = params![task, step.seconds(), begin, count.cast_signed(), p50, p90, p99, p999];
+    change.prepare_cached(&query)?.execute(values)?;
+    Ok(())
+}
+
+/// Those of what was measured from a time on and before another, whatever windows it is in.
+pub(super) fn found(
+    database: &Connection,
+    task: u64,
+    stretch: Range<i64>,
+) -> rusqlite::Result<Histograms> {
+    let settled_until = tables::progress(database, task)?.settled_until.as_nanos();
+    let (from, until) = (stretch.start.max(0), stretch.end.min(settled_until));
+    let mut together = Histograms::default();
+    let mut measured = Missing::default();
+    for (step, part) in parts(&[Step::Hour, Step::Minute, Step::AsMeasured], from..until) {
+        each(database, task, step, part.clone(), |_, histograms| together.merge(histograms))?;
+        let query = "SELECT TOTAL(delay_count), TOTAL(variation_count) FROM window
+                     WHERE task = ? AND step = ? AND begin >= ? AND begin < ?";
+        let values = params![task.cast_signed(), step.seconds(), part.start, part.end];
+        let mut statement = database.prepare_cached(query)?;
+        let [delay, variation] =
+            statement.query_row(values, |row| Ok([row.get(0)?, row.get(1)?]))?;
+        measured.delay += whole(delay);
+        measured.variation += whole(variation);
+    }
+    together.missing = Missing {
+        delay: measured.delay.saturating_sub(together.delay.count()),
+        variation: measured.variation.saturating_sub(together.variation.count()),
+    };
+    Ok(together)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a sum of counts")]
+fn whole(total: f64) -> u64 {
+    total as u64
+}
+
+/// A stretch in the longest windows that lie in it, and at its ends in shorter ones.
+fn parts(steps: &[Step], stretch: Range<i64>) -> Vec<(Step, Range<i64>)> {
+    let Range { start, end } = stretch;
+    let [step, shorter @ ..] = steps else { return Vec::new() };
+    if start >= end {
+        return Vec::new();
+    }
+    if shorter.is_empty() {
+        return vec![(*step, stretch)];
+    }
+    let length = step.length().as_nanos();
+    let first = start.saturating_add(length - 1) / length * length;
+    let behind = end / length * length;
+    if first >= behind {
+        return parts(shorter, stretch);
+    }
+    let mut all = parts(shorter, start..first);
+    all.push((*step, first..behind));
+    all.extend(parts(shorter, behind..end));
+    all
+}
+
+/// Goes through those of a task by a step, of a stretch of time, in its order.
+fn each(
+    database: &Connection,
+    task: u64,
+    step: Step,
+    stretch: Range<i64>,
+    mut act: impl FnMut(Time<Utc>, &Histograms),
+) -> rusqlite::Result<()> {
+    let query = "SELECT begin, delay, variation FROM histogram
+                 WHERE task = ? AND step = ? AND begin >= ? AND begin < ? ORDER BY begin";
+    let mut statement = database.prepare_cached(query)?;
+    let values = params![task.cast_signed(), step.seconds(), stretch.start, stretch.end];
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        let (delay, variation) = (decoded(row, 1)?, decoded(row, 2)?);
+        let histograms = Histograms { delay, variation, missing: Missing::default() };
+        act(Time::from_nanos(row.get(0)?), &histograms);
+    }
+    Ok(())
+}
+
+fn decoded(row: &Row<'_>, column: usize) -> rusqlite::Result<CompactHistogram> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    CompactHistogram::decode(bytes)
+        .map_err(|why| rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: [Step; 3] = [Step::Hour, Step::Minute, Step::AsMeasured];
+
+    fn seconds(from: i64, until: i64) -> Vec<(i64, i64, i64)> {
+        let [from, until] = [from, until].map(|it| it * 1_000_000_000);
+        let parts = parts(&STEPS, from..until).into_iter();
+        let of = |(step, part): (Step, Range<i64>)| {
+            (step.seconds(), part.start / 1_000_000_000, part.end / 1_000_000_000)
+        };
+        parts.map(of).collect()
+    }
+
+    #[test]
+    fn a_stretch_is_made_of_the_longest_windows_that_fit() {
+        assert_eq!(seconds(7, 7), []);
+        assert_eq!(seconds(7, 50), [(0, 7, 50)]);
+        assert_eq!(seconds(7, 130), [(0, 7, 60), (60, 60, 120), (0, 120, 130)]);
+        assert_eq!(seconds(3600, 7200), [(3600, 3600, 7200)]);
+        assert_eq!(
+            seconds(3595, 10_870),
+            [(0, 3595, 3600), (3600, 3600, 10_800), (60, 10_800, 10_860), (0, 10_860, 10_870)]
+        );
+    }
+}

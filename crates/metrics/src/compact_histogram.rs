@@ -1,0 +1,196 @@
+//! A histogram to be kept: little in a file, and added up without any loss.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::Distribution;
+use crate::distribution::nearest_rank;
+use crate::histogram::{bucket_of, least_of, middle_of};
+
+/// Buckets of each power of two: 2^6.
+const BITS: u32 = 6;
+
+/// The place of the bucket of the least of all values; that of the greatest is nearly as far above 0.
+const FIRST: i32 = -((64 - BITS.cast_signed()) << BITS);
+
+/// How often spans occurred, in buckets whose bounds are the same everywhere: what several of these
+/// counted is added up exactly.
+///
+/// Spans up to 127 ns have a bucket each, of either sign. From there on a bucket is at most a 64th of
+/// its values wide, so that its middle is within [`CompactHistogram::ERROR`] of each of them.
+///
+/// Encoded, it takes a byte for each value of which there is one in a bucket, and rarely more than
+/// two for a bucket of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactHistogram {
+    /// By the places of the buckets: 0 is that of 0, and below it are negative values.
+    counts: BTreeMap<i32, u64>,
+}
+
+/// A bucket that is not empty. Spans are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its values are this at the least,
+    pub from: i64,
+    /// and below this.
+    pub until: i64,
+    /// How many they are.
+    pub count: u64,
+}
+
+/// What is no histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("it is no histogram, or is cut off")]
+pub struct NoHistogram;
+
+impl CompactHistogram {
+    /// How far a percentile may be off, as a share of it: the half of a 64th.
+    pub const ERROR: f64 = 1.0 / 128.0;
+
+    /// The percentiles that are told: those of a [`crate::Summary`].
+    const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+    /// Adds what `other` counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (place, count) in &other.counts {
+            self.add(*place, *count);
+        }
+    }
+
+    fn add(&mut self, place: i32, count: u64) {
+        let counted = self.counts.entry(place).or_default();
+        *counted = counted.saturating_add(count);
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// The median and the 90th, 99th and 99.9th percentile, in nanoseconds, by the nearest rank: each
+    /// is within [`Self::ERROR`] of that value. `None` without values.
+    #[must_use]
+    pub fn percentiles(&self) -> Option<[i64; 4]> {
+        let count = self.count();
+        (count > 0).then(|| Self::QUANTILES.map(|it| self.at_rank(nearest_rank(it, count))))
+    }
+
+    fn at_rank(&self, rank: u64) -> i64 {
+        let mut counted = 0_u64;
+        let mut places = self.counts.iter();
+        let found = places.find(|(_, count)| {
+            counted = counted.saturating_add(**count);
+            counted >= rank
+        });
+        found.map_or(0, |(place, _)| {
+            let middle = middle_of::<BITS>(bucket(*place));
+            if *place < 0 {
+                0_i64.saturating_sub_unsigned(middle)
+            } else {
+                0_i64.saturating_add_unsigned(middle)
+            }
+        })
+    }
+
+    /// The buckets that are not empty, the least first.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
+        self.counts.iter().map(|(place, count)| {
+            let bucket = bucket(*place);
+            let [least, beyond] = [bucket, bucket + 1].map(least_of::<BITS>);
+            let [from, until] = if *place < 0 {
+                [beyond, least].map(|it| 1_i64.saturating_sub_unsigned(it))
+            } else {
+                [least, beyond].map(|it| 0_i64.saturating_add_unsigned(it))
+            };
+            Bucket { from, until, count: *count }
+        })
+    }
+
+    /// As bytes: of each bucket, in their order, how many empty ones are ahead of it, doubled, and one
+    /// more if it has several values; of these how many they are beyond two. Numbers are in groups
+    /// of seven bits, the least first (LEB128). Nothing at all without values.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let (mut bytes, mut next) = (Vec::new(), FIRST);
+        for (place, count) in &self.counts {
+            let ahead = u64::from((place - next).unsigned_abs());
+            push(&mut bytes, ahead << 1 | u64::from(*count > 1));
+            if *count > 1 {
+                push(&mut bytes, count - 2);
+            }
+            next = place + 1;
+        }
+        bytes
+    }
+
+    /// What was encoded.
+    ///
+    /// # Errors
+    /// When it was not.
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, NoHistogram> {
+        let (mut counts, mut next) = (BTreeMap::new(), FIRST);
+        while !bytes.is_empty() {
+            let first = take(&mut bytes)?;
+            let ahead = i32::try_from(first >> 1).map_err(|_| NoHistogram)?;
+            let place = next.checked_add(ahead).filter(|it| *it < -FIRST).ok_or(NoHistogram)?;
+            let count = match first & 1 {
+                0 => 1,
+                _ => take(&mut bytes)?.checked_add(2).ok_or(NoHistogram)?,
+            };
+            counts.insert(place, count);
+            next = place + 1;
+        }
+        Ok(Self { counts })
+    }
+}
+
+impl From<&Distribution> for CompactHistogram {
+    /// Of a distribution: its own buckets are parts of these.
+    fn from(distribution: &Distribution) -> Self {
+        let mut histogram = Self::default();
+        for (value, count) in distribution.buckets() {
+            histogram.add(place_of(value), count);
+        }
+        histogram
+    }
+}
+
+fn place_of(value: i64) -> i32 {
+    let bucket = i32::try_from(bucket_of::<BITS>(value.unsigned_abs())).unwrap_or(i32::MAX);
+    if value < 0 { -bucket } else { bucket }
+}
+
+/// The bucket of the magnitudes of a place.
+fn bucket(place: i32) -> usize {
+    usize::try_from(place.unsigned_abs()).unwrap_or(usize::MAX)
+}
+
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        bytes.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number.to_le_bytes()[0]);
+}
+
+fn take(bytes: &mut &[u8]) -> Result<u64, NoHistogram> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (first, rest) = bytes.split_first().ok_or(NoHistogram)?;
+        *bytes = rest;
+        let part = u64::from(first & 0x7f);
+        if part << shift >> shift != part {
+            return Err(NoHistogram);
+        }
+        number |= part << shift;
+        if first & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(NoHistogram)
+}
+
+#[cfg(test)]
+mod tests;
