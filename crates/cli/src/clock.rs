@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use wirestamp_clock::{ClockService, ClockStatus, Counter, Survey, VmClock, survey};
+use wirestamp_clock::{
+    ClockService, ClockStatus, Counter, Keepers, Span, Statement, Survey, VmClock, stated_error,
+    survey,
+};
 
 use crate::interrupt::stop_on_signal;
 use crate::output::{Output, time};
@@ -35,6 +38,10 @@ struct Document {
     steps: u32,
     /// Why the hypervisor does not tell of migrations, unless it does.
     vm_clock: Option<String>,
+    /// How far the system clock can be from UTC; none if it is not on UTC.
+    utc_error_ns: Option<i64>,
+    /// Who says what of that.
+    keepers: Vec<Statement>,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -51,7 +58,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     let status = service.status();
     let vm_clock = VmClock::of_machine().err().map(ToString::to_string);
-    output.result(&Document::new(survey, status, vm_clock), text)?;
+    let keepers = Keepers::ask().statements();
+    output.result(&Document::new(survey, status, vm_clock, keepers), text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -68,10 +76,26 @@ fn with_source(mut survey: Survey, name: &'static str) -> Survey {
 }
 
 impl Document {
-    fn new(survey: Survey, status: ClockStatus, vm_clock: Option<String>) -> Self {
+    fn new(
+        survey: Survey,
+        status: ClockStatus,
+        vm_clock: Option<String>,
+        keepers: Vec<Statement>,
+    ) -> Self {
         let ClockStatus { rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, .. } =
             status;
-        Self { survey, rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, vm_clock }
+        let utc_error_ns = stated_error(&keepers).ok().map(Span::as_nanos);
+        Self {
+            survey,
+            rate_error_ppm,
+            error_ns,
+            frequency_hz,
+            granularity_ns,
+            steps,
+            vm_clock,
+            utc_error_ns,
+            keepers,
+        }
     }
 }
 
@@ -109,7 +133,8 @@ fn text(document: &Document) -> String {
          usual smallest step       {}\n  \
          a stamp is system time    within {}\n  \
          steps of the system clock {}\n  \
-         a move to another host is {}\n",
+         a move to another host is {}\n\n\
+         {}",
         document.frequency_hz / 1e6,
         document.rate_error_ppm,
         time(document.granularity_ns),
@@ -119,7 +144,18 @@ fn text(document: &Document) -> String {
             None => "told by the hypervisor (/dev/vmclock0)".to_owned(),
             Some(reason) => format!("seen only if the clocks disagree after it: {reason}"),
         },
+        kept(&document.keepers),
     )
+}
+
+/// How right the system clock is, and who says so.
+fn kept(keepers: &[Statement]) -> String {
+    let verdict = match stated_error(keepers) {
+        Ok(error) => format!("is UTC within {error}, the most that any of these states"),
+        Err(keeper) => format!("is not kept on UTC, says {keeper}"),
+    };
+    let lines: String = keepers.iter().map(|keeper| format!("  {keeper}\n")).collect();
+    format!("The system clock {verdict}:\n{lines}")
 }
 
 /// The seconds of 365 days.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::keepers::{Keeper, Statement};
 use crate::{Span, sys};
 
 /// How right the system clock is, as far as the kernel knows.
@@ -43,6 +44,18 @@ impl Synchronisation {
             offset: if in_nanos { Span::from_nanos(timex.offset) } else { span(timex.offset) },
             tai: (timex.tai != 0).then(|| Span::from_secs(timex.tai.into())),
         })
+    }
+
+    /// The same in short.
+    pub(crate) fn statement(&self) -> Statement {
+        Statement {
+            by: Keeper::Kernel,
+            source: None,
+            stratum: None,
+            // What is left to slew is how far it is behind.
+            ahead: -self.offset,
+            error: self.synchronised.then_some(self.greatest_error),
+        }
     }
 }
 
