@@ -31,12 +31,14 @@ test-vm: setup ## Test the kernel module, the HPET and netem in a virtual machin
 test-aarch64: ## Test the clock crate on an emulated CPU of that kind (downloads a compiler, 150 MB)
 	tools/test-aarch64
 
-bench: setup ## Measure what stamps, conversions, wake-ups, matching and collecting cost (root; on an idle machine)
+bench: setup ## Measure what stamps, conversions, wake-ups, matching, collecting and active tests cost (root; on an idle machine)
 	$(CARGO) bench --quiet -p wirestamp-clock --bench sleep
 	$(CARGO) bench --quiet -p wirestamp-clock --bench stamp
 	$(CARGO) bench --quiet -p wirestamp-capture --bench softirq
 	$(CARGO) bench --quiet -p wirestamp-metrics --bench correlator
 	$(CARGO) bench --quiet -p wirestamp-mesh --bench collector
+	tools/setup-active
+	$(CARGO) bench --quiet -p wirestamp --bench active -- $(ARGS)
 
 bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
 	tools/setup-bench

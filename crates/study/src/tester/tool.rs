@@ -39,11 +39,20 @@ impl Tool {
         announcement: &str,
         retires_within: Duration,
     ) -> anyhow::Result<Self> {
-        let (child, lines) =
-            spawn(command).with_context(|| format!("cannot start {name}; tools/setup-bench"))?;
-        let tool = Self { name: name.to_owned(), child, lines, retires_within };
+        let mut tool = Self::launch(name, command)?;
+        tool.retires_within = retires_within;
         tool.wait_for(announcement)?;
         Ok(tool)
+    }
+
+    /// Starts `command`, which need not say that it has begun.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn launch(name: &str, command: &mut Command) -> anyhow::Result<Self> {
+        let (child, lines) =
+            spawn(command).with_context(|| format!("cannot start {name}; tools/setup-bench"))?;
+        Ok(Self { name: name.to_owned(), child, lines, retires_within: Duration::ZERO })
     }
 
     fn wait_for(&self, announcement: &str) -> anyhow::Result<()> {
