@@ -94,7 +94,10 @@ impl Contender {
         let (arguments, announcement) = match self {
             Self::Wirestamp => (format!("reflect --listen {address}"), "reflecting at"),
             Self::StampSuite => {
-                (format!("-i -S {address} --clock-synchronized"), "Reflector listening on")
+                // It tells when an answer really left only if it counts answers.
+                let arguments =
+                    format!("-i -S {address} --clock-synchronized --stateful-reflector");
+                (arguments, "Reflector listening on")
             }
             // Its server would answer a hundred packets a second of a client otherwise.
             Self::Irtt => (format!("server -b {address} -i 0"), "starting IPv4 listener"),

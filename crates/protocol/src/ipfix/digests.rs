@@ -15,14 +15,24 @@ use crate::{MachineClock, Seen};
 /// A packet is recognised by its digest. Both points of a path have to hash the same fields by the same function,
 /// and to choose the same packets. A digest of 32 bits is shared by other packets now and then: the correlator
 /// then matches them in order.
+///
+/// Exporters do not say until when they have told everything, and datagrams overtake each other. So what is
+/// reported is held until the exporter is [`HELD_BACK`] further; what comes later still was missed. What did not
+/// come, by the sequence numbers, was missed in the time from which it can be.
 #[derive(Clone, Debug)]
 pub struct Digests {
     point: Option<u64>,
     clock: MachineClock,
-    complete_until: Option<Time<Utc>>,
-    /// Records that did not come since the last packet, and whether nobody knows how many.
-    missed: u64,
-    is_anew: bool,
+    /// In the order in which they came.
+    held: Vec<Observation>,
+    /// What did not come and was not told of.
+    gaps: Vec<Missed>,
+    /// When the newest message was sent.
+    newest: Option<Time<Utc>>,
+    /// Everything before is told.
+    known_until: Option<Time<Utc>>,
+    /// Since when messages are known, if not of those before.
+    begin: Option<Time<Utc>>,
     not_taken: NotTaken,
 }
 
@@ -35,18 +45,36 @@ pub struct NotTaken {
     pub late: u64,
     /// Packets that were observed later than they were reported.
     pub early: u64,
+    /// Packets that there was no room for. They are told of as missed.
+    pub given_up: u64,
 }
 
 /// When a packet can have been observed at the latest: the header counts whole seconds.
 const SECOND: Span = Span::from_secs(1);
+
+/// How long a report may be on its way, from when the packet was observed until everything that was sent
+/// before another message has come: exporters gather them in messages, and tell when these were sent in whole
+/// seconds.
+pub const HELD_BACK: Span = Span::from_secs(2);
+
+/// Gaps that are told from each other.
+const MOST_GAPS: usize = 256;
 
 impl Digests {
     /// Of an observation point of a domain, or of all of them, on a machine with this clock. Exporters do not say
     /// how right theirs is.
     #[must_use]
     pub fn new(point: Option<u64>, clock: MachineClock) -> Self {
-        let not_taken = NotTaken::default();
-        Self { point, clock, complete_until: None, missed: 0, is_anew: true, not_taken }
+        Self {
+            point,
+            clock,
+            held: Vec::new(),
+            gaps: Vec::new(),
+            newest: None,
+            known_until: None,
+            begin: None,
+            not_taken: NotTaken::default(),
+        }
     }
 
     /// What was not taken so far.
@@ -55,44 +83,132 @@ impl Digests {
         self.not_taken
     }
 
-    /// What a message says that was seen; none if no packet was. Messages are to be of one observation domain.
+    /// How many packets are held.
     #[must_use]
-    pub fn take(&mut self, message: &Message<'_>) -> Option<Seen> {
-        match message.order {
-            Order::First | Order::Back => self.is_anew = true,
-            Order::Missed(records) => self.missed += u64::from(records),
-        }
-        let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
-        let mut observations: Vec<_> =
-            message.records.iter().filter_map(|it| self.observation(it)).collect();
-        let reported = observations.len();
-        observations.retain(|it| it.stamp.utc <= sent + SECOND);
-        self.not_taken.early += (reported - observations.len()) as u64;
-        // Exporters need not keep to the order.
-        observations.sort_by_key(|it| it.stamp.utc);
-        self.seen(observations)
+    pub fn held(&self) -> usize {
+        self.held.len()
     }
 
-    fn seen(&mut self, mut observations: Vec<Observation>) -> Option<Seen> {
-        let (first, last) = (observations.first()?.stamp.utc, observations.last()?.stamp.utc);
-        let known_until = self.complete_until.unwrap_or(first);
-        let late = observations.partition_point(|it| it.stamp.utc < known_until);
-        observations.drain(..late);
-        let late = late as u64;
-        self.not_taken.late += late;
-        let complete_until = known_until.max(last);
-        self.complete_until = Some(complete_until);
-        let until = observations.first().map_or(complete_until, |it| it.stamp.utc);
-        let missed = std::mem::take(&mut self.missed);
-        let missed = Missed { from: known_until, until, packets: missed };
-        let too_late = Missed { from: first, until: known_until, packets: late };
-        Some(Seen {
-            observations,
-            missed: [too_late, missed].into_iter().filter(|it| it.packets > 0).collect(),
-            complete_until,
-            begin: std::mem::take(&mut self.is_anew).then_some(until),
-            clock: self.clock,
+    /// When the newest message was sent, by its exporter's clock.
+    #[must_use]
+    pub fn newest(&self) -> Option<Time<Utc>> {
+        self.newest
+    }
+
+    /// Takes the reports of a message. Messages are to be of one observation domain.
+    pub fn take(&mut self, message: &Message<'_>) {
+        let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
+        let before = self.newest.unwrap_or(sent);
+        match message.order {
+            Order::Copy => return,
+            // Of what was observed until then, some may have been told in messages that nobody heard.
+            Order::First | Order::Back => self.begin = Some(sent + SECOND),
+            Order::Missed(0) => {}
+            Order::Missed(records) => {
+                let from = before.min(sent) - HELD_BACK;
+                let from = self.known_until.map_or(from, |known| from.max(known));
+                self.miss(from, from.max(sent + SECOND), records.into());
+            }
+            Order::Late(records) => self.find(records.into()),
+        }
+        self.newest = Some(before.max(sent));
+        for record in &message.records {
+            if let Some(observation) = self.observation(record) {
+                self.hold(observation, sent);
+            }
+        }
+    }
+
+    /// What is known for good by now and was not told yet.
+    #[must_use]
+    pub fn ready(&mut self) -> Option<Seen> {
+        let behind = self.newest? - HELD_BACK;
+        // What is missing may come yet, until the gap is as old.
+        let open = self.gaps.iter().filter(|gap| gap.until > behind).map(|gap| gap.from).min();
+        let until = open.map_or(behind, |open| open.min(behind));
+        let is_new = self.known_until.is_none_or(|known| until > known);
+        let has_begun = self.begin.is_none_or(|begin| until >= begin);
+        (is_new && has_begun).then(|| {
+            let begin = self.begin.take();
+            self.tell(until, begin)
         })
+    }
+
+    /// What is held, and that nothing is known of what was observed from what was told last until a time: no
+    /// message came. None if that is known.
+    #[must_use]
+    pub fn close(&mut self, until: Time<Utc>) -> Option<Seen> {
+        let last = self.held.iter().map(|it| it.stamp.utc).max();
+        let until = last.map_or(until, |last| until.max(last + Span::from_nanos(1)));
+        let until = self.begin.map_or(until, |begin| until.max(begin));
+        self.known_until.is_none_or(|known| until > known).then(|| {
+            self.begin = None;
+            self.tell(until, Some(until))
+        })
+    }
+
+    /// Gives up what is held.
+    pub fn give_up(&mut self) {
+        let times = || self.held.iter().map(|it| it.stamp.utc);
+        if let Some((first, last)) = times().min().zip(times().max()) {
+            let packets = self.held.len() as u64;
+            self.not_taken.given_up += packets;
+            self.miss(first, last, packets);
+            self.held = Vec::new();
+        }
+    }
+
+    /// Nothing is known of what was observed before the newest message: what was told did not get to where it is
+    /// kept.
+    pub fn begin_anew(&mut self) {
+        self.begin = self.newest.map(|newest| newest + SECOND);
+    }
+
+    /// What was observed before a time.
+    fn tell(&mut self, until: Time<Utc>, begin: Option<Time<Utc>>) -> Seen {
+        let is_before = |it: &mut Observation| it.stamp.utc < until;
+        let mut observations: Vec<_> = self.held.extract_if(.., is_before).collect();
+        // Exporters need not keep to the order.
+        observations.sort_by_key(|it| it.stamp.utc);
+        let mut missed: Vec<_> = self.gaps.extract_if(.., |gap| gap.from < until).collect();
+        missed.iter_mut().for_each(|gap| gap.until = gap.until.min(until));
+        self.known_until = Some(until);
+        Seen { observations, missed, complete_until: until, begin, clock: self.clock }
+    }
+
+    fn hold(&mut self, observation: Observation, sent: Time<Utc>) {
+        let time = observation.stamp.utc;
+        match self.known_until {
+            _ if time > sent + SECOND => self.not_taken.early += 1,
+            Some(known) if time < known => {
+                self.not_taken.late += 1;
+                self.miss(time, known, 1);
+            }
+            _ => self.held.push(observation),
+        }
+    }
+
+    /// Takes note of packets that will not be told of.
+    fn miss(&mut self, from: Time<Utc>, until: Time<Utc>, packets: u64) {
+        let is_full = self.gaps.len() >= MOST_GAPS;
+        match self.gaps.iter_mut().find(|gap| is_full || gap.until == until) {
+            Some(gap) => {
+                gap.from = gap.from.min(from);
+                gap.until = gap.until.max(until);
+                gap.packets = gap.packets.saturating_add(packets);
+            }
+            None => self.gaps.push(Missed { from, until, packets }),
+        }
+    }
+
+    /// So many records that were missing have come.
+    fn find(&mut self, mut records: u64) {
+        for gap in self.gaps.iter_mut().rev() {
+            let found = gap.packets.min(records);
+            gap.packets -= found;
+            records -= found;
+        }
+        self.gaps.retain(|gap| gap.packets > 0);
     }
 
     /// That of a record, if it reports a packet of the point.

@@ -24,7 +24,12 @@ pub enum Order {
     First,
     /// So many records lie between them which did not come, or could not be read.
     Missed(u32),
-    /// It was sent before the one that came before it, or its exporter has begun anew.
+    /// It was sent before the one that came before it. So many of its records were said to be missed, and come
+    /// after all.
+    Late(u32),
+    /// It has come before.
+    Copy,
+    /// Its exporter has begun anew, or sends what cannot be told from that.
     Back,
 }
 

@@ -2,18 +2,19 @@
 //!
 //! Messages carry records, and templates that say what is in them. [`Export`] writes messages; a [`Session`]
 //! reads them, whatever it is sent, and keeps the templates; [`Digests`] makes observations of records that
-//! report packets (PSAMP, RFC 5476).
+//! report packets (PSAMP, RFC 5476), in their order.
 
 mod digests;
 pub mod element;
 mod export;
 mod message;
 mod record;
+mod sequence;
 mod session;
 mod template;
 mod value;
 
-pub use digests::{Digests, NotTaken};
+pub use digests::{Digests, HELD_BACK, NotTaken};
 pub use element::Element;
 pub use export::{Export, Part};
 pub use message::{Malformed, Message, Order};

@@ -4,19 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::message::Raw;
+use super::sequence::Sequence;
 use super::{
-    LEAST_TEMPLATE, Malformed, Message, OPTIONS_TEMPLATES, Order, Record, TEMPLATES, Template,
-    take_u16,
+    LEAST_TEMPLATE, Malformed, Message, OPTIONS_TEMPLATES, Record, TEMPLATES, Template, take_u16,
 };
 
 /// What is kept of one exporter at the most, whatever it sends.
 const MOST_DOMAINS: usize = 256;
 const MOST_FIELDS: usize = 65_536;
 
+/// For how many seconds a template holds that does not come again in datagrams: three times the ten minutes after
+/// which exporters send theirs again (RFC 7011 section 8.4), by their own clock.
+const LIFETIME: u32 = 3 * 600;
+
 /// How messages come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Each on its own: templates come again, and are never withdrawn (RFC 7011 section 8.4).
+    /// Each on its own: templates come again, or expire, and are never withdrawn (RFC 7011 section 8.4).
     Datagrams,
     /// In a connection.
     Stream,
@@ -49,9 +53,15 @@ pub struct Session {
 
 #[derive(Debug, Default)]
 struct Domain {
-    templates: HashMap<u16, Arc<Template>>,
-    /// The sequence number of the message that is to come.
-    next: Option<u32>,
+    templates: HashMap<u16, Kept>,
+    sequence: Sequence,
+}
+
+/// A template, and the second in which it came last.
+#[derive(Debug)]
+struct Kept {
+    template: Arc<Template>,
+    second: u32,
 }
 
 impl Session {
@@ -85,28 +95,32 @@ impl Session {
         let mut records = Vec::new();
         for (set, bytes) in &raw.sets {
             match *set {
-                TEMPLATES | OPTIONS_TEMPLATES => self.templates(raw.domain, *set, bytes),
-                LEAST_TEMPLATE.. => self.records(raw.domain, *set, bytes, &mut records),
+                TEMPLATES | OPTIONS_TEMPLATES => self.templates(raw, *set, bytes),
+                LEAST_TEMPLATE.. => self.records(raw, *set, bytes, &mut records),
                 _ => self.unread.reserved += 1,
             }
         }
-        let domain = self.domains.entry(raw.domain).or_default();
-        let order = domain.next.map_or(Order::First, |next| order(next, raw.sequence));
+        let sequence = &mut self.domains.entry(raw.domain).or_default().sequence;
         // Records that could not be read are found missing with the next message. A message has fewer bytes
         // than there are numbers.
         let count = u32::try_from(records.len()).unwrap_or(u32::MAX);
-        domain.next = Some(raw.sequence.wrapping_add(count));
+        let order = sequence.follow(raw.sequence, count, raw.second);
         Ok(Message { second: raw.second, domain: raw.domain, order, records })
     }
 
     fn records<'a>(
         &mut self,
-        domain: u32,
+        raw: &Raw<'a>,
         set: u16,
         mut bytes: &'a [u8],
         records: &mut Vec<Record<'a>>,
     ) {
-        let Some(template) = self.domains.get(&domain).and_then(|it| it.templates.get(&set)) else {
+        let is_old = |kept: &Kept| {
+            self.transport == Transport::Datagrams
+                && raw.second.saturating_sub(kept.second) > LIFETIME
+        };
+        let kept = self.domains.get(&raw.domain).and_then(|it| it.templates.get(&set));
+        let Some(Kept { template, .. }) = kept.filter(|kept| !is_old(kept)) else {
             self.unread.unknown += 1;
             return;
         };
@@ -121,14 +135,15 @@ impl Session {
         }
     }
 
-    fn templates(&mut self, domain: u32, set: u16, mut bytes: &[u8]) {
+    fn templates(&mut self, raw: &Raw<'_>, set: u16, mut bytes: &[u8]) {
+        let Raw { domain, second, .. } = *raw;
         while let Some((id, count)) = take_u16(&mut bytes).zip(take_u16(&mut bytes)) {
             if count == 0 {
                 self.withdraw(domain, set, id);
                 continue;
             }
             match Template::read(id, count, set == OPTIONS_TEMPLATES, &mut bytes) {
-                Ok(template) => self.keep(domain, template),
+                Ok(template) => self.keep(domain, template, second),
                 Err(_) => {
                     self.refuse(domain, id);
                     return;
@@ -137,9 +152,9 @@ impl Session {
         }
     }
 
-    fn keep(&mut self, domain: u32, template: Template) {
+    fn keep(&mut self, domain: u32, template: Template, second: u32) {
         let templates = &mut self.domains.entry(domain).or_default().templates;
-        let before = templates.get(&template.id()).map_or(0, |it| it.fields().len());
+        let before = templates.get(&template.id()).map_or(0, |it| it.template.fields().len());
         let fields = self.fields - before + template.fields().len();
         if fields > MOST_FIELDS {
             let id = template.id();
@@ -147,14 +162,14 @@ impl Session {
             return;
         }
         self.fields = fields;
-        templates.insert(template.id(), Arc::new(template));
+        templates.insert(template.id(), Kept { template: Arc::new(template), second });
     }
 
     /// What the one before it described is not what comes now.
     fn refuse(&mut self, domain: u32, id: u16) {
         self.unread.templates += 1;
         let before = self.domains.get_mut(&domain).and_then(|it| it.templates.remove(&id));
-        self.fields -= before.map_or(0, |it| it.fields().len());
+        self.fields -= before.map_or(0, |it| it.template.fields().len());
     }
 
     /// A template, or all of a kind (RFC 7011 section 8.1).
@@ -165,18 +180,11 @@ impl Session {
         }
         let Some(domain) = self.domains.get_mut(&domain) else { return };
         let is_options = set == OPTIONS_TEMPLATES;
-        domain.templates.retain(|_, template| {
+        domain.templates.retain(|_, Kept { template, .. }| {
             let is_meant =
                 template.id() == id || (id == set && (template.scope() > 0) == is_options);
             self.fields -= if is_meant { template.fields().len() } else { 0 };
             !is_meant
         });
     }
-}
-
-/// How a message of a sequence number follows, where another was to come.
-fn order(next: u32, sequence: u32) -> Order {
-    let ahead = sequence.wrapping_sub(next);
-    // More than half of all numbers ahead is behind.
-    if ahead >> 31 == 0 { Order::Missed(ahead) } else { Order::Back }
 }

@@ -100,6 +100,24 @@ fn templates_are_withdrawn_from_streams_only() {
 }
 
 #[test]
+fn templates_that_do_not_come_again_expire_in_datagrams() {
+    let sent = |second: u32, sets: &[(u16, &[u8])]| {
+        let mut bytes = message(1, 0, sets);
+        bytes[4..8].copy_from_slice(&second.to_be_bytes());
+        bytes
+    };
+    for (transport, read) in [(Transport::Datagrams, 0), (Transport::Stream, 1)] {
+        let mut session = Session::new(transport);
+        count(&mut session, &sent(1000, &[(TEMPLATES, &template(256, 4))]));
+        assert_eq!(count(&mut session, &sent(2800, &[(256, &[0; 4])])), 1);
+        assert_eq!(count(&mut session, &sent(2801, &[(256, &[0; 4])])), read);
+        assert_eq!(session.unread().unknown, 1 - read as u64);
+        count(&mut session, &sent(2801, &[(TEMPLATES, &template(256, 4))]));
+        assert_eq!(count(&mut session, &sent(2802, &[(256, &[0; 4])])), 1);
+    }
+}
+
+#[test]
 fn an_exporter_does_not_take_all_memory() {
     let mut session = fresh();
     for domain in 0..300 {

@@ -24,6 +24,10 @@ fn report(point: u64, digest: u32, nanos: i64) -> Row<'static> {
     ])
 }
 
+fn at(seconds: i64) -> Time<Utc> {
+    time(seconds * 1_000_000_000)
+}
+
 /// An exporter that sends reports, and somebody who makes observations of them.
 struct Reported {
     export: Export,
@@ -37,86 +41,165 @@ impl Reported {
         Self { export: Export::new(1, 65_535), session: fresh(), digests }
     }
 
-    fn send(&mut self, rows: &[Row<'_>]) -> Vec<u8> {
+    /// Of all points, and what was observed before the first second is known.
+    fn begun() -> Self {
+        let mut reported = Self::of(None);
+        reported.report(0, &[report(1, 1, 100)]);
+        let seen = reported.report(3, &[report(1, 2, 2_500_000_000)]).unwrap();
+        assert_eq!((ids(&seen), seen.complete_until), (vec![1], at(1)));
+        reported
+    }
+
+    fn send(&mut self, second: i64, rows: &[Row<'_>]) -> Vec<u8> {
         let template = rows.first().map(|row| row.template(256, 0).unwrap().part());
         let parts: Vec<_> =
             template.into_iter().chain(rows.iter().map(|row| row.part(256))).collect();
-        let second = u32::try_from(SECOND).unwrap();
+        let second = u32::try_from(SECOND + second).unwrap();
         self.export.messages(second, &parts).concat()
     }
 
     fn take(&mut self, bytes: &[u8]) -> Option<Seen> {
-        let seen = self.digests.take(&self.session.read(bytes).unwrap());
-        // It is what a collector takes.
-        if let Some(seen) = &seen {
-            assert_eq!(Seen::decode(&seen.encode()).as_ref(), Ok(seen));
-        }
+        self.digests.take(&self.session.read(bytes).unwrap());
+        let seen = self.digests.ready();
+        seen.as_ref().inspect(|seen| assert_is_taken(seen));
+        assert_eq!(self.digests.ready(), None);
         seen
     }
 
-    fn report(&mut self, rows: &[Row<'_>]) -> Option<Seen> {
-        let bytes = self.send(rows);
+    /// Sends reports so many seconds after the first, and says what is ready.
+    fn report(&mut self, second: i64, rows: &[Row<'_>]) -> Option<Seen> {
+        let bytes = self.send(second, rows);
         self.take(&bytes)
     }
+}
+
+/// It is what a collector takes.
+fn assert_is_taken(seen: &Seen) {
+    assert_eq!(Seen::decode(&seen.encode()).as_ref(), Ok(seen));
 }
 
 fn ids(seen: &Seen) -> Vec<u64> {
     seen.observations.iter().map(|it| it.id.0).collect()
 }
 
+fn missed(seen: &Seen) -> Vec<(Time<Utc>, Time<Utc>, u64)> {
+    seen.missed.iter().map(|it| (it.from, it.until, it.packets)).collect()
+}
+
 #[test]
-fn packets_are_told_of_in_their_order() {
+fn packets_are_told_of_in_their_order_when_no_more_can_come_before_them() {
     let mut reported = Reported::of(Some(3));
-    let seen = reported.report(&[report(3, 8, 200), report(4, 9, 150), report(3, 7, 100)]).unwrap();
+    let rows = [report(3, 8, 200), report(4, 9, 150), report(3, 7, 100)];
+    assert_eq!(reported.report(0, &rows), None);
+    assert_eq!(reported.report(2, &[report(3, 10, 2_000_000_005)]), None);
+    let seen = reported.report(3, &[report(3, 11, 1_500_000_000)]).unwrap();
     assert_eq!(ids(&seen), [7, 8]);
     let first = &seen.observations[0];
     assert_eq!((first.stamp.utc, first.stamp.error), (time(100), Span::from_nanos(1)));
     assert_eq!(first.flow.to_string(), "192.0.2.1:5004 > 192.0.2.2:5006 udp");
     assert_eq!(first.length, 200);
-    assert_eq!((seen.begin, seen.complete_until), (Some(time(100)), time(200)));
+    // What was told before the first message, nobody knows.
+    assert_eq!((seen.begin, seen.complete_until), (Some(at(1)), at(1)));
     assert_eq!((seen.missed, seen.clock), (Vec::new(), CLOCK));
-    let seen = reported.report(&[report(3, 10, 300)]).unwrap();
-    assert_eq!((seen.begin, seen.complete_until, ids(&seen)), (None, time(300), vec![10]));
-    assert_eq!(reported.report(&[report(4, 11, 400)]), None);
+    let seen = reported.report(5, &[report(4, 12, 4_000_000_000)]).unwrap();
+    assert_eq!((seen.begin, seen.complete_until, ids(&seen)), (None, at(3), vec![11, 10]));
     assert_eq!(reported.digests.not_taken(), NotTaken::default());
 }
 
 #[test]
 fn what_is_lost_on_the_way_was_missed() {
-    let mut reported = Reported::of(None);
-    reported.report(&[report(1, 1, 100)]).unwrap();
-    drop(reported.send(&[report(1, 2, 200), report(1, 3, 210)]));
-    drop(reported.send(&[report(1, 4, 220)]));
-    let seen = reported.report(&[report(1, 5, 300)]).unwrap();
-    let missed = seen.missed.first().unwrap();
-    assert_eq!((missed.from, missed.until, missed.packets), (time(100), time(300), 3));
+    let mut reported = Reported::begun();
+    drop(reported.send(3, &[report(1, 3, 0), report(1, 4, 0)]));
+    drop(reported.send(4, &[report(1, 5, 0)]));
+    assert_eq!(reported.report(5, &[report(1, 6, 4_900_000_000)]), None);
+    assert_eq!(reported.report(7, &[report(1, 7, 6_900_000_000)]), None);
+    let seen = reported.report(8, &[report(1, 8, 7_900_000_000)]).unwrap();
+    assert_eq!((ids(&seen), missed(&seen)), (vec![2, 6], vec![(at(1), at(6), 3)]));
     // One that begins anew says nothing of what was before.
     reported.export = Export::new(1, 65_535);
-    let seen = reported.report(&[report(1, 6, 400)]).unwrap();
-    assert_eq!((seen.begin, seen.missed.len()), (Some(time(400)), 0));
+    assert_eq!(reported.report(9, &[report(1, 9, 8_900_000_000)]), None);
+    let seen = reported.report(12, &[report(1, 10, 11_900_000_000)]).unwrap();
+    assert_eq!((seen.begin, ids(&seen), missed(&seen)), (Some(at(10)), vec![7, 8, 9], vec![]));
+}
+
+#[test]
+fn losses_that_go_on_keep_nothing_for_ever() {
+    let mut reported = Reported::begun();
+    let mut told = Vec::new();
+    for second in 4..30 {
+        drop(reported.send(second, &[report(1, 0, 0)]));
+        told.extend(reported.report(second, &[report(1, 1, second * 1_000_000_000)]));
+    }
+    assert_eq!(told.last().unwrap().complete_until, at(29 - 5));
+    let sum: u64 = told.iter().flat_map(|it| &it.missed).map(|it| it.packets).sum();
+    assert_eq!(sum, 23);
+}
+
+#[test]
+fn what_was_overtaken_is_not_missed() {
+    let mut reported = Reported::begun();
+    let [late, first, second] =
+        [3, 4, 5].map(|it| reported.send(it, &[report(1, 7, it * 1_000_000_000 - 1)]));
+    assert_eq!(reported.take(&first), None);
+    assert_eq!(reported.take(&second).map(|_| ()), None);
+    let seen = reported.take(&late).unwrap();
+    assert_eq!((ids(&seen), missed(&seen)), (vec![2, 7], vec![]));
+    assert_eq!(reported.take(&late), None);
+    let seen = reported.report(8, &[report(1, 9, 7_900_000_000)]).unwrap();
+    assert_eq!((ids(&seen), missed(&seen)), (vec![7, 7], vec![]));
 }
 
 #[test]
 fn what_comes_too_late_was_missed() {
-    let mut reported = Reported::of(None);
-    reported.report(&[report(1, 1, 100), report(1, 2, 200)]).unwrap();
-    let seen = reported.report(&[report(1, 3, 150), report(1, 4, 250)]).unwrap();
-    assert_eq!(ids(&seen), [4]);
-    let missed = seen.missed.first().unwrap();
-    assert_eq!((missed.from, missed.until, missed.packets), (time(150), time(200), 1));
-    let seen = reported.report(&[report(1, 5, 150)]).unwrap();
-    assert_eq!((ids(&seen), seen.complete_until, seen.missed.len()), (vec![], time(250), 1));
-    assert_eq!(reported.digests.not_taken(), NotTaken { late: 2, ..NotTaken::default() });
+    let mut reported = Reported::begun();
+    assert_eq!(reported.report(3, &[report(1, 3, 900_000_000)]), None);
+    let seen = reported.report(4, &[report(1, 4, 3_500_000_000)]).unwrap();
+    assert_eq!((ids(&seen), missed(&seen)), (vec![], vec![(time(900_000_000), at(1), 1)]));
+    assert_eq!(reported.digests.not_taken(), NotTaken { late: 1, ..NotTaken::default() });
+}
+
+#[test]
+fn what_an_exporter_that_is_silent_told_last_is_told_of_and_the_rest_unknown() {
+    let mut reported = Reported::begun();
+    let seen = reported.digests.close(at(40)).unwrap();
+    assert_is_taken(&seen);
+    assert_eq!((ids(&seen), seen.begin, seen.complete_until), (vec![2], Some(at(40)), at(40)));
+    assert_eq!(reported.digests.close(at(40)), None);
+    // It has gone on, and none of its messages was lost.
+    assert_eq!(reported.report(41, &[report(1, 3, 40_500_000_000)]), None);
+    let seen = reported.report(43, &[report(1, 4, 42_500_000_000)]).unwrap();
+    assert_eq!((ids(&seen), seen.begin, missed(&seen)), (vec![3], None, vec![]));
+}
+
+#[test]
+fn what_there_is_no_room_for_is_given_up() {
+    let mut reported = Reported::begun();
+    reported.report(3, &[report(1, 3, 2_600_000_000)]);
+    assert_eq!(reported.digests.held(), 2);
+    reported.digests.give_up();
+    assert_eq!(reported.digests.held(), 0);
+    let seen = reported.report(6, &[report(1, 4, 5_500_000_000)]).unwrap();
+    let gap = (time(2_500_000_000), time(2_600_000_000), 2);
+    assert_eq!((ids(&seen), missed(&seen)), (vec![], vec![gap]));
+    // What was told is not known where it belongs.
+    reported.digests.begin_anew();
+    assert_eq!(reported.report(8, &[report(1, 5, 7_500_000_000)]), None);
+    let seen = reported.report(9, &[report(1, 6, 8_500_000_000)]).unwrap();
+    assert_eq!((ids(&seen), seen.begin), (vec![4], Some(at(7))));
 }
 
 #[test]
 fn what_cannot_be_is_not_taken() {
     let mut reported = Reported::of(None);
     let (no_digest, no_time) = (report(1, 1, 0).0[..2].to_vec(), report(1, 1, 0).0[2..].to_vec());
-    assert_eq!(reported.report(&[Row(no_digest)]), None);
-    assert_eq!(reported.report(&[Row(no_time)]), None);
-    assert_eq!(reported.report(&[report(1, 1, 1_000_000_001)]), None);
-    assert_eq!(reported.digests.not_taken(), NotTaken { other: 2, early: 1, late: 0 });
+    reported.report(0, &[Row(no_digest)]);
+    reported.report(0, &[Row(no_time)]);
+    reported.report(0, &[report(1, 1, 1_000_000_001)]);
+    assert_eq!(reported.digests.held(), 0);
+    assert_eq!(
+        reported.digests.not_taken(),
+        NotTaken { other: 2, early: 1, ..NotTaken::default() }
+    );
 }
 
 #[test]
@@ -130,7 +213,9 @@ fn times_and_flows_are_taken_as_far_as_they_are_told() {
         (element::OBSERVATION_TIME_MICROSECONDS, micros, 5000, Span::from_micros(1)),
         (element::OBSERVATION_TIME_MILLISECONDS, millis, 7_000_000, Span::from_millis(1)),
     ] {
-        let seen = Reported::of(None).report(&[row(element, value)]).unwrap();
+        let mut reported = Reported::of(None);
+        reported.report(0, &[row(element, value)]);
+        let seen = reported.digests.close(at(1)).unwrap();
         let seen = seen.observations.first().unwrap();
         assert_eq!((seen.stamp.utc, seen.stamp.error, seen.id.0), (time(nanos), error, u64::MAX));
         assert_eq!(
@@ -141,21 +226,37 @@ fn times_and_flows_are_taken_as_far_as_they_are_told() {
 }
 
 proptest! {
+    /// Whatever comes, a collector takes it, in order of time; and of what came in whole nothing goes uncounted.
     #[test]
     fn any_reports_become_what_a_collector_takes(
         messages in prop::collection::vec(
-            (any::<bool>(), prop::collection::vec((0..3_u64, any::<u32>(), any::<i32>()), 1..6)), 1..8),
+            (any::<bool>(), -3..20_i64,
+             prop::collection::vec((0..3_u64, any::<u32>(), -4_000_000_000..20_000_000_000_i64), 1..6)), 1..8),
+        close: Option<i8>,
     ) {
         let mut reported = Reported::of(Some(1));
+        let (mut all, mut taken) = (Vec::new(), 0);
+        for (comes, second, rows) in &messages {
+            let rows: Vec<_> = rows.iter().map(|(point, digest, nanos)| report(*point, *digest, *nanos)).collect();
+            let bytes = reported.send(*second, &rows);
+            if *comes {
+                taken += rows.iter().filter(|row| row.0[0].1 == Value::U64(1)).count() as u64;
+                all.extend(reported.take(&bytes));
+            }
+        }
+        if let Some(second) = close {
+            all.extend(reported.digests.close(at(second.into())));
+        }
         let mut complete = None;
-        for (comes, rows) in &messages {
-            let rows: Vec<_> = rows.iter().map(|(point, digest, nanos)| report(*point, *digest, i64::from(*nanos))).collect();
-            let bytes = reported.send(&rows);
-            let Some(seen) = comes.then(|| reported.take(&bytes)).flatten() else { continue };
+        for seen in &all {
+            assert_is_taken(seen);
             let times = seen.observations.iter().map(|it| Some(it.stamp.utc));
             prop_assert!(std::iter::once(complete).chain(times).is_sorted());
-            prop_assert!(complete <= Some(seen.complete_until));
+            prop_assert!(complete < Some(seen.complete_until));
             complete = Some(seen.complete_until);
         }
+        let told: usize = all.iter().map(|it| it.observations.len()).sum();
+        let NotTaken { early, late, .. } = reported.digests.not_taken();
+        prop_assert_eq!(told as u64 + early + late + reported.digests.held() as u64, taken);
     }
 }
