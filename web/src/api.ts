@@ -26,6 +26,26 @@ export interface Task {
   ended: string | null;
 }
 
+/** What one who keeps a clock says of it. */
+export interface Keeper {
+  by: string;
+  source: string | null;
+  stratum: number | null;
+  ahead_ns: number;
+  /** Null if the clock is not on UTC. */
+  error_ns: number | null;
+}
+
+/** How far the clock of the probe that reflects the packets of a task is ahead of the sender's. */
+export interface ClockOffset {
+  task: number;
+  at_ns: number;
+  ahead_ns: number;
+  bound_ns: number;
+  claimed_ns: [number | null, number | null];
+  contradicts: boolean;
+}
+
 export interface Health {
   version: string;
   clock: string;
@@ -35,7 +55,10 @@ export interface Health {
   held_bytes: number;
   captures: { interface: string; packets: number; lost: number }[];
   troubles: { task: number; why: string }[];
+  keepers: Keeper[];
+  clock_offsets: ClockOffset[];
 }
+
 
 export interface Probe {
   name: string;

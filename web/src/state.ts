@@ -1,6 +1,6 @@
 /** How tasks and probes do, in words. */
 
-import { isOfPath, now, type PathResult, type Probe, type Result, type Task } from './api';
+import { isOfPath, now, type ClockOffset, type Keeper, type PathResult, type Probe, type Result, type Task } from './api';
 import { sum } from './series';
 import { clock, lasting, time } from './units';
 
@@ -61,6 +61,9 @@ export function stateOfProbe(probe: Probe): State {
   const { health } = probe;
   if (!health) return { mood: 'idle', word: 'has come, and said nothing yet' };
   if (health.troubles.length > 0) return { mood: 'bad', word: 'cannot do all it should' };
+  if (health.clock_offsets.some((it) => it.contradicts)) {
+    return { mood: 'bad', word: 'its clock or another is worse than it says' };
+  }
   if (health.captures.some((it) => it.lost > 0)) {
     return { mood: 'warning', word: 'lost packets while it captured' };
   }
@@ -69,6 +72,47 @@ export function stateOfProbe(probe: Probe): State {
     return { mood: 'warning', word: `clock off by up to ${time(health.clock_error_ns)}` };
   }
   return { mood: 'good', word: 'does well' };
+}
+
+/** What one who keeps a clock says of it, as `chrony, GPS, stratum 1, ± 12 us`. */
+export function wordsOf(keeper: Keeper): string {
+  const error = keeper.error_ns === null ? 'not on UTC' : `\u00b1 ${time(keeper.error_ns)}`;
+  const stratum = keeper.stratum === null ? null : `stratum ${keeper.stratum}`;
+  return [keeper.by, keeper.source, stratum, error].filter((it) => it !== null).join(', ');
+}
+
+/** Two clocks that were compared. */
+export interface Compared extends ClockOffset {
+  from: string;
+  to: string;
+}
+
+/** What test packets between the probes of a task tell of their clocks, of whatever task they are. */
+export function comparedOf(task: Task, probes: Probe[], tasks: Task[]): Compared | null {
+  if (!task.from || !task.to) return null;
+  const ends = [task.from, task.to].map(probeOf).sort().join(' ');
+  const all = probes.filter((it) => !it.until).flatMap((probe) => compared(probe, tasks));
+  const theirs = all.filter((it) => [it.from, it.to].sort().join(' ') === ends);
+  return theirs.sort((one, other) => other.at_ns - one.at_ns)[0] ?? null;
+}
+
+/** The clocks that a probe has compared its own with. */
+export function compared(probe: Probe, tasks: Task[]): Compared[] {
+  return (probe.health?.clock_offsets ?? []).flatMap((offset) => {
+    const test = tasks.find((it) => it.number === offset.task);
+    return test?.from && test.to && probeOf(test.from) === probe.name
+      ? [{ ...offset, from: probe.name, to: probeOf(test.to) }]
+      : [];
+  });
+}
+
+/** How far two clocks are apart, and what they claim. */
+export function apart({ from, to, ahead_ns, bound_ns, claimed_ns }: Compared): string {
+  const claims = claimed_ns.map((it) => (it === null ? 'nothing' : `\u00b1 ${time(it)}`));
+  return (
+    `the clocks of ${from} and ${to} are apart by ${time(Math.abs(ahead_ns))} \u00b1 ${time(bound_ns)}, ` +
+    `although they claim ${claims.join(' and ')}`
+  );
 }
 
 /** Why there is no one-way delay, for the ends of a task. */

@@ -98,3 +98,32 @@ test('flows have their quality in a table', async ({ page, day }) => {
   await expect(rows.nth(2)).toContainText('TCP');
   await page.screenshot({ path: 'screenshots/task-flows.png', fullPage: true });
 });
+
+const KEEPERS = [
+  { by: 'kernel', source: null, stratum: null, ahead_ns: 0, error_ns: 9000 },
+  { by: 'chrony', source: 'GPS', stratum: 1, ahead_ns: 40, error_ns: 12_000 },
+];
+const FAR = { task: 1, at_ns: 0, ahead_ns: 5e6, bound_ns: 4e5, claimed_ns: [12_000, 30_000], contradicts: true };
+
+test('who keeps a clock is said, and which is worse than it says', async ({ page, day }) => {
+  const path = { ...TASK, measure: 'active-delay', from: 'roof', to: 'cellar' };
+  await tell(page, path, [result(0)], 60);
+  const health = {
+    ...{ version: '1', clock: 'CLOCK_REALTIME', clock_error_ns: 12_000, processor_time_ns: 1e9, memory_bytes: 1e6 },
+    ...{ held_bytes: 0, captures: [], troubles: [], keepers: KEEPERS, clock_offsets: [FAR] },
+  };
+  const since = { address: '192.0.2.1:9', since: TASK.made, heard: TASK.made, until: null };
+  const probes = [
+    { name: 'cellar', ...since, health: { ...health, clock_offsets: [] } },
+    { name: 'roof', ...since, health },
+  ];
+  await page.route('**/api/v1/probes', (route) => route.fulfill({ json: probes }));
+  await page.goto(day.url());
+  const roof = page.locator('.probe', { hasText: 'roof' }).last();
+  await expect(roof).toContainText('chrony, GPS, stratum 1, \u00b1 12\u202fus');
+  await expect(roof).toContainText('apart by 5\u202fms \u00b1 400\u202fus');
+  await expect(roof.locator('.badge')).toContainText('worse than it says');
+  await page.screenshot({ path: 'screenshots/clocks.png', fullPage: true });
+  await page.goto(day.url(DAY));
+  await expect(page.getByRole('note')).toContainText('the clocks of roof and cellar are apart by 5\u202fms');
+});

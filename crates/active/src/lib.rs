@@ -11,7 +11,7 @@
 //! | `system_clock.rs` | reads the system clock, and how right it is |
 //! | `socket/` | UDP with the kernel's stamps |
 //! | `reflector/` | what is returned; `serve.rs` does it |
-//! | `sender/` | what is sent and what the answers say; `run.rs` does it |
+//! | `sender/` | what is sent and what the answers say, also of both clocks (`exchange.rs`); `run.rs` does it |
 //! | `witness.rs` | what others may hear of each packet |
 
 #![forbid(unsafe_code)]

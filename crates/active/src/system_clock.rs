@@ -14,6 +14,16 @@ pub trait SystemClock {
     fn state(&mut self) -> ClockState;
 }
 
+impl<C: SystemClock + ?Sized> SystemClock for Box<C> {
+    fn now(&self) -> Time<Utc> {
+        (**self).now()
+    }
+
+    fn state(&mut self) -> ClockState {
+        (**self).state()
+    }
+}
+
 /// How right a system clock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockState {

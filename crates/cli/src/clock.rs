@@ -152,7 +152,7 @@ fn text(document: &Document) -> String {
 fn kept(keepers: &[Statement]) -> String {
     let verdict = match stated_error(keepers) {
         Ok(error) => format!("is UTC within {error}, the most that any of these states"),
-        Err(keeper) => format!("is not kept on UTC, says {keeper}"),
+        Err(keeper) => format!("is not kept on UTC by the word of {keeper}"),
     };
     let lines: String = keepers.iter().map(|keeper| format!("  {keeper}\n")).collect();
     format!("The system clock {verdict}:\n{lines}")

@@ -221,11 +221,13 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         wait $sending
         await_last
         # What they said last is of before.
-        until grep -q '^wirestamp_probe_capture_packets_total{.*probe="roof".*} [1-9]' metrics; do
+        until grep -q '^wirestamp_probe_capture_packets_total{.*probe="roof".*} [1-9]' metrics &&
+            grep -q '^wirestamp_probe_clock_offset_seconds' metrics; do
             sleep 0.1
             scrape
         done
         ask tasks/path/results > results
+        ask probes > probes
         end
         "#,
     );
@@ -249,7 +251,26 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         assert_eq!(of_probe("up"), 1.0);
         assert!(of_probe("cpu_seconds_total") > 0.0 && of_probe("memory_bytes") > 0.0, "{text}");
     }
+    let of_clocks =
+        |name: &str| of(&format!("probe_{name}"), r#"probe="roof",other="cellar",task="test""#);
+    let (offset, bound) =
+        (of_clocks("clock_offset_seconds"), of_clocks("clock_offset_error_seconds"));
+    assert!(offset.abs() <= bound && of_clocks("clocks_contradicted") == 0.0, "{text}");
+    assert_compared(&folder);
     assert_eq!(Traces::now(), before);
+}
+
+/// Both probes have one clock: that is what their exchange says, whoever keeps it.
+fn assert_compared(folder: &TempDir) {
+    let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
+    let health = &probes[1]["health"];
+    assert_eq!(health["keepers"][0]["by"], "kernel", "{probes:#}");
+    let of_path: Value = serde_json::from_str(&read(folder.path(), "results")).unwrap();
+    for clocks in [&health["clock_offsets"][0], &of_path["clocks"]] {
+        let [ahead, bound] = ["ahead_ns", "bound_ns"].map(|key| clocks[key].as_i64().unwrap());
+        assert!(ahead.abs() <= bound && bound < 1_000_000_000, "{clocks:#}");
+        assert_eq!(clocks["contradicts"], false, "{clocks:#}");
+    }
 }
 
 /// Each node is killed under load and started again; what nobody saw meanwhile is lost by nobody.

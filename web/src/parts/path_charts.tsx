@@ -3,7 +3,9 @@
 import { useMemo } from 'preact/hooks';
 import type { PathResult, Stretch, Summary, Task } from '../api';
 import { columns, sum } from '../series';
-import { lossOf, whyNoDelay } from '../state';
+import { probes, tasks } from '../mesh';
+import { apart, comparedOf, lossOf, whyNoDelay } from '../state';
+import { useStore } from '../store';
 import { packetRate, score, share, time } from '../units';
 import { Chart, type Line } from './chart';
 import { Figures } from './figures';
@@ -163,7 +165,9 @@ function Clocks({ task, results }: { task: Task; results: PathResult[] }) {
   const unknown = results.filter((it) => it.not_synchronised !== null);
   const wrong = sum(results, (it) => (it.contradicts_the_clocks ? 1 : 0));
   const reasons = [...new Set(unknown.map((it) => whyNoDelay(task, it.not_synchronised)))];
-  if (unknown.length === 0 && wrong === 0) return null;
+  const [there, all] = [useStore(probes), useStore(tasks)];
+  const beside = comparedOf(task, there ?? [], all ?? []);
+  if (unknown.length === 0 && wrong === 0 && !beside?.contradicts) return null;
   return (
     <div class="panel notice" role="note">
       {unknown.length > 0 && (
@@ -182,6 +186,11 @@ function Clocks({ task, results }: { task: Task; results: PathResult[] }) {
         <p>
           <b>A clock is worse than it says:</b> in {share(wrong / results.length)} of this time packets seem to have
           arrived before they were sent, by more than both clocks may be off.
+        </p>
+      )}
+      {beside?.contradicts && (
+        <p>
+          <b>A clock is worse than it says:</b> {apart(beside)}. Delays of this path may be off by as much.
         </p>
       )}
     </div>

@@ -1,7 +1,7 @@
 /** The probes, and how they do. */
 
 import { now, type Probe, type Task } from '../api';
-import { stateOfProbe } from '../state';
+import { apart, compared, stateOfProbe, wordsOf, type Compared } from '../state';
 import { bytes, clock, count, lasting, time } from '../units';
 import { Badge } from './badge';
 
@@ -40,6 +40,19 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
               ? 'which nobody keeps on UTC'
               : `on UTC within ${time(health.clock_error_ns)}`}
           </dd>
+          {health.keepers.length > 0 && (
+            <>
+              <dt>kept by</dt>
+              <dd>
+                {health.keepers.map((it) => (
+                  <div key={it.by}>{wordsOf(it)}</div>
+                ))}
+              </dd>
+            </>
+          )}
+          {compared(probe, tasks).map((it) => (
+            <ComparedFacts key={it.task} {...it} />
+          ))}
           {health.captures.map((it) => (
             <CaptureFacts key={it.interface} {...it} />
           ))}
@@ -71,6 +84,22 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
         {health && `, version ${health.version}`}
       </p>
     </li>
+  );
+}
+
+/** The clock of another probe, by packets that went there and came back. */
+function ComparedFacts(it: Compared) {
+  return (
+    <>
+      <dt>beside {it.to}</dt>
+      <dd>
+        {it.contradicts ? (
+          <b class="warning">{apart(it)}</b>
+        ) : (
+          `${time(Math.abs(it.ahead_ns))} ${it.ahead_ns > 0 ? 'behind' : 'ahead'}, \u00b1 ${time(it.bound_ns)}`
+        )}
+      </dd>
+    </>
   );
 }
 

@@ -29,7 +29,7 @@ const BATCH: usize = 64;
 pub struct Server {
     sockets: Vec<Bound>,
     reflector: Reflector,
-    clock: Kernel,
+    clock: Box<dyn SystemClock + Send>,
 }
 
 /// A socket, and the answers sent over it whose stamps have not come.
@@ -52,7 +52,14 @@ impl Server {
             Ok(Bound { socket, port, waiting: VecDeque::new() })
         };
         let sockets = addresses.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets, reflector: Reflector::new(key), clock: Kernel::default() })
+        Ok(Self { sockets, reflector: Reflector::new(key), clock: Box::<Kernel>::default() })
+    }
+
+    /// Has somebody who knows more of the system clock than the kernel say how right it is.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl SystemClock + Send + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
     }
 
     /// The addresses, with the ports that were chosen where 0 was asked for.
@@ -99,7 +106,7 @@ impl Bound {
     fn answer_all(
         &mut self,
         reflector: &mut Reflector,
-        clock: &mut Kernel,
+        clock: &mut impl SystemClock,
         ports: &[u16],
         answer: &mut Vec<u8>,
         witness: &mut impl Witness,

@@ -17,20 +17,30 @@ pub(super) struct FollowedUp {
     latest: u64,
 }
 
+/// What an answer says besides, and the clocks claimed when it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
+    /// With which TTL its packet reached the reflector.
+    pub(super) ttl: u8,
+    /// How far our clock can be from UTC; none if it is not on UTC.
+    pub(super) own: Option<Span>,
+    /// The same of the reflector's.
+    pub(super) theirs: Option<Span>,
+}
+
 /// An answer.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) answer: Answer,
-    /// With which TTL its packet reached the reflector.
-    pub(super) ttl: u8,
+    pub(super) beside: Beside,
     /// Whether the time at which it left is that of the word.
     pub(super) is_told: bool,
 }
 
 impl FollowedUp {
     /// One more answer came.
-    pub(super) fn push(&mut self, answer: Answer, ttl: u8) {
-        self.waiting.push_back(Told { answer, ttl, is_told: false });
+    pub(super) fn push(&mut self, answer: Answer, beside: Beside) {
+        self.waiting.push_back(Told { answer, beside, is_told: false });
     }
 
     /// The answer with this number left at this time.

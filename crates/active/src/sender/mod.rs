@@ -1,5 +1,6 @@
 //! The sender: test packets at a pace, and what their answers say.
 
+mod exchange;
 mod follow_up;
 mod report;
 mod run;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use wirestamp_clock::Span;
 use wirestamp_packet::stamp::Key;
 
+pub use self::exchange::{Exchange, Exchanges};
 pub use self::report::{Peer, Report};
 pub use self::run::Sender;
 pub use self::schedule::Rhythm;

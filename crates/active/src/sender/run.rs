@@ -31,7 +31,7 @@ const BATCH: u32 = 64;
 pub struct Sender {
     test: Test,
     socket: StampedSocket,
-    clock: Kernel,
+    clock: Box<dyn SystemClock + Send>,
     session: Session,
     /// Packets whose stamps have not come.
     waiting: VecDeque<Waiting>,
@@ -57,7 +57,7 @@ impl Sender {
     /// # Errors
     /// [`SocketError::Bind`].
     pub fn open(test: Test) -> Result<Self, SocketError> {
-        let mut clock = Kernel::default();
+        let mut clock: Box<dyn SystemClock + Send> = Box::<Kernel>::default();
         let socket = StampedSocket::bind(test.from)?;
         let from = SocketAddr::new(test.from.ip(), socket.local_addr()?.port());
         let test = Test { from, ..test };
@@ -72,6 +72,14 @@ impl Sender {
             failed: 0,
             first_error: None,
         })
+    }
+
+    /// Has somebody who knows more of the system clock than the kernel say how right it is.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl SystemClock + Send + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self.session.set_clock(self.clock.state());
+        self
     }
 
     /// Sends all packets, or until `stop` is requested, waits for the last answers, and says what came of

@@ -11,7 +11,7 @@ use wirestamp_packet::stamp::{
     NotStamp, Reflected, Sent, Stamped, TimestampInformation, Value, extensions,
 };
 
-use super::follow_up::{FollowedUp, Told};
+use super::follow_up::{Beside, FollowedUp, Told};
 use super::report::{Peer, Report};
 use super::{Form, Test};
 use crate::system_clock::ClockState;
@@ -22,6 +22,8 @@ use crate::{low_half, nearest, on_wire};
 pub struct Heard {
     /// Which packet it answers.
     pub sequence: u64,
+    /// When it came back.
+    pub at: Time<Utc>,
     /// From sending to coming back, without the time at the reflector; none of a copy that comes very late.
     pub round_trip: Option<Span>,
     /// From the sender to the reflector, by two clocks.
@@ -32,6 +34,10 @@ pub struct Heard {
     pub ttl: u8,
     /// What it was taken for.
     pub taken: Taken,
+    /// How far the sender's clock can be from UTC, as it says; none if it is not on UTC.
+    pub own: Option<Span>,
+    /// The same of the reflector's.
+    pub theirs: Option<Span>,
 }
 
 /// A session.
@@ -207,28 +213,35 @@ impl Session {
             self.is_closed = true;
             return Ok(());
         }
+        let own = self.own.synchronised.then_some(self.own.error);
+        let theirs = error.bound().filter(|_| error.is_synchronised());
+        let beside = Beside { ttl, own, theirs };
         if self.tells.is_expected() {
-            self.followed_up.push(answer, ttl);
+            self.followed_up.push(answer, beside);
         } else {
-            self.take(&answer, ttl, false);
+            self.take(&answer, beside, false);
         }
         Ok(())
     }
 
     /// Takes an answer of which all is known that will be.
-    fn take(&mut self, answer: &Answer, ttl: u8, is_told: bool) {
+    fn take(&mut self, answer: &Answer, beside: Beside, is_told: bool) {
         let there = self.test.sent_at(answer.sequence).map(|sent| answer.received.utc - sent.utc);
         let back = answer.back.utc - answer.returned.utc;
         let taken = self.test.take(*answer);
         self.returned_by_kernel += u64::from(is_told && taken == Taken::First);
         let round_trip = there.map(|there| there + back);
+        let Beside { ttl, own, theirs } = beside;
         self.heard.push_back(Heard {
             sequence: answer.sequence,
+            at: answer.back.utc,
             round_trip,
             there,
             back,
             ttl,
             taken,
+            own,
+            theirs,
         });
     }
 
@@ -287,8 +300,8 @@ impl Session {
     }
 
     fn take_followed_up(&mut self, before: Option<Time<Utc>>) {
-        while let Some(Told { answer, ttl, is_told }) = self.followed_up.next(before) {
-            self.take(&answer, ttl, is_told);
+        while let Some(Told { answer, beside, is_told }) = self.followed_up.next(before) {
+            self.take(&answer, beside, is_told);
         }
     }
 

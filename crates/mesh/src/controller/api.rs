@@ -21,7 +21,7 @@ use tracing::info;
 
 use super::credentials::now;
 use super::metrics::{Totals, scrape};
-use super::{Attendance, Attending, Change, Plan, events, page};
+use super::{Attendance, Attending, Change, ClockOffset, Plan, clocks, events, page};
 use crate::collector::{Collector, Counted, Measured, Step, Stretch};
 use crate::gate::{Caller, Denied, Gate};
 use crate::pki::Role;
@@ -232,6 +232,8 @@ struct Found {
     task: Numbered,
     /// What was asked for; 1 is as the task measures.
     step_s: u32,
+    /// How far the clocks of its two probes are apart now, if test packets between them tell.
+    clocks: Option<ClockOffset>,
     results: Measurements,
 }
 
@@ -268,7 +270,9 @@ async fn results(
         }
     });
     let step_s = which.step.unwrap_or(1);
-    Ok(Json(Found { task: Numbered { number, entered }, step_s, results: results? }))
+    let tasks = api.plan.subscribe().borrow().clone();
+    let clocks = clocks::between(&entered.task.measure, &tasks, &api.attendance);
+    Ok(Json(Found { task: Numbered { number, entered }, step_s, clocks, results: results? }))
 }
 
 /// A probe with its name.

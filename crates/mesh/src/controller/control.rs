@@ -1,5 +1,6 @@
 //! What probes call the controller for.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::{info, warn};
 
 use super::credentials::now;
-use super::{Attendance, Plan};
+use super::{Attendance, Plan, clocks};
 use crate::Name;
 use crate::gate::{Caller, Gate};
 use crate::pki::{self, Issued, Role};
@@ -123,6 +124,7 @@ impl Visit {
         let probe = &self.caller.subject().name;
         let mut tasks = self.plan.subscribe();
         let mut told = None;
+        let mut warned = BTreeSet::new();
         loop {
             let assignment = assignment(&tasks.borrow_and_update(), probe, &self.attendance);
             if told.as_ref() != Some(&assignment) {
@@ -139,7 +141,9 @@ impl Visit {
                 report = reports.message() => match report? {
                     Some(report) => {
                         self.caller.check()?;
-                        self.attendance.says(probe, self.came, report.into(), Timestamp::now());
+                        let health = report.into();
+                        clocks::warn_of(probe, &health, &tasks.borrow(), &mut warned);
+                        self.attendance.says(probe, self.came, health, Timestamp::now());
                     }
                     None => return Ok(()),
                 },

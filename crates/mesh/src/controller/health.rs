@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::clocks::ClockOffset;
 use crate::v1;
 
 /// How a probe does.
@@ -23,6 +24,10 @@ pub struct Health {
     pub captures: Vec<CaptureHealth>,
     /// What it cannot measure.
     pub troubles: Vec<Trouble>,
+    /// Who says what of its system clock.
+    pub keepers: Vec<KeeperHealth>,
+    /// How far the clocks of probes that it sends test packets to are ahead of its own.
+    pub clock_offsets: Vec<ClockOffset>,
 }
 
 /// The account of a capture.
@@ -45,6 +50,28 @@ pub struct Trouble {
     pub why: String,
 }
 
+/// What one who keeps a system clock says of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KeeperHealth {
+    /// Who: `kernel`, `chrony` or `ptp4l`.
+    pub by: String,
+    /// What it follows, if it says.
+    pub source: Option<String>,
+    /// How many steps that is away from a clock that knows the time, if it says.
+    pub stratum: Option<u32>,
+    /// How far the clock is ahead of that.
+    pub ahead_ns: i64,
+    /// How far the clock can be from UTC; none if it is not on UTC.
+    pub error_ns: Option<u64>,
+}
+
+impl From<v1::Keeper> for KeeperHealth {
+    fn from(keeper: v1::Keeper) -> Self {
+        let v1::Keeper { by, source, stratum, ahead, error } = keeper;
+        Self { by, source, stratum, ahead_ns: ahead, error_ns: error }
+    }
+}
+
 impl From<v1::Report> for Health {
     fn from(report: v1::Report) -> Self {
         let captures = report.captures.into_iter().map(|it| {
@@ -62,6 +89,8 @@ impl From<v1::Report> for Health {
             held_bytes: report.held,
             captures: captures.collect(),
             troubles: troubles.collect(),
+            keepers: report.keepers.into_iter().map(KeeperHealth::from).collect(),
+            clock_offsets: report.clock_offsets.iter().map(ClockOffset::from).collect(),
         }
     }
 }

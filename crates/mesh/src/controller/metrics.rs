@@ -14,7 +14,7 @@ use wirestamp_metrics::Counts;
 use wirestamp_results::{Families, Labels, TEXT};
 
 use super::api::{Api, Reader, Refusal};
-use super::{Attending, Health};
+use super::{Attending, Health, clocks};
 use crate::collector::{Collector, Measured, Spread, Step, Stretch};
 use crate::task::{Entered, Measure, Tasks};
 use crate::{DatabaseError, Name};
@@ -34,6 +34,9 @@ pub(super) async fn scrape(
     block_in_place(|| api.totals.show(&tasks, &api.collector, &mut families))?;
     for (name, attending) in api.attendance.all() {
         show_probe(&name, &attending, &mut families);
+        if let Some(health) = &attending.health {
+            clocks::show(&name, health, &tasks, &mut families);
+        }
     }
     let text = families.text().map_err(Refusal::failure)?;
     Ok(([(CONTENT_TYPE, TEXT)], text))

@@ -3,6 +3,7 @@
 
 mod api;
 mod attendance;
+mod clocks;
 mod control;
 mod credentials;
 mod events;
@@ -23,7 +24,8 @@ use thiserror::Error;
 use tonic::service::Routes;
 
 pub use attendance::{Attendance, Attending};
-pub use health::{CaptureHealth, Health, Trouble};
+pub use clocks::ClockOffset;
+pub use health::{CaptureHealth, Health, KeeperHealth, Trouble};
 pub use local::{Loopback, NotLoopback};
 pub use plan::{Change, Plan};
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
 use tracing::{info, warn};
 use wirestamp_active::reflector::Server;
-use wirestamp_active::sender::{Form, Rhythm, Sender, Test};
-use wirestamp_active::{Passage, SocketError, Witness};
+use wirestamp_active::sender::{Exchanges, Form, Rhythm, Sender, Test};
+use wirestamp_active::{Passage, SocketError, Witness, sender};
 use wirestamp_capture::{Sink, Stop};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Observation, Sampling};
@@ -16,6 +16,7 @@ use wirestamp_packet::{FlowKey, PacketId};
 
 use super::ChannelName;
 use super::look::{Passing, Purpose};
+use super::machine::TestClock;
 use super::runner::{Failure, Shared, within};
 use super::tap::{Command, Tap};
 
@@ -65,8 +66,12 @@ pub(super) struct Reflecting {
 #[derive(Default)]
 pub(super) struct Ends(HashMap<ChannelName, Running>);
 
+/// What a sender hears of the other end's clock.
+pub(super) type Heard = Arc<Mutex<Exchanges>>;
+
 struct Running {
     end: TestEnd,
+    heard: Heard,
     commands: mpsc::Sender<Command>,
     stop: Stop,
     thread: JoinHandle<()>,
@@ -101,6 +106,12 @@ impl Ends {
         troubles
     }
 
+    /// What the senders hear, by their tasks.
+    pub(super) fn exchanges(&self) -> Vec<(u64, Heard)> {
+        let heard = self.0.iter().map(|(name, it)| (name.task, Arc::clone(&it.heard)));
+        heard.collect()
+    }
+
     /// Ends all of them.
     pub(super) fn end(self) {
         self.0.values().for_each(|running| running.stop.request());
@@ -127,9 +138,12 @@ fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, F
     let tap = shared.tap(told);
     let session = end.part.session();
     let (stopped, ended) = (stop.clone(), shared.ended());
-    let run = within(end.namespace.as_deref(), || open(&end.part))??;
+    let clock = TestClock::new(shared.machine());
+    let run = within(end.namespace.as_deref(), || open(&end.part, clock))??;
+    let heard = Heard::default();
+    let hearing = Arc::clone(&heard);
     let run = move || {
-        if let Err(error) = run(&stopped, Watching { tap, session }) {
+        if let Err(error) = run(&stopped, Watching { tap, session, heard: hearing }) {
             warn!("an end of a test has ended: {error}");
         }
         ended.send_replace(());
@@ -140,16 +154,16 @@ fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, F
         Part::Send(sending) => info!("sends to {}", sending.to),
         Part::Reflect(Reflecting { at, .. }) => info!("reflects at port {}", at.port()),
     }
-    Ok(Running { end: end.clone(), commands, stop, thread })
+    Ok(Running { end: end.clone(), heard, commands, stop, thread })
 }
 
 /// What an end does once it has its socket.
 type Run = Box<dyn FnOnce(&Stop, Watching) -> Result<(), SocketError> + Send>;
 
-fn open(part: &Part) -> Result<Run, SocketError> {
+fn open(part: &Part, clock: TestClock) -> Result<Run, SocketError> {
     match part {
         Part::Send(sending) => {
-            let sender = Sender::open(sending.test())?;
+            let sender = Sender::open(sending.test())?.with_clock(clock);
             Ok(Box::new(move |stop, mut watching| {
                 let sent = sender.run(stop, &mut watching).map(drop);
                 watching.end();
@@ -161,7 +175,7 @@ fn open(part: &Part) -> Result<Run, SocketError> {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
-            let server = Server::bind(&[SocketAddr::new(any, at.port())], None)?;
+            let server = Server::bind(&[SocketAddr::new(any, at.port())], None)?.with_clock(clock);
             Ok(Box::new(move |stop, mut watching| {
                 let reflected = server.run(stop, &mut watching).map(drop);
                 watching.end();
@@ -212,6 +226,7 @@ impl Sending {
 struct Watching {
     tap: Tap,
     session: u16,
+    heard: Heard,
 }
 
 impl Watching {
@@ -241,5 +256,9 @@ impl Witness for &mut Watching {
     fn complete(&mut self, until: Time<Utc>) {
         // As above.
         drop(Sink::complete(&mut self.tap, until));
+    }
+
+    fn heard(&mut self, heard: &sender::Heard) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).hear(heard);
     }
 }

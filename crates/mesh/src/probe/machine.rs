@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
-use wirestamp_clock::Synchronisation;
+use wirestamp_active::{ClockState, Kernel, SystemClock};
+use wirestamp_clock::{Span, Time, Utc, stated_error};
 use wirestamp_protocol::MachineClock;
+
+use super::keepers::Said;
 
 /// How long what the kernel says of its clock is good: its bound grows by 500 ppm (RFC 1589 section 3.3), which
 /// are 50 us in this time.
@@ -21,6 +24,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(super) struct Machine {
     clock: MachineClock,
     asked: Option<Instant>,
+    keepers: Said,
 }
 
 impl Machine {
@@ -30,18 +34,45 @@ impl Machine {
         let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
         let machine = u128::from_str_radix(&digits, 16).map_err(io::Error::other)?;
         let clock = MachineClock { machine: machine.to_be_bytes(), error: None };
-        Ok(Self { clock, asked: None })
+        Ok(Self { clock, asked: None, keepers: Said::new() })
+    }
+
+    /// Who keeps its clock.
+    pub(super) fn keepers(&self) -> &Said {
+        &self.keepers
     }
 
     /// How right its clock is.
     pub(super) fn clock(&mut self) -> MachineClock {
         if self.asked.is_none_or(|asked| asked.elapsed() > GOOD_FOR) {
-            // Where nobody may ask, nothing is known.
-            let known = Synchronisation::read().ok().filter(|it| it.synchronised);
-            self.clock.error = known.map(|it| it.greatest_error);
+            self.clock.error = stated_error(&self.keepers.statements()).ok();
             self.asked = Some(Instant::now());
         }
         self.clock
+    }
+}
+
+/// Its clock, as test packets tell of it.
+pub(super) struct TestClock {
+    kernel: Kernel,
+    machine: Machine,
+}
+
+impl TestClock {
+    pub(super) fn new(machine: Machine) -> Self {
+        Self { kernel: Kernel::default(), machine }
+    }
+}
+
+impl SystemClock for TestClock {
+    fn now(&self) -> Time<Utc> {
+        self.kernel.now()
+    }
+
+    fn state(&mut self) -> ClockState {
+        let ClockState { tai, .. } = self.kernel.state();
+        let error = self.machine.clock().error;
+        ClockState { synchronised: error.is_some(), error: error.unwrap_or(Span::MAX), tai }
     }
 }
 
@@ -69,5 +100,8 @@ mod tests {
         assert_eq!(machine.clock().machine, Machine::new().unwrap().clock().machine);
         assert_ne!(machine.clock().machine, [0; 16]);
         assert!(processor_time() > 0 && memory() > 0);
+        let error = machine.clock().error;
+        let state = TestClock::new(machine).state();
+        assert_eq!(state.synchronised, error.is_some());
     }
 }

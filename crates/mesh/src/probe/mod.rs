@@ -6,6 +6,7 @@ mod channel;
 mod deliver;
 mod duties;
 mod flows;
+mod keepers;
 mod look;
 mod machine;
 mod membership;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -14,10 +14,12 @@ use tokio::task::{self, JoinHandle, JoinSet, block_in_place};
 use tokio::time;
 use tracing::{info, warn};
 use wirestamp_capture::LiveLedger;
-use wirestamp_clock::{ClockService, Counter};
+use wirestamp_clock::{ClockService, Counter, Span, Statement, Time, stated_error};
 
+use super::active::Heard;
 use super::attend::attend;
 use super::duties::{Duties, Now};
+use super::keepers::Said;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
 use super::{ChannelName, Error, Stock, deliver, enrol, renew};
@@ -25,7 +27,7 @@ use crate::Name;
 use crate::pki::{Credentials, Request, Role, Subject, Token};
 use crate::spool::Spool;
 use crate::transport::{Trust, call};
-use crate::v1::{Assignment, Capture, Report, Trouble};
+use crate::v1::{Assignment, Capture, ClockOffset, Keeper, Report, Trouble};
 
 /// What a probe needs.
 #[derive(Clone, Debug)]
@@ -63,7 +65,9 @@ pub struct Probe {
 /// What others look at.
 struct State {
     stock: Arc<Stock>,
+    keepers: Said,
     captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
+    exchanges: Mutex<Vec<(u64, Heard)>>,
     troubles: Mutex<Vec<Trouble>>,
 }
 
@@ -96,10 +100,13 @@ impl Probe {
         let clock =
             ClockService::start(Counter::select()).map_err(|it| Error::Clock(it.to_string()))?;
         let machine = Machine::new().map_err(Error::Machine)?;
+        let keepers = machine.keepers().clone();
         let runner = Runner::new(clock, machine, Arc::clone(&stock))?;
         let state = Arc::new(State {
             stock: Arc::clone(&stock),
+            keepers,
             captures: Mutex::default(),
+            exchanges: Mutex::default(),
             troubles: Mutex::default(),
         });
         let credentials = watch::Sender::new(credentials);
@@ -129,6 +136,7 @@ impl Probe {
             Arc::clone(&self.state),
             told,
         ));
+        work.spawn(self.state.keepers.clone().keep_asking());
         work.spawn(stay_a_member(self.settings.clone(), self.credentials.clone()));
         self.measure(assignments.subscribe(), &mut work, stop).await;
         work.shutdown().await;
@@ -189,6 +197,7 @@ impl State {
         let troubles = troubles.into_iter();
         let troubles = troubles.map(|(name, why)| Trouble { task: name.task, why });
         *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = runner.ledgers();
+        *self.exchanges.lock().unwrap_or_else(PoisonError::into_inner) = runner.exchanges();
         *self.troubles.lock().unwrap_or_else(PoisonError::into_inner) = troubles.collect();
     }
 
@@ -198,21 +207,56 @@ impl State {
         captures.iter().map(account).collect()
     }
 
+    /// What the senders of tests have heard of other clocks by now.
+    fn clock_offsets(&self) -> Vec<ClockOffset> {
+        let Ok(now) = Time::try_from(SystemTime::now()) else { return Vec::new() };
+        let exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let best = exchanges.iter().filter_map(|(task, heard)| {
+            let best = heard.lock().unwrap_or_else(PoisonError::into_inner).best(now)?;
+            Some(ClockOffset {
+                task: *task,
+                at: best.at.as_nanos(),
+                ahead: best.ahead.as_nanos(),
+                bound: unsigned(best.bound),
+                own_error: best.own.map(unsigned),
+                their_error: best.theirs.map(unsigned),
+            })
+        });
+        best.collect()
+    }
+
     fn report(&self) -> Report {
-        // Where nobody may ask, nothing is known.
-        let known = wirestamp_clock::Synchronisation::read().ok().filter(|it| it.synchronised);
+        let statements = self.keepers.statements();
+        let known = stated_error(&statements).ok();
         Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             clock: "CLOCK_REALTIME".to_owned(),
             synchronised: known.is_some(),
-            clock_error: known.map_or(0, |it| it.greatest_error.as_nanos().unsigned_abs()),
+            clock_error: known.map_or(0, unsigned),
             processor_time: processor_time(),
             memory: memory(),
             held: block_in_place(|| self.stock.bytes()),
             captures: self.captures(),
             troubles: self.troubles.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            keepers: statements.iter().map(keeper).collect(),
+            clock_offsets: self.clock_offsets(),
         }
     }
+}
+
+fn keeper(said: &Statement) -> Keeper {
+    Keeper {
+        by: said.by.name().to_owned(),
+        source: said.source.clone(),
+        stratum: said.stratum.map(u32::from),
+        ahead: said.ahead.as_nanos(),
+        error: said.error.map(unsigned),
+    }
+}
+
+/// Of a bound, which is not negative.
+fn unsigned(span: Span) -> u64 {
+    span.as_nanos().unsigned_abs()
 }
 
 fn account((interface, ledger): &(String, Arc<LiveLedger>)) -> Capture {

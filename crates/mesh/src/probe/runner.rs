@@ -16,7 +16,7 @@ use wirestamp_capture::{Capture, Config, Cores, Filter, LiveLedger, Method, Stam
 use wirestamp_clock::{ClockService, Time};
 use wirestamp_lab::{LabError, Netns};
 
-use super::active::{Ends, Tests};
+use super::active::{Ends, Heard, Tests};
 use super::machine::Machine;
 use super::tap::{Batches, Closed, Command, Sight, Tap};
 use super::watch::absence;
@@ -102,6 +102,11 @@ impl Runner {
         Arc::clone(&self.is_ending)
     }
 
+    /// What the senders of tests hear, by their tasks.
+    pub(super) fn exchanges(&self) -> Vec<(u64, Heard)> {
+        self.ends.exchanges()
+    }
+
     /// The captures, and their accounts.
     pub(super) fn ledgers(&self) -> Vec<(String, Arc<LiveLedger>)> {
         self.taps.iter().map(|(name, tap)| (name.clone(), Arc::clone(&tap.ledger))).collect()
@@ -180,6 +185,11 @@ impl Shared {
             // They are taken as long as the probe runs.
             drop(self.batches.send(made));
         }
+    }
+
+    /// The machine.
+    pub(super) fn machine(&self) -> Machine {
+        self.machine.clone()
     }
 
     /// Somebody who does what is told.

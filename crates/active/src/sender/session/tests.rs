@@ -4,7 +4,7 @@ use wirestamp_metrics::{BothWays, TwoWayCounts};
 
 use super::*;
 use crate::reflector::{Arrival, Reflector};
-use crate::sender::Rhythm;
+use crate::sender::{Exchange, Rhythm};
 use crate::system_clock::SystemClock;
 
 const MILLI: i64 = 1_000_000;
@@ -197,4 +197,35 @@ fn what_is_no_answer_is_counted() {
     assert!(session.answer(&[0; 112], TO, at).is_err());
     let report = session.finish();
     assert_eq!((report.not_stamp, report.forged), (1, 1));
+}
+
+#[test]
+fn an_answer_tells_how_far_the_clocks_are_apart_and_what_they_claim() {
+    for (ahead, is_wrong) in [(30_000, false), (5 * MILLI, true)] {
+        let mut reflector = Reflector::new(None);
+        let form = Form { light: true, ..Form::default() };
+        let mut session = Session::new(&test(form), right());
+        let (mut packet, mut answer) = (Vec::new(), Vec::new());
+        session.packet(Time::from_nanos(BEGIN), &mut packet);
+        let arrival = Arrival {
+            bytes: &packet,
+            from: ([192, 0, 2, 1], 4000).into(),
+            to: None,
+            at: Time::from_nanos(BEGIN + THERE + ahead),
+            ttl: 64,
+            class: 0,
+        };
+        let mut clock = At(BEGIN + THERE + ahead + 10_000, right());
+        reflector.reflect(&arrival, &mut clock, &mut answer).unwrap();
+        let back = Time::from_nanos(BEGIN + THERE + 10_000 + BACK);
+        session.answer(&answer, TO, back).unwrap();
+        let exchange = Exchange::of(&session.heard().unwrap()).unwrap();
+        // Half of what the way back takes longer.
+        assert_eq!(exchange.ahead.as_nanos(), ahead - (BACK - THERE) / 2);
+        assert_eq!((exchange.at, exchange.bound.as_nanos()), (back, (THERE + BACK) / 2 + 1));
+        assert_eq!(exchange.own, Some(right().error));
+        let theirs = exchange.theirs.unwrap();
+        assert!(theirs >= right().error && theirs < right().error + Span::from_micros(1));
+        assert_eq!(exchange.contradicts_the_clocks(), is_wrong);
+    }
 }

@@ -102,6 +102,8 @@ fn a_probe_is_shown_with_its_captures() {
         held_bytes: 7,
         captures: vec![CaptureHealth { interface: "eth0@n".to_owned(), packets: 9, lost: 2 }],
         troubles: Vec::new(),
+        keepers: Vec::new(),
+        clock_offsets: Vec::new(),
     };
     let at = Timestamp::from_second(100).unwrap();
     let mut attending = Attending {
