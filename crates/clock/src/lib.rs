@@ -78,7 +78,7 @@
 //! # What this cannot know
 //!
 //! - **Whether the system clock is right.** UTC here is `CLOCK_REALTIME`, and the error is against
-//!   that clock. How far it is from true UTC is known to whoever synchronises it.
+//!   that clock. How far it is from true UTC is known to whoever synchronises it: [`Keepers`] asks them.
 //! - **How long a second is.** The difference clock measures in seconds of `CLOCK_MONOTONIC_RAW`,
 //!   which are off by the error of the oscillator's frequency, often some ppm, sometimes tens.
 //! - **A step or a slew before it shows.** A stamp converted at once is extrapolated. It is off by a
@@ -112,7 +112,7 @@
 //!
 //! - Where a time is good to a millisecond, or taken some thousand times a second:
 //!   [`std::time::SystemTime`] and [`std::time::Instant`] need no thread and no calibration.
-//! - To keep the system clock right. That is the work of chrony, ntpd-rs or ptp4l; this only follows.
+//! - To keep the system clock right. That is the work of chrony, ntpd-rs or ptp4l; this follows, and asks them.
 //! - Where a network card stamps packets in hardware, and times by its own clock are wanted. Its stamps
 //!   as system time: [`ClockService::start_with_nic`].
 //! - In a process that lives for a millisecond: the choice of the source and the first calibration
