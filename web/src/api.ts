@@ -21,6 +21,8 @@ export interface Task {
   to?: string;
   filter?: string;
   share?: number;
+  /** Of the calls that the path is judged by. */
+  codec?: string;
   schedule?: Schedule;
   made: string;
   ended: string | null;
@@ -69,7 +71,7 @@ export interface Probe {
   health: Health | null;
 }
 
-/** How values are distributed. Percentiles are not known of what was added up. */
+/** How values are distributed. Percentiles are known of what was added up where all of it is in histograms. */
 export interface Summary {
   count: number;
   min: number;
@@ -101,7 +103,21 @@ export interface PathResult {
   error_ns: number | null;
   not_synchronised: string | null;
   contradicts_the_clocks: boolean;
-  mos?: number | null;
+  /** Where the task names a codec there is either this or why not. */
+  mos?: number;
+  no_mos?: string;
+}
+
+/** A result of a path in a few numbers. What is not known, and nothing, is not there. */
+export interface Brief {
+  begin_ns: number;
+  matched: number;
+  lost?: number;
+  delay_mean_ns?: number;
+  /** Where that is not known. */
+  above_minimum_mean_ns?: number;
+  error_ns?: number;
+  contradicts_the_clocks?: boolean;
 }
 
 /** What passed a point in a stretch of time. */
@@ -115,6 +131,7 @@ export interface PointResult {
 }
 
 export type Result = PathResult | PointResult;
+export type Recent = Brief | PointResult;
 
 /** How a flow has fared so far: some of the keys that `wirestamp flows --json` has. What is not known is null. */
 export interface Flow {
@@ -143,7 +160,7 @@ export interface Results {
   step_s?: number;
 }
 
-/** So many delays from one bound on and below another. */
+/** So many delays from one bound on and below another, in nanoseconds. */
 export interface Bucket {
   from: number;
   until: number;
@@ -230,6 +247,12 @@ export async function askResults(name: string, stretch: Stretch, step: number, s
   }
 }
 
+/** The newest results of all tasks from a time on, by the numbers of the tasks. */
+export async function askRecent(from: number): Promise<[number, Recent[]][]> {
+  const { results } = await ask<{ results: Record<string, Recent[]> }>(`results?from=${new Date(from).toISOString()}`);
+  return Object.entries(results).map(([number, newest]) => [Number(number), newest]);
+}
+
 /** So many flows are shown. */
 export const MOST_FLOWS = 500;
 
@@ -239,11 +262,11 @@ export async function askFlows(name: string, stretch: Stretch, signal?: AbortSig
   return (await ask<{ results: Flow[] }>(path, signal)).results;
 }
 
-/** The histogram of the delays, or null where the controller has none. */
+/** The histogram of the delays, or null where the controller makes none. */
 export async function askHistogram(name: string, stretch: Stretch, signal?: AbortSignal): Promise<Bucket[] | null> {
   try {
     const path = `tasks/${name}/histogram?${asked(stretch)}`;
-    return (await ask<{ delay_ns: Bucket[] | null }>(path, signal)).delay_ns;
+    return (await ask<{ delay_ns: Bucket[] }>(path, signal)).delay_ns;
   } catch (error) {
     if (error instanceof Refused && (error.status === 404 || error.status === 400)) return null;
     throw error;
@@ -262,4 +285,8 @@ export async function endTask(name: string): Promise<void> {
 
 export function isOfPath(result: Result): result is PathResult {
   return 'sent' in result;
+}
+
+export function isBrief(result: Recent): result is Brief {
+  return 'matched' in result;
 }

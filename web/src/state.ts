@@ -1,6 +1,6 @@
 /** How tasks and probes do, in words. */
 
-import { isOfPath, now, type ClockOffset, type Keeper, type PathResult, type Probe, type Result, type Task } from './api';
+import { isBrief, isOfPath, now, type Brief, type ClockOffset, type Keeper, type PathResult, type Probe, type Recent, type Result, type Task } from './api';
 import { sum } from './series';
 import { clock, lasting, time } from './units';
 
@@ -23,7 +23,7 @@ export function endsOf(task: Task): string[] {
 /** Of a point, PROBE/INTERFACE, or of an end of an active test, PROBE@NAMESPACE. */
 export const probeOf = (end: string): string => end.split(/[/@]/)[0] ?? end;
 
-export function stateOf(task: Task, probes: Probe[] | null, last: Result | undefined): State {
+export function stateOf(task: Task, probes: Probe[] | null, last: Pick<Result, 'begin_ns'> | undefined): State {
   if (task.ended) return { mood: 'idle', word: `ended ${clock(Date.parse(task.ended), false)}` };
   const { start, until } = task.schedule ?? {};
   if (until && Date.parse(until) <= now()) return { mood: 'idle', word: 'over' };
@@ -125,6 +125,14 @@ export function whyNoDelay(task: Task, reason: string | null): string {
   return 'no packet was seen at both points';
 }
 
+/** Why it is not known what a call would sound like. */
+export function whyNoOpinion(task: Task, reason: string): string {
+  if (reason === 'not-synchronised') return 'the delay is not known';
+  if (reason === 'contradicts-the-clocks') return 'a clock is worse than it says';
+  if (reason === 'codec') return `packets were lost, and nobody has published what that does to ${task.codec}`;
+  return 'no packet was seen at both points';
+}
+
 /** The share of packets that were lost, of those of which it is known; null if it is of none. */
 export function lossOf(result: Pick<PathResult, 'matched' | 'lost'>): number | null {
   const known = result.matched + result.lost;
@@ -132,12 +140,24 @@ export function lossOf(result: Pick<PathResult, 'matched' | 'lost'>): number | n
 }
 
 /** The share that was lost of what all results tell of. */
-export function lossOfAll(results: Result[]): number | null {
-  const ofPath = results.filter(isOfPath);
-  return lossOf({ matched: sum(ofPath, (it) => it.matched), lost: sum(ofPath, (it) => it.lost) });
+export function lossOfAll(results: Recent[]): number | null {
+  const ofPath = results.filter(isBrief);
+  return lossOf({ matched: sum(ofPath, (it) => it.matched), lost: sum(ofPath, (it) => it.lost ?? 0) });
 }
 
 /** The newest result that tells of a delay. */
-export function latestDelay(results: Result[]): PathResult | undefined {
-  return results.findLast((it): it is PathResult => isOfPath(it) && it.above_minimum_ns !== null);
+export function latestDelay(results: Recent[]): Brief | undefined {
+  return results.findLast((it): it is Brief => isBrief(it) && delayOf(it) !== null);
+}
+
+/** What a result tells of the delay, if anything: by the clocks, or else above the least. */
+export function delayOf(result: Brief): number | null {
+  return result.delay_mean_ns ?? result.above_minimum_mean_ns ?? null;
+}
+
+/** The same in words. */
+export function delayIn(result: Brief): string {
+  return result.delay_mean_ns === undefined
+    ? `+${time(result.above_minimum_mean_ns ?? 0)}`
+    : time(result.delay_mean_ns);
 }

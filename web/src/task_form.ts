@@ -35,6 +35,16 @@ const at: Field = {
   list: 'points',
 };
 
+/** As `wirestamp delay --codec` has them. */
+const CODECS = ['g711', 'g711-plc', 'g723.1-5.3', 'g723.1-6.3', 'g729', 'g729a', 'gsm-fr', 'gsm-efr'];
+
+const CODEC: Field = {
+  key: 'codec',
+  label: 'Codec',
+  hint: 'says what calls with it would sound like (MOS)',
+  choices: ['', ...CODECS],
+};
+
 export const FIELDS: Record<string, Field[]> = {
   'passive-delay': [
     { ...at, key: 'from', label: 'From' },
@@ -46,6 +56,7 @@ export const FIELDS: Record<string, Field[]> = {
       hint: 'of the packets, the same at both points: 0.1 for a tenth',
       isNumber: true,
     },
+    CODEC,
   ],
   'active-delay': [
     { key: 'from', label: 'From', hint: 'the probe that sends', needed: true, list: 'probe-names' },
@@ -56,6 +67,7 @@ export const FIELDS: Record<string, Field[]> = {
     { key: 'bytes', label: 'Size', hint: 'bytes above IP: 52', isNumber: true },
     { key: 'distribution', label: 'Distribution', hint: '', choices: ['', 'periodic', 'poisson'] },
     { key: 'dscp', label: 'DSCP', hint: 'class of service, 0 to 63', isNumber: true },
+    CODEC,
   ],
   volume: [at, FILTER],
   traffic: [at, FILTER, { key: 'interval', label: 'Interval', hint: '1s' }],

@@ -54,9 +54,9 @@ export class Mesh {
   page = '127.0.0.1:0';
   address = '127.0.0.1:0';
 
-  /** Fills it with a day of results, before it runs. */
-  seed(): void {
-    const { status, stderr } = spawnSync(SEED, [join(this.folder, 'controller')]);
+  /** Fills it with a day of results, before it runs, and gives so many more paths one. */
+  seed(paths = 0): void {
+    const { status, stderr } = spawnSync(SEED, [join(this.folder, 'controller'), String(paths)]);
     if (status !== 0) throw new Error(String(stderr));
   }
 
@@ -117,6 +117,20 @@ interface Fixtures {
 interface WorkerFixtures {
   /** A controller with a day of results, for all tests that only look. */
   day: Mesh;
+  /** One with a day of results of each of a hundred paths. */
+  hundred: Mesh;
+}
+
+/** A controller with a day of results, and of so many more paths. */
+async function seeded(paths: number, use: (mesh: Mesh) => Promise<void>): Promise<void> {
+  const mesh = new Mesh();
+  try {
+    mesh.seed(paths);
+    await mesh.start();
+    await use(mesh);
+  } finally {
+    await mesh.remove();
+  }
 }
 
 export const test = base.extend<Fixtures, WorkerFixtures>({
@@ -129,20 +143,9 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
       await mesh.remove();
     }
   },
-  day: [
-    async ({}, use) => {
-      const mesh = new Mesh();
-      try {
-        mesh.seed();
-        await mesh.start();
-        await use(mesh);
-      } finally {
-        await mesh.remove();
-      }
-    },
-    // A day takes some seconds to make, on a busy machine many.
-    { scope: 'worker', timeout: 180_000 },
-  ],
+  // A day takes some seconds to make, on a busy machine many.
+  day: [({}, use) => seeded(0, use), { scope: 'worker', timeout: 180_000 }],
+  hundred: [({}, use) => seeded(100, use), { scope: 'worker', timeout: 600_000 }],
   watched: [
     async ({ page }, use) => {
       const wrong: string[] = [];

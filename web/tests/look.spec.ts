@@ -45,6 +45,10 @@ test('a day of seconds is shown with its errors, and balances', async ({ page, d
   for (const title of ['One-way delay', 'Variation from packet to packet', 'Loss', 'Order', 'Packets']) {
     expect(await inked(page, title), title).toBeGreaterThan(500);
   }
+  expect(await inked(page, 'What a call with g711 would sound like (MOS, 1 to 4.5)')).toBeGreaterThan(500);
+  await expect(page.locator('.legend', { hasText: 'p99' }).first()).toContainText(/p99 \d/);
+  const histogram = page.getByRole('img', { name: /^Delays of 34\d,\d{3} packets, from 8\.\d+\u202fms/ });
+  expect(await histogram.locator('rect').count()).toBeGreaterThan(20);
   const figures = page.locator('.figures');
   await expect(figures).toContainText(/mean delay\s*\d+(\.\d+)?\u202fms ± 70\.2\u202fus/);
   const [first, second] = [page.locator('.accounts table').first(), page.locator('.accounts table').last()];
@@ -78,6 +82,7 @@ test('without synchronised clocks it says why, and shows what is known', async (
   await expect(page.getByRole('note')).toContainText('nobody keeps the clock of garden on UTC');
   await expect(page.getByRole('heading', { name: 'Delay above the least of each second' })).toBeVisible();
   await expect(page.getByRole('heading', { name: 'One-way delay' })).toHaveCount(0);
+  await expect(page.getByText('What a call would sound like is not known')).toContainText('the delay is not known');
   await shot(page, 'task-not-synchronised');
 });
 

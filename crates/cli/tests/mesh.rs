@@ -338,6 +338,10 @@ const OVER_HTTP: &str = r#"
     ask viewer $api/tasks
     ask viewer $api/tasks/v/results
     ask viewer $api/tasks/v/results?limit=x
+    ask viewer $api/tasks/v/histogram
+    ask viewer $api/tasks/x/histogram
+    ask viewer $api/results?from=2026-01-01T00:00:00Z
+    ask viewer $api/results?since=x
     ask operator -X DELETE $api/tasks/v
     ask operator -X DELETE $api/tasks/v
     ask viewer $api/tasks
@@ -364,6 +368,10 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         (r#""ended":null"#, "200"),
         (r#""results":[]"#, "200"),
         ("limit: invalid digit", "400"),
+        ("task v measures flows, and histograms are of delays", "400"),
+        ("there is no task x", "404"),
+        (r#"{"results":{}}"#, "200"),
+        ("unknown field `since`", "400"),
         ("", "204"),
         ("there is no task v", "404"),
         (r#""ended":"20"#, "200"),

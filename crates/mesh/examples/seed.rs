@@ -1,7 +1,8 @@
 //! Fills the folder of a controller with a day of results, for tests of the page: what two points would have
 //! seen goes through the collector, as if probes had delivered it.
 //!
-//! Usage: `seed FOLDER`, and then `wirestamp controller --folder FOLDER`.
+//! Usage: `seed FOLDER [PATHS]`, and then `wirestamp controller --folder FOLDER`. So many more paths have the same day
+//! each, in a mesh of eleven sites; a hundred take 1.6 gigabytes.
 
 #![expect(clippy::cast_possible_truncation, reason = "delays are far below 2^52 ns")]
 #![expect(clippy::cast_precision_loss, reason = "and so are seconds of a day")]
@@ -9,11 +10,12 @@
 use std::error::Error;
 use std::f64::consts::TAU;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::sync::Arc;
 
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::Name;
@@ -33,6 +35,12 @@ const BATCH: i64 = 600;
 
 /// Packets a second.
 const RATE: i64 = 4;
+
+/// Seconds in which any machine makes all of it.
+const MAKING: i64 = 300;
+
+/// The mesh of the paths that are more of the same.
+const SITES: usize = 11;
 
 /// A path whose packets are made up.
 struct Path {
@@ -81,22 +89,62 @@ const PATHS: [Path; 3] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: seed FOLDER")?);
+    let mut arguments = std::env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or("usage: seed FOLDER [PATHS]")?);
+    let paths = arguments.next().map_or(Ok(0), |paths| paths.parse())?;
     std::fs::create_dir_all(&folder)?;
     let plan = Plan::open(&folder.join("plan.sqlite"))?;
-    let now = Timestamp::from_second(Timestamp::now().as_second())?;
+    let mut now = Timestamp::from_second(Timestamp::now().as_second())?;
+    if paths > 0 {
+        // They take a while to make, and are to be recent when they are looked at.
+        now += SignedDuration::from_secs(MAKING);
+    }
     let results = Results::open(&folder.join("results.sqlite"))?;
     let collector = Arc::new(Collector::new(results, plan.subscribe()));
     for path in &PATHS {
         let made = now - SignedDuration::from_secs(path.age);
         let [from, to] = path.ends;
-        let measured =
-            json!({"name": path.name, "measure": "passive-delay", "from": from, "to": to});
+        let measured = json!({"name": path.name, "measure": "passive-delay", "from": from, "to": to, "codec": "g711"});
         let task = enter(&plan, made, measured)?;
         fill(&collector, path, task, now.as_second())?;
     }
     enter(&plan, now, json!({"name": "all", "measure": "volume", "at": "roof/eth0"}))?;
     plan.end(&"ring".parse()?, now)?;
+    drop(collector);
+    let made = now - SignedDuration::from_secs(DAY);
+    copy(&folder.join("results.sqlite"), &plan, made, paths)
+}
+
+/// Enters more paths, and gives each the results of the first task.
+fn copy(
+    results: &path::Path,
+    plan: &Plan,
+    made: Timestamp,
+    paths: usize,
+) -> Result<(), Box<dyn Error>> {
+    let database = Connection::open(results)?;
+    // Nobody needs it behind a crash.
+    database.execute_batch(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+         CREATE TEMP TABLE day AS SELECT * FROM window WHERE task = 1;
+         CREATE TEMP TABLE shapes AS SELECT * FROM histogram WHERE task = 1;",
+    )?;
+    let ends = (0..SITES).flat_map(|from| (0..SITES).map(move |to| (from, to)));
+    for (from, to) in ends.filter(|(from, to)| from != to).take(paths) {
+        let name = format!("site-{from}-to-{to}");
+        let [from, to] = [from, to].map(|site| format!("site-{site}/eth0"));
+        let path = json!({"name": name, "measure": "passive-delay", "from": from, "to": to});
+        let task = enter(plan, made, path)?.cast_signed();
+        for (one, all) in [("day", "window"), ("shapes", "histogram")] {
+            database.execute(&format!("UPDATE {one} SET task = ?"), [task])?;
+            database.execute(&format!("INSERT INTO {all} SELECT * FROM {one}"), [])?;
+        }
+        // Hours that are over are files already.
+        let task_row =
+            "INSERT INTO task SELECT ?1, settled_until, late, settled_until / ?2 * ?2 FROM task
+                        WHERE number = 1";
+        database.execute(task_row, params![task, HOUR * SECOND])?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 /** All tasks, the probes, and the paths between them. */
 
 import { useEffect } from 'preact/hooks';
-import { isOfPath, now, type Probe, type Result, type Task } from '../api';
+import { isBrief, now, type Probe, type Recent, type Task } from '../api';
 import { Badge } from '../parts/badge';
 import { Map } from '../parts/map';
 import { perSecond } from '../parts/point_charts';
@@ -10,7 +10,7 @@ import { Sparkline } from '../parts/sparkline';
 import { mayChange, me, newest, news, probes, tasks } from '../mesh';
 import { recent, refreshRecent } from '../recent';
 import { taskAddress } from '../route';
-import { endsOf, latestDelay, lossOfAll, stateOf } from '../state';
+import { delayIn, delayOf, endsOf, latestDelay, lossOfAll, stateOf } from '../state';
 import { useStore } from '../store';
 import { bitRate, packetRate, share, time } from '../units';
 
@@ -20,7 +20,7 @@ export function Overview() {
   const ours = all && newest(all);
   const open = ours?.filter((it) => !it.ended) ?? [];
   const ended = ours?.filter((it) => it.ended) ?? [];
-  useEffect(() => void refreshRecent(open), [many, all]);
+  useEffect(() => void refreshRecent(), [many, all]);
   if (!ours || !there) return <p class="empty">Asking the controller&hellip;</p>;
   return (
     <>
@@ -76,14 +76,14 @@ function NoTasks({ may }: { may: boolean }) {
 interface ListProps {
   tasks: Task[];
   probes: Probe[];
-  results: ReadonlyMap<string, Result[]>;
+  results: ReadonlyMap<number, Recent[]>;
 }
 
 function TaskList({ tasks, probes, results }: ListProps) {
   return (
     <ul class="tasks">
       {tasks.map((task) => (
-        <TaskRow key={task.number} task={task} probes={probes} results={results.get(task.name) ?? []} />
+        <TaskRow key={task.number} task={task} probes={probes} results={results.get(task.number) ?? []} />
       ))}
     </ul>
   );
@@ -92,7 +92,7 @@ function TaskList({ tasks, probes, results }: ListProps) {
 /** The time that the small charts show, in seconds. */
 const SHOWN = 180;
 
-function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; results: Result[] }) {
+function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; results: Recent[] }) {
   const state = stateOf(task, probes, results.at(-1));
   const points = results
     .map((it): [number, number | null] => [it.begin_ns / 1e9, shape(it)])
@@ -116,14 +116,11 @@ function TaskRow({ task, probes, results }: { task: Task; probes: Probe[]; resul
 }
 
 /** What the small chart shows of a result. */
-function shape(result: Result): number | null {
-  if (!isOfPath(result)) return result.packets;
-  return (result.delay_ns ?? result.above_minimum_ns)?.mean ?? null;
-}
+const shape = (result: Recent): number | null => (isBrief(result) ? delayOf(result) : result.packets);
 
-function Latest({ results }: { results: Result[] }) {
+function Latest({ results }: { results: Recent[] }) {
   const last = results.at(-1);
-  if (last && !isOfPath(last)) {
+  if (last && !isBrief(last)) {
     return (
       <span class="latest">
         <b>{packetRate(perSecond(last, last.packets, 1) ?? 0)}</b>{' '}
@@ -136,9 +133,9 @@ function Latest({ results }: { results: Result[] }) {
   const loss = lossOfAll(results);
   return (
     <span class="latest">
-      <b>{latest.delay_ns ? time(latest.delay_ns.mean) : `+${time(latest.above_minimum_ns?.mean ?? 0)}`}</b>{' '}
+      <b>{delayIn(latest)}</b>{' '}
       <span class="fine">
-        {latest.error_ns === null ? 'above the least' : `\u00b1 ${time(latest.error_ns)}`}
+        {latest.error_ns === undefined ? 'above the least' : `\u00b1 ${time(latest.error_ns)}`}
         {loss !== null && `, ${share(loss)} lost`}
       </span>
       {latest.contradicts_the_clocks && <b class="warning"> a clock is wrong</b>}

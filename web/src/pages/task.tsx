@@ -102,7 +102,8 @@ function Frame({ task, range, last, error, show, onSave, children }: FrameProps)
                 , <code>{task.filter}</code>
               </>
             )}
-            {task.share !== undefined && task.share < 1 && `, a share of ${task.share}`}, since{' '}
+            {task.share !== undefined && task.share < 1 && `, a share of ${task.share}`}
+            {task.codec && `, calls with ${task.codec}`}, since{' '}
             {clock(Date.parse(task.made), false)}
           </p>
         </div>

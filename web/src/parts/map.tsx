@@ -1,16 +1,16 @@
 /** Probes, and the paths between them that are measured. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Probe, Result, Task } from '../api';
+import type { Probe, Recent, Task } from '../api';
 import { SIGNS } from './badge';
-import { latestDelay, lossOfAll, probeOf, stateOfProbe } from '../state';
+import { delayIn, latestDelay, lossOfAll, probeOf, stateOfProbe } from '../state';
 import { taskAddress } from '../route';
-import { share, time } from '../units';
+import { share } from '../units';
 
 interface Props {
   probes: Probe[];
   tasks: Task[];
-  recent: ReadonlyMap<string, Result[]>;
+  recent: ReadonlyMap<number, Recent[]>;
 }
 
 interface Place {
@@ -74,7 +74,7 @@ export function Map({ probes, tasks, recent }: Props) {
           const nth = pairs.slice(0, index).filter((it) => it === pairs[index]).length;
           const side = (nth % 2 === 0 ? 1 : -1) * (ends[0] < ends[1] ? 1 : -1);
           const bend = isAlone ? 0 : side * BEND * (1 + Math.floor(nth / 2));
-          const results = recent.get(path.name) ?? [];
+          const results = recent.get(path.number) ?? [];
           return <Edge key={path.name} {...{ path, from, to, bend, results }} wordy={paths.length <= WORDY} />;
         })}
         {[...places].map(([name, at]) => (
@@ -112,7 +112,7 @@ interface EdgeProps {
   from: Place;
   to: Place;
   bend: number;
-  results: Result[];
+  results: Recent[];
   wordy: boolean;
 }
 
@@ -157,13 +157,9 @@ function Edge({ path, from, to, bend, results, wordy }: EdgeProps) {
 }
 
 /** The delay of the newest result, and the loss of all that are kept. */
-function words(results: Result[]): [string | null, number | null] {
+function words(results: Recent[]): [string | null, number | null] {
   const latest = latestDelay(results);
-  if (!latest) return [null, null];
-  const delay = latest.delay_ns
-    ? time(latest.delay_ns.mean)
-    : latest.above_minimum_ns && `+${time(latest.above_minimum_ns.mean)}`;
-  return [delay, lossOfAll(results)];
+  return latest ? [delayIn(latest), lossOfAll(results)] : [null, null];
 }
 
 interface NodeProps {

@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks';
 import type { PathResult, Stretch, Summary, Task } from '../api';
 import { columns, sum } from '../series';
 import { probes, tasks } from '../mesh';
-import { apart, comparedOf, lossOf, whyNoDelay } from '../state';
+import { apart, comparedOf, lossOf, whyNoDelay, whyNoOpinion } from '../state';
 import { useStore } from '../store';
 import { packetRate, score, share, time } from '../units';
 import { Chart, type Line } from './chart';
@@ -98,6 +98,7 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
     <>
       <Figures results={results} />
       <Clocks task={task} results={results} />
+      <NoOpinions task={task} results={results} />
       <div class="charts">
         {known ? (
           <Chart
@@ -134,10 +135,10 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
         <Chart {...shared} title="Loss" lines={LOSS} columns={loss} format={share} isFromZero />
         <Chart {...shared} title="Order" lines={ORDER} columns={order} format={share} isFromZero />
         <Chart {...shared} title="Packets" lines={RATE} columns={rate} format={packetRate} isFromZero />
-        {results.some((it) => it.mos != null) && (
+        {results.some((it) => it.mos !== undefined) && (
           <Chart
             {...shared}
-            title="What a call would sound like (MOS, 1 to 4.5)"
+            title={`What a call${task.codec ? ` with ${task.codec}` : ''} would sound like (MOS, 1 to 4.5)`}
             lines={MOS}
             columns={mos}
             format={score}
@@ -157,6 +158,19 @@ export function PathCharts({ task, results, stretch, step, onZoom }: Props) {
       <Histogram name={task.name} stretch={stretch} />
       <Ledger results={results} from={task.from ?? 'the first point'} to={task.to ?? 'the second point'} />
     </>
+  );
+}
+
+/** Where it is not known what a call would sound like. */
+function NoOpinions({ task, results }: { task: Task; results: PathResult[] }) {
+  const without = results.flatMap((it) => it.no_mos ?? []);
+  const reasons = [...new Set(without)].map((it) => whyNoOpinion(task, it));
+  if (without.length === 0) return null;
+  return (
+    <p class="fine">
+      What a call would sound like is not known of {share(without.length / results.length)} of this time:{' '}
+      {reasons.join('; ')}.
+    </p>
   );
 }
 

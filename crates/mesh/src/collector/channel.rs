@@ -1,7 +1,7 @@
 //! What points deliver, on its way to results.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
@@ -9,9 +9,10 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Point;
+use wirestamp_metrics::emodel::Codec;
 
 use super::making::Making;
-use super::{Counted, Delivery, Measured, Results, Stretch, side};
+use super::{Counted, Delivery, Histograms, Measured, Results, Stretch, side};
 use crate::task::{Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -91,12 +92,23 @@ impl Collector {
         self.stored.subscribe()
     }
 
-    /// What a task has measured: see [`Results::measured`].
+    /// What a task has measured, with what a call would have been like if it names a codec: see
+    /// [`Results::measured`].
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
-        self.results().measured(task, stretch)
+        let measured = self.results().measured(task, stretch)?;
+        let Some(codec) = self.codec(task) else { return Ok(measured) };
+        Ok(measured.into_iter().map(|it| it.rated(codec)).collect())
+    }
+
+    /// How often which delay was: see [`Results::histograms`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn histograms(&self, task: u64, stretch: Range<i64>) -> Result<Histograms, DatabaseError> {
+        self.results().histograms(task, stretch)
     }
 
     /// What a task has counted: see [`Results::counted`].
@@ -135,7 +147,9 @@ impl Collector {
     /// # Errors
     /// When the file cannot be read.
     pub fn newest(&self, task: u64) -> Result<Option<Measured>, DatabaseError> {
-        self.results().newest(task)
+        let newest = self.results().newest(task)?;
+        let Some(codec) = self.codec(task) else { return Ok(newest) };
+        Ok(newest.map(|it| it.rated(codec)))
     }
 
     /// Until when a task is settled: see [`Results::progress`].
@@ -214,7 +228,17 @@ impl Collector {
         Ok(ongoing)
     }
 
-    fn results(&self) -> MutexGuard<'_, Results> {
+    /// The codec that calls over the path of a task are rated with.
+    fn codec(&self, task: u64) -> Option<Codec> {
+        self.tasks.borrow().get(&task)?.task.measure.codec()
+    }
+
+    /// The tasks that results are taken of.
+    pub(super) fn tasks(&self) -> &watch::Receiver<Arc<Tasks>> {
+        &self.tasks
+    }
+
+    pub(super) fn results(&self) -> MutexGuard<'_, Results> {
         lock(&self.results)
     }
 }

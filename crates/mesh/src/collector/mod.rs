@@ -5,7 +5,9 @@ mod channel;
 mod coverage;
 mod flow;
 mod making;
+mod opinion;
 mod pair;
+mod recent;
 mod results;
 mod service;
 mod single;
@@ -18,9 +20,12 @@ use wirestamp_metrics::Point;
 pub use archive::{Archive, ArchiveError, Keep};
 pub use channel::{Channel, Collector, Refused};
 pub use flow::{Flow, NoFlow};
+pub use opinion::NoOpinion;
 pub use pair::{Delivery, Pair, Settled, Timing};
+pub use recent::Recent;
 pub use results::{
-    Counted, Delivered, Histograms, Measured, Missing, Progress, Results, Spread, Step, Stretch,
+    Brief, Counted, Delivered, Histograms, Measured, Missing, Progress, Results, Spread, Step,
+    Stretch,
 };
 pub use single::{News, Single};
 pub use synchronisation::NotSynchronised;

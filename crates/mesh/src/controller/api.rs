@@ -21,7 +21,9 @@ use tracing::info;
 
 use super::credentials::now;
 use super::metrics::{Totals, scrape};
-use super::{Attendance, Attending, Change, ClockOffset, Plan, clocks, events, page};
+use super::{
+    Attendance, Attending, Change, ClockOffset, Plan, clocks, events, histogram, page, recent,
+};
 use crate::collector::{Collector, Counted, Measured, Step, Stretch};
 use crate::gate::{Caller, Denied, Gate};
 use crate::pki::Role;
@@ -50,6 +52,8 @@ impl Api {
             .route("/api/v1/tasks", get(tasks))
             .route("/api/v1/tasks/{name}", put(enter).delete(end))
             .route("/api/v1/tasks/{name}/results", get(results))
+            .route("/api/v1/tasks/{name}/histogram", get(histogram::histogram))
+            .route("/api/v1/results", get(recent::recent))
             .route("/api/v1/probes", get(probes))
             .route("/metrics", get(scrape))
             .route("/api/v1/me", get(page::me))
@@ -126,20 +130,20 @@ pub(super) fn nothing_here() -> Refusal {
     Refusal(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
-fn wrong(why: impl ToString) -> Refusal {
+pub(super) fn wrong(why: impl ToString) -> Refusal {
     Refusal(StatusCode::BAD_REQUEST, why.to_string())
 }
 
-fn no_such(name: &Name) -> Refusal {
+pub(super) fn no_such(name: &Name) -> Refusal {
     Refusal(StatusCode::NOT_FOUND, format!("there is no task {name}"))
 }
 
 /// A task with its number.
 #[derive(Serialize)]
-struct Numbered {
-    number: u64,
+pub(super) struct Numbered {
+    pub(super) number: u64,
     #[serde(flatten)]
-    entered: Entered,
+    pub(super) entered: Entered,
 }
 
 async fn tasks(_: Reader, State(api): State<Api>) -> Json<Vec<Numbered>> {
@@ -197,6 +201,12 @@ async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// In nanoseconds since 1970; of times too far from it, the farthest that there is.
+pub(super) fn nanos(time: Timestamp) -> i64 {
+    let nanos = time.as_nanosecond();
+    i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+}
+
 /// Which results.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -210,7 +220,6 @@ struct Which {
 
 impl Which {
     fn stretch(&self) -> Result<Stretch, Refusal> {
-        let nanos = |time: Timestamp| i64::try_from(time.as_nanosecond());
         let step = match self.step {
             None | Some(1) => Step::AsMeasured,
             Some(60) => Step::Minute,
@@ -219,8 +228,8 @@ impl Which {
         };
         Ok(Stretch {
             step,
-            from: self.from.map_or(i64::MIN, |it| nanos(it).unwrap_or(i64::MIN)),
-            until: self.until.map_or(i64::MAX, |it| nanos(it).unwrap_or(i64::MAX)),
+            from: self.from.map_or(i64::MIN, nanos),
+            until: self.until.map_or(i64::MAX, nanos),
             most: self.limit.unwrap_or(RESULTS).min(MOST_RESULTS),
         })
     }

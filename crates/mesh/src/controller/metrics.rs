@@ -218,6 +218,14 @@ fn show_window(measured: &Measured, labels: &Labels, families: &mut Families) {
             error,
         );
     }
+    if let Some(mos) = measured.mos {
+        families.gauge(
+            "wirestamp_task_mos",
+            "What a call with the codec of the task would have been like in the newest window, 1 to 4.5 (ITU-T G.107).",
+            labels,
+            mos,
+        );
+    }
     families.gauge(
         "wirestamp_task_clocks_contradicted",
         "Whether a delay is so far below zero that a clock is worse than it says.",

@@ -8,10 +8,12 @@ mod control;
 mod credentials;
 mod events;
 mod health;
+mod histogram;
 mod local;
 mod metrics;
 mod page;
 mod plan;
+mod recent;
 
 use std::future::{self, Future};
 use std::io;

@@ -107,7 +107,7 @@ impl Now {
     fn add(&mut self, duty: &Duty, task: &Task, probe: &Name) -> Result<(), String> {
         let (purpose, points) = match &task.measure {
             Measure::ActiveDelay(active) => return self.add_test(duty, active, probe),
-            Measure::PassiveDelay(PassiveDelay { from, to, share }) => {
+            Measure::PassiveDelay(PassiveDelay { from, to, share, .. }) => {
                 let sampling = Sampling::share(*share).map_err(|why| why.to_string())?;
                 (Purpose::Observe(sampling), vec![from, to])
             }

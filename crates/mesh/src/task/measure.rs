@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+use wirestamp_metrics::emodel::Codec;
 
 use super::{End, Point};
 use crate::Name;
@@ -44,6 +45,8 @@ pub struct PassiveDelay {
     /// The share of packets that are looked at, above 0 to 1, chosen by their contents, the same at both
     /// points (RFC 5475 section 6.2).
     pub share: f64,
+    /// The codec of the calls that the path is judged by; none if it is not.
+    pub codec: Option<Codec>,
 }
 
 /// One-way delay of packets that are sent for it.
@@ -65,6 +68,8 @@ pub struct ActiveDelay {
     pub distribution: Distribution,
     /// The class of service that they ask for, 0 to 63 (RFC 2474).
     pub dscp: u8,
+    /// The codec of the calls that the path is judged by; none if it is not.
+    pub codec: Option<Codec>,
 }
 
 /// The ports that nobody is given for good (RFC 6335 section 6): the first, and how many there are.
@@ -102,6 +107,16 @@ impl Measure {
             Self::PassiveDelay(_) => "passive-delay",
             Self::ActiveDelay(_) => "active-delay",
             Self::Flows { .. } => "flows",
+        }
+    }
+
+    /// The codec of the calls that the path is judged by.
+    #[must_use]
+    pub fn codec(&self) -> Option<Codec> {
+        match self {
+            Self::PassiveDelay(passive) => passive.codec,
+            Self::ActiveDelay(active) => active.codec,
+            Self::Volume { .. } | Self::Traffic { .. } | Self::Flows { .. } => None,
         }
     }
 

@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use jiff::fmt::serde::duration::friendly::compact as duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use wirestamp_metrics::emodel::{Codec, NoCodec};
 
 use super::measure::{ActiveDelay, Distribution, Measure, PassiveDelay};
 use super::{Point, Schedule, Task};
@@ -42,6 +43,8 @@ pub(super) struct Written {
     distribution: Option<Distribution>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dscp: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codec: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     schedule: Schedule,
 }
@@ -177,7 +180,7 @@ impl Keys {
         if from == to {
             return Err(self.wrong("to", "has to be another point than `from`"));
         }
-        Ok(PassiveDelay { from, to, share })
+        Ok(PassiveDelay { from, to, share, codec: self.codec(written)? })
     }
 
     fn active(&self, written: &mut Written) -> Result<ActiveDelay, WrongTask> {
@@ -190,6 +193,7 @@ impl Keys {
             bytes: written.bytes.take().unwrap_or(BYTES),
             distribution: written.distribution.take().unwrap_or_default(),
             dscp: written.dscp.take().unwrap_or_default(),
+            codec: self.codec(written)?,
         };
         if active.from == active.to {
             return Err(self.wrong("to", "has to be another end than `from`"));
@@ -212,6 +216,11 @@ impl Keys {
 
     fn point(&self, key: &'static str, value: &mut Option<String>) -> Result<Point, WrongTask> {
         self.parsed(key, value)
+    }
+
+    fn codec(&self, written: &mut Written) -> Result<Option<Codec>, WrongTask> {
+        let codec = written.codec.take().map(|it| it.parse());
+        codec.transpose().map_err(|why: NoCodec| self.wrong("codec", format!("is unknown: {why}")))
     }
 
     fn parsed<T: std::str::FromStr<Err: ToString>>(
@@ -244,6 +253,7 @@ impl Keys {
             ("bytes", bytes.is_some()),
             ("distribution", written.distribution.is_some()),
             ("dscp", written.dscp.is_some()),
+            ("codec", written.codec.is_some()),
         ];
         let left = left.into_iter().find(|(_, is_left)| *is_left);
         left.map_or(Ok(()), |(key, _)| Err(self.meaningless(key)))
@@ -267,10 +277,11 @@ impl From<Task> for Written {
             Measure::Traffic { at, every } => {
                 Self { at: Some(at.to_string()), interval: Some(every), ..written }
             }
-            Measure::PassiveDelay(PassiveDelay { from, to, share }) => Self {
+            Measure::PassiveDelay(PassiveDelay { from, to, share, codec }) => Self {
                 from: Some(from.to_string()),
                 to: Some(to.to_string()),
                 share: Some(share),
+                codec: codec.map(|it| it.to_string()),
                 ..written
             },
             Measure::ActiveDelay(active) => Self {
@@ -282,6 +293,7 @@ impl From<Task> for Written {
                 bytes: Some(active.bytes),
                 distribution: Some(active.distribution),
                 dscp: Some(active.dscp),
+                codec: active.codec.map(|it| it.to_string()),
                 ..written
             },
         }
@@ -301,9 +313,11 @@ mod tests {
         for text in [
             r#"{"name":"v","measure":"volume","at":"a/eth0"}"#,
             r#"{"name":"t","measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
-            r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25}"#,
+            r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25,
+                "codec":"g711-plc"}"#,
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1",
-                "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46}"#,
+                "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
+                "codec":"g729a"}"#,
             r#"{"name":"f","measure":"flows","at":"a/eth0","schedule":{"for":"10m"}}"#,
         ] {
             let task = read(text).unwrap();
@@ -380,6 +394,14 @@ mod tests {
             (
                 r#"{"name":"x","measure":"active-delay","from":"a","to":"b","dscp":64}"#,
                 "`dscp` has to be 0 to",
+            ),
+            (
+                r#"{"name":"x","measure":"active-delay","from":"a","to":"b","codec":"opus"}"#,
+                "`codec` is unknown: choose among g711, ",
+            ),
+            (
+                r#"{"name":"v","measure":"volume","at":"a/b","codec":"g711"}"#,
+                "`codec` means nothing for volume",
             ),
             (
                 r#"{"name":"v","measure":"volume","at":"a/b","filter":"a\u0000"}"#,

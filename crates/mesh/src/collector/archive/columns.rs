@@ -30,11 +30,16 @@ pub(super) const MEASURED: &[Field<Measured>] = &[
     Field::whole("variation_min_ns", |it| variation(it).map(|it| it.min)),
     Field::real("variation_mean_ns", |it| variation(it).map(|it| it.mean)),
     Field::real("variation_stddev_ns", |it| variation(it).map(|it| it.stddev)),
+    Field::whole("variation_p50_ns", |it| variation(it)?.p50),
+    Field::whole("variation_p90_ns", |it| variation(it)?.p90),
     Field::whole("variation_p99_ns", |it| variation(it)?.p99),
+    Field::whole("variation_p999_ns", |it| variation(it)?.p999),
     Field::whole("variation_max_ns", |it| variation(it).map(|it| it.max)),
     Field::whole("error_ns", |it| it.error_ns),
     Field::text("not_synchronised", |it| it.not_synchronised.map(|why| why.name().to_owned())),
     Field::whole("contradicts_the_clocks", |it| Some(it.contradicts_the_clocks.into())),
+    Field::real("mos", |it| it.mos),
+    Field::text("no_mos", |it| it.no_mos.map(|why| why.name().to_owned())),
 ];
 
 pub(super) const COUNTED: &[Field<Counted>] = &[

@@ -1,6 +1,7 @@
 //! The table of what was counted: by the intervals of the task, and by longer ones.
 
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
+use wirestamp_clock::{Time, Utc};
 use wirestamp_protocol::Count;
 
 use super::{Counted, Step, Stretch};
@@ -39,6 +40,24 @@ pub(super) fn counted(
     let values = params![task.cast_signed(), step.seconds(), from, until, most];
     let rows = statement.query_map(values, interval)?;
     rows.collect()
+}
+
+/// The newest of a task from a time on, so many at the most, in their order.
+pub(super) fn newest(
+    database: &Connection,
+    task: u64,
+    from: Time<Utc>,
+    most: u32,
+) -> rusqlite::Result<Vec<Counted>> {
+    let query = "SELECT begin, packets, bytes, missed, watched FROM count
+                 WHERE task = ? AND step = ? AND begin >= ? ORDER BY begin DESC LIMIT ?";
+    let mut statement = database.prepare_cached(query)?;
+    let step = Step::AsMeasured.seconds();
+    let values = params![task.cast_signed(), step, from.as_nanos(), most];
+    let rows = statement.query_map(values, interval)?;
+    let mut newest = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    newest.reverse();
+    Ok(newest)
 }
 
 fn interval(row: &Row<'_>) -> rusqlite::Result<Counted> {

@@ -1,5 +1,6 @@
 //! Results, and how far each task has come, in a file: what is stored together becomes true together.
 
+mod brief;
 mod counts;
 mod flows;
 mod histograms;
@@ -13,9 +14,10 @@ use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Point};
 
-use super::{NotSynchronised, Settled};
+use super::{NoOpinion, NotSynchronised, Settled};
 use crate::DatabaseError;
 use crate::database::Database;
+pub use brief::Brief;
 pub use histograms::{Histograms, Missing};
 use tables::FORM;
 
@@ -66,6 +68,13 @@ pub struct Measured {
     pub not_synchronised: Option<NotSynchronised>,
     /// Whether a delay is so far below zero that a clock is worse than it says.
     pub contradicts_the_clocks: bool,
+    /// What a call with the codec of the task would have been like: a mean opinion score of 1 to 4.5 (ITU-T G.107).
+    /// Where the task names a codec, there is either this or why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<f64>,
+    /// Why that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_mos: Option<NoOpinion>,
 }
 
 /// How values are distributed, in nanoseconds.
@@ -225,6 +234,32 @@ impl Results {
     /// When the file cannot be read.
     pub fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, DatabaseError> {
         self.database.read(|database| windows::measured(database, task, stretch))
+    }
+
+    /// The newest of what a task has measured from a time on, so many at the most, in a few numbers and in its order.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn briefs(
+        &self,
+        task: u64,
+        from: Time<Utc>,
+        most: u32,
+    ) -> Result<Vec<Brief>, DatabaseError> {
+        self.database.read(|database| brief::newest(database, task, from, most))
+    }
+
+    /// The newest of what a task has counted from a time on, so many at the most, in its order.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn newest_counted(
+        &self,
+        task: u64,
+        from: Time<Utc>,
+        most: u32,
+    ) -> Result<Vec<Counted>, DatabaseError> {
+        self.database.read(|database| counts::newest(database, task, from, most))
     }
 
     /// How often which delay was, from a time on and before another (nanoseconds since 1970, UTC), of what is kept:

@@ -94,9 +94,26 @@ fn what_was_stored_is_there_again_with_how_far_the_task_has_come() {
     }
     let one = Stretch { most: 1, ..as_measured(SECOND + 1, i64::MAX) };
     assert_eq!(results.measured(7, &one).unwrap(), measured[1..]);
+    let all = results.measured(7, &as_measured(0, i64::MAX)).unwrap();
+    let briefs = results.briefs(7, Time::from_nanos(0), 2).unwrap();
+    assert_eq!(briefs.len(), 2);
+    briefs.iter().zip(&all[1..]).for_each(|(brief, whole)| check_brief(brief, whole));
     results.begin_spool(7, Point::B, 72, 6).unwrap();
     let second = Delivered { spool: Some(72), acknowledged: 6, given_up: 10, is_unknown: true };
     assert_eq!(results.progress(7).unwrap().delivered, [first, second]);
+}
+
+/// That it says the same.
+fn check_brief(brief: &Brief, whole: &Measured) {
+    let Brief { begin_ns, matched, lost, error_ns, contradicts_the_clocks, .. } = *brief;
+    let (counts, contradicts) = (whole.counts, whole.contradicts_the_clocks);
+    assert_eq!((begin_ns, contradicts_the_clocks), (whole.begin_ns, contradicts));
+    assert_eq!((matched, lost, error_ns), (counts.matched, counts.lost, whole.error_ns));
+    let rounded = |spread: Option<Spread>| spread.map(|it| it.mean.round());
+    let real = |nanos: Option<i64>| nanos.map(|it| it as f64);
+    assert_eq!(real(brief.delay_mean_ns), rounded(whole.delay_ns));
+    let above = rounded(whole.above_minimum_ns.filter(|_| whole.delay_ns.is_none()));
+    assert_eq!(real(brief.above_minimum_mean_ns), above);
 }
 
 /// That a result says what is in a window, with percentiles that may be off by such a share of the greatest value.

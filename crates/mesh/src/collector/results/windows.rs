@@ -159,6 +159,8 @@ fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
         not_synchronised: why.and_then(|name| NotSynchronised::named(&name)),
         contradicts_the_clocks: row.get(15)?,
         variation_ns: spread(row, AHEAD + SPREAD)?,
+        mos: None,
+        no_mos: None,
     })
 }
 

@@ -19,11 +19,9 @@ fn second(number: i64, sent: u64) -> Measured {
         begin_ns: number * 1_000_000_000,
         counts: Counts { sent, received: matched, matched, lost, ..Counts::default() },
         delay_ns: Some(spread),
-        above_minimum_ns: None,
-        variation_ns: None,
         error_ns: Some(250),
-        not_synchronised: None,
-        contradicts_the_clocks: false,
+        mos: Some(4.25),
+        ..Measured::default()
     }
 }
 
@@ -70,6 +68,7 @@ fn the_newest_window_is_shown_in_base_units() {
     let total = Total::behind(Some(second(7, 20)));
     let text = text(|it| total.show(&name(), it));
     for sample in [
+        r#"mos{task="path"} 4.25"#,
         "window_sent_packets{task=\"path\"} 20",
         "window_lost_packets{task=\"path\"} 2",
         "loss_ratio{task=\"path\"} 0.1",

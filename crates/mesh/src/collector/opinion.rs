@@ -1,0 +1,130 @@
+//! What a call over a path would have been like: the E-model (ITU-T G.107) on what a window tells.
+//!
+//! It is worked out from the mean delay and the losses of the window as a whole, whatever its length: an opinion of a
+//! minute is that of somebody who heard the minute, and no mean of opinions. Packets of several flows are in a window
+//! together, and nothing is kept of their order, so losses are taken as random (a burst ratio of 1): bursts sound
+//! worse. What end systems add, packing the voice and taking out the jitter, is not in it.
+
+use serde::Serialize;
+use wirestamp_clock::Span;
+use wirestamp_metrics::emodel::{Codec, Parameters};
+
+use super::Measured;
+
+/// Losses at random.
+const BURST_RATIO: f64 = 1.0;
+
+/// Why there is no opinion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoOpinion {
+    /// No packet was seen at both points.
+    NoDelay,
+    /// The delay has no bound, because the clocks are not synchronised.
+    NotSynchronised,
+    /// The delay is further below zero than it may be off.
+    ContradictsTheClocks,
+    /// ITU-T G.113 does not say what losses do to the codec, and there were some.
+    Codec,
+}
+
+impl NoOpinion {
+    /// Its name, as in answers over HTTP.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoDelay => "no-delay",
+            Self::NotSynchronised => "not-synchronised",
+            Self::ContradictsTheClocks => "contradicts-the-clocks",
+            Self::Codec => "codec",
+        }
+    }
+}
+
+impl Measured {
+    /// With what a call with this codec would have been like.
+    pub(super) fn rated(self, codec: Codec) -> Self {
+        match self.opinion(codec) {
+            Ok(mos) => Self { mos: Some(mos), ..self },
+            Err(why) => Self { no_mos: Some(why), ..self },
+        }
+    }
+
+    fn opinion(&self, codec: Codec) -> Result<f64, NoOpinion> {
+        if self.above_minimum_ns.is_none() {
+            return Err(NoOpinion::NoDelay);
+        }
+        let delay = self.delay_ns.ok_or(NoOpinion::NotSynchronised)?;
+        if self.contradicts_the_clocks {
+            return Err(NoOpinion::ContradictsTheClocks);
+        }
+        let [lost, matched] = [self.counts.lost, self.counts.matched].map(real);
+        let call =
+            Parameters::of_call(codec, whole(delay.mean), lost / (lost + matched), BURST_RATIO);
+        Ok(call.ok_or(NoOpinion::Codec)?.rating().mos())
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share is not more exact")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a mean of spans lies between them")]
+fn whole(nanos: f64) -> Span {
+    Span::from_nanos(nanos.round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_metrics::Counts;
+
+    use super::*;
+    use crate::collector::Spread;
+
+    /// A window in which packets took so many milliseconds in the mean, and so many of a hundred were lost.
+    fn window(delay: f64, lost: u64) -> Measured {
+        let spread = Spread { count: 100 - lost, mean: delay * 1e6, ..Spread::default() };
+        Measured {
+            counts: Counts { matched: 100 - lost, lost, ..Counts::default() },
+            delay_ns: Some(spread),
+            above_minimum_ns: Some(spread),
+            error_ns: Some(1000),
+            ..Measured::default()
+        }
+    }
+
+    fn mos(window: Measured, codec: Codec) -> Result<f64, NoOpinion> {
+        let Measured { mos, no_mos, .. } = window.rated(codec);
+        assert!(mos.is_some() != no_mos.is_some());
+        mos.ok_or_else(|| no_mos.unwrap())
+    }
+
+    /// R of G.107's defaults is 93.2, which is 4.41; 1 % loss costs G.711 95 / (1 + 4.3) = 17.9 of it, and 75.3 is 3.83.
+    #[test]
+    fn an_opinion_is_that_of_the_e_model() {
+        for (delay, lost, expected) in [(0.0, 0, 4.41), (0.0, 1, 3.83), (-3.0, 0, 4.41)] {
+            let found = mos(window(delay, lost), Codec::G711).unwrap();
+            assert!((found - expected).abs() < 0.01, "{found} for {delay} ms, {lost} %");
+        }
+        let [good, late] = [20.0, 400.0].map(|it| mos(window(it, 0), Codec::G711).unwrap());
+        assert!(good > 4.3 && late < 3.4, "{good}, {late}");
+    }
+
+    #[test]
+    fn where_there_is_none_it_says_why() {
+        let known = window(20.0, 1);
+        let nothing = Measured::default();
+        let unknown = Measured { delay_ns: None, error_ns: None, ..known.clone() };
+        let wrong = Measured { contradicts_the_clocks: true, ..known.clone() };
+        for (window, codec, why) in [
+            (nothing, Codec::G711, NoOpinion::NoDelay),
+            (unknown, Codec::G711, NoOpinion::NotSynchronised),
+            (wrong, Codec::G711, NoOpinion::ContradictsTheClocks),
+            (known, Codec::G729, NoOpinion::Codec),
+        ] {
+            assert_eq!(mos(window, codec), Err(why));
+            assert_eq!(serde_json::to_value(why).unwrap(), why.name());
+        }
+    }
+}

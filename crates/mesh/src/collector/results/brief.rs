@@ -1,0 +1,72 @@
+//! Windows in a few numbers.
+
+use rusqlite::{Connection, Row, params};
+use serde::Serialize;
+use wirestamp_clock::{Time, Utc};
+
+use super::Step;
+use crate::database::unsigned;
+
+/// What a page with all tasks shows of a window: some of [`super::Measured`]. There are many of them, so that what is
+/// not known, and nothing, is left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    /// When the window begins, in nanoseconds since 1970 (UTC).
+    pub begin_ns: i64,
+    /// Packets seen at both points.
+    pub matched: u64,
+    /// Packets that were lost.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub lost: u64,
+    /// The mean one-way delay, rounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_mean_ns: Option<i64>,
+    /// Where that is not known, the mean above the least of the window, rounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above_minimum_mean_ns: Option<i64>,
+    /// How far any delay can be off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_ns: Option<i64>,
+    /// Whether a delay is so far below zero that a clock is worse than it says.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub contradicts_the_clocks: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_nothing(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The newest of a task from a time on, so many at the most, in their order.
+pub(super) fn newest(
+    database: &Connection,
+    task: u64,
+    from: Time<Utc>,
+    most: u32,
+) -> rusqlite::Result<Vec<Brief>> {
+    let query = "SELECT begin, matched, lost,
+                     CAST(ROUND(delay_mean - IIF(not_synchronised IS NULL, 0, delay_min)) AS INTEGER),
+                     error, not_synchronised IS NULL, contradicts
+                 FROM window WHERE task = ? AND step = ? AND begin >= ?
+                 ORDER BY begin DESC LIMIT ?";
+    let mut statement = database.prepare_cached(query)?;
+    let step = Step::AsMeasured.seconds();
+    let values = params![task.cast_signed(), step, from.as_nanos(), most];
+    let rows = statement.query_map(values, brief)?;
+    let mut newest = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    newest.reverse();
+    Ok(newest)
+}
+
+fn brief(row: &Row<'_>) -> rusqlite::Result<Brief> {
+    let (mean, is_synchronised): (Option<i64>, bool) = (row.get(3)?, row.get(5)?);
+    Ok(Brief {
+        begin_ns: row.get(0)?,
+        matched: unsigned(row, 1)?,
+        lost: unsigned(row, 2)?,
+        delay_mean_ns: mean.filter(|_| is_synchronised),
+        above_minimum_mean_ns: mean.filter(|_| !is_synchronised),
+        error_ns: row.get(4)?,
+        contradicts_the_clocks: row.get(6)?,
+    })
+}
