@@ -1,6 +1,6 @@
 /** How tasks and probes do, in words. */
 
-import { isBrief, isOfPath, now, type Brief, type ClockOffset, type Keeper, type PathResult, type Probe, type Recent, type Result, type Task } from './api';
+import { isBrief, now, type Brief, type ClockOffset, type Keeper, type PathResult, type Probe, type Recent, type Result, type Task } from './api';
 import { sum } from './series';
 import { clock, lasting, time } from './units';
 
