@@ -19,7 +19,7 @@ use crate::{MachineClock, v1};
 pub struct Seen {
     /// Packets, in the order in which they passed.
     pub observations: Vec<Observation>,
-    /// What the capture lost meanwhile.
+    /// What the capture lost meanwhile, in stretches that begin before this is complete.
     pub missed: Vec<Missed>,
     /// Every packet that passed before this time is told of, here or before. None of these passed later.
     pub complete_until: Time<Utc>,
@@ -64,8 +64,8 @@ pub enum Malformed {
     /// A packet passed later than the message says that it is complete.
     #[error("packet {0} of observations passed after the time until which they are complete")]
     Late(usize),
-    /// A stretch of time in which the capture lost packets ends before it begins, or later than the message
-    /// is complete.
+    /// A stretch of time in which packets were lost ends before it begins, or begins later than the message is
+    /// complete.
     #[error("stretch {0} of observations, in which packets were missed, cannot be")]
     Missed(usize),
     /// It begins later than it is complete.
@@ -137,7 +137,7 @@ impl Seen {
         };
         let observations = (0..packets).map(observation).collect::<Result<_, _>>()?;
         let missed = message.missed.iter().enumerate().map(|(place, it)| {
-            let can_be = it.from <= it.until && it.until <= message.complete_until;
+            let can_be = it.from <= it.until && it.from <= message.complete_until;
             let [from, until] = [it.from, it.until].map(Time::from_nanos);
             let missed = Missed { from, until, packets: it.packets };
             can_be.then_some(missed).ok_or(Malformed::Missed(place))
@@ -331,7 +331,7 @@ mod tests {
             refused(&|it| it.error[0] = u64::MAX).contains("an error of 18446744073709551615 ns")
         );
         assert!(refused(&|it| it.time[0] = 3).contains("passed after the time"));
-        for (from, until) in [(1, 0), (0, 3)] {
+        for (from, until) in [(1, 0), (3, 4)] {
             let missed = v1::Missed { from, until, packets: 1 };
             assert!(refused(&|it| it.missed.push(missed)).contains("stretch 0 of observations"));
         }

@@ -1,15 +1,16 @@
 //! `wirestamp controller`.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
 use rustix::thread::CapabilitySet;
-use wirestamp_mesh::collector::Keep;
+use wirestamp_mesh::collector::{Keep, Listener};
 use wirestamp_mesh::controller::{Controller, Loopback, Settings};
 use wirestamp_mesh::export::Exporter;
 use wirestamp_mesh::pki::Authority;
@@ -51,6 +52,10 @@ pub(crate) struct Arguments {
     /// Send what is measured to a collector of flows too, as IPFIX over UDP
     #[arg(long, value_name = "HOST:PORT")]
     ipfix: Option<String>,
+    /// Take digests of packets that other programs report here (IPFIX over UDP, PSAMP). Anybody can send
+    /// such datagrams with another's address: only those that tasks name are heard, and they prove nothing
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    digests: Option<SocketAddr>,
     /// Keep everything in this folder
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
     folder: PathBuf,
@@ -68,10 +73,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { listen, page, tasks, ipfix, folder, keep, archive, authority, user } =
+    let Arguments { listen, page, tasks, ipfix, digests, folder, keep, archive, authority, user } =
         arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
+    let bind = |at: &SocketAddr| {
+        UdpSocket::bind(at).with_context(|| format!("cannot listen for digests at {at}"))
+    };
+    let digests = digests.as_ref().map(bind).transpose()?;
     let beside = authority.parent().filter(|it| !it.as_os_str().is_empty());
     let folders = [beside.unwrap_or(Path::new(".")), folder];
     folders.iter().try_for_each(|folder| user.make_folder(folder))?;
@@ -98,6 +107,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         let exporter = runtime.block_on(Exporter::open(to))?;
         runtime.spawn(exporter.run(controller.collector(), controller.plan().subscribe()));
     }
+    if let Some(socket) = digests {
+        listen_for_digests(socket, &controller, output)?;
+    }
     let address = controller.address();
     output.remark(format!("listens at {address}; Ctrl-C ends it"));
     if address.ip().is_loopback() {
@@ -108,4 +120,22 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     runtime.block_on(controller.run(interrupted()?)).context("cannot go on listening")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn listen_for_digests(
+    socket: UdpSocket,
+    controller: &Controller,
+    output: Output,
+) -> anyhow::Result<()> {
+    let tasks = controller.plan().subscribe();
+    let listener = Listener::open(socket, controller.collector(), tasks);
+    let listener = listener.context("cannot listen for digests")?;
+    output.remark(format!("takes digests at {}", listener.address()?));
+    // It ends with this process: nothing that it holds could be kept.
+    thread::spawn(move || {
+        if let Err(error) = listener.run() {
+            output.remark(format!("cannot go on taking digests: {error}"));
+        }
+    });
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! What points deliver, on its way to results.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +13,8 @@ use wirestamp_metrics::Point;
 use wirestamp_metrics::emodel::Codec;
 
 use super::making::Making;
-use super::{Counted, Delivery, Histograms, Measured, Results, Stretch, side};
-use crate::task::{Task, Tasks};
+use super::{Counted, Delivery, Heard, Histograms, Measured, Results, Stretch, side};
+use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
 /// Takes what points have seen, and keeps what comes of it.
@@ -23,6 +24,7 @@ pub struct Collector {
     ongoing: Mutex<HashMap<u64, Arc<Ongoing>>>,
     /// Told of all that is stored.
     stored: watch::Sender<()>,
+    heard: Heard,
 }
 
 /// Why something is not taken.
@@ -83,7 +85,13 @@ impl Collector {
     #[must_use]
     pub fn new(results: Results, tasks: watch::Receiver<Arc<Tasks>>) -> Self {
         let (results, ongoing) = (Mutex::new(results), Mutex::default());
-        Self { results, tasks, ongoing, stored: watch::Sender::default() }
+        Self { results, tasks, ongoing, stored: watch::Sender::default(), heard: Heard::default() }
+    }
+
+    /// What has come from foreign exporters.
+    #[must_use]
+    pub fn heard(&self) -> &Heard {
+        &self.heard
     }
 
     /// Tells whenever there are new results.
@@ -172,10 +180,37 @@ impl Collector {
         (spool, first): (i64, u64),
     ) -> Result<Channel, Refused> {
         let (entered, point) = self.part(probe, task, point)?;
+        self.begin(&entered, (task, point), (spool, first), probe)
+    }
+
+    /// The same of what a foreign exporter reports, which keeps no spool: what was taken and not settled is lost
+    /// with this process.
+    ///
+    /// # Errors
+    /// When the task is none of foreign points, or the results cannot be read or written.
+    pub(super) fn open_reported(
+        self: &Arc<Self>,
+        (number, point): (u64, Point),
+        spool: i64,
+        exporter: &impl fmt::Display,
+    ) -> Result<Channel, Refused> {
+        let found = self.tasks.borrow().get(&number).map(|it| it.task.clone());
+        let is_meant = |task: &Task| matches!(task.measure, Measure::ReportedDelay(_));
+        let task = found.filter(is_meant).ok_or(Refused::NoSuchTask(number))?;
+        self.begin(&task, (number, point), (spool, 1), exporter)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        entered: &Task,
+        (task, point): (u64, Point),
+        (spool, first): (i64, u64),
+        who: &impl fmt::Display,
+    ) -> Result<Channel, Refused> {
         let name = &entered.name;
         let (here, behind) = (side(point), first.saturating_sub(1));
         let ongoing = loop {
-            let ongoing = self.ongoing(task, &entered)?;
+            let ongoing = self.ongoing(task, entered)?;
             let mut state = lock(&ongoing.state);
             if state.is_lost {
                 continue;
@@ -185,7 +220,7 @@ impl Collector {
                 drop(state);
                 break ongoing;
             }
-            info!("{probe} delivers to task {name} from batch {first} of a spool on");
+            info!("{who} delivers to task {name} from batch {first} of a spool on");
             self.results().begin_spool(task, point, spool, behind)?;
             // What came of another spool and is not settled goes with it: some of it may come again.
             state.is_lost = before.is_some();

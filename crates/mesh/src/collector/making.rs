@@ -43,7 +43,7 @@ impl Making {
                 Self::Counts(Single::new(settled_until, acknowledged[0]))
             }
             Measure::Flows { .. } => Self::Flows(Single::new(settled_until, acknowledged[0])),
-            Measure::PassiveDelay(_) | Measure::ActiveDelay(_) => {
+            Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
                 let mut pair = Pair::new(timing(), settled_until, acknowledged);
                 for point in [Point::A, Point::B] {
                     let Delivered { acknowledged, is_unknown, .. } = delivered[side(point)];
@@ -130,6 +130,8 @@ impl Making {
 fn seen(message: &[u8]) -> Result<Seen, String> {
     let seen = Seen::decode(message).map_err(|why| why.to_string())?;
     can_be(seen.complete_until)?;
+    // What was missed until a time keeps waiting what the other point saw until then.
+    seen.missed.iter().try_for_each(|it| can_be(it.until))?;
     Ok(seen)
 }
 

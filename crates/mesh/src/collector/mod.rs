@@ -8,6 +8,7 @@ mod making;
 mod opinion;
 mod pair;
 mod recent;
+mod reported;
 mod results;
 mod service;
 mod single;
@@ -23,6 +24,7 @@ pub use flow::{Flow, NoFlow};
 pub use opinion::NoOpinion;
 pub use pair::{Delivery, Pair, Settled, Timing};
 pub use recent::Recent;
+pub use reported::{Heard, Listener};
 pub use results::{
     Brief, Counted, Delivered, Histograms, Measured, Missing, Progress, Results, Spread, Step,
     Stretch,

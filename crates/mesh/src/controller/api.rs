@@ -274,7 +274,7 @@ async fn results(
             let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
             Measurements::Flows(values.collect())
         }),
-        Measure::PassiveDelay(_) | Measure::ActiveDelay(_) => {
+        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
             api.collector.measured(number, &stretch).map(Measurements::Windows)
         }
     });

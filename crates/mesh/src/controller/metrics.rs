@@ -32,6 +32,7 @@ pub(super) async fn scrape(
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
     block_in_place(|| api.totals.show(&tasks, &api.collector, &mut families))?;
+    show_heard(&api.collector.heard().counts(), &mut families);
     for (name, attending) in api.attendance.all() {
         show_probe(&name, &attending, &mut families);
         if let Some(health) = &attending.health {
@@ -140,7 +141,10 @@ impl Totals {
 
 /// Whether what is told here is what a task measures.
 fn has_delays(measure: &Measure) -> bool {
-    matches!(measure, Measure::PassiveDelay(_) | Measure::ActiveDelay(_))
+    matches!(
+        measure,
+        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_)
+    )
 }
 
 impl Total {
@@ -333,6 +337,18 @@ fn show_health(name: &Name, health: &Health, labels: &Labels, families: &mut Fam
             "Packets of these that were lost before a task could have them.",
             &labels,
             capture.lost,
+        );
+    }
+}
+
+/// What came from foreign exporters, if somebody listens for them.
+fn show_heard(heard: &[(&str, u64)], families: &mut Families) {
+    for (what, count) in heard {
+        families.counter(
+            "wirestamp_digests_total",
+            "What came as IPFIX from others, by what was made of it.",
+            &[("what", (*what).to_owned())],
+            *count,
         );
     }
 }

@@ -59,6 +59,7 @@ impl Ipfix {
             let (from, to, share) = match &entered.task.measure {
                 Measure::PassiveDelay(it) => (it.from.to_string(), it.to.to_string(), it.share),
                 Measure::ActiveDelay(it) => (it.from.to_string(), it.to.to_string(), 1.0),
+                Measure::ReportedDelay(it) => (it.from.to_string(), it.to.to_string(), 1.0),
                 _ => return None,
             };
             Some(task(*number, entered.task.name.as_ref(), [&from, &to], share).part(TASK))

@@ -117,6 +117,8 @@ impl Now {
                 (Purpose::Count(interval), vec![at])
             }
             Measure::Flows { at } => (Purpose::Follow, vec![at]),
+            // No probe has a part in it.
+            Measure::ReportedDelay(_) => return Ok(()),
         };
         for (point, at) in (0..).zip(points).filter(|(_, at)| at.probe == *probe) {
             let sight = Sight { filter: task.filter.clone(), purpose: purpose.clone() };

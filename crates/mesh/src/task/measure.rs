@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use wirestamp_metrics::emodel::Codec;
 
-use super::{End, Point};
+use super::{End, ForeignPoint, Point};
 use crate::Name;
 
 /// What is measured, and where.
@@ -26,6 +26,8 @@ pub enum Measure {
     },
     /// One-way delay, its variation, loss, reordering and duplication of the packets that pass two points.
     PassiveDelay(PassiveDelay),
+    /// The same of packets that other programs report.
+    ReportedDelay(ReportedDelay),
     /// The same of test packets (STAMP, RFC 8762) that one probe sends and another reflects.
     ActiveDelay(ActiveDelay),
     /// The quality of each flow at a point.
@@ -47,6 +49,17 @@ pub struct PassiveDelay {
     pub share: f64,
     /// The codec of the calls that the path is judged by; none if it is not.
     pub codec: Option<Codec>,
+}
+
+/// One-way delay of packets of which foreign exporters report digests. Both choose and hash packets alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReportedDelay {
+    /// Where they come by first.
+    pub from: ForeignPoint,
+    /// Where they come by later.
+    pub to: ForeignPoint,
+    /// How far off the clock of either exporter can be, if somebody knows that: they do not tell.
+    pub clock_error: Option<SignedDuration>,
 }
 
 /// One-way delay of packets that are sent for it.
@@ -104,7 +117,7 @@ impl Measure {
         match self {
             Self::Volume { .. } => "volume",
             Self::Traffic { .. } => "traffic",
-            Self::PassiveDelay(_) => "passive-delay",
+            Self::PassiveDelay(_) | Self::ReportedDelay(_) => "passive-delay",
             Self::ActiveDelay(_) => "active-delay",
             Self::Flows { .. } => "flows",
         }
@@ -127,6 +140,7 @@ impl Measure {
             Self::Volume { at } | Self::Traffic { at, .. } | Self::Flows { at } => vec![&at.probe],
             Self::PassiveDelay(PassiveDelay { from, to, .. }) => vec![&from.probe, &to.probe],
             Self::ActiveDelay(ActiveDelay { from, to, .. }) => vec![&from.probe, &to.probe],
+            Self::ReportedDelay(_) => Vec::new(),
         }
     }
 }

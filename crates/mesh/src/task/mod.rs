@@ -15,6 +15,7 @@
 
 mod end;
 mod file;
+mod foreign;
 mod measure;
 mod point;
 mod schedule;
@@ -27,7 +28,8 @@ use serde::{Deserialize, Serialize};
 
 pub use end::{End, NotAnEnd};
 pub use file::{WrongFile, read_file};
-pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay};
+pub use foreign::{ForeignPoint, NotForeign};
+pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
 pub use point::{NotAPoint, Point};
 pub use schedule::{Schedule, Window, WrongSchedule};
 pub use written::WrongTask;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use wirestamp_metrics::emodel::{Codec, NoCodec};
 
-use super::measure::{ActiveDelay, Distribution, Measure, PassiveDelay};
-use super::{Point, Schedule, Task};
+use super::measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
+use super::{ForeignPoint, Point, Schedule, Task};
 use crate::{Name, NotAName};
 
 /// The keys of a task.
@@ -45,6 +45,8 @@ pub(super) struct Written {
     dscp: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     codec: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
+    clock_error: Option<SignedDuration>,
     #[serde(skip_serializing_if = "is_default")]
     schedule: Schedule,
 }
@@ -125,6 +127,9 @@ const MOST_BYTES: u16 = u16::MAX - 20;
 
 const MOST_DSCP: u8 = 63;
 
+/// Beyond that nobody would speak of a bound.
+const MOST_CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
+
 impl TryFrom<Written> for Task {
     type Error = WrongTask;
 
@@ -138,6 +143,9 @@ impl TryFrom<Written> for Task {
                 at: keys.point("at", &mut written.at)?,
                 every: written.interval.take().unwrap_or(SignedDuration::from_secs(1)),
             },
+            "passive-delay" if written.is_foreign() => {
+                Measure::ReportedDelay(keys.reported(&mut written)?)
+            }
             "passive-delay" => Measure::PassiveDelay(keys.passive(&mut written)?),
             "active-delay" => Measure::ActiveDelay(keys.active(&mut written)?),
             "flows" => Measure::Flows { at: keys.point("at", &mut written.at)? },
@@ -154,8 +162,13 @@ impl TryFrom<Written> for Task {
         if written.filter.as_ref().is_some_and(|it| it.contains('\0')) {
             return Err(keys.wrong("filter", "has a zero byte in it"));
         }
-        if written.filter.is_some() && matches!(measure, Measure::ActiveDelay(_)) {
+        let is_unfiltered = matches!(measure, Measure::ActiveDelay(_) | Measure::ReportedDelay(_));
+        if written.filter.is_some() && is_unfiltered {
             return Err(keys.meaningless("filter"));
+        }
+        // Exporters report what they report.
+        if !is_default(&schedule) && matches!(measure, Measure::ReportedDelay(_)) {
+            return Err(keys.meaningless("schedule"));
         }
         let filter = written.filter.take();
         keys.nothing_left(&written)?;
@@ -169,7 +182,27 @@ struct Keys {
     measure: String,
 }
 
+impl Written {
+    /// Whether other programs are to report what passes one of its points.
+    fn is_foreign(&self) -> bool {
+        [&self.from, &self.to].into_iter().flatten().any(|it| ForeignPoint::is_meant(it))
+    }
+}
+
 impl Keys {
+    fn reported(&self, written: &mut Written) -> Result<ReportedDelay, WrongTask> {
+        let from: ForeignPoint = self.parsed("from", &mut written.from)?;
+        let to = self.parsed("to", &mut written.to)?;
+        if from == to {
+            return Err(self.wrong("to", "has to be another point than `from`"));
+        }
+        let clock_error = written.clock_error.take();
+        if clock_error.is_some_and(|it| it.is_negative() || it > MOST_CLOCK_ERROR) {
+            return Err(self.wrong("clock_error", "has to be 0 s to an hour"));
+        }
+        Ok(ReportedDelay { from, to, clock_error })
+    }
+
     fn passive(&self, written: &mut Written) -> Result<PassiveDelay, WrongTask> {
         let share = written.share.take().unwrap_or(1.0);
         if !(share > 0.0 && share <= 1.0) {
@@ -254,6 +287,7 @@ impl Keys {
             ("distribution", written.distribution.is_some()),
             ("dscp", written.dscp.is_some()),
             ("codec", written.codec.is_some()),
+            ("clock_error", written.clock_error.is_some()),
         ];
         let left = left.into_iter().find(|(_, is_left)| *is_left);
         left.map_or(Ok(()), |(key, _)| Err(self.meaningless(key)))
@@ -282,6 +316,12 @@ impl From<Task> for Written {
                 to: Some(to.to_string()),
                 share: Some(share),
                 codec: codec.map(|it| it.to_string()),
+                ..written
+            },
+            Measure::ReportedDelay(ReportedDelay { from, to, clock_error }) => Self {
+                from: Some(from.to_string()),
+                to: Some(to.to_string()),
+                clock_error,
                 ..written
             },
             Measure::ActiveDelay(active) => Self {
@@ -319,6 +359,9 @@ mod tests {
                 "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
                 "codec":"g729a"}"#,
             r#"{"name":"f","measure":"flows","at":"a/eth0","schedule":{"for":"10m"}}"#,
+            r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:2001:db8::1/3/9"}"#,
+            r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:192.0.2.8/3",
+                "clock_error":"1ms"}"#,
         ] {
             let task = read(text).unwrap();
             let value: serde_json::Value = serde_json::from_str(text).unwrap();
@@ -366,6 +409,35 @@ mod tests {
             (
                 r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","share":0}"#,
                 "`share` has to be",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"ipfix:192.0.2.7/3"}"#,
+                "`from` \"a/b\" is no point of an exporter",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/3"}"#,
+                "`to` has to be another point",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","share":0.5}"#,
+                "`share` means nothing for passive-delay",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","filter":"udp"}"#,
+                "`filter` means nothing for passive-delay",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4",
+                    "schedule":{"for":"1m"}}"#,
+                "`schedule` means nothing for passive-delay",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","clock_error":"-1s"}"#,
+                "`clock_error` has to be 0 s to",
+            ),
+            (
+                r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","clock_error":"1ms"}"#,
+                "`clock_error` means nothing",
             ),
             (
                 r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#,

@@ -170,8 +170,7 @@ impl Digests {
         let mut observations: Vec<_> = self.held.extract_if(.., is_before).collect();
         // Exporters need not keep to the order.
         observations.sort_by_key(|it| it.stamp.utc);
-        let mut missed: Vec<_> = self.gaps.extract_if(.., |gap| gap.from < until).collect();
-        missed.iter_mut().for_each(|gap| gap.until = gap.until.min(until));
+        let missed = self.gaps.extract_if(.., |gap| gap.from < until).collect();
         self.known_until = Some(until);
         Seen { observations, missed, complete_until: until, begin, clock: self.clock }
     }

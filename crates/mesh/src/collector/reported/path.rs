@@ -1,0 +1,187 @@
+//! A task of two foreign points.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{info, warn};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_metrics::Point;
+use wirestamp_protocol::ipfix::{Digests, HELD_BACK, Message, NotTaken};
+use wirestamp_protocol::{MachineClock, Seen};
+
+use super::heard::Counts;
+use crate::collector::{Channel, Collector, Refused};
+use crate::task::{ForeignPoint, ReportedDelay};
+
+/// After this time without a message nothing is known of what passes a point, so that the other goes on.
+const SILENT: Duration = Duration::from_secs(30);
+
+/// Packets of a point that are held while the other is behind: half a minute of what one exporter reports, and a
+/// hundred megabytes at the most.
+const MOST_HELD: usize = 1 << 20;
+
+/// Both points of a task.
+pub(super) struct Path {
+    pub(super) ends: [End; 2],
+}
+
+/// One of them.
+pub(super) struct End {
+    pub(super) at: ForeignPoint,
+    task: u64,
+    point: Point,
+    digests: Digests,
+    /// What was not taken, as far as it is counted.
+    counted: NotTaken,
+    /// That of this process.
+    spool: i64,
+    channel: Option<Channel>,
+    /// The number of its next batch.
+    next: u64,
+    /// When it was heard last, or somebody began to listen.
+    heard: Instant,
+    /// It is said that nothing is known of it.
+    is_silent: bool,
+    /// It is said why nothing can be delivered.
+    is_refused: bool,
+}
+
+impl Path {
+    pub(super) fn new(task: u64, reported: &ReportedDelay, spool: i64) -> Self {
+        let ReportedDelay { from, to, clock_error } = *reported;
+        let error = clock_error.and_then(|it| i64::try_from(it.as_nanos()).ok());
+        let error = error.map(Span::from_nanos);
+        let end = |at: ForeignPoint, point: Point| {
+            // Two exporters may be one machine, but nobody says so.
+            let machine = [if point == Point::A { 1 } else { 2 }; 16];
+            End {
+                at,
+                task,
+                point,
+                digests: Digests::new(at.point, MachineClock { machine, error }),
+                counted: NotTaken::default(),
+                spool,
+                channel: None,
+                next: 1,
+                heard: Instant::now(),
+                is_silent: false,
+                is_refused: false,
+            }
+        };
+        Self { ends: [end(from, Point::A), end(to, Point::B)] }
+    }
+
+    /// Delivers what is ready of both, and says of one that is silent that nothing is known of it.
+    pub(super) fn go_on(
+        &mut self,
+        collector: &Arc<Collector>,
+        now: Time<Utc>,
+        counts: &mut Counts,
+    ) {
+        let is_silent = self.ends.each_ref().map(|end| end.heard.elapsed() >= SILENT);
+        for (end, other_is_silent) in self.ends.iter_mut().zip([is_silent[1], is_silent[0]]) {
+            end.deliver(collector, counts);
+            if end.heard.elapsed() < SILENT {
+                end.is_silent = false;
+            } else if !(end.is_silent && other_is_silent) {
+                // Said again only as long as the other waits for it.
+                end.pass_over(collector, now, counts);
+            }
+            end.make_room();
+            end.count(counts);
+        }
+    }
+}
+
+impl End {
+    pub(super) fn take(&mut self, message: &Message<'_>) {
+        self.heard = Instant::now();
+        self.digests.take(message);
+    }
+
+    fn deliver(&mut self, collector: &Arc<Collector>, counts: &mut Counts) {
+        if self.digests.newest().is_some() {
+            self.offer(collector, counts, Digests::ready);
+        }
+    }
+
+    /// Nothing was heard of it for long.
+    fn pass_over(&mut self, collector: &Arc<Collector>, now: Time<Utc>, counts: &mut Counts) {
+        let silence =
+            i64::try_from(self.heard.elapsed().as_nanos()).map_or(Span::MAX, Span::from_nanos);
+        // By its own clock, if it was ever heard.
+        let by_its_clock = self.digests.newest().map_or(now, |newest| newest + silence);
+        if !self.is_silent {
+            info!(
+                "{} of task {} is silent: nothing is known of what passes there",
+                self.at, self.task
+            );
+        }
+        self.is_silent = true;
+        self.offer(collector, counts, |digests| digests.close(by_its_clock - HELD_BACK));
+    }
+
+    /// Hands over what there is, unless the other point has to catch up first.
+    fn offer(
+        &mut self,
+        collector: &Arc<Collector>,
+        counts: &mut Counts,
+        next: impl FnOnce(&mut Digests) -> Option<Seen>,
+    ) {
+        if let Err(why) = self.try_to_offer(collector, counts, next) {
+            self.channel = None;
+            // What was on its way is lost. What goes on begins where it is known again.
+            self.digests.begin_anew();
+            if !matches!(why, Refused::Superseded(_))
+                && !std::mem::replace(&mut self.is_refused, true)
+            {
+                warn!(
+                    "what {} reports for task {} is not taken: {why}; goes on trying",
+                    self.at, self.task
+                );
+            }
+        }
+    }
+
+    fn try_to_offer(
+        &mut self,
+        collector: &Arc<Collector>,
+        counts: &mut Counts,
+        next: impl FnOnce(&mut Digests) -> Option<Seen>,
+    ) -> Result<(), Refused> {
+        if self.channel.is_none() {
+            let channel = collector.open_reported((self.task, self.point), self.spool, &self.at)?;
+            self.next = channel.up_to()?.saturating_add(1);
+            self.channel = Some(channel);
+            self.is_refused = false;
+        }
+        let Some(channel) = &self.channel else { return Ok(()) };
+        if channel.is_ahead()? {
+            return Ok(());
+        }
+        if let Some(seen) = next(&mut self.digests) {
+            channel.take(self.next, &seen.encode())?;
+            self.next += 1;
+            counts.packets += seen.observations.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self) {
+        if self.digests.held() > MOST_HELD {
+            warn!(
+                "{} of task {}: gave up what it reported while the other point is behind",
+                self.at, self.task
+            );
+            self.digests.give_up();
+        }
+    }
+
+    fn count(&mut self, counts: &mut Counts) {
+        let NotTaken { other, late, early, given_up } = self.digests.not_taken();
+        let before = std::mem::replace(&mut self.counted, self.digests.not_taken());
+        counts.no_packets += other - before.other;
+        counts.out_of_time += late - before.late + early - before.early;
+        counts.given_up += given_up - before.given_up;
+    }
+}
