@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use wirestamp_study::mesh::BringUp;
 
 use crate::output::Output;
 use crate::usage::usage;
@@ -27,7 +28,12 @@ pub(crate) fn run(_: Command, _: Output) -> anyhow::Result<ExitCode> {
     not_built_in()
 }
 
-fn not_built_in() -> anyhow::Result<ExitCode> {
+/// What brings up meshes for studies: nothing.
+pub(crate) fn bring_up() -> anyhow::Result<BringUp> {
+    not_built_in()
+}
+
+fn not_built_in<T>() -> anyhow::Result<T> {
     Err(usage("this wirestamp was built without the mesh: `make build-mesh` builds one with it"))
 }
 

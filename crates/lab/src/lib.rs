@@ -32,7 +32,7 @@ mod truth;
 
 pub use error::LabError;
 pub use impairments::{Impairments, Selector};
-pub use mesh::{CONTROLLER_V4, MeshLab};
+pub use mesh::{CONTROLLER_V4, LAST_EGRESS, MeshLab};
 pub use netns::Netns;
 pub use path::{
     EGRESS, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B,

@@ -6,8 +6,9 @@
 //!   [out] ---veth--- [tap-a] [bottleneck] ---veth--- [ingress] [egress] ---veth--- [tap-b]
 //!   10.77.1.1        10.77.1.2   10.77.4.1     10.77.4.2   10.77.2.1        10.77.2.2
 //!   fd77:1::1        fd77:1::2   fd77:4::1     fd77:4::2   fd77:2::1        fd77:2::2
-//!                    [manage]               controller                      [manage]
-//!                    10.77.101.2 ---veth--- [roof]  [cellar] ---veth------- 10.77.102.2
+//!   [manage]         [manage]               controller                      [manage]
+//!      |             10.77.101.2 ---veth--- [roof]  [cellar] ---veth------- 10.77.102.2
+//!   10.77.103.2 ------------veth----------- [street]
 //!                                           10.77.100.1
 //! ```
 //!
@@ -21,8 +22,11 @@ use crate::link::{End, named};
 use crate::path::{INGRESS_END, SINK_END, SOURCE_END};
 use crate::{BottleneckCounters, EGRESS, Impairments, LabError, Netns};
 
-/// The controller's address, from [`MeshLab::roof`] and [`MeshLab::cellar`].
+/// The controller's address, from [`MeshLab::source`], [`MeshLab::roof`] and [`MeshLab::cellar`].
 pub const CONTROLLER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 100, 1);
+
+/// The last router's interface to the sink, in its namespace.
+pub const LAST_EGRESS: &str = "egress";
 
 const EGRESS_END: End = End {
     interface: EGRESS,
@@ -37,7 +41,7 @@ const SECOND_INGRESS_END: End = End {
     v6: Ipv6Addr::new(0xfd77, 4, 0, 0, 0, 0, 0, 2),
 };
 const SECOND_EGRESS_END: End = End {
-    interface: "egress",
+    interface: LAST_EGRESS,
     mac: "02:77:00:00:02:01",
     v4: Ipv4Addr::new(10, 77, 2, 1),
     v6: Ipv6Addr::new(0xfd77, 2, 0, 0, 0, 0, 0, 1),
@@ -60,6 +64,7 @@ struct Managed {
 
 const ROOF: Managed = Managed { interface: "roof", subnet: 101 };
 const CELLAR: Managed = Managed { interface: "cellar", subnet: 102 };
+const STREET: Managed = Managed { interface: "street", subnet: 103 };
 
 /// Source, two routers with a bottleneck between them, sink, and the controller's host. Dropping it
 /// takes all of it down.
@@ -81,7 +86,7 @@ impl MeshLab {
         Ok(lab)
     }
 
-    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE).
+    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE): managed.
     #[must_use]
     pub fn source(&self) -> &Netns {
         self.chain.host(0)
@@ -91,6 +96,12 @@ impl MeshLab {
     #[must_use]
     pub fn roof(&self) -> &Netns {
         self.chain.host(1)
+    }
+
+    /// The last router's namespace, where packets leave for the sink at [`LAST_EGRESS`].
+    #[must_use]
+    pub fn last_router(&self) -> &Netns {
+        self.chain.host(2)
     }
 
     /// The namespace that packets arrive in, at [`TAP_B`](crate::TAP_B): managed.
@@ -137,15 +148,15 @@ impl MeshLab {
 
     fn set_links(&self, state: &str) -> Result<(), LabError> {
         let set = |it: Managed| format!("link set dev {} {state}\n", it.interface);
-        Program::Ip.batch(&self.controller, &[ROOF, CELLAR].map(set).concat(), &[])
+        Program::Ip.batch(&self.controller, &[ROOF, CELLAR, STREET].map(set).concat(), &[])
     }
 
     /// Makes the network beside the path. Its links are ordinary ones: they come back by themselves.
     fn manage(&self) -> Result<(), LabError> {
         let own = format!("link set dev lo up\naddress add {CONTROLLER_V4}/32 dev lo\n");
         Program::Ip.batch(&self.controller, &own, &[])?;
-        for (Managed { interface, subnet }, host) in [(ROOF, self.roof()), (CELLAR, self.cellar())]
-        {
+        let managed = [(ROOF, self.roof()), (CELLAR, self.cellar()), (STREET, self.source())];
+        for (Managed { interface, subnet }, host) in managed {
             let (near, far) = (named(interface), named(MANAGE));
             let script = format!(
                 "link add {near} type veth peer {far} netns {}\n\

@@ -51,7 +51,7 @@ fn managed_hosts_reach_the_controller_beside_the_path_and_can_be_cut_off() {
     let Some(lab) = lab() else { return };
     let controller = SocketAddr::from((CONTROLLER_V4, PORT));
     let listener = lab.controller().run(|| TcpListener::bind(controller).unwrap()).unwrap();
-    for host in [lab.roof(), lab.cellar()] {
+    for host in [lab.source(), lab.roof(), lab.cellar()] {
         let connect = || TcpStream::connect_timeout(&controller, FAILED_AFTER).unwrap();
         let mut managed = host.run(connect).unwrap();
         let (mut manager, _) = listener.accept().unwrap();

@@ -21,6 +21,7 @@ mod limit_rate;
 mod live;
 mod loss;
 mod meeting;
+pub mod mesh;
 mod overhead;
 mod passive_delay;
 mod probe;

@@ -9,6 +9,7 @@ use wirestamp_capture::Stop;
 
 use crate::account::{self, Account};
 use crate::experiment::Progress;
+use crate::mesh::BringUp;
 use crate::timers::{self, Elsewhere};
 use crate::{
     active_delay, interarrival, limit_rate, loss, overhead, passive_delay, reception, step,
@@ -30,6 +31,10 @@ pub struct Options {
 /// Measures until all is done or the stop is requested.
 type Run = fn(&Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>;
 
+/// The same with a mesh.
+type RunOverMesh =
+    fn(BringUp, &Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>;
+
 /// A study.
 pub struct Entry {
     /// What it is called by.
@@ -40,6 +45,8 @@ pub struct Entry {
     pub paper: &'static str,
     /// How it is run.
     pub(crate) run: Run,
+    /// How it is run with a mesh, if it can be.
+    pub(crate) run_over_mesh: Option<RunOverMesh>,
 }
 
 /// All of them, in the order of the papers.
@@ -49,60 +56,70 @@ pub static STUDIES: &[Entry] = &[
         about: "what it costs to read the time",
         paper: timers::PAPER,
         run: timers::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "overhead",
         about: "what it costs to stamp a packet",
         paper: overhead::PAPER,
         run: overhead::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "interarrival",
         about: "what stamps make of the times between arrivals",
         paper: interarrival::PAPER,
         run: interarrival::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "loss",
         about: "how many packets are lost by the way they are stamped",
         paper: loss::PAPER,
         run: loss::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "reception",
         about: "how well packets are received and stamped by each technique",
         paper: reception::PAPER,
         run: reception::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "step",
         about: "how small a change of the delay can be told",
         paper: step::PAPER,
         run: step::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "limit-rate",
         about: "how many packets a second a probe can have",
         paper: limit_rate::PAPER,
         run: limit_rate::run,
+        run_over_mesh: Some(limit_rate::run_over_mesh),
     },
     Entry {
         name: "timestamp-jitter",
         about: "what stamps are off by from a constant rhythm",
         paper: timestamp_jitter::PAPER,
         run: timestamp_jitter::run,
+        run_over_mesh: None,
     },
     Entry {
         name: "passive-delay",
         about: "how precisely one-way delay and loss are measured",
         paper: passive_delay::PAPER,
         run: passive_delay::run,
+        run_over_mesh: Some(passive_delay::run_over_mesh),
     },
     Entry {
         name: "active-delay",
         about: "what active one-way delay is off by from passive, on the same packets",
         paper: active_delay::PAPER,
         run: active_delay::run,
+        run_over_mesh: Some(active_delay::run_over_mesh),
     },
 ];
 
@@ -124,6 +141,30 @@ impl Entry {
         progress: &mut dyn FnMut(&Progress),
     ) -> anyhow::Result<Account> {
         reported(self.name, options, (self.run)(options, stop, progress)?)
+    }
+
+    /// Whether a mesh can be measured with, too.
+    #[must_use]
+    pub const fn has_mesh(&self) -> bool {
+        self.run_over_mesh.is_some()
+    }
+
+    /// Runs it with meshes that `bring_up` makes, and writes its report if one is wanted: `NAME-mesh.html` in
+    /// the folder.
+    ///
+    /// # Errors
+    /// As of [`Entry::run`], when it is nothing for a mesh, or when there is none to be had.
+    pub fn run_over_mesh(
+        &self,
+        bring_up: BringUp,
+        options: &Options,
+        stop: &Stop,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> anyhow::Result<Account> {
+        let run = self.run_over_mesh;
+        let run = run.with_context(|| format!("study {} is nothing for a mesh", self.name))?;
+        let account = run(bring_up, options, stop, progress)?;
+        reported(&format!("{}-mesh", self.name), options, account)
     }
 
     /// How long it will take, about, without what the folder already holds; nothing if it does not say.

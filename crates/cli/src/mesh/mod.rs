@@ -16,6 +16,7 @@ use clap::Subcommand;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
+use wirestamp_study::mesh::BringUp;
 
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
@@ -36,6 +37,12 @@ pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Controller(arguments) => controller::run(&arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),
     }
+}
+
+/// What brings up meshes for studies.
+#[expect(clippy::unnecessary_wraps, reason = "without the mesh there is none")]
+pub(crate) fn bring_up() -> anyhow::Result<BringUp> {
+    Ok(lab::study::bring_up)
 }
 
 /// Threads for a node.

@@ -13,6 +13,8 @@ struct Item {
     name: &'static str,
     about: &'static str,
     paper: &'static str,
+    /// Whether `--mesh` measures it with a mesh.
+    mesh: bool,
 }
 
 #[derive(Serialize)]
@@ -21,12 +23,16 @@ struct List {
 }
 
 pub(crate) fn run(output: Output) -> anyhow::Result<ExitCode> {
-    let item = |&Entry { name, about, paper, .. }: &Entry| Item { name, about, paper };
+    let item = |study: &Entry| {
+        let Entry { name, about, paper, .. } = *study;
+        Item { name, about, paper, mesh: study.has_mesh() }
+    };
     let studies = STUDIES.iter().map(item).collect();
     output.result(&List { studies }, |list| {
         let width = list.studies.iter().map(|study| study.name.len()).max().unwrap_or(0) + 2;
-        let line = |Item { name, about, paper }: &Item| {
-            format!("{name:<width$}{about}\n{:width$}{paper}\n", "")
+        let line = |Item { name, about, paper, mesh }: &Item| {
+            let mesh = if *mesh { "; with --mesh by a mesh" } else { "" };
+            format!("{name:<width$}{about}{mesh}\n{:width$}{paper}\n", "")
         };
         list.studies.iter().map(line).collect()
     })?;

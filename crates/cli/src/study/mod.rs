@@ -4,6 +4,7 @@ mod all;
 mod list;
 mod named;
 mod timers;
+mod with_mesh;
 
 use std::process::ExitCode;
 
@@ -42,13 +43,13 @@ enum Study {
     /// How small a change of the delay can be told (Grigorjew et al., 2023)
     Step(named::Arguments),
     /// How many packets a second a probe can have (6QM, D4.2, section 2)
-    LimitRate(named::Arguments),
+    LimitRate(with_mesh::Arguments),
     /// What stamps are off by from a constant rhythm (6QM, D4.2)
     TimestampJitter(named::Arguments),
     /// How precisely one-way delay and loss are measured (6QM, deliverable D4.2)
-    PassiveDelay(named::Arguments),
+    PassiveDelay(with_mesh::Arguments),
     /// What active one-way delay is off by from passive, on the same packets (6QM, D4.2, section 3.7)
-    ActiveDelay(named::Arguments),
+    ActiveDelay(with_mesh::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -61,10 +62,10 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Study::Loss(arguments) => named::run("loss", arguments, output),
         Study::Reception(arguments) => named::run("reception", arguments, output),
         Study::Step(arguments) => named::run("step", arguments, output),
-        Study::LimitRate(arguments) => named::run("limit-rate", arguments, output),
+        Study::LimitRate(arguments) => with_mesh::run("limit-rate", arguments, output),
         Study::TimestampJitter(arguments) => named::run("timestamp-jitter", arguments, output),
-        Study::PassiveDelay(arguments) => named::run("passive-delay", arguments, output),
-        Study::ActiveDelay(arguments) => named::run("active-delay", arguments, output),
+        Study::PassiveDelay(arguments) => with_mesh::run("passive-delay", arguments, output),
+        Study::ActiveDelay(arguments) => with_mesh::run("active-delay", arguments, output),
     }
 }
 

@@ -17,8 +17,9 @@ use super::tests_of_a_path::Setting;
 use crate::Meeting;
 use crate::passive_delay::{Bottleneck, attend, join};
 
-/// Ethernet, IPv6 and UDP headers, and the check sequence that interfaces do not show.
-const HEADERS: u16 = 14 + 40 + 8 + 4;
+/// Ethernet and IPv6 headers, and the check sequence that interfaces do not show.
+const BELOW: u16 = 14 + 40 + 4;
+const UDP_HEADER: u16 = 8;
 /// How long an answer may take: three times what the queue holds.
 const TIMEOUT: Span = Span::from_secs(1);
 
@@ -65,10 +66,16 @@ pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow
     Ok(Measured::of(&report, counts, &active, &passive, &reports))
 }
 
+/// The bytes above IP of a frame with check sequence.
+pub(super) fn above_ip(frame: u16) -> u16 {
+    frame.saturating_sub(BELOW)
+}
+
 /// What the sender is asked for.
 fn test(setting: Setting, to: SocketAddr) -> Test {
     let Setting { frame, rate, packets } = setting;
-    let form = Form { length: usize::from(frame.saturating_sub(HEADERS)), ..Form::default() };
+    let length = usize::from(above_ip(frame).saturating_sub(UDP_HEADER));
+    let form = Form { length, ..Form::default() };
     Test {
         to,
         from: (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),

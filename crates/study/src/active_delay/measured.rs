@@ -8,6 +8,7 @@ use wirestamp_active::sender::{Heard, Report};
 use wirestamp_metrics::{Outcome, Taken};
 
 use crate::TapReport;
+use crate::mesh::{self, Total};
 use crate::passive_delay::summary;
 use crate::report::format::{approximate, length};
 
@@ -30,7 +31,7 @@ pub(super) struct Measured {
     pub(super) own_loss: u64,
     /// Whether both ledgers account for every packet.
     pub(super) balanced: bool,
-    /// Packets and answers whose time of sending is a program's, not the kernel's.
+    /// Packets and answers whose time of sending is a program's, not the kernel's. A mesh does not tell.
     pub(super) stamped_late: u64,
     /// The delays of all packets of which it is known, in nanoseconds, measured actively: the least.
     pub(super) active_min_ns: f64,
@@ -44,9 +45,9 @@ pub(super) struct Measured {
     pub(super) passive_mean_ns: f64,
     /// The longest.
     pub(super) passive_max_ns: f64,
-    /// Active delays below zero.
+    /// Active delays below zero; of a mesh, seconds with one.
     pub(super) negative: u64,
-    /// By how much both delays of a packet differ, whatever the sign: the median.
+    /// By how much both delays of a packet differ, whatever the sign: the median. A mesh does not tell.
     pub(super) packet_difference_ns: f64,
 }
 
@@ -84,6 +85,34 @@ impl Measured {
             passive_max_ns,
             negative: length(&active.0.values().filter(|delay| **delay < 0).collect::<Vec<_>>()),
             packet_difference_ns: median_difference(&active.0, &passive.delays),
+        }
+    }
+
+    /// What two tasks of a mesh tell of the same packets.
+    pub(super) fn of_tasks(active: &Total, passive: &Total) -> Self {
+        let received = |total: &Total| total.counts.matched + total.counts.duplicated;
+        let [active_min_ns, active_mean_ns, active_max_ns] = active.delays_ns();
+        let [passive_min_ns, passive_mean_ns, passive_max_ns] = passive.delays_ns();
+        let mesh::Counts { sent, matched, lost, given_up_sent, given_up_received, .. } =
+            passive.counts;
+        Self {
+            sent: active.counts.sent,
+            reflected: received(active),
+            active_received: received(active),
+            undecided: active.counts.given_up_sent,
+            at_a: sent,
+            at_b: received(passive),
+            own_loss: given_up_sent + given_up_received,
+            balanced: sent == matched + lost + given_up_sent,
+            stamped_late: 0,
+            active_min_ns,
+            active_mean_ns,
+            active_max_ns,
+            passive_min_ns,
+            passive_mean_ns,
+            passive_max_ns,
+            negative: active.negative,
+            packet_difference_ns: f64::NAN,
         }
     }
 

@@ -6,13 +6,17 @@ use anyhow::Context;
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter};
 
-use super::bed;
 use super::measured::Measured;
+use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
+use crate::mesh::{BringUp, Kept};
 
 /// What a run takes beside the time in which it sends: the lab is built, the queue let out, and where packets
 /// were lost, a time-out passes.
 const AROUND: Duration = Duration::from_millis(1_500);
+
+/// The same where a mesh is brought up, begins to measure, and has settled the last.
+const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 
 /// Frames in bytes, with check sequence as in the report.
 const FRAMES: [u16; 2] = [600, 1500];
@@ -46,20 +50,39 @@ impl Setting {
 pub(super) struct Size {
     repetitions: u32,
     lasting: Duration,
+    /// So many of the frame lengths, the first ones.
+    frames: usize,
 }
 
 impl Size {
     /// The seven tests of the report, in nine minutes.
-    pub(super) const FULL: Self = Self { repetitions: 7, lasting: Duration::from_secs(15) };
+    pub(super) const FULL: Self =
+        Self { repetitions: 7, lasting: Duration::from_secs(15), frames: 2 };
     /// What half a minute has room for.
-    pub(super) const QUICK: Self = Self { repetitions: 3, lasting: Duration::from_millis(600) };
+    pub(super) const QUICK: Self =
+        Self { repetitions: 3, lasting: Duration::from_millis(600), frames: 2 };
+    /// What two and a half minutes have room for, of which each mesh takes eight seconds to come and go.
+    pub(super) const FULL_OF_MESH: Self =
+        Self { repetitions: 3, lasting: Duration::from_secs(5), frames: 2 };
+    /// What 20 seconds have room for.
+    pub(super) const QUICK_OF_MESH: Self =
+        Self { repetitions: 1, lasting: Duration::from_secs(2), frames: 1 };
 }
 
 /// The study.
 pub(super) struct TestsOfAPath {
     size: Size,
-    /// None where nothing is to be run.
-    clock: Option<ClockService>,
+    by: By,
+}
+
+/// Who makes the runs.
+enum By {
+    /// A sender, a reflector and captures of this process.
+    Ourselves(ClockService),
+    Mesh(Kept),
+    /// They were made before.
+    #[cfg(test)]
+    Nobody,
 }
 
 impl TestsOfAPath {
@@ -67,13 +90,18 @@ impl TestsOfAPath {
     /// When the counter cannot be calibrated.
     pub(super) fn new(size: Size) -> anyhow::Result<Self> {
         let clock = ClockService::start(Counter::select());
-        Ok(Self { size, clock: Some(clock.context("cannot calibrate the counter")?) })
+        Ok(Self { size, by: By::Ourselves(clock.context("cannot calibrate the counter")?) })
+    }
+
+    /// Those that meshes make.
+    pub(super) const fn over_mesh(size: Size, bring_up: BringUp) -> Self {
+        Self { size, by: By::Mesh(Kept::new(bring_up)) }
     }
 
     /// That whose runs were made before.
     #[cfg(test)]
     pub(super) const fn done(size: Size) -> Self {
-        Self { size, clock: None }
+        Self { size, by: By::Nobody }
     }
 }
 
@@ -81,10 +109,14 @@ impl Study for TestsOfAPath {
     type Sample = Measured;
 
     fn design(&self) -> Design {
-        let frames = FRAMES.map(|frame| format!("{frame}-bytes"));
+        let frames = FRAMES.iter().take(self.size.frames);
+        let frames: Vec<_> = frames.map(|frame| format!("{frame}-bytes")).collect();
         let rates = RATES.map(|rate| format!("{rate}-a-second"));
         Design {
-            name: "active-delay".to_owned(),
+            name: match self.by {
+                By::Mesh(_) => "active-delay-mesh".to_owned(),
+                _ => "active-delay".to_owned(),
+            },
             factors: vec![
                 Factor::new("frame", frames.iter().map(String::as_str)),
                 Factor::new("rate", rates.iter().map(String::as_str)),
@@ -95,11 +127,17 @@ impl Study for TestsOfAPath {
     }
 
     fn lasts(&self, _: &Cell) -> Duration {
-        self.size.lasting + AROUND
+        let around = if matches!(self.by, By::Mesh(_)) { AROUND_OF_MESH } else { AROUND };
+        self.size.lasting + around
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Measured>> {
-        let clock = self.clock.as_ref().context("these runs were made before")?;
-        Ok(vec![bed::run(Setting::of(cell, self.size.lasting), clock, stop)?])
+        let setting = Setting::of(cell, self.size.lasting);
+        Ok(vec![match &mut self.by {
+            By::Ourselves(clock) => bed::run(setting, clock, stop)?,
+            By::Mesh(kept) => over_mesh::run(setting, kept, stop)?,
+            #[cfg(test)]
+            By::Nobody => Measured::default(),
+        }])
     }
 }

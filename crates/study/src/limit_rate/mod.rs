@@ -10,6 +10,7 @@ mod claims;
 mod figures;
 mod findings;
 mod model;
+mod over_mesh;
 mod paper;
 mod saturation;
 mod setting;
@@ -28,6 +29,7 @@ use saturation::Searches;
 use sweeps::Size;
 use trials::{Probe, Series};
 
+pub(crate) use over_mesh::run_over_mesh;
 pub(crate) use paper::PAPER;
 
 /// Where this experiment departs from the report's: the subject, and what is done and why.

@@ -13,7 +13,7 @@ use super::trials::{Probe, Trial};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::report::format::real;
 
-/// The search ends when the highest rate that passed and the lowest that failed are as near as this
+/// A search ends when the highest rate that passed and the lowest that failed are as near as this
 /// share of what the sender can do.
 const RESOLUTION: f64 = 1.0 / 32.0;
 /// Trials that a search takes: that at full speed, and a halving for each bit of the resolution.
@@ -38,17 +38,18 @@ impl Saturation {
 }
 
 /// Searches, and returns every trial: the first at full speed, then between the highest rate that passed
-/// and the lowest that failed.
+/// and the lowest that failed, until they are as near as `resolution`, a share of what the sender can do.
 ///
 /// # Errors
 /// That of a trial.
 pub(super) fn search<E>(
+    resolution: f64,
     mut trial: impl FnMut(Option<u64>) -> Result<Trial, E>,
 ) -> Result<Vec<Trial>, E> {
     let mut trials = vec![trial(None)?];
     let most = trials[0].rate();
     let (mut passed, mut failed) = (0.0, most);
-    while !passes(&trials[0]) && failed - passed > most * RESOLUTION {
+    while !passes(&trials[0]) && failed - passed > most * resolution {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -135,7 +136,7 @@ impl Study for Searches<'_> {
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Trial>> {
         let setting = self.size.of_search(cell);
-        search(|rate| self.probe.trial(Setting { rate, ..setting }, stop))
+        search(RESOLUTION, |rate| self.probe.trial(Setting { rate, ..setting }, stop))
     }
 }
 
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn a_search_ends_within_its_resolution_below_the_limit() {
         for limit in (0..999_000).step_by(1_737).map(f64::from) {
-            let Ok(trials) = search(|asked| trial(limit, asked));
+            let Ok(trials) = search(RESOLUTION, |asked| trial(limit, asked));
             let Some(Saturation::Reached(found)) = saturation(&trials) else {
                 panic!("{trials:?}")
             };
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_the_sender_cannot_reach_is_not_called_a_limit() {
-        let Ok(trials) = search(|asked| trial(2e6, asked));
+        let Ok(trials) = search(RESOLUTION, |asked| trial(2e6, asked));
         assert_eq!(trials.len(), 1);
         assert_eq!(saturation(&trials), Some(Saturation::NotReached(1e6)));
         assert_eq!(saturation(&[]), None);

@@ -53,8 +53,9 @@ fn measured(of: Of) -> Measured {
     let cells = size.searched().cells();
     let searches = runs(size.searched(), |cell, repetition| {
         let setting = size.of_search(&cells[cell]);
-        let Ok::<_, std::convert::Infallible>(trials) =
-            saturation::search(|rate| Ok(trial(Setting { rate, ..setting }, repetition, of)));
+        let Ok::<_, std::convert::Infallible>(trials) = saturation::search(1.0 / 32.0, |rate| {
+            Ok(trial(Setting { rate, ..setting }, repetition, of))
+        });
         trials
     });
     Measured { size, series: size.sweeps().into_iter().map(of_sweep).collect(), searches }

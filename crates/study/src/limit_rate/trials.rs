@@ -49,6 +49,11 @@ impl Trial {
         100.0 * real(self.sent.saturating_sub(self.captured)) / real(self.sent.max(1))
     }
 
+    /// The probe's CPU time by the packets that it had, in nanoseconds; not a number without any.
+    pub(super) fn cpu_ns_a_packet(&self) -> f64 {
+        if self.captured == 0 { f64::NAN } else { real(self.cpu_ns) / real(self.captured) }
+    }
+
     /// The probe's CPU time by the time of the trial, in percent of a core. Above 100 where it goes on
     /// after the last frame.
     pub(super) fn load_percent(&self) -> f64 {

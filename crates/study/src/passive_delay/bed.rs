@@ -12,7 +12,7 @@ use wirestamp_metrics::flow::FlowConfig;
 use wirestamp_metrics::{self as metrics, Outcome, Point};
 use wirestamp_traffic::{SendReport, Sender, ServiceClock, Sink, SinkReport, StreamReport};
 
-use super::measured::{Found, Measured};
+use super::measured::{self, Found, Measured};
 use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
 use super::witness::{self, Seen};
 use crate::report::format::approximate;
@@ -24,11 +24,18 @@ const LAST_PACKETS: Duration = Duration::from_secs(5);
 /// asking starts a process.
 const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The ends of the path, and how it is known that the last packet has left it.
+pub(super) struct Ends<'a> {
+    pub(super) source: &'a Netns,
+    pub(super) sink: &'a Netns,
+    /// Waits for the last packet of what was sent.
+    pub(super) await_last: &'a mut dyn FnMut(&SendReport) -> anyhow::Result<()>,
+}
+
 /// What the ends of the path know.
-struct Traffic {
+pub(super) struct Traffic {
     sent: SendReport,
     arrived: Vec<SinkReport>,
-    bottleneck: BottleneckCounters,
 }
 
 /// Runs a setting once, or until `stop` is requested.
@@ -49,41 +56,63 @@ pub(super) fn run(
     let watched = Sight::new(None).watching(FlowConfig::default());
     let meeting = if setting.tasks > 1 { meeting.seeing(&watched) } else { meeting };
 
+    let before = lab.bottleneck()?;
     let captures_stop = Stop::new().context("cannot make the stop event")?;
     let (traffic, seen, taps) = thread::scope(|scope| {
         let (meeting, stopped) = (&meeting, &captures_stop);
-        let ends = ends.map(|end| scope.spawn(move || witness::watch(end, clock, stopped)));
+        let witnesses = ends.map(|end| scope.spawn(move || witness::watch(end, clock, stopped)));
         let [a, b] = taps;
         let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
             scope.spawn(move || attend(meeting, point, capture, clock, stopped))
         });
-        let traffic = traffic(setting, &lab, clock, stop);
+        let await_last = &mut |sent: &SendReport| await_last(&lab, before, sent.sent());
+        let ends = Ends { source: lab.source(), sink: lab.sink(), await_last };
+        let traffic = traffic(setting, ends, clock, stop);
         captures_stop.request();
-        let ([source, bottleneck], [a, b]) = (ends.map(join), taps.map(join));
+        let ([source, bottleneck], [a, b]) = (witnesses.map(join), taps.map(join));
         anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?]))
     })?;
     meeting.finish();
-    let mut measured = known(&traffic);
+    let mut measured = known(&traffic, since(before, lab.bottleneck()?));
     measured.seconds = approximate(setting.lasting.as_nanos()) / 1e9;
     measured.unknown = unknown(&traffic, &seen);
     measured.of_taps(&taps);
-    measured.of_delays(&found, &seen.map(|seen| seen.departures));
+    measured.of_packets(&found, &measured::true_delays(&seen.map(|seen| seen.departures)));
     Ok(measured)
 }
 
 /// Captures what arrives at both taps, and what leaves the interfaces at the other ends of their links.
 fn open(lab: &PathLab, clock: &ClockService) -> anyhow::Result<[[Capture; 2]; 2]> {
-    let open = |namespace: &Netns, interface: &str, outgoing| {
-        let usual = Config::new(interface, Method::Ring, StampSource::Kernel);
-        // What a witness copies comes between its stamp and the tap's: no more than the number.
-        let snaplen = if outgoing { witness::SNAPLEN } else { usual.snaplen };
-        let config = Config { filter: Some("udp".into()), outgoing, snaplen, ..usual };
-        let open = || Capture::open(config, clock);
-        anyhow::Ok(namespace.run(open).context("cannot enter the lab")??)
-    };
-    let taps = [open(lab.router(), TAP_A, false)?, open(lab.sink(), TAP_B, false)?];
-    let ends = [open(lab.source(), SOURCE_INTERFACE, true)?, open(lab.router(), EGRESS, true)?];
+    let tap = |namespace, interface| open_one(namespace, interface, false, clock);
+    let taps = [tap(lab.router(), TAP_A)?, tap(lab.sink(), TAP_B)?];
+    let ends = [
+        open_witness(lab.source(), SOURCE_INTERFACE, clock)?,
+        open_witness(lab.router(), EGRESS, clock)?,
+    ];
     Ok([taps, ends])
+}
+
+/// Captures what leaves an interface.
+pub(super) fn open_witness(
+    namespace: &Netns,
+    interface: &str,
+    clock: &ClockService,
+) -> anyhow::Result<Capture> {
+    open_one(namespace, interface, true, clock)
+}
+
+fn open_one(
+    namespace: &Netns,
+    interface: &str,
+    outgoing: bool,
+    clock: &ClockService,
+) -> anyhow::Result<Capture> {
+    let usual = Config::new(interface, Method::Ring, StampSource::Kernel);
+    // What a witness copies comes between its stamp and the tap's: no more than the number.
+    let snaplen = if outgoing { witness::SNAPLEN } else { usual.snaplen };
+    let config = Config { filter: Some("udp".into()), outgoing, snaplen, ..usual };
+    let open = || Capture::open(config, clock);
+    Ok(namespace.run(open).context("cannot enter the lab")??)
 }
 
 /// Brings what a capture sees at a point to the meeting, until `stop` is requested.
@@ -99,17 +128,16 @@ pub(crate) fn attend<R: FnMut(Outcome) + Send>(
 }
 
 /// Sends everything, waits until it has left the bottleneck, and collects what the ends counted.
-fn traffic(
+pub(super) fn traffic(
     setting: &Setting,
-    lab: &PathLab,
+    Ends { source, sink, await_last }: Ends<'_>,
     clock: &ClockService,
     stop: &Stop,
 ) -> anyhow::Result<Traffic> {
     let listen = || PORTS.map(|port| Sink::bind(at_the_sink(port)));
-    let sinks = lab.sink().run(listen).context("cannot enter the lab")?;
+    let sinks = sink.run(listen).context("cannot enter the lab")?;
     let streams = setting.streams()?;
-    let sender = lab.source().run(|| Sender::open(streams)).context("cannot enter the lab")??;
-    let before = lab.bottleneck()?;
+    let sender = source.run(|| Sender::open(streams)).context("cannot enter the lab")??;
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
         let sinks = sinks.map(|sink| {
@@ -118,42 +146,46 @@ fn traffic(
         });
         let send = || sender.run(&mut ServiceClock::new(clock), stop.flag(), |_| ());
         let sent = join(scope.spawn(send));
-        let bottleneck = await_last(lab, before, sent.sent());
+        let awaited = await_last(&sent);
         end.store(true, Ordering::Release);
         let arrived = sinks.into_iter().map(join).collect::<anyhow::Result<_>>()?;
-        Ok(Traffic { sent, arrived, bottleneck: bottleneck? })
+        awaited?;
+        Ok(Traffic { sent, arrived })
     })
 }
 
-/// Waits until every packet has left the bottleneck or was dropped by it; what it did to them.
-fn await_last(
-    lab: &PathLab,
-    before: BottleneckCounters,
-    sent: u64,
-) -> anyhow::Result<BottleneckCounters> {
+/// What a bottleneck has done since.
+pub(super) fn since(before: BottleneckCounters, now: BottleneckCounters) -> BottleneckCounters {
+    BottleneckCounters {
+        sent_packets: now.sent_packets - before.sent_packets,
+        dropped_packets: now.dropped_packets - before.dropped_packets,
+    }
+}
+
+/// Waits until every packet has left the bottleneck or was dropped by it.
+fn await_last(lab: &PathLab, before: BottleneckCounters, sent: u64) -> anyhow::Result<()> {
     let deadline = Instant::now() + LAST_PACKETS;
     loop {
-        let now = lab.bottleneck()?;
-        let since = BottleneckCounters {
-            sent_packets: now.sent_packets - before.sent_packets,
-            dropped_packets: now.dropped_packets - before.dropped_packets,
-        };
+        let since = since(before, lab.bottleneck()?);
         if since.sent_packets + since.dropped_packets >= sent || Instant::now() > deadline {
-            return Ok(since);
+            return Ok(());
         }
         thread::park_timeout(LAST_PACKETS_INTERVAL);
     }
 }
 
 /// Why the truth is not whole, if it is not.
-fn unknown(traffic: &Traffic, seen: &[Seen; 2]) -> Option<String> {
+pub(super) fn unknown(traffic: &Traffic, seen: &[Seen; 2]) -> Option<String> {
     let sockets = traffic.arrived.iter().all(SinkReport::is_complete);
     let sockets = (!sockets).then(|| "a receiving socket dropped packets".to_owned());
     seen.iter().find_map(Seen::unknown).or(sockets)
 }
 
 /// What the ends of the path and the bottleneck know.
-fn known(Traffic { sent, arrived, bottleneck }: &Traffic) -> Measured {
+pub(super) fn known(
+    Traffic { sent, arrived }: &Traffic,
+    bottleneck: BottleneckCounters,
+) -> Measured {
     let distinct = |id: u16| {
         let streams = arrived.iter().filter_map(|report| report.streams.get(&id));
         streams.map(|stream| stream.distinct).sum::<u64>()

@@ -6,6 +6,7 @@ use wirestamp_metrics::{Outcome, Quality};
 use super::setting::PASSIVE_PORT;
 use super::witness::{Departures, Left};
 use crate::TapReport;
+use crate::mesh::Total;
 use crate::report::format::{approximate, length, real};
 
 /// A run: a row of the paper's tables. Counts and times are of the passive traffic.
@@ -37,7 +38,7 @@ pub(super) struct Measured {
     pub(super) mean_ns: f64,
     /// The longest.
     pub(super) max_ns: f64,
-    /// How far the delay of a packet is off, whatever the sign: the median.
+    /// How far the delay of a packet is off, whatever the sign: the median. A mesh does not tell.
     pub(super) packet_error_ns: f64,
     /// Packets at tap A and at tap B as the captures have it.
     pub(super) at_a: u64,
@@ -47,7 +48,7 @@ pub(super) struct Measured {
     pub(super) lost: u64,
     /// Packets of which they cannot say it.
     pub(super) given_up: u64,
-    /// Packets with a delay below zero.
+    /// Packets with a delay below zero; of a mesh, seconds with one.
     pub(super) negative: u64,
     /// Packets that the capture at A lost itself, by its ledger.
     pub(super) own_loss_a: u64,
@@ -84,17 +85,15 @@ impl Measured {
         self.balanced = a.balanced && b.balanced;
     }
 
-    /// Notes what the captures found, and when they truly left both ends.
-    pub(super) fn of_delays(&mut self, found: &Found, truth: &[Departures; 2]) {
+    /// Notes what the captures found, and what is true of each packet.
+    pub(super) fn of_packets(&mut self, found: &Found, truth: &[Option<i64>]) {
         let counts = found.quality.counts();
         (self.at_a, self.at_b, self.lost) = (counts.sent, counts.received, counts.lost);
         self.given_up = counts.given_up_sent + counts.given_up_received;
         self.negative = length(&found.delays.iter().filter(|(_, d)| *d < 0).collect::<Vec<_>>());
-        let truth = true_delays(truth);
         let [min, mean, max] = summary(found.delays.iter().map(|(_, delay)| *delay));
         (self.min_ns, self.mean_ns, self.max_ns) = (min, mean, max);
-        let [min, mean, max] = summary(truth.iter().flatten().copied());
-        (self.true_min_ns, self.true_mean_ns, self.true_max_ns) = (min, mean, max);
+        self.of_truth(truth);
         let of_packet = |&(number, delay): &(u64, i64)| {
             let truth = truth.get(usize::try_from(number).ok()?)?.as_ref()?;
             Some((delay - truth).abs())
@@ -102,6 +101,28 @@ impl Measured {
         let mut errors: Vec<_> = found.delays.iter().filter_map(of_packet).collect();
         errors.sort_unstable();
         self.packet_error_ns = errors.get(errors.len() / 2).copied().map_or(f64::NAN, approximate);
+    }
+
+    /// Notes what a task of a mesh found, and what is true of each packet.
+    pub(super) fn of_task(&mut self, found: &Total, truth: &[Option<i64>]) {
+        let counts = found.counts;
+        "mesh".clone_into(&mut self.stamp);
+        (self.at_a, self.lost) = (counts.sent, counts.lost);
+        self.at_b =
+            counts.matched + counts.duplicated + counts.unexpected + counts.given_up_received;
+        self.given_up = counts.given_up_sent + counts.given_up_received;
+        // Nobody knows what became of a packet where the capture at the other end has lost some.
+        (self.own_loss_a, self.own_loss_b) = (counts.given_up_received, counts.given_up_sent);
+        self.balanced = counts.sent == counts.matched + counts.lost + counts.given_up_sent;
+        self.negative = found.negative;
+        [self.min_ns, self.mean_ns, self.max_ns] = found.delays_ns();
+        self.packet_error_ns = f64::NAN;
+        self.of_truth(truth);
+    }
+
+    fn of_truth(&mut self, truth: &[Option<i64>]) {
+        let truth = truth.iter().flatten().copied();
+        [self.true_min_ns, self.true_mean_ns, self.true_max_ns] = summary(truth);
     }
 }
 
@@ -128,7 +149,7 @@ impl Found {
 
 /// The delay of each packet by its number, in nanoseconds: from when it left the source for tap A to when
 /// it left the bottleneck for tap B. None for those that did not.
-fn true_delays([source, bottleneck]: &[Departures; 2]) -> Vec<Option<i64>> {
+pub(super) fn true_delays([source, bottleneck]: &[Departures; 2]) -> Vec<Option<i64>> {
     let delay = |(left, passed): (&Left, &Left)| Some(((*passed)? - (*left)?).as_nanos());
     source.iter().zip(bottleneck).map(delay).collect()
 }

@@ -6,14 +6,17 @@ use anyhow::Context;
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter, Span};
 
-use super::bed;
 use super::measured::Measured;
 use super::paper::Question;
 use super::setting::{Bottleneck, Setting};
+use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
+use crate::mesh::Kept;
 
 /// What a run takes beside the time in which it sends: the lab is built, and the queue let out.
 const AROUND: Duration = Duration::from_millis(800);
+/// The same where a mesh is brought up, measures a first delay, and has settled the last.
+const AROUND_OF_MESH: Duration = Duration::from_secs(8);
 /// The shortest frame over IPv6 that has room for the numbers of a test packet, with check sequence.
 pub(super) const SHORTEST_FRAME: u16 = 98;
 
@@ -44,6 +47,22 @@ impl Size {
         lasting_ms: [60_000, 4_000],
         repetitions: [5, 5, 3],
     };
+    /// What four minutes have room for, of which each mesh takes eight seconds to come and go.
+    pub(super) const FULL_OF_MESH: Self = Self {
+        frames: &[SHORTEST_FRAME, 1500],
+        loads: &[400, 1000],
+        durations_ms: &[4_000, 12_000],
+        lasting_ms: [6_000, 3_000],
+        repetitions: [3, 2, 2],
+    };
+    /// What half a minute has room for.
+    pub(super) const QUICK_OF_MESH: Self = Self {
+        frames: &[300],
+        loads: &[1000],
+        durations_ms: &[600],
+        lasting_ms: [600, 400],
+        repetitions: [1, 1, 1],
+    };
     /// What 35 seconds have room for.
     pub(super) const QUICK: Self = Self {
         frames: &[SHORTEST_FRAME, 1500],
@@ -55,26 +74,32 @@ impl Size {
 }
 
 /// The runs of a section.
-pub(super) struct Measurements {
+pub(super) struct Measurements<'a> {
     question: Question,
     size: Size,
     /// None where nothing is to be run.
     clock: Option<ClockService>,
+    /// None where captures of this process measure.
+    mesh: Option<&'a mut Kept>,
 }
 
-impl Measurements {
+impl<'a> Measurements<'a> {
     /// # Errors
     /// When the counter cannot be calibrated.
-    pub(super) fn new(question: Question, size: Size) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        question: Question,
+        size: Size,
+        mesh: Option<&'a mut Kept>,
+    ) -> anyhow::Result<Self> {
         let clock = ClockService::start(Counter::select());
         let clock = Some(clock.context("cannot calibrate the counter")?);
-        Ok(Self { question, size, clock })
+        Ok(Self { question, size, clock, mesh })
     }
 
     /// Those whose runs were made before.
     #[cfg(test)]
     pub(super) const fn done(question: Question, size: Size) -> Self {
-        Self { question, size, clock: None }
+        Self { question, size, clock: None, mesh: None }
     }
 
     /// How a cell is run.
@@ -132,7 +157,7 @@ impl Measurements {
     }
 }
 
-impl Study for Measurements {
+impl Study for Measurements<'_> {
     type Sample = Measured;
 
     fn design(&self) -> Design {
@@ -143,8 +168,9 @@ impl Study for Measurements {
             Question::Duration => (third, 0),
         };
         let constants = (lasting > 0).then(|| ("milliseconds".to_owned(), lasting.to_string()));
+        let by = if self.mesh.is_some() { "-mesh" } else { "" };
         Design {
-            name: format!("passive-delay-{}", self.question.name()),
+            name: format!("passive-delay{by}-{}", self.question.name()),
             factors: self.factors(),
             repetitions,
             constants: constants.into_iter().collect(),
@@ -153,11 +179,16 @@ impl Study for Measurements {
 
     fn lasts(&self, cell: &Cell) -> Duration {
         let nanos = u64::try_from(self.of(cell).lasting.as_nanos()).unwrap_or(0);
-        Duration::from_nanos(nanos) + AROUND
+        let around = if self.mesh.is_some() { AROUND_OF_MESH } else { AROUND };
+        Duration::from_nanos(nanos) + around
     }
 
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Measured>> {
         let clock = self.clock.as_ref().context("these runs were made before")?;
-        Ok(vec![bed::run(&self.of(cell), clock, stop)?])
+        let setting = self.of(cell);
+        Ok(vec![match &mut self.mesh {
+            None => bed::run(&setting, clock, stop)?,
+            Some(mesh) => over_mesh::run(&setting, mesh, clock, stop)?,
+        }])
     }
 }

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `setting.rs` | what a run sends, over what bottleneck |
 //! | `measurements.rs` | what each section varies |
-//! | `bed.rs` | makes one run |
+//! | `bed.rs`, `over_mesh.rs` | makes one run: with captures of its own, or with a mesh |
 //! | `witness.rs` | sees the packets where they leave for the taps |
 //! | `measured.rs` | what a run brings: a row of the raw results |
 //! | `findings.rs`, `claims.rs` | what is computed of the runs |
@@ -24,6 +24,7 @@ mod figures;
 mod findings;
 mod measured;
 mod measurements;
+mod over_mesh;
 mod paper;
 mod setting;
 mod tables;
@@ -33,6 +34,7 @@ use wirestamp_capture::Stop;
 
 use crate::account::Account;
 use crate::experiment::{self, Progress};
+use crate::mesh::{BringUp, Kept};
 use crate::studies::Options;
 use findings::Findings;
 use measurements::{Measurements, Size};
@@ -104,6 +106,48 @@ const DEVIATIONS: [(&str, &str); 9] = [
     ("Machine", "Sender, router, receiver, captures and the witnesses share this machine's cores."),
 ];
 
+/// The same where a mesh measures: what is not as without one.
+const DEVIATIONS_OF_MESH: [(&str, &str); 6] = [
+    (
+        "The mesh",
+        "The report's probes are machines, and so is what manages them. Here a controller and the probes \
+         `roof`, before the bottleneck, and `cellar`, behind it, are processes of their own in namespaces, \
+         as `wirestamp controller` and `wirestamp probe` start them, which the controller tells what to \
+         measure and which report to the collector beside it. All share this machine's cores, its clock \
+         and its kernel with sender, receiver and witnesses. What is not told of here is as in the study \
+         without a mesh.",
+    ),
+    (
+        "What is true",
+        "The true delay of a packet is the time from when it left the sender's interface for tap A to when \
+         it left the last router's for tap B, by the kernel's stamps on the sending side, as in the study \
+         without a mesh; behind the bottleneck there is a router more. This truth is good to about 1 us in \
+         the mean at full load with short frames.",
+    ),
+    (
+        "What is lost",
+        "The packets that the sender handed to its kernel, less the different ones that the receiving \
+         socket got. A run in which the sockets or the witnesses missed something has no truth, and is \
+         told of and left out.",
+    ),
+    (
+        "Tasks",
+        "One task is `passive-delay`, of all packets of the test. With four, the probe before the \
+         bottleneck has `volume`, `traffic` and `active-delay` too, and sends 1,000 packets a second with \
+         300 bytes behind UDP's header to the other.",
+    ),
+    (
+        "Figures of the mesh",
+        "The collector tells least, mean and longest delay of each second, which are put together here: \
+         there is no error of a single packet. Delays below zero are counted by the second.",
+    ),
+    (
+        "Size",
+        "The shortest frames have 98 bytes instead of 84 and the longest 1,500, of the report's frames and \
+         loads the ends are measured, and runs last seconds: each mesh takes eight to come and go.",
+    ),
+];
+
 /// Measures until all is done or `stop` is requested.
 ///
 /// # Errors
@@ -114,11 +158,39 @@ pub(crate) fn run(
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Account> {
+    let size = if options.quick { Size::QUICK } else { Size::FULL };
+    measure(size, None, options, stop, progress)
+}
+
+/// The same, measured by the probes and the controller of a mesh.
+///
+/// # Errors
+/// As of [`run`], or when there is no mesh to be had.
+pub(crate) fn run_over_mesh(
+    bring_up: BringUp,
+    options: &Options,
+    stop: &Stop,
+    progress: &mut dyn FnMut(&Progress),
+) -> anyhow::Result<Account> {
+    let size = if options.quick { Size::QUICK_OF_MESH } else { Size::FULL_OF_MESH };
+    let mut kept = Kept::new(bring_up);
+    let account = measure(size, Some(&mut kept), options, stop, progress)?;
+    kept.end()?;
+    let title = "How precisely a mesh measures one-way delay and loss";
+    Ok(Account { title, deviations: &DEVIATIONS_OF_MESH, ..account })
+}
+
+fn measure(
+    size: Size,
+    mut mesh: Option<&mut Kept>,
+    options: &Options,
+    stop: &Stop,
+    progress: &mut dyn FnMut(&Progress),
+) -> anyhow::Result<Account> {
     wirestamp_lab::check_privilege()?;
-    let Options { quick, folder, seed } = options;
-    let size = if *quick { Size::QUICK } else { Size::FULL };
+    let Options { folder, seed, .. } = options;
     let mut runs = |question| {
-        let mut measurements = Measurements::new(question, size)?;
+        let mut measurements = Measurements::new(question, size, mesh.as_deref_mut())?;
         experiment::run(&mut measurements, folder.as_deref(), *seed, stop, progress)
     };
     let runs = [runs(Question::Precision)?, runs(Question::Frames)?, runs(Question::Duration)?];

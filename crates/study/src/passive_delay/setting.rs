@@ -19,6 +19,8 @@ pub(super) const PASSIVE_PORT: u16 = 6000;
 const ACTIVE_PORT: u16 = 6001;
 /// That of the frames ahead of the test.
 const AHEAD_PORT: u16 = 6002;
+/// That of a mesh's active task, where its own reflector is.
+pub(super) const REFLECTOR_PORT: u16 = 6003;
 /// All ports that packets go to.
 pub(super) const PORTS: [u16; 3] = [PASSIVE_PORT, ACTIVE_PORT, AHEAD_PORT];
 /// The passive traffic's number in its payload.
@@ -34,6 +36,8 @@ const START: Span = Span::from_micros(98_500);
 /// The frames of the active flow, without check sequence: 300 bytes of payload behind Ethernet, IPv6
 /// and UDP headers (section 3.5).
 const ACTIVE_FRAME: u16 = 14 + 40 + 8 + 300;
+/// The same above IP.
+pub(super) const ACTIVE_ABOVE_IP: u16 = 8 + 300;
 /// 1,000 of them a second.
 const ACTIVE_INTERVAL: Span = Span::from_millis(1);
 

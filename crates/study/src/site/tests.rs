@@ -47,10 +47,22 @@ fn stops(options: &Options, stop: &Stop, _: &mut dyn FnMut(&Progress)) -> anyhow
 }
 
 static WEATHER: &[Entry] = &[
-    Entry { name: "fails", about: "whether it fails", paper: "B", run: fails },
-    Entry { name: "rains", about: "whether it rains", paper: "A <paper>", run: rains },
-    Entry { name: "stops", about: "whether it stops", paper: "C", run: stops },
-    Entry { name: "never", about: "whether it is reached", paper: "D", run: rains },
+    Entry { name: "fails", about: "whether it fails", paper: "B", run: fails, run_over_mesh: None },
+    Entry {
+        name: "rains",
+        about: "whether it rains",
+        paper: "A <paper>",
+        run: rains,
+        run_over_mesh: None,
+    },
+    Entry { name: "stops", about: "whether it stops", paper: "C", run: stops, run_over_mesh: None },
+    Entry {
+        name: "never",
+        about: "whether it is reached",
+        paper: "D",
+        run: rains,
+        run_over_mesh: None,
+    },
 ];
 
 const OPTIONS: Options = Options { quick: true, seed: 1, folder: None };

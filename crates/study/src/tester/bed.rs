@@ -39,9 +39,8 @@ impl Bed {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a capture need two cores; there is one");
         // The bottleneck behind the receiver is out of use; any valid one will do.
-        let bed = Self { lab: PathLab::new(&Impairments::bottleneck(1_000_000_000, 100_000))? };
-        // A veth takes live frames when its peer polls, for which it needs GRO.
-        bed.settle(bed.receiver(), &format!("ethtool -K {TAP_A} gro on"))?;
+        let bed = Self { lab: PathLab::new(&WIDE)? };
+        take_live_frames(bed.receiver())?;
         Ok(bed)
     }
 
@@ -62,9 +61,7 @@ impl Bed {
     /// # Errors
     /// When it cannot be run or fails.
     pub fn settle(&self, netns: &Netns, line: &str) -> anyhow::Result<()> {
-        let mut words = line.split_whitespace();
-        let mut command = netns.command(words.next().context("an empty command line")?);
-        run(command.args(words)).with_context(|| format!("`{line}` failed"))
+        settle(netns, line)
     }
 
     /// Runs `work` on a thread of the sender, on the sending core.
@@ -75,11 +72,33 @@ impl Bed {
         &self,
         work: impl FnOnce() -> anyhow::Result<T> + Send,
     ) -> anyhow::Result<T> {
-        self.sender().run(|| {
-            stay_on(SENDING_CORE)?;
-            work()
-        })?
+        send(self.sender(), work)
     }
+}
+
+/// A bottleneck that is none: where it takes no part, any valid one will do.
+pub(crate) const WIDE: Impairments = Impairments::bottleneck(1_000_000_000, 100_000);
+
+/// Has tap A take live frames: a veth does when its peer polls, for which it needs GRO.
+pub(crate) fn take_live_frames(receiver: &Netns) -> anyhow::Result<()> {
+    settle(receiver, &format!("ethtool -K {TAP_A} gro on"))
+}
+
+/// Runs `work` on a thread of a namespace, on the sending core.
+pub(super) fn send<T: Send>(
+    source: &Netns,
+    work: impl FnOnce() -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
+    source.run(|| {
+        stay_on(SENDING_CORE)?;
+        work()
+    })?
+}
+
+fn settle(netns: &Netns, line: &str) -> anyhow::Result<()> {
+    let mut words = line.split_whitespace();
+    let mut command = netns.command(words.next().context("an empty command line")?);
+    run(command.args(words)).with_context(|| format!("`{line}` failed"))
 }
 
 /// Where IPv4 frames come from.

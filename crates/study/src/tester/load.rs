@@ -5,10 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use wirestamp_clock::ClockService;
+use wirestamp_lab::Netns;
 use wirestamp_traffic::ServiceClock;
 use wirestamp_traffic::live::{Direction, Limit, LiveFrames, LiveReport, Pace, Template, outgoing};
 
-use super::bed::{Bed, DESTINATION, NOBODY, SENDING_INTERFACE, source};
+use super::bed::{Bed, DESTINATION, NOBODY, SENDING_INTERFACE, send, source};
 
 /// Bytes of the check sequence (IEEE 802.3), which the sizes of papers include and frames on a veth do
 /// not have.
@@ -61,7 +62,20 @@ impl Load {
         clock: &ClockService,
         stop: &AtomicBool,
     ) -> anyhow::Result<LiveReport> {
-        bed.send(|| {
+        self.send_from(bed.sender(), clock, stop)
+    }
+
+    /// The same from a namespace with a [`SENDING_INTERFACE`] whose peer takes live frames, on the sending core.
+    ///
+    /// # Errors
+    /// As of [`Load::send`].
+    pub fn send_from(
+        &self,
+        source: &Netns,
+        clock: &ClockService,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<LiveReport> {
+        send(source, || {
             let template = self.template()?;
             let mut frames = LiveFrames::open(SENDING_INTERFACE, template, Direction::Transmit)?;
             Ok(frames.run(&ServiceClock::new(clock), self.pace, self.limit, stop)?)

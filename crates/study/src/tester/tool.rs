@@ -1,5 +1,6 @@
 //! A capture tool in a process of its own: started, waited for, measured, stopped.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::report::format::real;
 
 /// Longer than any of them takes to begin, to come to rest, or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,20 +65,14 @@ impl Tool {
         bail!("{} does not capture: {}", self.name, said.join("; "));
     }
 
-    /// Seconds of CPU time of all its threads so far: what `utime` and `stime` of proc_pid_stat(5)
-    /// add up to in ticks of 10 ms, here in nanoseconds (`Documentation/scheduler/sched-stats.rst`).
-    /// None of the tools ends a thread while it captures, which would take its time along.
+    /// Seconds of CPU time of all its threads so far. None of the tools ends a thread while it captures, which
+    /// would take its time along.
     ///
     /// # Errors
     /// When the process is gone.
     pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let mut nanos = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let times = fs::read_to_string(thread?.path().join("schedstat"))?;
-            let on_cpu = times.split_whitespace().next().context("an empty schedstat")?;
-            nanos += on_cpu.parse::<u64>()?;
-        }
-        Ok(real(nanos) / 1e9)
+        let times = processor_time(self.child.id())?;
+        Ok(times.values().sum::<Duration>().as_secs_f64())
     }
 
     /// The same in ticks, in which what a thread does that only looks at the clock is not seen.
@@ -138,6 +131,24 @@ impl Drop for Tool {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The CPU time so far of each thread of a process, by the thread's number: what `utime` and `stime` of
+/// proc_pid_stat(5) are in ticks of 10 ms, in nanoseconds (`Documentation/scheduler/sched-stats.rst`).
+///
+/// # Errors
+/// When the process is gone.
+pub fn processor_time(process: u32) -> anyhow::Result<BTreeMap<u32, Duration>> {
+    let mut times = BTreeMap::new();
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let thread = thread?;
+        // A thread that has ended meanwhile has nothing to tell any more.
+        let Ok(said) = fs::read_to_string(thread.path().join("schedstat")) else { continue };
+        let on_cpu = said.split_whitespace().next().context("an empty schedstat")?;
+        let number = thread.file_name().to_string_lossy().parse()?;
+        times.insert(number, Duration::from_nanos(on_cpu.parse()?));
+    }
+    Ok(times)
 }
 
 /// The packets in a file, by capinfos(1).

@@ -5,6 +5,7 @@ mod nodes;
 mod present;
 mod relay;
 mod results;
+pub(super) mod study;
 mod traffic;
 mod truth;
 
@@ -12,21 +13,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::SignedDuration;
 use tempfile::TempDir;
 use wirestamp_capture::Stop;
-use wirestamp_clock::{ClockService, Counter, Time, Utc};
+use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
+use wirestamp_study::mesh::next_second;
 
 use crate::interrupt::stop_on_signal;
 use crate::lab::Path as Bottleneck;
+use crate::mesh::runtime;
 use crate::output::Output;
 use api::Api;
-use nodes::{Files, Nodes, PORT};
+use nodes::{Files, Nodes, PORT, Place, Wanted};
 use present::{Findings, header, line, text};
 use relay::relay;
 use results::Results;
@@ -42,9 +45,6 @@ const LAST_RESULTS: Duration = Duration::from_secs(60);
 
 /// How long traffic runs before nodes are cut off.
 const BEFORE_CUT: Duration = Duration::from_secs(2);
-
-/// So far apart are packets that count for nothing and those that do, in nanoseconds.
-const APART: i64 = 100_000_000;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -89,9 +89,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let begun = Instant::now();
     // A page goes by its own address only, port and all.
     let page = relay(lab.controller(), |own| own)?;
-    let (nodes, viewer) = Nodes::start(&lab, &files, page)?;
+    let place = |host| Place { host, core: None };
+    let wanted = Wanted {
+        controller: place(lab.controller()),
+        page: Some(page),
+        tasks: &traffic::tasks(),
+        probes: &[("roof", place(lab.roof())), ("cellar", place(lab.cellar()))],
+    };
+    let (nodes, viewer) = Nodes::start(&files, &wanted)?;
     let address = relay(lab.controller(), |_| (CONTROLLER_V4, PORT).into())?;
-    let mut mesh = Mesh { nodes, api: Api::new(address, &viewer)?, output };
+    let mut mesh = Mesh { nodes, api: Api::new(runtime()?, address, &viewer)?, output };
     let traffic = Traffic::new(&lab)?;
     output.remark(format_args!(
         "controller, probes `roof` and `cellar`; what they say is in {}",
@@ -236,16 +243,6 @@ fn cut(lab: &MeshLab, lasting: Duration, stop: &Stop) -> anyhow::Result<()> {
     lab.cut_off()?;
     stop.wait(lasting);
     Ok(lab.join_again()?)
-}
-
-/// Waits for the next second that nothing sent before can belong to; when it begins, in nanoseconds since 1970
-/// (UTC).
-fn next_second() -> anyhow::Result<i64> {
-    let now = || anyhow::Ok(Time::<Utc>::try_from(SystemTime::now())?.as_nanos());
-    let next = (now()? + APART) / 1_000_000_000 * 1_000_000_000 + 1_000_000_000;
-    let wait = u64::try_from(next + APART - now()?).unwrap_or(0);
-    thread::sleep(Duration::from_nanos(wait));
-    Ok(next)
 }
 
 #[cfg(test)]

@@ -3,18 +3,20 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
-use wirestamp_lab::{CONTROLLER_V4, MeshLab, Netns, TAP_A, TAP_B};
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use wirestamp_lab::{CONTROLLER_V4, Netns};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
-
-use super::traffic::TASKS;
+use wirestamp_study::tester::stay_on;
 
 /// Where the controller listens, in its namespace.
 pub(super) const PORT: u16 = 4747;
@@ -22,9 +24,30 @@ pub(super) const PORT: u16 = 4747;
 /// How long a token is good: for the time that a probe needs to start.
 const TOKEN: SignedDuration = SignedDuration::from_mins(10);
 
-/// A controller and two probes. What still runs when this is dropped is killed.
+/// How often it is looked whether the controller listens, which nothing tells of.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A controller and probes. What still runs when this is dropped is killed.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
+}
+
+/// What is started.
+pub(super) struct Wanted<'a> {
+    pub(super) controller: Place<'a>,
+    /// Where it serves the page, in its namespace.
+    pub(super) page: Option<SocketAddr>,
+    /// The tasks, as it reads them from a file.
+    pub(super) tasks: &'a str,
+    pub(super) probes: &'a [(&'static str, Place<'a>)],
+}
+
+/// Where a node runs.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) host: &'a Netns,
+    /// The only core that it may use, if it may not use all.
+    pub(super) core: Option<usize>,
 }
 
 struct Node {
@@ -51,62 +74,64 @@ impl Files<'_> {
     }
 
     /// Makes the authority and the tasks; returns tokens for the probes, and the viewer's credentials.
-    fn make(&self) -> anyhow::Result<([Token; 2], Credentials)> {
+    fn make(&self, wanted: &Wanted<'_>) -> anyhow::Result<(Vec<Token>, Credentials)> {
         let now = Timestamp::from_second(Timestamp::now().as_second())?;
         let mut authority = Authority::create(&self.authority(), now)?;
         let subject = |name: &str, role| anyhow::Ok(Subject { name: name.parse()?, role });
-        let roof = authority.token(&subject("roof", Role::Probe)?, TOKEN, now)?;
-        let cellar = authority.token(&subject("cellar", Role::Probe)?, TOKEN, now)?;
+        let mut tokens = Vec::new();
+        for (name, _) in wanted.probes {
+            tokens.push(authority.token(&subject(name, Role::Probe)?, TOKEN, now)?);
+        }
         let request = Request::new()?;
         let viewer = subject("viewer", Role::Viewer)?;
         let issued = authority.issue(&viewer, &request.pem()?, &[], now)?;
         let viewer = Credentials::new(&request, &issued);
         viewer.write(&self.viewer()).context("cannot write")?;
-        fs::write(self.tasks(), tasks()).context("cannot write the tasks")?;
-        Ok(([roof, cellar], viewer))
+        fs::write(self.tasks(), wanted.tasks).context("cannot write the tasks")?;
+        Ok((tokens, viewer))
     }
 }
 
-/// A task for each stream.
-fn tasks() -> String {
-    let task = |(name, port)| {
-        format!(
-            "[[task]]\nname = \"{name}\"\nmeasure = \"passive-delay\"\n\
-             from = \"roof/{TAP_A}\"\nto = \"cellar/{TAP_B}\"\n\
-             filter = \"udp and dst port {port}\"\n\n"
-        )
-    };
-    TASKS.map(task).concat()
-}
-
 impl Nodes {
-    /// Starts them, with all that they need in a folder, and with a page at an address of the controller's
-    /// namespace. Returns what to ask the controller with.
+    /// Starts them, with all that they need in a folder. Returns what to ask the controller with.
     pub(super) fn start(
-        lab: &MeshLab,
         files: &Files<'_>,
-        page: SocketAddr,
+        wanted: &Wanted<'_>,
     ) -> anyhow::Result<(Self, Credentials)> {
-        let ([roof, cellar], viewer) = files.make()?;
+        let (tokens, viewer) = files.make(wanted)?;
         let address = format!("{CONTROLLER_V4}:{PORT}");
         let path = |path: PathBuf| path.into_os_string();
         let mut nodes = Self { nodes: Vec::new() };
-        let controller = [
+        let mut controller = vec![
             "--listen".into(),
             address.clone().into(),
-            "--page".into(),
-            page.to_string().into(),
             "--authority".into(),
             path(files.authority()),
             "--tasks".into(),
             path(files.tasks()),
         ];
-        nodes.begin("controller", "controller", lab.controller(), files, &controller)?;
-        for (name, host, token) in [("roof", lab.roof(), roof), ("cellar", lab.cellar(), cellar)] {
+        if let Some(page) = wanted.page {
+            controller.extend(["--page".into(), page.to_string().into()]);
+        }
+        nodes.begin("controller", "controller", wanted.controller, files, &controller)?;
+        nodes.await_controller(wanted.controller.host)?;
+        for ((name, place), token) in wanted.probes.iter().zip(tokens) {
             let probe = [address.clone().into(), "--token".into(), token.to_string().into()];
-            nodes.begin(name, "probe", host, files, &probe)?;
+            nodes.begin(name, "probe", *place, files, &probe)?;
         }
         Ok((nodes, viewer))
+    }
+
+    /// Waits until the controller listens: a probe that calls before waits for a second.
+    fn await_controller(&mut self, host: &Netns) -> anyhow::Result<()> {
+        loop {
+            self.check()?;
+            let reached = host.run(|| TcpStream::connect((CONTROLLER_V4, PORT)));
+            if reached.context("cannot enter the lab")?.is_ok() {
+                return Ok(());
+            }
+            thread::sleep(LOOK);
+        }
     }
 
     /// Starts one. The kernel kills it when the calling thread ends.
@@ -114,16 +139,15 @@ impl Nodes {
         &mut self,
         name: &'static str,
         command: &str,
-        host: &Netns,
+        Place { host, core }: Place<'_>,
         Files(folder): &Files<'_>,
         arguments: &[OsString],
     ) -> anyhow::Result<()> {
         let log = folder.join(format!("{name}.log"));
         let cannot = || format!("cannot start the {name}");
         let said = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let process = host
-            .command(std::env::current_exe().with_context(cannot)?)
-            .arg(command)
+        let mut node = host.command(std::env::current_exe().with_context(cannot)?);
+        node.arg(command)
             .args(arguments)
             .arg("--folder")
             .arg(folder.join(name))
@@ -131,11 +155,15 @@ impl Nodes {
             .stdout(Stdio::null())
             .stderr(said)
             // A terminal's Ctrl-C is for this process, which ends them when they have told everything.
-            .process_group(0)
-            .spawn()
-            .with_context(cannot)?;
+            .process_group(0);
+        let process = on_core(core, || node.spawn().with_context(cannot))?;
         self.nodes.push(Node { name, log, process });
         Ok(())
+    }
+
+    /// The number of a node's process.
+    pub(super) fn process(&self, name: &str) -> Option<u32> {
+        self.nodes.iter().find(|node| node.name == name).map(|node| node.process.id())
     }
 
     /// Makes sure that all of them run.
@@ -177,6 +205,16 @@ impl Drop for Nodes {
     }
 }
 
+/// Starts something on a core only: what is started stays where it was.
+fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let Some(core) = core else { return start() };
+    let before = sched_getaffinity(None).context("cannot see which cores there are")?;
+    stay_on(core)?;
+    let started = start();
+    sched_setaffinity(None, &before).context("cannot use other cores again")?;
+    started
+}
+
 fn interrupt(process: &Child) -> io::Result<()> {
     let id = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
     let id = id.ok_or(io::ErrorKind::InvalidInput)?;
@@ -190,15 +228,14 @@ fn last_line(log: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_mesh::task::read_file;
-
     use super::*;
 
     #[test]
-    fn the_tasks_are_tasks() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("tasks.toml");
-        fs::write(&file, tasks()).unwrap();
-        assert_eq!(read_file(&file).unwrap().len(), TASKS.len());
+    fn who_starts_something_on_a_core_keeps_its_own() {
+        let before = sched_getaffinity(None).unwrap();
+        let last = (0..before.count() as usize).rfind(|core| before.is_set(*core)).unwrap();
+        let inside = on_core(Some(last), || Ok(sched_getaffinity(None)?)).unwrap();
+        assert!(inside.count() == 1 && inside.is_set(last));
+        assert_eq!(sched_getaffinity(None).unwrap(), before);
     }
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use wirestamp_study::mesh::{Delay, Second};
 use wirestamp_study::report::Check;
 
-use super::api::{Delay, Second};
 use super::results::Task;
 use crate::check::checks;
 use crate::output::{mean, time};

@@ -1,8 +1,9 @@
 //! What the mesh has measured since the traffic began.
 
 use serde::Serialize;
+use wirestamp_study::mesh::{Counts, Delay, Second};
 
-use super::api::{Api, Counts, Delay, Second};
+use super::api::Api;
 use super::traffic::TASKS;
 
 /// The results of each task.
@@ -75,35 +76,6 @@ impl Task {
         };
         self.error_ns = self.error_ns.max(second.error_ns);
         self.contradictions += u64::from(second.contradicts_the_clocks);
-    }
-}
-
-impl Counts {
-    fn add(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.matched += other.matched;
-        self.lost += other.lost;
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.unexpected += other.unexpected;
-        self.given_up_sent += other.given_up_sent;
-        self.given_up_received += other.given_up_received;
-        self.identical += other.identical;
-    }
-}
-
-impl Delay {
-    /// Those of both.
-    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
-    fn and(self, other: Self) -> Self {
-        let count = self.count + other.count;
-        let sum = self.mean * self.count as f64 + other.mean * other.count as f64;
-        Self {
-            count,
-            min: self.min.min(other.min),
-            mean: sum / count.max(1) as f64,
-            max: self.max.max(other.max),
-        }
     }
 }
 

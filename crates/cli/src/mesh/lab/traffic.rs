@@ -8,13 +8,25 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Span};
-use wirestamp_lab::{BottleneckCounters, Impairments, MeshLab, SINK_V4};
+use wirestamp_lab::{BottleneckCounters, Impairments, MeshLab, SINK_V4, TAP_A, TAP_B};
 use wirestamp_traffic::{
     Pattern, PatternError, Plan, SendReport, Sender, ServiceClock, Sink, SinkReport, Stream,
 };
 
 /// The tasks, each with the UDP destination port of the stream that it measures.
 pub(super) const TASKS: [(&str, u16); 2] = [("call", 5004), ("load", 5008)];
+
+/// The same as the controller reads them.
+pub(super) fn tasks() -> String {
+    let task = |(name, port)| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nmeasure = \"passive-delay\"\n\
+             from = \"roof/{TAP_A}\"\nto = \"cellar/{TAP_B}\"\n\
+             filter = \"udp and dst port {port}\"\n\n"
+        )
+    };
+    TASKS.map(task).concat()
+}
 
 /// The load's frames. It comes a quarter faster than they can leave.
 const FRAME_BYTES: u16 = 1000;
@@ -193,7 +205,17 @@ pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 #[cfg(test)]
 mod tests {
+    use wirestamp_mesh::task::read_file;
+
     use super::*;
+
+    #[test]
+    fn the_tasks_are_tasks() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tasks.toml");
+        std::fs::write(&file, tasks()).unwrap();
+        assert_eq!(read_file(&file).unwrap().len(), TASKS.len());
+    }
 
     #[test]
     fn the_load_fills_the_queue_for_half_a_second_and_lets_it_run_empty() {

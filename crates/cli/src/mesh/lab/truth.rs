@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use wirestamp_lab::Impairments;
+use wirestamp_study::mesh::Counts;
 use wirestamp_study::report::Check;
 use wirestamp_traffic::SinkReport;
 
-use super::api::Counts;
 use super::results::Results;
 use super::traffic::{TASKS, Truth, full_queue};
 use crate::output::time;
@@ -147,10 +147,10 @@ fn join(values: impl Iterator<Item = u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wirestamp_study::mesh::Delay;
     use wirestamp_traffic::{SendReport, StreamReport, StreamTruth};
 
     use super::*;
-    use crate::mesh::lab::api::Delay;
 
     /// 10 packets of the call of which all arrived, 20 of the load of which 5 did not.
     fn truth() -> Truth {

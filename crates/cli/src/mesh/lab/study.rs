@@ -1,0 +1,70 @@
+//! A mesh that a study measures with.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context;
+use tempfile::TempDir;
+use wirestamp_lab::{CONTROLLER_V4, MeshLab};
+use wirestamp_study::mesh::{Interval, Mesh, Plan, Second};
+use wirestamp_study::tester::processor_time;
+
+use super::api::Api;
+use super::nodes::{Files, Nodes, PORT, Place, Wanted};
+use crate::mesh::runtime;
+
+/// The nodes go before the bed that they are in.
+struct Running {
+    nodes: Nodes,
+    api: Api,
+    lab: MeshLab,
+    _folder: TempDir,
+}
+
+/// Brings up the bed, and a controller and three probes in it.
+pub(in crate::mesh) fn bring_up(plan: &Plan) -> anyhow::Result<Box<dyn Mesh>> {
+    let folder = tempfile::Builder::new().prefix("wirestamp-mesh-").tempdir();
+    let folder = folder.context("cannot make a folder")?;
+    let lab = MeshLab::new(&plan.path)?;
+    let others = |host| Place { host, core: plan.confined.map(|it| it.others) };
+    let roof = Place { host: lab.roof(), core: plan.confined.map(|it| it.roof) };
+    let wanted = Wanted {
+        controller: others(lab.controller()),
+        page: None,
+        tasks: &plan.tasks,
+        probes: &[
+            ("street", others(lab.source())),
+            ("roof", roof),
+            ("cellar", others(lab.cellar())),
+        ],
+    };
+    let (nodes, viewer) = Nodes::start(&Files(folder.path()), &wanted)?;
+    // Threads are in the namespace in which they are started.
+    let runtime = lab.controller().run(runtime).context("cannot enter the lab")??;
+    let api = Api::new(runtime, (CONTROLLER_V4, PORT).into(), &viewer)?;
+    Ok(Box::new(Running { nodes, api, lab, _folder: folder }))
+}
+
+impl Mesh for Running {
+    fn lab(&self) -> &MeshLab {
+        &self.lab
+    }
+
+    fn seconds(&mut self, task: &str, from: i64) -> anyhow::Result<Vec<Second>> {
+        self.nodes.check()?;
+        self.api.seconds(task, from)
+    }
+
+    fn intervals(&mut self, task: &str) -> anyhow::Result<Vec<Interval>> {
+        self.nodes.check()?;
+        self.api.intervals(task)
+    }
+
+    fn processor_time(&mut self) -> anyhow::Result<BTreeMap<u32, Duration>> {
+        processor_time(self.nodes.process("roof").context("there is no probe `roof`")?)
+    }
+
+    fn end(self: Box<Self>) -> anyhow::Result<()> {
+        self.nodes.end()
+    }
+}

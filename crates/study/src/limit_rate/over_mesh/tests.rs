@@ -1,0 +1,80 @@
+use super::*;
+use crate::account as accounts;
+use crate::experiment::Verdict;
+use crate::limit_rate::saturation::search;
+use crate::limit_rate::trials::Trial;
+
+/// Rates that the sender and the probe come to, and what a packet costs the probe in nanoseconds.
+type Of = fn(usize) -> (u64, u64, u64);
+
+fn trial((most, limit, cost): (u64, u64, u64), asked: Option<u64>) -> Trial {
+    let sent = asked.unwrap_or(most).min(most);
+    let captured = sent.min(limit);
+    Trial {
+        asked,
+        sent,
+        elapsed_ns: 1_000_000_000,
+        interface_dropped: 0,
+        kernel_dropped: sent - captured,
+        captured,
+        cpu_ns: captured * cost,
+    }
+}
+
+fn runs(of: Of) -> Runs<Trial> {
+    let design = Size::FULL.design();
+    let order = design.order(1);
+    let run = |turn: experiment::Turn| {
+        let (most, limit, cost) = of(turn.cell);
+        // A tenth of a percent off from one repetition to the next.
+        let of = (most, limit + limit / 1000 * u64::from(turn.repetition), cost);
+        let Ok::<_, std::convert::Infallible>(searched) =
+            search(1.0 / 16.0, |rate| Ok(trial(of, rate)));
+        (turn, [vec![trial(of, Some(AIM))], searched].concat())
+    };
+    let runs = order.into_iter().map(run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
+fn verdicts(of: Of) -> Vec<Verdict> {
+    claims::claims(&runs(of)).iter().map(|claim| claim.verdict).collect()
+}
+
+#[test]
+fn a_probe_that_keeps_its_rate_with_more_tasks_confirms_what_is_claimed() {
+    use Verdict::{Confirmed, Contradicted};
+    let good: Of =
+        |cell| (1_000_000, [900_000, 850_000, 850_000, 300_000][cell], [400, 420, 450, 2000][cell]);
+    assert_eq!(verdicts(good), [Confirmed; 4]);
+    let bad: Of =
+        |cell| (1_000_000, [900_000, 300_000, 200_000, 90_000][cell], [400, 300, 800, 2000][cell]);
+    assert_eq!(verdicts(bad), [Contradicted; 4]);
+}
+
+#[test]
+fn what_the_load_does_not_reach_is_decided_by_the_cost_of_a_packet() {
+    use Verdict::{Confirmed, Open};
+    let slow_load: Of =
+        |cell| ([600_000, 400_000, 400_000, 300_000][cell], 2_000_000, [400, 450, 450, 900][cell]);
+    assert_eq!(verdicts(slow_load), [Confirmed, Open, Confirmed, Confirmed]);
+    let found = Findings::of(&runs(slow_load));
+    let rows = found.limits().rows;
+    assert!(rows[0][1].starts_with("at least 600") && rows[0][2] == "the load", "{rows:?}");
+    // Nor is anything said of a rate that was never sent.
+    let slower: Of = |_| (300_000, 2_000_000, 400);
+    assert_eq!(verdicts(slower)[0], Open);
+}
+
+#[test]
+fn any_trials_make_a_page() {
+    let nothing: Of = |_| (0, 0, 0);
+    let some: Of = |cell| (1_000_000, [0, 100_000, 200_000, 300_000][cell], 5_000);
+    for of in [nothing, some] {
+        let page = accounts::html(&account(&runs(of)).unwrap());
+        assert!(!page.contains("NaN") && !page.contains(">inf"));
+        assert!(page.contains("report: Pentium 4, 2.8 GHz, one task"));
+    }
+    let none = Runs { runs: Vec::new(), interrupted: true, ..runs(nothing) };
+    let account = account(&none).unwrap();
+    assert!(account.claims.iter().all(|claim| claim.verdict == Verdict::Open));
+}

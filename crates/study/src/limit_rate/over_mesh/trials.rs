@@ -1,0 +1,311 @@
+//! Trials with a mesh's probe: frames at a rate for some time, and how many of them its tasks have counted.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use wirestamp_capture::Stop;
+use wirestamp_clock::{ClockService, Counter};
+
+use super::AIM;
+use crate::experiment::{Cell, Design, Factor, Study};
+use crate::limit_rate::saturation::search;
+use crate::limit_rate::setting::Setting;
+use crate::limit_rate::sweeps;
+use crate::limit_rate::trials::Trial;
+use crate::mesh::{self, Confined, Kept, Mesh, Plan, until};
+use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE, take_live_frames};
+
+/// Numbers of tasks: with the last of them passive delay is measured of every packet.
+pub(super) const TASKS: [&str; 4] = ["1", "4", "5", "4-unsampled"];
+/// What part of the packets the others sample.
+const SAMPLED: f64 = 0.1;
+
+/// The packets of the active task: where to, how many a second, and how long above IP.
+const ACTIVE: (u16, u32, u16) = (6001, 100, 308);
+
+/// Tasks that count tell of what they have counted each second: who has told of nothing new for so long has
+/// nothing more to tell.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// A probe is at rest that takes less than this share of its core for so long.
+const LITTLE: f64 = 0.2;
+const REST: Duration = Duration::from_millis(200);
+/// How long it is looked at when no frames come.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long it may take to catch up.
+const CATCHES_UP: Duration = Duration::from_secs(20);
+
+/// What a run takes beside its trials, and a trial beside the time in which it sends.
+const AROUND: Duration = Duration::from_secs(6);
+const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Size {
+    repetitions: u32,
+    lasts: Duration,
+    /// So many of the numbers of tasks, the first ones.
+    tasks: usize,
+    /// How near a search comes, as a share of what the sender can do.
+    resolution: f64,
+    /// Trials that takes at the most, with the one at the rate that is aimed at.
+    trials: u32,
+}
+
+impl Size {
+    /// What five minutes have room for.
+    pub(super) const FULL: Self = Self {
+        repetitions: 3,
+        lasts: Duration::from_millis(1_500),
+        tasks: TASKS.len(),
+        resolution: 1.0 / 16.0,
+        trials: 6,
+    };
+    /// What half a minute has room for.
+    pub(super) const QUICK: Self = Self {
+        repetitions: 1,
+        lasts: Duration::from_millis(200),
+        tasks: 2,
+        resolution: 1.0 / 4.0,
+        trials: 4,
+    };
+}
+
+/// The study.
+pub(super) struct Trials {
+    size: Size,
+    clock: ClockService,
+    kept: Kept,
+}
+
+impl Trials {
+    /// # Errors
+    /// When the counter cannot be calibrated, or for want of a second core.
+    pub(super) fn new(size: Size, bring_up: mesh::BringUp) -> anyhow::Result<Self> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        ensure!(cores > CAPTURE_CORE, "a sender and a probe need two cores; there is one");
+        let clock =
+            ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+        Ok(Self { size, clock, kept: Kept::new(bring_up) })
+    }
+
+    /// Ends the mesh that is there.
+    pub(super) fn end(mut self) -> anyhow::Result<()> {
+        self.kept.end()
+    }
+}
+
+impl Size {
+    /// What is varied.
+    pub(super) fn design(self) -> Design {
+        let tasks = TASKS.into_iter().take(self.tasks);
+        Design {
+            name: "limit-rate-mesh".to_owned(),
+            factors: vec![Factor::new("tasks", tasks)],
+            repetitions: self.repetitions,
+            constants: vec![("seconds".to_owned(), self.lasts.as_secs_f64().to_string())],
+        }
+    }
+}
+
+impl Study for Trials {
+    type Sample = Trial;
+
+    fn design(&self) -> Design {
+        self.size.design()
+    }
+
+    fn lasts(&self, _: &Cell) -> Duration {
+        AROUND + (self.size.lasts + AROUND_TRIAL) * self.size.trials
+    }
+
+    /// The first trial is that at the rate which is aimed at, and those of a search follow.
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Trial>> {
+        let name = cell.0.first().and_then(|level| TASKS.get(*level));
+        let tasks = Tasks::of(name.context("a cell of another design")?);
+        let Self { size, clock, kept } = self;
+        let mesh = kept.with(tasks.plan(), |mesh| {
+            take_live_frames(mesh.lab().roof())?;
+            tasks.await_first(mesh, stop)
+        })?;
+        let mut bench = Bench { mesh, clock, tasks, idle: 0.0 };
+        bench.idle = bench.idles()?;
+        let usual = Setting { lasts: size.lasts, ..sweeps::Size { quick: false }.base() };
+        let mut trial = |rate| bench.trial(Setting { rate, ..usual }, stop);
+        let first = trial(Some(AIM))?;
+        let searched = search(size.resolution, trial)?;
+        Ok([vec![first], searched].concat())
+    }
+}
+
+/// What a probe has to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tasks {
+    several: bool,
+    flows: bool,
+    share: f64,
+}
+
+impl Tasks {
+    fn of(name: &str) -> Self {
+        let share = if name.ends_with("unsampled") { 1.0 } else { SAMPLED };
+        Self { several: name != "1", flows: name == "5", share }
+    }
+
+    fn plan(self) -> Plan {
+        let (port, rate, bytes) = ACTIVE;
+        let mut tasks = mesh::at_tap_a("volume");
+        if self.several {
+            tasks += &mesh::at_tap_a("traffic");
+            tasks += &mesh::passive("udp", self.share);
+            tasks += &mesh::active("roof", port, rate, bytes);
+        }
+        if self.flows {
+            tasks += &mesh::at_tap_a("flows");
+        }
+        let confined = Some(Confined { roof: CAPTURE_CORE, others: SENDING_CORE });
+        Plan { path: WIDE, tasks, confined }
+    }
+
+    /// Those that count.
+    const fn counting(self) -> &'static [&'static str] {
+        if self.several { &["volume", "traffic"] } else { &["volume"] }
+    }
+
+    /// Waits until all that count have looked.
+    fn await_first(self, mesh: &mut dyn Mesh, stop: &Stop) -> anyhow::Result<()> {
+        let looks = || {
+            for task in self.counting() {
+                if mesh.intervals(task)?.iter().all(|it| it.watched_ns == 0) {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        };
+        until("what it counts", stop, looks).map(drop)
+    }
+}
+
+/// Packets that all tasks have counted, and that the capture has lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    packets: u64,
+    missed: u64,
+}
+
+/// A mesh with frames that are sent to its probe.
+struct Bench<'a> {
+    mesh: &'a mut dyn Mesh,
+    clock: &'a ClockService,
+    tasks: Tasks,
+    /// The share of a core that the probe takes when no frames come.
+    idle: f64,
+}
+
+impl Bench<'_> {
+    fn trial(&mut self, setting: Setting, stop: &Stop) -> anyhow::Result<Trial> {
+        let (before, used, begun) = (self.counted()?, self.mesh.processor_time()?, Instant::now());
+        let source = self.mesh.lab().source().clone();
+        let sent = setting.load()?.send_from(&source, self.clock, stop.flag())?;
+        let Counted { packets, missed } =
+            self.rest(before, sent.sent.saturating_sub(sent.dropped), stop)?;
+        let used = self.at_rest(&used, stop)?;
+        let cpu = used.saturating_sub(begun.elapsed().mul_f64(self.idle));
+        Ok(Trial {
+            asked: setting.rate,
+            sent: sent.sent,
+            elapsed_ns: sent.elapsed.as_nanos(),
+            interface_dropped: sent.dropped,
+            kernel_dropped: missed,
+            captured: packets,
+            cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// What has been counted since the mesh was brought up.
+    fn counted(&mut self) -> anyhow::Result<Counted> {
+        let mut all = Vec::new();
+        for task in self.tasks.counting() {
+            let intervals = self.mesh.intervals(task)?;
+            let packets = intervals.iter().map(|it| it.packets).sum::<u64>();
+            all.push((packets, intervals.iter().map(|it| it.missed).sum::<u64>()));
+        }
+        let packets = all.iter().map(|(packets, _)| *packets).min().unwrap_or(0);
+        let missed = all.iter().map(|(_, missed)| *missed).max().unwrap_or(0);
+        Ok(Counted { packets, missed })
+    }
+
+    /// Waits until so many frames are accounted for, or no more are; what has been counted since.
+    fn rest(&mut self, before: Counted, arrived: u64, stop: &Stop) -> anyhow::Result<Counted> {
+        let (mut last, mut since) = (Counted::default(), Instant::now());
+        while last.packets + last.missed < arrived && since.elapsed() < QUIET {
+            stop.wait(mesh::ASK);
+            let now = self.counted()?;
+            let now = Counted {
+                packets: now.packets - before.packets,
+                missed: now.missed - before.missed,
+            };
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        Ok(last)
+    }
+
+    /// Waits until the probe has nothing to do any more; the CPU time that it has taken since.
+    fn at_rest(&mut self, before: &Times, stop: &Stop) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        let mut used = used(before, &self.mesh.processor_time()?);
+        while begun.elapsed() < CATCHES_UP {
+            stop.wait(REST);
+            let now = self::used(before, &self.mesh.processor_time()?);
+            let lately = now.saturating_sub(std::mem::replace(&mut used, now));
+            if lately < REST.mul_f64(LITTLE) {
+                break;
+            }
+        }
+        Ok(used)
+    }
+
+    /// The share of a core that the probe takes when no frames come.
+    fn idles(&mut self) -> anyhow::Result<f64> {
+        let (before, begun) = (self.mesh.processor_time()?, Instant::now());
+        thread::sleep(IDLE);
+        let used = used(&before, &self.mesh.processor_time()?);
+        Ok(used.as_secs_f64() / begun.elapsed().as_secs_f64())
+    }
+}
+
+/// The CPU time of threads, by their numbers.
+type Times = BTreeMap<u32, Duration>;
+
+/// What threads have taken since. What one that has ended took last, nobody knows.
+fn used(before: &Times, now: &Times) -> Duration {
+    let of_thread = |(number, time): (&u32, &Duration)| {
+        time.saturating_sub(before.get(number).copied().unwrap_or_default())
+    };
+    now.iter().map(of_thread).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_of_tasks_has_as_many() {
+        let tasks = |name| Tasks::of(name).plan().tasks.matches("[[task]]").count();
+        assert_eq!(TASKS.map(tasks), [1, 4, 5, 4]);
+        assert!(Tasks::of("4-unsampled").plan().tasks.contains("share = 1.0"));
+    }
+
+    #[test]
+    fn threads_that_came_or_went_keep_nobody_from_adding_up() {
+        let times = |all: &[(u32, u64)]| -> Times {
+            all.iter().map(|(number, ms)| (*number, Duration::from_millis(*ms))).collect()
+        };
+        let taken = used(&times(&[(1, 10), (2, 50)]), &times(&[(1, 15), (3, 7)]));
+        assert_eq!(taken, Duration::from_millis(12));
+    }
+}
