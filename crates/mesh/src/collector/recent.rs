@@ -36,7 +36,7 @@ impl Collector {
             // Each by itself: what is to be stored need not wait for all of them.
             let results = self.results();
             let recent = match entered.task.measure {
-                Measure::PassiveDelay(_) | Measure::ActiveDelay(_) => {
+                Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
                     Recent::Windows(results.briefs(*number, from, most)?)
                 }
                 Measure::Volume { .. } | Measure::Traffic { .. } => {

@@ -13,7 +13,6 @@ use wirestamp_metrics::{Bucket, CompactHistogram};
 use super::api::{Api, Numbered, Reader, Refusal, nanos, no_such, wrong};
 use crate::Name;
 use crate::collector::{Histograms, Missing};
-use crate::task::Measure;
 
 /// Of which time.
 #[derive(Deserialize)]
@@ -66,7 +65,7 @@ pub(super) async fn histogram(
     let Query(which) = which.map_err(|why| wrong(why.body_text()))?;
     let (number, entered) = api.plan.newest(&name).ok_or_else(|| no_such(&name))?;
     let measure = &entered.task.measure;
-    if !matches!(measure, Measure::PassiveDelay(_) | Measure::ActiveDelay(_)) {
+    if !measure.is_delay() {
         let measure = measure.name();
         return Err(wrong(format!("task {name} measures {measure}, and histograms are of delays")));
     }

@@ -129,8 +129,17 @@ impl Measure {
         match self {
             Self::PassiveDelay(passive) => passive.codec,
             Self::ActiveDelay(active) => active.codec,
-            Self::Volume { .. } | Self::Traffic { .. } | Self::Flows { .. } => None,
+            Self::ReportedDelay(_)
+            | Self::Volume { .. }
+            | Self::Traffic { .. }
+            | Self::Flows { .. } => None,
         }
+    }
+
+    /// Whether it is the delay between two points.
+    #[must_use]
+    pub fn is_delay(&self) -> bool {
+        matches!(self, Self::PassiveDelay(_) | Self::ReportedDelay(_) | Self::ActiveDelay(_))
     }
 
     /// The probes that it takes, by the points at which it measures.
