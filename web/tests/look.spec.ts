@@ -47,7 +47,8 @@ test('a day of seconds is shown with its errors, and balances', async ({ page, d
   }
   expect(await inked(page, 'What a call with g711 would sound like (MOS, 1 to 4.5)')).toBeGreaterThan(500);
   await expect(page.locator('.legend', { hasText: 'p99' }).first()).toContainText(/p99 \d/);
-  const histogram = page.getByRole('img', { name: /^Delays of 3\d\d,\d{3} packets, from 8\.\d+\u202fms/ });
+  const histogram = page.getByRole('img', { name: /^Delays of 3\d\d,\d{3} packets, from 8\.\d+\sms/ });
+  await expect(histogram).toBeVisible();
   expect(await histogram.locator('rect').count()).toBeGreaterThan(20);
   const figures = page.locator('.figures');
   await expect(figures).toContainText(/mean delay\s*\d+(\.\d+)?\u202fms ± 70\.2\u202fus/);
