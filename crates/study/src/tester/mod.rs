@@ -14,7 +14,7 @@ pub use bed::{
     Bed, CAPTURE_CORE, DESTINATION, INTERFACE, NOBODY, RECEIVER, SENDING_CORE, SENDING_INTERFACE,
     source, stay_on,
 };
-pub(crate) use bed::{WIDE, take_live_frames};
+pub(crate) use bed::{WIDE, take_frames_on, take_live_frames};
 pub use busy::Spinner;
 pub use load::{CHECK_SEQUENCE, Ends, Load};
 pub use tool::{Tool, packets_in, processor_time, spawn};

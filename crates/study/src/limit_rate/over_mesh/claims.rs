@@ -1,7 +1,7 @@
 //! What this project claims of its probe and the report of tasks, and what the data here say of it.
 
 use super::AIM;
-use super::findings::{Findings, Level, cpu_ns, found, in_thousands, words};
+use super::findings::{Findings, Level, ONE_BESIDE, cpu_ns, found, in_thousands};
 use crate::experiment::{Claim, Estimate, Runs};
 use crate::limit_rate::saturation::Saturation;
 use crate::limit_rate::trials::Trial;
@@ -10,38 +10,32 @@ use crate::report::format::{count, estimate, real};
 /// The rate with several tasks is to be as much of that with one.
 const KEPT: f64 = 0.8;
 
-/// One task, and those that it is compared with. Passive delay of every packet is nobody's claim.
+/// Set-ups in which the probe's core does everything: with one task, and with more.
 const ONE: usize = 0;
-const SEVERAL: [usize; 2] = [1, 2];
+const MORE: [usize; 2] = [1, 2];
+/// Four tasks where it takes no frames.
+const FOUR_BESIDE: usize = 4;
 
 /// All claims.
 pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {
     let findings = Findings::of(runs);
-    // A quick run has fewer numbers of tasks.
-    let several: Vec<_> = SEVERAL.into_iter().filter(|it| *it < findings.levels.len()).collect();
-    vec![
-        aim(runs, &findings, &several),
-        kept(runs, &findings, &several),
-        cost(runs, &findings, &several),
-        more(runs, &findings),
-    ]
+    vec![aim(runs, &findings), kept(runs, &findings), cost(runs, &findings), more(runs, &findings)]
 }
 
-/// What `of` makes of each run with several tasks and that with one of the same repetition.
-fn against_one(
+/// What `of` makes of each run of two set-ups, of the same repetition.
+fn pairs(
     runs: &Runs<Trial>,
-    several: usize,
+    [one, more]: [usize; 2],
     of: impl Fn(&[Trial], &[Trial]) -> Option<f64>,
 ) -> Option<Estimate> {
-    let pairs = runs.of_cell(ONE).zip(runs.of_cell(several));
-    Estimate::of(&pairs.filter_map(|(one, several)| of(one, several)).collect::<Vec<_>>())
+    let pairs = runs.of_cell(one).zip(runs.of_cell(more));
+    Estimate::of(&pairs.filter_map(|(one, more)| of(one, more)).collect::<Vec<_>>())
 }
 
-/// Something of some numbers of tasks, in words.
+/// Something of some set-ups, in words.
 fn each(findings: &Findings, which: &[usize], of: impl Fn(&Level) -> Option<String>) -> String {
     let levels = which.iter().filter_map(|index| findings.levels.get(*index));
-    let words =
-        levels.filter_map(|level| Some(format!("{} with {}", of(level)?, words(&level.tasks))));
+    let words = levels.filter_map(|level| Some(format!("{} with {}", of(level)?, level.in_words)));
     words.collect::<Vec<_>>().join(", ")
 }
 
@@ -53,13 +47,13 @@ fn rates(findings: &Findings, which: &[usize]) -> String {
     if rates.is_empty() { rates } else { format!("{rates} (thousands a second; report: 70)") }
 }
 
-fn aim(runs: &Runs<Trial>, findings: &Findings, several: &[usize]) -> Claim {
+fn aim(runs: &Runs<Trial>, findings: &Findings) -> Claim {
     let above = |trials: &[Trial]| match found(trials)? {
         // Of what was not sent nobody knows what would have become.
         Saturation::NotReached(rate) if rate < real(AIM) => None,
         found => Some(found.at_least() - real(AIM)),
     };
-    let which = [&[ONE], several].concat();
+    let which = [ONE, MORE[0], MORE[1]];
     let lead =
         |index: &usize| Estimate::of(&runs.of_cell(*index).filter_map(above).collect::<Vec<_>>());
     let claim = format!(
@@ -69,47 +63,43 @@ fn aim(runs: &Runs<Trial>, findings: &Findings, several: &[usize]) -> Claim {
     Claim::goal(claim, which.iter().map(lead).collect(), &rates(findings, &which))
 }
 
-fn kept(runs: &Runs<Trial>, findings: &Findings, several: &[usize]) -> Claim {
-    let lead = |one: &[Trial], several: &[Trial]| {
-        let (one, several) = (found(one)?, found(several)?);
-        let lead = several.at_least() - KEPT * one.at_least();
-        let is_decided = match (one, several) {
-            (Saturation::Reached(_), _) => lead > 0.0 || matches!(several, Saturation::Reached(_)),
-            (_, Saturation::Reached(_)) => lead < 0.0,
-            // Both had all that was sent.
-            _ => false,
+fn kept(runs: &Runs<Trial>, findings: &Findings) -> Claim {
+    let lead = |one: &[Trial], more: &[Trial]| {
+        let (one, more) = (found(one)?, found(more)?);
+        let lead = more.at_least() - KEPT * one.at_least();
+        let is_decided = match (one, more) {
+            (Saturation::Reached(_), Saturation::Reached(_)) => true,
+            // What is not reached is known to be as much, and may be more.
+            (Saturation::Reached(_), Saturation::NotReached(_)) => lead > 0.0,
+            (Saturation::NotReached(_), Saturation::Reached(_)) => lead < 0.0,
+            (Saturation::NotReached(_), Saturation::NotReached(_)) => false,
         };
         is_decided.then_some(lead)
     };
-    let leads = several.iter().map(|index| against_one(runs, *index, lead)).collect();
-    let which = [&[ONE], several].concat();
+    let leads = MORE.map(|more| pairs(runs, [ONE, more], lead));
     let claim =
         format!("with more tasks a probe keeps at least {KEPT} of the rate that it has with one");
-    Claim::goal(claim, leads, &rates(findings, &which))
+    Claim::goal(claim, leads.into(), &rates(findings, &[ONE, MORE[0], MORE[1]]))
 }
 
-fn cost(runs: &Runs<Trial>, findings: &Findings, several: &[usize]) -> Claim {
-    let lead = |one: &[Trial], several: &[Trial]| Some(cpu_ns(one)? / cpu_ns(several)? - KEPT);
-    let leads = several.iter().map(|index| against_one(runs, *index, lead)).collect();
-    let numbers = each(findings, several, |level| {
-        Some(format!(
-            "a share of {} (of {} ns)",
-            estimate(level.cpu_ratio?, 2),
-            estimate(level.cpu_ns?, 0)
-        ))
+fn cost(runs: &Runs<Trial>, findings: &Findings) -> Claim {
+    let lead = |one: &[Trial], more: &[Trial]| Some(cpu_ns(one)? / cpu_ns(more)? - KEPT);
+    let numbers = each(findings, &[FOUR_BESIDE], |level| {
+        let (share, ns) = (estimate(level.cpu_ratio?, 2), estimate(level.cpu_ns?, 0));
+        Some(format!("a share of {share} of {ns} ns"))
     });
     let claim = format!(
-        "a packet takes a probe with one task at least {KEPT} of the CPU time that it takes with more"
+        "a packet takes the threads of a probe with one task at least {KEPT} of the CPU time that it takes \
+         with four"
     );
-    Claim::goal(claim, leads, &numbers)
+    Claim::goal(claim, vec![pairs(runs, [ONE_BESIDE, FOUR_BESIDE], lead)], &numbers)
 }
 
 /// Section 2.5.1.
 fn more(runs: &Runs<Trial>, findings: &Findings) -> Claim {
-    let lead = |one: &[Trial], several: &[Trial]| Some(cpu_ns(several)? - cpu_ns(one)?);
-    let which = [ONE, SEVERAL[0]];
+    let lead = |one: &[Trial], more: &[Trial]| Some(cpu_ns(more)? - cpu_ns(one)?);
+    let which = [ONE_BESIDE, FOUR_BESIDE];
     let numbers =
         each(findings, &which, |level| Some(format!("{} ns a packet", estimate(level.cpu_ns?, 0))));
-    let leads = vec![against_one(runs, SEVERAL[0], lead)];
-    Claim::of("four tasks take more CPU than one", leads, &numbers)
+    Claim::of("four tasks take more CPU than one", vec![pairs(runs, which, lead)], &numbers)
 }

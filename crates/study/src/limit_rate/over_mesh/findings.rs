@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::AIM;
-use crate::experiment::{Cell, Estimate, Runs};
+use super::trials::{SETUPS, Setup};
+use crate::experiment::{Estimate, Runs};
 use crate::limit_rate::findings::thousands;
 use crate::limit_rate::paper::{PROCESSORS, TOLERATED_PERCENT};
 use crate::limit_rate::saturation::{Saturation, saturation};
@@ -18,7 +19,7 @@ pub(super) struct Findings {
     aim: u64,
     /// Loss up to which a rate counts as one without.
     tolerated_percent: f64,
-    /// For each number of tasks.
+    /// For each set-up.
     pub(super) levels: Vec<Level>,
     /// Frames of all trials.
     sent: u64,
@@ -28,10 +29,12 @@ pub(super) struct Findings {
     unaccounted: i64,
 }
 
-/// All runs with a number of tasks. Rates are in frames of 84 bytes a second.
+/// All runs of a set-up. Rates are in frames of 84 bytes a second.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Level {
-    pub(super) tasks: String,
+    pub(super) tasks: &'static str,
+    #[serde(skip)]
+    pub(super) in_words: &'static str,
     /// The highest rate without loss: of all searches that found it, or if none did, what the load came to.
     pub(super) rate: Option<Estimate>,
     /// Searches in which the probe lost packets above it, and those in which the load was the limit.
@@ -41,13 +44,16 @@ pub(super) struct Level {
     loss_percent: Option<Estimate>,
     /// The share of its core that it took there.
     load_percent: Option<Estimate>,
-    /// CPU time of a packet there.
+    /// CPU time of a packet there; none where the kernel takes frames on that core, too, and interrupts.
     pub(super) cpu_ns: Option<Estimate>,
     /// The same as fast as it goes.
     cpu_ns_at_full_speed: Option<Estimate>,
     /// That with one task as a share of it, run by run.
     pub(super) cpu_ratio: Option<Estimate>,
 }
+
+/// The set-up with one task and frames taken beside: what a packet costs is compared with that.
+pub(super) const ONE_BESIDE: usize = 3;
 
 /// The trial at the rate that is aimed at, and those of the search.
 pub(super) fn of_run(trials: &[Trial]) -> Option<(&Trial, &[Trial])> {
@@ -73,7 +79,7 @@ impl Findings {
         Self {
             aim: AIM,
             tolerated_percent: TOLERATED_PERCENT,
-            levels: levels.map(|(index, cell)| level(runs, index, &cell)).collect(),
+            levels: levels.map(|(index, _)| level(runs, index)).collect(),
             sent: sum(|trial| trial.sent),
             interface_dropped: sum(|trial| trial.interface_dropped),
             probe_lost: sum(|trial| trial.kernel_dropped),
@@ -94,7 +100,7 @@ impl Findings {
                 _ => format!("the probe in {probe} of {} searches", probe + load),
             };
             let rate = if probe == 0 && load > 0 { format!("at least {rate}") } else { rate };
-            vec![format!("here, {}", words(&level.tasks)), rate, limit]
+            vec![format!("here, {}", level.in_words), rate, limit]
         });
         let there = PROCESSORS.iter().map(|processor| {
             let limit = Estimate { mean: thousands(processor.limit), ci95: None };
@@ -115,7 +121,7 @@ impl Findings {
         };
         let row = |level: &Level| {
             vec![
-                words(&level.tasks).to_owned(),
+                level.in_words.to_owned(),
                 text(level.loss_percent, 2),
                 text(level.load_percent, 1),
                 text(level.cpu_ns, 0),
@@ -141,7 +147,8 @@ impl Findings {
     pub(super) fn accounts(&self) -> String {
         format!(
             "Of {} frames that were sent in all trials, {} were measured by every task that counts, {} lost by \
-             the probe's capture, and {} by the interface before it; nobody accounts for {}.",
+             the probe's capture, and {} before it, by the interface or the kernel's backlog; nobody \
+             accounts for {}.",
             count(self.sent),
             count(self.measured),
             count(self.probe_lost),
@@ -151,7 +158,7 @@ impl Findings {
     }
 }
 
-fn level(runs: &Runs<Trial>, index: usize, cell: &Cell) -> Level {
+fn level(runs: &Runs<Trial>, index: usize) -> Level {
     let estimate = |of: &dyn Fn(&[Trial]) -> Option<f64>| {
         let values = runs.of_cell(index).filter_map(of).filter(|it| it.is_finite());
         Estimate::of(&values.collect::<Vec<_>>())
@@ -161,28 +168,21 @@ fn level(runs: &Runs<Trial>, index: usize, cell: &Cell) -> Level {
     let is_of_probe = |it: &&Saturation| matches!(it, Saturation::Reached(_));
     let of_probe: Vec<_> = searches.iter().filter(is_of_probe).map(|it| it.at_least()).collect();
     let all: Vec<_> = searches.iter().map(|it| it.at_least()).collect();
-    let ratios = runs.of_cell(0).zip(runs.of_cell(index));
+    let ratios = runs.of_cell(ONE_BESIDE).zip(runs.of_cell(index));
     let ratios = ratios.filter_map(|(one, several)| Some(cpu_ns(one)? / cpu_ns(several)?));
+    let Setup { name, words, takes_frames, .. } = SETUPS[index % SETUPS.len()];
+    let alone = |it: Option<Estimate>| it.filter(|_| !takes_frames);
     Level {
-        tasks: runs.design.levels(cell).concat(),
+        tasks: name,
+        in_words: words,
         rate: Estimate::of(if of_probe.is_empty() { &all } else { &of_probe }),
         limited_by_probe: length(&of_probe),
         limited_by_load: length(&all) - length(&of_probe),
         loss_percent: aimed(Trial::loss_percent),
         load_percent: aimed(Trial::load_percent),
-        cpu_ns: estimate(&cpu_ns),
-        cpu_ns_at_full_speed: estimate(&|trials| Some(trials.get(1)?.cpu_ns_a_packet())),
-        cpu_ratio: Estimate::of(&ratios.collect::<Vec<_>>()),
-    }
-}
-
-/// A number of tasks in words.
-pub(super) fn words(tasks: &str) -> &'static str {
-    match tasks {
-        "1" => "one task",
-        "4" => "four tasks",
-        "5" => "five tasks",
-        _ => "four tasks, delay of every packet",
+        cpu_ns: alone(estimate(&cpu_ns)),
+        cpu_ns_at_full_speed: alone(estimate(&|trials| Some(trials.get(1)?.cpu_ns_a_packet()))),
+        cpu_ratio: alone(Estimate::of(&ratios.collect::<Vec<_>>())),
     }
 }
 

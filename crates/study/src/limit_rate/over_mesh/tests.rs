@@ -43,19 +43,28 @@ fn verdicts(of: Of) -> Vec<Verdict> {
 #[test]
 fn a_probe_that_keeps_its_rate_with_more_tasks_confirms_what_is_claimed() {
     use Verdict::{Confirmed, Contradicted};
-    let good: Of =
-        |cell| (1_000_000, [900_000, 850_000, 850_000, 300_000][cell], [400, 420, 450, 2000][cell]);
+    let good: Of = |cell| {
+        let limits = [900_000, 850_000, 850_000, 2_000_000, 2_000_000, 300_000];
+        (1_000_000, limits[cell], [900, 950, 950, 400, 420, 2_000][cell])
+    };
     assert_eq!(verdicts(good), [Confirmed; 4]);
-    let bad: Of =
-        |cell| (1_000_000, [900_000, 300_000, 200_000, 90_000][cell], [400, 300, 800, 2000][cell]);
-    assert_eq!(verdicts(bad), [Contradicted; 4]);
+    let bad: Of = |cell| {
+        let limits = [900_000, 300_000, 200_000, 2_000_000, 2_000_000, 90_000];
+        (1_000_000, limits[cell], [900, 950, 950, 400, 300, 2_000][cell])
+    };
+    // Four tasks that take less CPU contradict the report, and confirm what is claimed of the cost.
+    assert_eq!(verdicts(bad), [Contradicted, Contradicted, Confirmed, Contradicted]);
+    let costly: Of = |cell| (1_000_000, 2_000_000, if cell == 4 { 4_000 } else { 400 });
+    assert_eq!(verdicts(costly)[2], Contradicted);
 }
 
 #[test]
 fn what_the_load_does_not_reach_is_decided_by_the_cost_of_a_packet() {
     use Verdict::{Confirmed, Open};
-    let slow_load: Of =
-        |cell| ([600_000, 400_000, 400_000, 300_000][cell], 2_000_000, [400, 450, 450, 900][cell]);
+    let slow_load: Of = |cell| {
+        let most = if cell % 3 == 0 { 600_000 } else { 400_000 };
+        (most, 2_000_000, if cell % 3 == 0 { 400 } else { 450 })
+    };
     assert_eq!(verdicts(slow_load), [Confirmed, Open, Confirmed, Confirmed]);
     let found = Findings::of(&runs(slow_load));
     let rows = found.limits().rows;
@@ -68,7 +77,7 @@ fn what_the_load_does_not_reach_is_decided_by_the_cost_of_a_packet() {
 #[test]
 fn any_trials_make_a_page() {
     let nothing: Of = |_| (0, 0, 0);
-    let some: Of = |cell| (1_000_000, [0, 100_000, 200_000, 300_000][cell], 5_000);
+    let some: Of = |cell| (1_000_000, 100_000 * [0, 1, 2, 3, 4, 5][cell], 5_000);
     for of in [nothing, some] {
         let page = accounts::html(&account(&runs(of)).unwrap());
         assert!(!page.contains("NaN") && !page.contains(">inf"));

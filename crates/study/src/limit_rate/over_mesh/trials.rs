@@ -1,6 +1,7 @@
 //! Trials with a mesh's probe: frames at a rate for some time, and how many of them its tasks have counted.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,44 @@ use crate::limit_rate::setting::Setting;
 use crate::limit_rate::sweeps;
 use crate::limit_rate::trials::Trial;
 use crate::mesh::{self, Confined, Kept, Mesh, Plan, until};
-use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE, take_live_frames};
+use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE, take_frames_on, take_live_frames};
 
-/// Numbers of tasks: with the last of them passive delay is measured of every packet.
-pub(super) const TASKS: [&str; 4] = ["1", "4", "5", "4-unsampled"];
-/// What part of the packets the others sample.
+/// What a probe has to do, and what it has its core for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Setup {
+    pub(super) name: &'static str,
+    pub(super) words: &'static str,
+    tasks: Tasks,
+    /// The kernel takes frames on the probe's core, too; otherwise on the load's.
+    pub(super) takes_frames: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tasks {
+    count: u8,
+    /// The share of packets of which passive delay is measured.
+    share: f64,
+}
+
+/// What part of the packets is sampled.
 const SAMPLED: f64 = 0.1;
+
+const fn setup(name: &'static str, words: &'static str, count: u8, takes_frames: bool) -> Setup {
+    Setup { name, words, tasks: Tasks { count, share: SAMPLED }, takes_frames }
+}
+
+/// All of them.
+pub(super) const SETUPS: [Setup; 6] = [
+    setup("1", "one task", 1, true),
+    setup("4", "four tasks", 4, true),
+    setup("5", "five tasks", 5, true),
+    setup("1-beside", "one task, frames taken beside", 1, false),
+    setup("4-beside", "four tasks, frames taken beside", 4, false),
+    Setup {
+        tasks: Tasks { count: 4, share: 1.0 },
+        ..setup("4-unsampled", "four tasks, every packet, frames taken beside", 4, false)
+    },
+];
 
 /// The packets of the active task: where to, how many a second, and how long above IP.
 const ACTIVE: (u16, u32, u16) = (6001, 100, 308);
@@ -46,8 +79,8 @@ const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
 pub(super) struct Size {
     repetitions: u32,
     lasts: Duration,
-    /// So many of the numbers of tasks, the first ones.
-    tasks: usize,
+    /// So many of the set-ups, the first ones.
+    setups: usize,
     /// How near a search comes, as a share of what the sender can do.
     resolution: f64,
     /// Trials that takes at the most, with the one at the rate that is aimed at.
@@ -59,7 +92,7 @@ impl Size {
     pub(super) const FULL: Self = Self {
         repetitions: 3,
         lasts: Duration::from_millis(1_500),
-        tasks: TASKS.len(),
+        setups: SETUPS.len(),
         resolution: 1.0 / 16.0,
         trials: 6,
     };
@@ -67,7 +100,7 @@ impl Size {
     pub(super) const QUICK: Self = Self {
         repetitions: 1,
         lasts: Duration::from_millis(200),
-        tasks: 2,
+        setups: 2,
         resolution: 1.0 / 4.0,
         trials: 4,
     };
@@ -100,10 +133,10 @@ impl Trials {
 impl Size {
     /// What is varied.
     pub(super) fn design(self) -> Design {
-        let tasks = TASKS.into_iter().take(self.tasks);
+        let setups = SETUPS.iter().take(self.setups).map(|setup| setup.name);
         Design {
             name: "limit-rate-mesh".to_owned(),
-            factors: vec![Factor::new("tasks", tasks)],
+            factors: vec![Factor::new("tasks", setups)],
             repetitions: self.repetitions,
             constants: vec![("seconds".to_owned(), self.lasts.as_secs_f64().to_string())],
         }
@@ -123,14 +156,15 @@ impl Study for Trials {
 
     /// The first trial is that at the rate which is aimed at, and those of a search follow.
     fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Trial>> {
-        let name = cell.0.first().and_then(|level| TASKS.get(*level));
-        let tasks = Tasks::of(name.context("a cell of another design")?);
+        let setup = cell.0.first().and_then(|level| SETUPS.get(*level));
+        let Setup { tasks, takes_frames, .. } = setup.context("a cell of another design")?;
         let Self { size, clock, kept } = self;
         let mesh = kept.with(tasks.plan(), |mesh| {
             take_live_frames(mesh.lab().roof())?;
             tasks.await_first(mesh, stop)
         })?;
-        let mut bench = Bench { mesh, clock, tasks, idle: 0.0 };
+        take_frames_on(mesh.lab().roof(), takes_frames.then_some(CAPTURE_CORE))?;
+        let mut bench = Bench { mesh, clock, tasks: *tasks, idle: 0.0 };
         bench.idle = bench.idles()?;
         let usual = Setting { lasts: size.lasts, ..sweeps::Size { quick: false }.base() };
         let mut trial = |rate| bench.trial(Setting { rate, ..usual }, stop);
@@ -140,29 +174,16 @@ impl Study for Trials {
     }
 }
 
-/// What a probe has to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Tasks {
-    several: bool,
-    flows: bool,
-    share: f64,
-}
-
 impl Tasks {
-    fn of(name: &str) -> Self {
-        let share = if name.ends_with("unsampled") { 1.0 } else { SAMPLED };
-        Self { several: name != "1", flows: name == "5", share }
-    }
-
     fn plan(self) -> Plan {
         let (port, rate, bytes) = ACTIVE;
         let mut tasks = mesh::at_tap_a("volume");
-        if self.several {
+        if self.count > 1 {
             tasks += &mesh::at_tap_a("traffic");
             tasks += &mesh::passive("udp", self.share);
             tasks += &mesh::active("roof", port, rate, bytes);
         }
-        if self.flows {
+        if self.count > 4 {
             tasks += &mesh::at_tap_a("flows");
         }
         let confined = Some(Confined { roof: CAPTURE_CORE, others: SENDING_CORE });
@@ -171,7 +192,7 @@ impl Tasks {
 
     /// Those that count.
     const fn counting(self) -> &'static [&'static str] {
-        if self.several { &["volume", "traffic"] } else { &["volume"] }
+        if self.count > 1 { &["volume", "traffic"] } else { &["volume"] }
     }
 
     /// Waits until all that count have looked.
@@ -206,18 +227,20 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn trial(&mut self, setting: Setting, stop: &Stop) -> anyhow::Result<Trial> {
-        let (before, used, begun) = (self.counted()?, self.mesh.processor_time()?, Instant::now());
+        let (before, dropped) = (self.counted()?, backlog_drops()?);
+        let (used, begun) = (self.mesh.processor_time()?, Instant::now());
         let source = self.mesh.lab().source().clone();
         let sent = setting.load()?.send_from(&source, self.clock, stop.flag())?;
+        let dropped = sent.dropped + (backlog_drops()? - dropped);
         let Counted { packets, missed } =
-            self.rest(before, sent.sent.saturating_sub(sent.dropped), stop)?;
+            self.rest(before, sent.sent.saturating_sub(dropped), stop)?;
         let used = self.at_rest(&used, stop)?;
         let cpu = used.saturating_sub(begun.elapsed().mul_f64(self.idle));
         Ok(Trial {
             asked: setting.rate,
             sent: sent.sent,
             elapsed_ns: sent.elapsed.as_nanos(),
-            interface_dropped: sent.dropped,
+            interface_dropped: dropped,
             kernel_dropped: missed,
             captured: packets,
             cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
@@ -278,6 +301,16 @@ impl Bench<'_> {
     }
 }
 
+/// Packets that the backlogs of all cores had no room for, since the machine was started: the second number of
+/// each line of softnet_stat (`softnet_seq_show` of net/core/net-procfs.c).
+fn backlog_drops() -> anyhow::Result<u64> {
+    let file = "/proc/net/softnet_stat";
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    let dropped = text.lines().filter_map(|line| line.split_whitespace().nth(1));
+    let dropped = dropped.map(|it| u64::from_str_radix(it, 16)).sum::<Result<u64, _>>();
+    dropped.with_context(|| format!("{file} is not what it was"))
+}
+
 /// The CPU time of threads, by their numbers.
 type Times = BTreeMap<u32, Duration>;
 
@@ -295,9 +328,10 @@ mod tests {
 
     #[test]
     fn each_number_of_tasks_has_as_many() {
-        let tasks = |name| Tasks::of(name).plan().tasks.matches("[[task]]").count();
-        assert_eq!(TASKS.map(tasks), [1, 4, 5, 4]);
-        assert!(Tasks::of("4-unsampled").plan().tasks.contains("share = 1.0"));
+        let tasks = |setup: Setup| setup.tasks.plan().tasks;
+        assert_eq!(SETUPS.map(|it| tasks(it).matches("[[task]]").count()), [1, 4, 5, 1, 4, 4]);
+        assert!(tasks(SETUPS[4]).contains("share = 0.1"));
+        assert!(tasks(SETUPS[5]).contains("share = 1.0"));
     }
 
     #[test]
