@@ -221,8 +221,9 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         wait $sending
         await_last
         # What they said last is of before.
-        until grep -q '^wirestamp_probe_capture_packets_total{.*probe="roof".*} [1-9]' metrics &&
-            grep -q '^wirestamp_probe_clock_offset_seconds' metrics; do
+        has() { grep -q "^wirestamp_$1} [1-9]" metrics; }
+        until has 'probe_capture_packets_total{.*probe="roof".*' && has 'task_packets_total{task="load"' &&
+            has 'task_flows{task="flows"' && grep -q '^wirestamp_probe_clock_offset_seconds' metrics; do
             sleep 0.1
             scrape
         done
@@ -242,6 +243,10 @@ fn prometheus_is_told_what_is_measured_and_how_probes_do() {
         let sum = f64::from(u32::try_from(sum(&results, name)).unwrap());
         assert_eq!(of_task(&format!("{name}_packets_total")), sum, "{text}");
     }
+    let packets = of("task_packets_total", r#"task="load""#);
+    assert!((1.0..=3000.0).contains(&packets), "{text}");
+    assert_eq!(of("task_bytes_total", r#"task="load""#), packets * 300.0, "{text}");
+    assert_eq!(of("task_flows", r#"task="flows""#), 1.0, "{text}");
     let newest = results.last().unwrap();
     let begin = newest["begin_ns"].as_f64().unwrap() / 1e9;
     assert_eq!(of_task("window_timestamp_seconds"), begin, "{text}");

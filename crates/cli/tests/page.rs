@@ -17,6 +17,7 @@ const ASKED: &str = r#"
     ask $page/api/v1/me
     ask $page/api/v1/me -H "Host: localhost:${page##*:}"
     ask $page/api/v1/me -H 'Host: evil.example'
+    curl -sS $page/api/v1/me -H 'Host: evil.example' -o refused -D - | grep -ci '^content-security-policy: '
     ask $page/api/v1/nothing
     ask $page/nothing
     put() { ask $page/api/v1/tasks/v -X PUT -d '{"measure":"flows","at":"roof/eth0"}' -H "$@"; }
@@ -49,6 +50,8 @@ fn people_on_this_machine_need_no_certificate_and_pages_of_others_get_nothing() 
         (r#"{"name":"local","role":"operator"}"#, "200"),
         (r#"{"name":"local","role":"operator"}"#, "200"),
         (r#"\"evil.example\" was asked for"#, "403"),
+        // Those who are refused are told what everybody is.
+        ("", "1"),
         ("there is nothing here", "404"),
         ("there is nothing here", "404"),
         ("Content-Type: application/json", "403"),

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A name: 1 to 63 of a to z, 0 to 9 and the hyphen, which is at neither end.
 ///
@@ -24,6 +27,9 @@ pub struct NotAName(String);
 const LONGEST: usize = 63;
 
 impl Name {
+    /// What it looks like, as a regular expression.
+    pub(crate) const FORM: &str = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+
     /// The controller's, of which there is one in a mesh.
     pub(crate) fn of_the_controller() -> Self {
         Self("controller".to_owned())
@@ -67,6 +73,16 @@ impl fmt::Display for Name {
         f.pad(&self.0)
     }
 }
+
+impl PartialSchema for Name {
+    fn schema() -> RefOr<Schema> {
+        let name = ObjectBuilder::new().schema_type(Type::String);
+        let name = name.pattern(Some(format!("^{}$", Self::FORM))).examples(["backbone"]);
+        name.description(Some("A label of the domain name system, in lower case.")).build().into()
+    }
+}
+
+impl ToSchema for Name {}
 
 impl AsRef<str> for Name {
     fn as_ref(&self) -> &str {

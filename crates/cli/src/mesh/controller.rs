@@ -13,7 +13,7 @@ use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::{Keep, Listener};
 use wirestamp_mesh::controller::{Controller, Loopback, Settings};
 use wirestamp_mesh::export::Exporter;
-use wirestamp_mesh::pki::Authority;
+use wirestamp_mesh::pki::{Authority, Host};
 use wirestamp_mesh::task::read_file;
 
 use super::privileges::As;
@@ -32,6 +32,7 @@ Examples:
   wirestamp controller --tasks tasks.toml      # for this machine only
   wirestamp controller --page 127.0.0.1:4748   # and a page at http://127.0.0.1:4748
   wirestamp controller --listen 0.0.0.0:4747   # for all machines of the mesh
+  wirestamp controller --listen 0.0.0.0:4747 --name main.example.org   # and for browsers there
   curl --cert ann.pem --cacert ann.pem https://localhost:4747/api/v1/tasks/backbone/results")]
 pub(crate) struct Arguments {
     /// Listen here, for probes, people and programs
@@ -43,6 +44,10 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4747"
     )]
     listen: SocketAddr,
+    /// Be called so by others, besides `localhost`: the name or address of this machine, for curl, browsers and
+    /// Prometheus elsewhere; several, or separated by commas
+    #[arg(long = "name", value_name = "HOST", env = "WIRESTAMP_NAME", value_delimiter = ',')]
+    names: Vec<Host>,
     /// Serve the page and the API without certificates here: only for this machine
     #[arg(short, long, value_name = "ADDRESS:PORT")]
     page: Option<Loopback>,
@@ -73,8 +78,19 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments { listen, page, tasks, ipfix, digests, folder, keep, archive, authority, user } =
-        arguments;
+    let Arguments {
+        listen,
+        names,
+        page,
+        tasks,
+        ipfix,
+        digests,
+        folder,
+        keep,
+        archive,
+        authority,
+        user,
+    } = arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let bind = |at: &SocketAddr| {
@@ -96,8 +112,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         age: Duration::from_secs(u64::from(*keep) * 86_400),
         bytes: archive.map(|gigabytes| gigabytes.saturating_mul(1_000_000_000)),
     };
-    let (folder, authority) = (folder.clone(), authority.clone());
-    let settings = Settings { socket, folder, authority, keep, page: *page };
+    let (folder, authority, names) = (folder.clone(), authority.clone(), names.clone());
+    let settings = Settings { socket, folder, authority, names, keep, page: *page };
     let runtime = runtime()?;
     let controller = runtime.block_on(async { Controller::open(settings) })?;
     if let Some(tasks) = tasks {

@@ -13,7 +13,7 @@ use wirestamp_metrics::Point;
 use wirestamp_metrics::emodel::Codec;
 
 use super::making::Making;
-use super::{Counted, Delivery, Heard, Histograms, Measured, Results, Stretch, side};
+use super::{Counted, Delivery, Heard, Histograms, Measured, Results, Stretch, Sum, side};
 use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -133,6 +133,22 @@ impl Collector {
     /// When the file cannot be read.
     pub fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, DatabaseError> {
         self.results().flows(task, stretch)
+    }
+
+    /// What a task has counted since it was made: see [`Results::sum`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn sum(&self, task: u64) -> Result<Sum, DatabaseError> {
+        self.results().sum(task)
+    }
+
+    /// How many flows of a task are kept: see [`Results::flow_count`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn flow_count(&self, task: u64) -> Result<u64, DatabaseError> {
+        self.results().flow_count(task)
     }
 
     /// See [`Results::next_hour`].

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 use thiserror::Error;
+use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 
 /// What a probe has told of a flow last.
@@ -25,16 +26,23 @@ pub struct NoFlow(String);
 /// The longest report; usual ones have 2,000 bytes.
 const LONGEST: usize = 64 << 10;
 
-/// What makes a flow: of RTP, a stream of it.
-#[derive(Deserialize)]
-struct Key {
+/// What makes a flow: of RTP, a stream of it. The other keys are those of a flow of `wirestamp flows --json`.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Flow)]
+pub(crate) struct FlowReport {
+    #[schema(value_type = String)]
     src: IpAddr,
     sport: u16,
+    #[schema(value_type = String)]
     dst: IpAddr,
     dport: u16,
+    /// Of IP.
     protocol: u8,
+    /// When its first packet passed, in nanoseconds since 1970 (UTC).
     first_ns: i64,
+    /// When its latest packet passed.
     last_ns: i64,
+    /// Of RTP.
     ssrc: Option<u32>,
 }
 
@@ -50,8 +58,9 @@ impl Flow {
         if !report.starts_with('{') {
             return Err(NoFlow("it is no object".to_owned()));
         }
-        let key: Key = serde_json::from_str(&report).map_err(|why| NoFlow(why.to_string()))?;
-        let Key { src, sport, dst, dport, protocol, first_ns, last_ns, ssrc } = key;
+        let key: FlowReport =
+            serde_json::from_str(&report).map_err(|why| NoFlow(why.to_string()))?;
+        let FlowReport { src, sport, dst, dport, protocol, first_ns, last_ns, ssrc } = key;
         let stream = ssrc.map_or_else(String::new, |ssrc| format!(" {ssrc:08x}"));
         let key = format!("{src} {sport} {dst} {dport} {protocol} {first_ns}{stream}");
         Ok(Self { key, last: Time::from_nanos(last_ns), report })

@@ -10,7 +10,7 @@ use wirestamp_protocol::{Count, Counts, Flows, Seen};
 use super::{
     Delivered, Delivery, Flow, News, Pair, Progress, Settled, Single, Timing, WINDOW, side,
 };
-use crate::task::Measure;
+use crate::task::{Measure, VOLUME, interval};
 
 /// How far a probe's clock may be ahead: the other point waits until its own has come as far.
 const AHEAD: Span = Span::from_secs(3600);
@@ -27,8 +27,8 @@ fn timing() -> Timing {
 pub(super) enum Making {
     /// Of what two points saw.
     Pair(Box<Pair>),
-    /// Of what one has counted.
-    Counts(Single),
+    /// Of what one has counted, by intervals of this length.
+    Counts(Single, Span),
     /// Of the flows that one has followed.
     Flows(Single),
 }
@@ -39,8 +39,11 @@ impl Making {
         let Progress { settled_until, delivered } = *progress;
         let acknowledged = delivered.map(|it| it.acknowledged);
         match measure {
-            Measure::Volume { .. } | Measure::Traffic { .. } => {
-                Self::Counts(Single::new(settled_until, acknowledged[0]))
+            Measure::Volume { .. } => {
+                Self::Counts(Single::new(settled_until, acknowledged[0]), VOLUME)
+            }
+            Measure::Traffic { every, .. } => {
+                Self::Counts(Single::new(settled_until, acknowledged[0]), interval(*every))
             }
             Measure::Flows { .. } => Self::Flows(Single::new(settled_until, acknowledged[0])),
             Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
@@ -66,8 +69,8 @@ impl Making {
     ) -> (Delivery, Option<String>) {
         let taken = match self {
             Self::Pair(pair) => seen(message).map(|seen| pair.take(point, number, &seen)),
-            Self::Counts(single) => {
-                counts(message).map(|(until, news)| single.take(number, until, news))
+            Self::Counts(single, interval) => {
+                counts(message, *interval).map(|(until, news)| single.take(number, until, news))
             }
             Self::Flows(single) => {
                 flows(message).map(|(until, news)| single.take(number, until, news))
@@ -82,7 +85,7 @@ impl Making {
     fn leave_out(&mut self, point: Point, number: u64) -> Delivery {
         match self {
             Self::Pair(pair) => pair.leave_out(point, number),
-            Self::Counts(single) | Self::Flows(single) => single.leave_out(number),
+            Self::Counts(single, _) | Self::Flows(single) => single.leave_out(number),
         }
     }
 
@@ -98,7 +101,9 @@ impl Making {
         let until = until.min(latest());
         match self {
             Self::Pair(pair) => pair.give_up(point, numbers, until, packets),
-            Self::Counts(single) | Self::Flows(single) => single.give_up(numbers, until, packets),
+            Self::Counts(single, _) | Self::Flows(single) => {
+                single.give_up(numbers, until, packets)
+            }
         }
     }
 
@@ -106,7 +111,7 @@ impl Making {
     pub(super) fn number_anew(&mut self, point: Point, behind: u64) {
         match self {
             Self::Pair(pair) => pair.number_anew(point, behind),
-            Self::Counts(single) | Self::Flows(single) => single.number_anew(behind),
+            Self::Counts(single, _) | Self::Flows(single) => single.number_anew(behind),
         }
     }
 
@@ -114,7 +119,7 @@ impl Making {
     pub(super) fn is_ahead(&self, point: Point) -> bool {
         match self {
             Self::Pair(pair) => pair.is_ahead(point),
-            Self::Counts(_) | Self::Flows(_) => false,
+            Self::Counts(..) | Self::Flows(_) => false,
         }
     }
 
@@ -122,7 +127,7 @@ impl Making {
     pub(super) fn settle(&mut self) -> Option<Settled> {
         match self {
             Self::Pair(pair) => pair.settle(),
-            Self::Counts(single) | Self::Flows(single) => single.settle(),
+            Self::Counts(single, _) | Self::Flows(single) => single.settle(),
         }
     }
 }
@@ -135,7 +140,7 @@ fn seen(message: &[u8]) -> Result<Seen, String> {
     Ok(seen)
 }
 
-fn counts(message: &[u8]) -> Result<(Time<Utc>, News), String> {
+fn counts(message: &[u8], interval: Span) -> Result<(Time<Utc>, News), String> {
     let Counts { counts, complete_until } =
         Counts::decode(message).map_err(|why| why.to_string())?;
     can_be(complete_until)?;
@@ -143,6 +148,14 @@ fn counts(message: &[u8]) -> Result<(Time<Utc>, News), String> {
     if let Some(count) = counts.iter().find(|count| is_far(count)) {
         return Err(format!(
             "it counts what passed at {:?}, far from when it was told",
+            count.begin
+        ));
+    }
+    // Others would stand between the intervals of the task, and be added up with none.
+    let is_none = |it: &Count| it.begin.interval_begin(interval) != it.begin;
+    if let Some(count) = counts.iter().find(|count| is_none(count)) {
+        return Err(format!(
+            "no interval of the task begins at {:?}, which it counts",
             count.begin
         ));
     }
@@ -166,4 +179,27 @@ fn can_be(complete_until: Time<Utc>) -> Result<(), String> {
 fn latest() -> Time<Utc> {
     let now = Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(0));
     now + AHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_of_the_intervals_of_the_task() {
+        let at = |millis: i64| Time::from_nanos(millis * 1_000_000);
+        let told = |begin| {
+            let (packets, bytes, missed, watched) = (3, 300, 0, Span::from_secs(1));
+            let count = Count { begin, packets, bytes, missed, watched };
+            let message = Counts { counts: vec![count], complete_until: at(20_000) }.encode();
+            counts(&message, Span::from_secs(5))
+        };
+        for begin in [at(0), at(15_000), at(-5000)] {
+            assert_eq!(told(begin).unwrap().1.counts[0].begin, begin);
+        }
+        for begin in [at(1000), at(4999), at(-1)] {
+            assert!(told(begin).unwrap_err().starts_with("no interval of the task begins at"));
+        }
+        assert!(told(at(-100_000_000)).unwrap_err().contains("far from when it was told"));
+    }
 }

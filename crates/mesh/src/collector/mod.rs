@@ -27,13 +27,14 @@ pub use recent::Recent;
 pub use reported::{Heard, Listener};
 pub use results::{
     Brief, Counted, Delivered, Histograms, Measured, Missing, Progress, Results, Spread, Step,
-    Stretch,
+    Stretch, Sum,
 };
 pub use single::{News, Single};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
 pub(crate) use archive::INTERVAL as ARCHIVE_INTERVAL;
+pub(crate) use flow::FlowReport;
 pub(crate) use service::Service;
 
 /// Results are of seconds.

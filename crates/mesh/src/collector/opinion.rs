@@ -6,6 +6,7 @@
 //! worse. What end systems add, packing the voice and taking out the jitter, is not in it.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::{Codec, Parameters};
 
@@ -15,7 +16,7 @@ use super::Measured;
 const BURST_RATIO: f64 = 1.0;
 
 /// Why there is no opinion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoOpinion {
     /// No packet was seen at both points.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 
 use super::{Brief, Collector, Counted};
@@ -10,7 +11,7 @@ use crate::DatabaseError;
 use crate::task::Measure;
 
 /// The newest of a task, in their order.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Recent {
     /// Of a path.

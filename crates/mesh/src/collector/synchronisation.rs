@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use thiserror::Error;
+use utoipa::ToSchema;
 use wirestamp_clock::Span;
 use wirestamp_protocol::MachineClock;
 
 /// Why the time from one machine to another means nothing.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotSynchronised {
     /// A's machine keeps a time of its own.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
+use utoipa::ToSchema;
 
 use super::Health;
 use crate::Name;
@@ -19,17 +20,20 @@ pub struct Attendance {
 }
 
 /// A probe that attends, or did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Attending {
     /// Where it is.
+    #[schema(value_type = String)]
     pub address: SocketAddr,
     /// Since when.
     pub since: Timestamp,
     /// When it was heard of last.
     pub heard: Timestamp,
     /// Until when it attended, if it does not any more.
+    #[schema(required)]
     pub until: Option<Timestamp>,
     /// How it does, as it said last.
+    #[schema(required)]
     pub health: Option<Health>,
 }
 

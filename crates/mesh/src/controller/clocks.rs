@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use tracing::warn;
+use utoipa::ToSchema;
 use wirestamp_active::sender::Exchange;
 use wirestamp_clock::{Span, Time};
 use wirestamp_results::Families;
@@ -14,7 +15,7 @@ use crate::task::{Measure, Tasks};
 use crate::v1;
 
 /// How far the clock of the second probe of a task is ahead of the first one's.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ClockOffset {
     /// The number of the active test whose packets told it.
     pub task: u64,

@@ -1,5 +1,7 @@
-//! The controller's own certificate, which it renews before it ends, and whenever the authority has another key.
+//! The controller's own certificate, which it renews before it ends, and whenever the authority has another key, or
+//! it is called by other names.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use tracing::{info, warn};
 use super::Error;
 use crate::Name;
 use crate::gate::Gate;
-use crate::pki::{Credentials, Request, Role, Subject};
+use crate::pki::{Credentials, Host, Request, Role, Subject};
 use crate::transport::listening;
 
 /// How often it looks.
@@ -23,22 +25,27 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(super) struct Keeper {
     file: PathBuf,
     gate: Arc<Gate>,
+    /// By what others call it.
+    names: Vec<String>,
     credentials: Credentials,
     configuration: watch::Sender<Arc<ServerConfig>>,
 }
 
 impl Keeper {
-    /// The credentials in a file, or new ones.
-    pub(super) fn open(file: PathBuf, gate: Arc<Gate>) -> Result<Self, Error> {
+    /// The credentials in a file, or new ones: for these names, and for those that people on the same machine have
+    /// for it.
+    pub(super) fn open(file: PathBuf, gate: Arc<Gate>, names: Vec<Host>) -> Result<Self, Error> {
+        let names: BTreeSet<_> = names.into_iter().chain(Host::itself()).collect();
+        let names: Vec<_> = names.iter().map(Host::to_string).collect();
         let kept = Credentials::read(&file).ok();
-        let good = kept.filter(|it| is_good(it, &gate).unwrap_or(false));
+        let good = kept.filter(|it| is_good(it, &gate, &names).unwrap_or(false));
         let credentials = match good {
             Some(credentials) => credentials,
-            None => made(&gate)?,
+            None => made(&gate, &names)?,
         };
         credentials.write(&file).map_err(Error::Keep)?;
         let configuration = watch::Sender::new(Arc::new(listening(&credentials)?));
-        Ok(Self { file, gate, credentials, configuration })
+        Ok(Self { file, gate, names, credentials, configuration })
     }
 
     /// How to listen with the newest of them.
@@ -50,7 +57,7 @@ impl Keeper {
     pub(super) async fn keep(mut self) {
         loop {
             time::sleep(INTERVAL).await;
-            match is_good(&self.credentials, &self.gate) {
+            match is_good(&self.credentials, &self.gate, &self.names) {
                 Ok(true) => {}
                 Ok(false) => match self.renew() {
                     Ok(()) => info!("renewed the controller's certificate"),
@@ -62,7 +69,7 @@ impl Keeper {
     }
 
     fn renew(&mut self) -> Result<(), Error> {
-        let credentials = made(&self.gate)?;
+        let credentials = made(&self.gate, &self.names)?;
         self.configuration.send_replace(Arc::new(listening(&credentials)?));
         self.credentials = credentials;
         self.credentials.write(&self.file).map_err(Error::Keep)
@@ -70,25 +77,24 @@ impl Keeper {
 }
 
 /// New ones.
-fn made(gate: &Gate) -> Result<Credentials, Error> {
+fn made(gate: &Gate, names: &[String]) -> Result<Credentials, Error> {
     let (request, now) = (Request::new()?, now());
     // There is one controller in a mesh.
     let subject = Subject { name: Name::of_the_controller(), role: Role::Controller };
-    let issued = gate.authority().issue(&subject, &request.pem()?, &names(), now)?;
+    let issued = gate.authority().issue(&subject, &request.pem()?, names, now)?;
     Ok(Credentials::new(&request, &issued))
 }
 
-/// Whether they are good for a while, and whom they trust is whom the authority wants to be trusted.
-fn is_good(credentials: &Credentials, gate: &Gate) -> Result<bool, Error> {
+/// Whether they are good for a while, for these names, and whom they trust is whom the authority wants to be trusted.
+fn is_good(credentials: &Credentials, gate: &Gate, names: &[String]) -> Result<bool, Error> {
     let authority = gate.authority();
     let Some((_, serial)) = credentials.subject_and_serial() else { return Ok(false) };
     let is_trusted = authority.trust_pem(now())? == credentials.trust_pem;
-    Ok(is_trusted && authority.is_good(serial, now())? && !credentials.ends_soon(now()))
-}
-
-/// By what else it is called: by people on the same machine.
-fn names() -> [String; 3] {
-    ["localhost", "127.0.0.1", "::1"].map(str::to_owned)
+    let is_called_so = authority.also_known_as(serial)?.as_deref() == Some(names);
+    Ok(is_trusted
+        && is_called_so
+        && authority.is_good(serial, now())?
+        && !credentials.ends_soon(now()))
 }
 
 /// Certificates count in seconds.

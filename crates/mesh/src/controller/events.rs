@@ -11,13 +11,21 @@ use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
 use super::api::{Api, Reader};
+use super::refusal::Refusals;
 
 /// How often is told of each at the most: results are of seconds, and nobody reads faster.
 const RESULTS: Duration = Duration::from_millis(500);
 const OTHERS: Duration = Duration::from_secs(1);
 
+/// Tells what is new, as long as somebody listens
+///
 /// That there are new results (`results`), that the tasks are others (`tasks`), and that a probe came, went or
 /// said how it does (`probes`). What it is, is asked for where it says the same to everybody.
+#[utoipa::path(get, path = "/api/v1/events", responses(
+    (status = 200, description = "Server-sent events, which have a name and the data `{}`", body = String,
+     content_type = "text/event-stream"),
+    Refusals,
+))]
 pub(super) async fn events(
     Reader(caller): Reader,
     State(api): State<Api>,

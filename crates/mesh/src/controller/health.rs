@@ -1,18 +1,20 @@
 //! How probes do, as they say.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::clocks::ClockOffset;
 use crate::v1;
 
 /// How a probe does.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Health {
     /// Its version of Wirestamp.
     pub version: String,
     /// The clock that stamps its packets.
     pub clock: String,
     /// How far its system clock can be from UTC; none if nobody keeps it there.
+    #[schema(required)]
     pub clock_error_ns: Option<u64>,
     /// Processor time that it has used since it was started.
     pub processor_time_ns: u64,
@@ -31,7 +33,7 @@ pub struct Health {
 }
 
 /// The account of a capture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct CaptureHealth {
     /// The interface, as in the points of tasks.
     pub interface: String,
@@ -42,7 +44,7 @@ pub struct CaptureHealth {
 }
 
 /// A task that a probe cannot do its part in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Trouble {
     /// The number of the task.
     pub task: u64,
@@ -51,17 +53,20 @@ pub struct Trouble {
 }
 
 /// What one who keeps a system clock says of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct KeeperHealth {
     /// Who: `kernel`, `chrony` or `ptp4l`.
     pub by: String,
     /// What it follows, if it says.
+    #[schema(required)]
     pub source: Option<String>,
     /// How many steps that is away from a clock that knows the time, if it says.
+    #[schema(required)]
     pub stratum: Option<u32>,
     /// How far the clock is ahead of that.
     pub ahead_ns: i64,
     /// How far the clock can be from UTC; none if it is not on UTC.
+    #[schema(required)]
     pub error_ns: Option<u64>,
 }
 

@@ -4,21 +4,28 @@ use std::ops::Range;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
+use utoipa::{IntoParams, ToSchema};
 use wirestamp_metrics::{Bucket, CompactHistogram};
 
-use super::api::{Api, Numbered, Reader, Refusal, nanos, no_such, wrong};
+use super::api::{Api, Called, Numbered, Reader, nanos};
+use super::refusal::{Refusal, Refusals, Refused};
 use crate::Name;
 use crate::collector::{Histograms, Missing};
 
 /// Of which time.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Which {
+    /// Not what was measured in seconds that begin before this time,
+    #[param(nullable = false)]
     from: Option<Timestamp>,
+    /// nor then or later.
+    #[param(nullable = false)]
     until: Option<Timestamp>,
 }
 
@@ -29,10 +36,13 @@ impl Which {
 }
 
 /// The histograms of a task. Those without values are empty.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Histograms)]
 pub(super) struct Found {
     task: Numbered,
+    /// One-way delays, of the windows in which they are known.
     delay_ns: Vec<Counted>,
+    /// Variations of delay from packet to packet.
     variation_ns: Vec<Counted>,
     /// How far the middle of a bucket may be off from its values, as a share of these.
     relative_error: f64,
@@ -41,10 +51,14 @@ pub(super) struct Found {
 }
 
 /// So many values from one on and below another, in nanoseconds.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Bucket)]
 struct Counted {
+    /// Values are this at the least,
     from: i64,
+    /// and below this.
     until: i64,
+    /// How many they are.
     count: u64,
 }
 
@@ -54,20 +68,26 @@ impl From<Bucket> for Counted {
     }
 }
 
-/// `GET /api/v1/tasks/{name}/histogram`.
+/// How often which delay was, as the newest task of a name has measured it
+#[utoipa::path(get, path = "/api/v1/tasks/{name}/histogram", params(("name" = Name, Path), Which), responses(
+    (status = 200, description = "Of all that was asked for", body = Found),
+    (status = 400, description = "That is no name, no stretch of time, or a task without delays", body = Refused),
+    (status = 404, description = "There was never such a task", body = Refused),
+    Refusals,
+))]
 pub(super) async fn histogram(
     _: Reader,
     State(api): State<Api>,
-    Path(name): Path<String>,
+    Called(name): Called,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Json<Found>, Refusal> {
-    let name: Name = name.parse().map_err(wrong)?;
-    let Query(which) = which.map_err(|why| wrong(why.body_text()))?;
-    let (number, entered) = api.plan.newest(&name).ok_or_else(|| no_such(&name))?;
+    let Query(which) = which.map_err(|why| Refusal::wrong(why.body_text()))?;
+    let (number, entered) = api.plan.newest(&name).ok_or_else(|| Refusal::no_such(&name))?;
     let measure = &entered.task.measure;
     if !measure.is_delay() {
         let measure = measure.name();
-        return Err(wrong(format!("task {name} measures {measure}, and histograms are of delays")));
+        let why = format!("task {name} measures {measure}, and histograms are of delays");
+        return Err(Refusal::wrong(why));
     }
     let found = block_in_place(|| api.collector.histograms(number, which.stretch()))?;
     let Histograms { delay, variation, missing } = found;

@@ -16,13 +16,14 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::serve::IncomingStream;
 use tokio::net::TcpListener;
 
 use super::Error;
-use super::api::Refusal;
+use super::page;
+use super::refusal::Refusal;
 use crate::transport::{Known, Peer};
 
 /// An address that only this machine can reach.
@@ -73,7 +74,9 @@ impl Local {
 
     /// Answers for ever.
     pub(super) async fn serve(self, routes: Router) -> io::Result<()> {
+        // What is kept out is told so as everybody is told.
         let routes = routes.layer(from_fn_with_state(self.address, guard));
+        let routes = routes.layer(map_response(page::guarded));
         axum::serve(self.socket, routes.into_make_service_with_connect_info::<Peer>()).await
     }
 }
@@ -115,7 +118,8 @@ fn check(
         return Err("another page may not do this".to_owned());
     }
     // No page can send such a thing elsewhere without asking first.
-    if *method == Method::PUT && of(CONTENT_TYPE) != Some("application/json") {
+    let kind = of(CONTENT_TYPE).and_then(|it| it.split(';').next()).unwrap_or_default();
+    if *method == Method::PUT && !kind.trim().eq_ignore_ascii_case("application/json") {
         return Err("this has to be sent with `Content-Type: application/json`".to_owned());
     }
     Ok(())
@@ -174,7 +178,9 @@ mod tests {
             (Method::PUT, &[JSON, OTHER], false),
             (Method::PUT, &[JSON, NONE], false),
             (Method::PUT, &[OWN], false),
+            (Method::PUT, &[("content-type", "Application/JSON; charset=utf-8")], true),
             (Method::PUT, &[("content-type", "text/plain")], false),
+            (Method::PUT, &[("content-type", "text/plain; application/json")], false),
             (Method::DELETE, &[], true),
             (Method::DELETE, &[OTHER], false),
         ] {

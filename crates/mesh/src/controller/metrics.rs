@@ -1,6 +1,9 @@
-//! What Prometheus asks the controller for: the newest results of each task that measures delay, and how probes do.
+//! What Prometheus asks the controller for: the newest results of each task that measures delay, sums of those that
+//! count, and how probes do.
 //!
-//! A task that was ended is not shown any more. Counters begin with the controller.
+//! A task that was ended is not shown any more. Counters of delays begin with the controller.
+
+mod counted;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +16,22 @@ use tokio::task::block_in_place;
 use wirestamp_metrics::Counts;
 use wirestamp_results::{Families, Labels, TEXT};
 
-use super::api::{Api, Reader, Refusal};
+use super::api::{Api, Reader};
+use super::refusal::{Refusal, Refusals, Refused};
 use super::{Attending, Health, clocks};
 use crate::collector::{Collector, Measured, Spread, Step, Stretch};
-use crate::task::{Entered, Measure, Tasks};
+use crate::task::{Entered, Tasks};
 use crate::{DatabaseError, Name};
 
 /// Results that are read at once, where many have come since they were last asked for.
 const AT_ONCE: u32 = 3600;
 
-/// `GET /metrics`.
+/// What Prometheus asks for
+#[utoipa::path(get, path = "/metrics", responses(
+    (status = 200, description = "The newest of each task, and how probes do", body = String, content_type = TEXT),
+    (status = 500, description = "There is something that Prometheus has no way to say", body = Refused),
+    Refusals,
+))]
 pub(super) async fn scrape(
     _: Reader,
     State(api): State<Api>,
@@ -31,7 +40,10 @@ pub(super) async fn scrape(
     let mut families = Families::default();
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
-    block_in_place(|| api.totals.show(&tasks, &api.collector, &mut families))?;
+    block_in_place(|| {
+        api.totals.show(&tasks, &api.collector, &mut families)?;
+        counted::show(&tasks, &api.collector, &mut families)
+    })?;
     show_heard(&api.collector.heard().counts(), &mut families);
     for (name, attending) in api.attendance.all() {
         show_probe(&name, &attending, &mut families);
@@ -125,7 +137,7 @@ impl Totals {
         families: &mut Families,
     ) -> Result<(), DatabaseError> {
         let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_shown = |it: &Entered| it.ended.is_none() && has_delays(&it.task.measure);
+        let is_shown = |it: &Entered| it.ended.is_none() && it.task.measure.is_delay();
         for (number, entered) in tasks.iter().filter(|(_, it)| is_shown(it)) {
             let total = totals.entry(*number).or_insert_with(|| Total::behind(None));
             total.catch_up(|from| {
@@ -137,14 +149,6 @@ impl Totals {
         }
         Ok(())
     }
-}
-
-/// Whether what is told here is what a task measures.
-fn has_delays(measure: &Measure) -> bool {
-    matches!(
-        measure,
-        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_)
-    )
 }
 
 impl Total {

@@ -6,6 +6,7 @@ mod attendance;
 mod clocks;
 mod control;
 mod credentials;
+mod description;
 mod events;
 mod health;
 mod histogram;
@@ -14,6 +15,7 @@ mod metrics;
 mod page;
 mod plan;
 mod recent;
+mod refusal;
 
 use std::future::{self, Future};
 use std::io;
@@ -34,7 +36,7 @@ pub use plan::{Change, Plan};
 use crate::DatabaseError;
 use crate::collector::{self, ARCHIVE_INTERVAL, Archive, Collector, Keep, Results};
 use crate::gate::Gate;
-use crate::pki::{self, Authority};
+use crate::pki::{self, Authority, Host};
 use crate::transport::{Listener, Peer, Unusable};
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_server::ControlServer;
@@ -55,6 +57,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// The file of the authority.
     pub authority: PathBuf,
+    /// By what others call it, besides its name in the mesh and those that this machine has for itself.
+    pub names: Vec<Host>,
     /// For how long results are kept.
     pub keep: Keep,
     /// Where people on this machine need no certificate, if anywhere.
@@ -110,14 +114,14 @@ impl Controller {
     /// # Panics
     /// Outside of a runtime.
     pub fn open(settings: Settings) -> Result<Self, Error> {
-        let Settings { socket, folder, authority, keep, page } = settings;
+        let Settings { socket, folder, authority, names, keep, page } = settings;
         let gate = Arc::new(Gate::new(Authority::open(&authority)?));
         let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Arc::new(Collector::new(results, plan.subscribe()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let attendance = Arc::new(Attendance::default());
-        let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate))?;
+        let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate), names)?;
         let listener = Listener::new(socket, keeper.configuration()).map_err(Error::Listen)?;
         let local = page.map(Local::bind).transpose()?;
         let control = Control {

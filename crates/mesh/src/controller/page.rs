@@ -9,8 +9,10 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::api::{Reader, Refusal, nothing_here};
+use super::api::Reader;
+use super::refusal::{Refusal, Refusals};
 use crate::Name;
 use crate::pki::Role;
 
@@ -22,12 +24,18 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Who asks.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Me {
     name: Name,
     role: Role,
 }
 
+/// Who asks, and what they may do
+#[utoipa::path(get, path = "/api/v1/me", responses(
+    (status = 200, description = "As the certificate says; on the controller's machine, where none is needed, \
+                                  an operator called `local`", body = Me),
+    Refusals,
+))]
 pub(super) async fn me(Reader(caller): Reader) -> Json<Me> {
     let subject = caller.subject().clone();
     Json(Me { name: subject.name, role: subject.role })
@@ -42,7 +50,7 @@ pub(super) async fn file(
     Path(name): Path<String>,
     asked: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let file = wirestamp_web::file(&name).ok_or_else(nothing_here)?;
+    let file = wirestamp_web::file(&name).ok_or_else(Refusal::nothing_here)?;
     let tag = format!("\"{}\"", file.fingerprint);
     let is_known = asked.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     // A browser keeps the file, and asks each time whether it is still the same.

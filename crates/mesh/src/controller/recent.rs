@@ -8,34 +8,48 @@ use axum::extract::{Query, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
+use utoipa::{IntoParams, ToSchema};
 use wirestamp_clock::Time;
 
-use super::api::{Api, Reader, Refusal, nanos, wrong};
+use super::api::{Api, Reader, nanos};
+use super::refusal::{Refusal, Refusals, Refused};
 use crate::collector::Recent;
 
 /// Results of each task, at the most: the page shows three minutes.
 const MOST: u32 = 200;
 
 /// From when on.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Which {
+    /// Not those that begin before this time.
+    #[param(nullable = false)]
     from: Option<Timestamp>,
 }
 
 /// By the numbers of tasks.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RecentResults)]
 pub(super) struct Found {
+    /// Windows of delays, and intervals of `volume` and `traffic`, in their order.
     results: BTreeMap<u64, Recent>,
 }
 
-/// `GET /api/v1/results`.
+/// The newest results of all tasks that are not ended, in a few numbers
+///
+/// 200 of each at the most.
+#[utoipa::path(get, path = "/api/v1/results", params(Which), responses(
+    (status = 200, description = "By the numbers of tasks", body = Found),
+    (status = 400, description = "That is no time", body = Refused),
+    Refusals,
+))]
 pub(super) async fn recent(
     _: Reader,
     State(api): State<Api>,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Json<Found>, Refusal> {
-    let Query(which) = which.map_err(|why| wrong(why.body_text()))?;
+    let Query(which) = which.map_err(|why| Refusal::wrong(why.body_text()))?;
     let from = Time::from_nanos(which.from.map_or(i64::MIN, nanos));
     Ok(Json(Found { results: block_in_place(|| api.collector.recent(from, MOST))? }))
 }

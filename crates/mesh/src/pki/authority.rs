@@ -102,6 +102,14 @@ impl Authority {
         Ok(self.register.entry(serial)?.is_some_and(|entry| entry.is_good(now)))
     }
 
+    /// By what else whom the certificate of a number is for is called; none if this authority signed no such.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn also_known_as(&self, serial: Serial) -> Result<Option<Vec<String>>> {
+        Ok(self.register.entry(serial)?.map(|entry| entry.also_known_as))
+    }
+
     /// Makes a token that lets a node in once, for so long. The node knows the authority by the key that
     /// signs now, so that whom it calls has to show a certificate of that.
     ///

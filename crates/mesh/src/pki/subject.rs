@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use super::Serial;
@@ -15,7 +16,9 @@ use crate::{Name, NotAName};
 const DOMAIN: &str = "wirestamp.internal";
 
 /// What somebody may do in the mesh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Measures: takes tasks and sends observations.

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use prost::Message;
 use tracing::warn;
 use wirestamp_active::sender::Rhythm;
-use wirestamp_clock::Span;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
@@ -19,14 +18,13 @@ use super::look::Purpose;
 use super::runner::Wanted;
 use super::tap::Sight;
 use crate::Name;
-use crate::task::{ActiveDelay, Distribution, Measure, PassiveDelay, Task, Window};
+use crate::task::{
+    ActiveDelay, Distribution, Measure, PassiveDelay, Task, VOLUME, Window, interval,
+};
 use crate::v1::{Assignment, Duty};
 
 /// Bytes of the header of UDP (RFC 768).
 const UDP_HEADER: u16 = 8;
-
-/// Of a volume the sum counts, which a day has of so many parts.
-const VOLUME: Span = Span::from_secs(60);
 
 /// What the controller said last. It is kept in a file, so that a probe goes on behind a restart also while the
 /// controller is away.
@@ -112,10 +110,7 @@ impl Now {
                 (Purpose::Observe(sampling), vec![from, to])
             }
             Measure::Volume { at } => (Purpose::Count(VOLUME), vec![at]),
-            Measure::Traffic { at, every } => {
-                let interval = i64::try_from(every.as_nanos()).map_or(Span::MAX, Span::from_nanos);
-                (Purpose::Count(interval), vec![at])
-            }
+            Measure::Traffic { at, every } => (Purpose::Count(interval(*every)), vec![at]),
             Measure::Flows { at } => (Purpose::Follow, vec![at]),
             // No probe has a part in it.
             Measure::ReportedDelay(_) => return Ok(()),
@@ -181,6 +176,8 @@ fn write(file: &Path, assignment: &Assignment) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use wirestamp_clock::Span;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {

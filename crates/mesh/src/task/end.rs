@@ -25,6 +25,13 @@ pub struct NotAnEnd(String);
 /// The longest name of a file, which is what a namespace's is.
 const LONGEST: usize = 255;
 
+impl End {
+    /// What it looks like, as a regular expression.
+    pub(super) fn form() -> String {
+        format!("{}(@[!-.0-?A-~]{{1,{LONGEST}}})?", Name::FORM)
+    }
+}
+
 impl FromStr for End {
     type Err = NotAnEnd;
 

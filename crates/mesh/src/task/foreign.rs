@@ -27,7 +27,26 @@ pub struct NotForeign(String);
 
 const SCHEME: &str = "ipfix:";
 
+/// One to four hexadecimal digits, and a number up to 255.
+const GROUP: &str = "[0-9a-fA-F]{1,4}";
+const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+
 impl ForeignPoint {
+    /// What it looks like, as a regular expression: with a digit less than the greatest numbers have.
+    pub(super) fn form() -> String {
+        let several = |groups: usize| format!("({GROUP}(:{GROUP}){{0,{groups}}})?");
+        // Of eight groups those left out are at one place, and at least one.
+        let shortened = (0..7).map(|before| match before {
+            0 => format!("::{}", several(6)),
+            _ => format!("{GROUP}(:{GROUP}){{{}}}::{}", before - 1, several(6 - before)),
+        });
+        let whole = format!("{GROUP}(:{GROUP}){{7}}");
+        let v4 = format!("{OCTET}(\\.{OCTET}){{3}}");
+        let last = format!("{GROUP}(:{GROUP}){{6}}::");
+        let addresses: Vec<_> = [v4, whole, last].into_iter().chain(shortened).collect();
+        format!("{SCHEME}({})/[0-9]{{1,9}}(/[0-9]{{1,18}})?", addresses.join("|"))
+    }
+
     /// Whether a text is meant to be one.
     pub(super) fn is_meant(text: &str) -> bool {
         text.starts_with(SCHEME)

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
 
 use super::{End, ForeignPoint, Point};
@@ -108,6 +109,14 @@ pub enum Distribution {
     Periodic,
     /// At distances that are distributed exponentially.
     Poisson,
+}
+
+/// Of a volume the sum counts, which a day has of so many parts.
+pub(crate) const VOLUME: Span = Span::from_secs(60);
+
+/// The interval of a task, by which packets are counted.
+pub(crate) fn interval(every: SignedDuration) -> Span {
+    i64::try_from(every.as_nanos()).map_or(Span::MAX, Span::from_nanos)
 }
 
 impl Measure {

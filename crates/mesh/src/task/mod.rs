@@ -13,6 +13,7 @@
 //! schedule = { every = "1h", for = "10m", until = "2027-01-01T00:00:00Z" }
 //! ```
 
+mod described;
 mod end;
 mod file;
 mod foreign;
@@ -30,9 +31,12 @@ pub use end::{End, NotAnEnd};
 pub use file::{WrongFile, read_file};
 pub use foreign::{ForeignPoint, NotForeign};
 pub use measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
+pub(crate) use measure::{VOLUME, interval};
 pub use point::{NotAPoint, Point};
 pub use schedule::{Schedule, Window, WrongSchedule};
 pub use written::WrongTask;
+
+pub(crate) use described::entered_schema;
 
 use crate::Name;
 use written::Written;

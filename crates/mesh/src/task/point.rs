@@ -24,9 +24,19 @@ pub struct Point {
 #[error("{0:?} is no observation point: expected PROBE/INTERFACE, as roof/eth0")]
 pub struct NotAPoint(String);
 
-/// The longest name of an interface (`IFNAMSIZ` of Linux, less the zero behind it), a separator, and the
-/// longest name of a file, which is what a namespace's is.
-const LONGEST: usize = 15 + 1 + 255;
+/// The longest name of an interface (`IFNAMSIZ` of Linux, less the zero behind it), and the longest name of a
+/// file, which is what a namespace's is.
+const LONGEST_INTERFACE: usize = 15;
+const LONGEST_NAMESPACE: usize = 255;
+
+impl Point {
+    /// What it looks like, as a regular expression.
+    pub(super) fn form() -> String {
+        let [interface, namespace] = [LONGEST_INTERFACE, LONGEST_NAMESPACE]
+            .map(|longest| format!("[!-.0-?A-~]{{1,{longest}}}"));
+        format!("{}/{interface}(@{namespace})?", Name::FORM)
+    }
+}
 
 impl FromStr for Point {
     type Err = NotAPoint;
@@ -34,10 +44,17 @@ impl FromStr for Point {
     fn from_str(text: &str) -> Result<Self, NotAPoint> {
         let wrong = || NotAPoint(text.to_owned());
         let (probe, interface) = text.split_once('/').ok_or_else(wrong)?;
-        let is_usual = |it: char| it.is_ascii_graphic() && it != '/';
-        let is_whole = interface.split('@').all(|part| !part.is_empty())
-            && interface.matches('@').count() <= 1;
-        if !is_whole || interface.len() > LONGEST || !interface.chars().all(is_usual) {
+        let is_usual = |it: char| it.is_ascii_graphic() && !['/', '@'].contains(&it);
+        let can_be = |name: &str, longest: usize| {
+            (1..=longest).contains(&name.len()) && name.chars().all(is_usual)
+        };
+        let can_be = match interface.split_once('@') {
+            Some((interface, namespace)) => {
+                can_be(interface, LONGEST_INTERFACE) && can_be(namespace, LONGEST_NAMESPACE)
+            }
+            None => can_be(interface, LONGEST_INTERFACE),
+        };
+        if !can_be {
             return Err(wrong());
         }
         Ok(Self { probe: probe.parse().map_err(|_| wrong())?, interface: interface.to_owned() })

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use jiff::SignedDuration;
 use jiff::fmt::serde::duration::friendly::compact as duration;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 use wirestamp_metrics::emodel::{Codec, NoCodec};
 
@@ -64,6 +65,9 @@ fn is_default(schedule: &Schedule) -> bool {
 /// Why a task makes no sense.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum WrongTask {
+    /// It is not written as a task is.
+    #[error("{0}")]
+    Unreadable(String),
     /// It has no name.
     #[error("a task needs `name`")]
     Nameless,
@@ -104,9 +108,19 @@ pub enum WrongTask {
         /// The key.
         key: &'static str,
     },
-    /// A key has a value that it cannot have.
+    /// A key cannot have the value that it has, whatever the others have.
     #[error("task {task}: `{key}` {why}")]
     Value {
+        /// Its name.
+        task: Name,
+        /// The key.
+        key: &'static str,
+        /// What it has to be.
+        why: String,
+    },
+    /// A key has a value that it can have, and cannot have here.
+    #[error("task {task}: `{key}` {why}")]
+    Senseless {
         /// Its name.
         task: Name,
         /// The key.
@@ -117,15 +131,58 @@ pub enum WrongTask {
 }
 
 /// Packets a second of an active test, if nothing else is said, and what can be said.
-const RATE: f64 = 10.0;
-const RATES: RangeInclusive<f64> = 0.001..=1_000_000.0;
+pub(super) const RATE: f64 = 10.0;
+pub(super) const RATES: RangeInclusive<f64> = 0.001..=1_000_000.0;
 
 /// Bytes above IP of a test packet: UDP's header and STAMP's (RFC 8762 section 4.2.1) at the least, and what
 /// an IPv4 packet can carry.
-const BYTES: u16 = 8 + 44;
-const MOST_BYTES: u16 = u16::MAX - 20;
+pub(super) const BYTES: u16 = 8 + 44;
+pub(super) const MOST_BYTES: u16 = u16::MAX - 20;
 
-const MOST_DSCP: u8 = 63;
+pub(super) const MOST_DSCP: u8 = 63;
+
+impl Task {
+    /// Reads a task that a program has sent: an object, and another as its schedule, if it has one. No key is
+    /// null: one that says nothing is left out.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn read(mut task: Value) -> Result<Self, WrongTask> {
+        // Of a list serde takes what comes first for the first key.
+        let schedule = task.get("schedule");
+        if ![Some(&task), schedule].into_iter().flatten().all(Value::is_object) {
+            return Err(WrongTask::Unreadable(
+                "a task is an object, and its schedule too".to_owned(),
+            ));
+        }
+        if let Some(key) = null(&task) {
+            return Err(WrongTask::Unreadable(format!("`{key}` is null: it can be left out")));
+        }
+        task.as_object_mut().into_iter().flatten().for_each(|(_, value)| make_whole(value));
+        let written = Written::deserialize(task);
+        written.map_err(|why| WrongTask::Unreadable(why.to_string()))?.try_into()
+    }
+}
+
+/// JSON has one kind of numbers, so that 52.0 is as whole as 52 (JSON Schema Core, section 6.3); for serde it is not.
+fn make_whole(value: &mut Value) {
+    let real = value.as_f64().filter(|it| it.fract() == 0.0);
+    if let Some(real) = real.filter(|it| (0.0..=f64::from(u32::MAX)).contains(it)) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is whole and in range"
+        )]
+        let whole = real as u32;
+        *value = whole.into();
+    }
+}
+
+/// A key that is null.
+fn null(value: &Value) -> Option<&str> {
+    let mut keys = value.as_object()?.iter();
+    keys.find_map(|(key, value)| if value.is_null() { Some(&**key) } else { null(value) })
+}
 
 /// Beyond that nobody would speak of a bound.
 const MOST_CLOCK_ERROR: SignedDuration = SignedDuration::from_hours(1);
@@ -155,10 +212,12 @@ impl TryFrom<Written> for Task {
             && !is_part_of_an_hour(every)
         {
             let why = "has to be a second at the least, and a whole part of an hour";
-            return Err(keys.wrong("interval", why));
+            return Err(keys.senseless("interval", why));
         }
         let schedule = written.schedule;
-        schedule.check().map_err(|why| keys.wrong("schedule", format!("cannot be kept: {why}")))?;
+        schedule
+            .check()
+            .map_err(|why| keys.senseless("schedule", format!("cannot be kept: {why}")))?;
         if written.filter.as_ref().is_some_and(|it| it.contains('\0')) {
             return Err(keys.wrong("filter", "has a zero byte in it"));
         }
@@ -194,11 +253,11 @@ impl Keys {
         let from: ForeignPoint = self.parsed("from", &mut written.from)?;
         let to = self.parsed("to", &mut written.to)?;
         if from == to {
-            return Err(self.wrong("to", "has to be another point than `from`"));
+            return Err(self.senseless("to", "has to be another point than `from`"));
         }
         let clock_error = written.clock_error.take();
         if clock_error.is_some_and(|it| it.is_negative() || it > MOST_CLOCK_ERROR) {
-            return Err(self.wrong("clock_error", "has to be 0 s to an hour"));
+            return Err(self.senseless("clock_error", "has to be 0 s to an hour"));
         }
         Ok(ReportedDelay { from, to, clock_error })
     }
@@ -211,7 +270,7 @@ impl Keys {
         let from = self.point("from", &mut written.from)?;
         let to = self.point("to", &mut written.to)?;
         if from == to {
-            return Err(self.wrong("to", "has to be another point than `from`"));
+            return Err(self.senseless("to", "has to be another point than `from`"));
         }
         Ok(PassiveDelay { from, to, share, codec: self.codec(written)? })
     }
@@ -229,7 +288,7 @@ impl Keys {
             codec: self.codec(written)?,
         };
         if active.from == active.to {
-            return Err(self.wrong("to", "has to be another end than `from`"));
+            return Err(self.senseless("to", "has to be another end than `from`"));
         }
         if active.own_port == Some(0) {
             return Err(self.wrong("port", "has to be 1 to 65535"));
@@ -269,6 +328,10 @@ impl Keys {
 
     fn wrong(&self, key: &'static str, why: impl Into<String>) -> WrongTask {
         WrongTask::Value { task: self.task.clone(), key, why: why.into() }
+    }
+
+    fn senseless(&self, key: &'static str, why: impl Into<String>) -> WrongTask {
+        WrongTask::Senseless { task: self.task.clone(), key, why: why.into() }
     }
 
     /// That no key is left, because each that means something was taken.

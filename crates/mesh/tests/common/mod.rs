@@ -40,8 +40,9 @@ impl Running {
         let runtime = Runtime::new().unwrap();
         let socket = TcpListener::bind(address).unwrap();
         let keep = Keep { age: Duration::from_secs(3600), bytes: None };
-        let (folder_of_all, authority) = (folder.to_owned(), authority(folder));
-        let settings = Settings { socket, folder: folder_of_all, authority, keep, page: None };
+        let authority = authority(folder);
+        let (folder_of_all, names, page) = (folder.to_owned(), Vec::new(), None);
+        let settings = Settings { socket, folder: folder_of_all, authority, names, keep, page };
         let controller = runtime.block_on(async { Controller::open(settings) }).unwrap();
         let task: Task = serde_json::from_str(
             r#"{"name":"p","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
+use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 
 use super::Step;
@@ -9,7 +10,7 @@ use crate::database::unsigned;
 
 /// What a page with all tasks shows of a window: some of [`super::Measured`]. There are many of them, so that what is
 /// not known, and nothing, is left out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Brief {
     /// When the window begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_protocol::Count;
 
-use super::{Counted, Step, Stretch};
+use super::{Counted, Step, Stretch, Sum};
 use crate::database::unsigned;
 
 /// Adds what was counted to what was counted before.
@@ -58,6 +58,20 @@ pub(super) fn newest(
     let mut newest = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     newest.reverse();
     Ok(newest)
+}
+
+/// Of hours, which stay. Floats are exact as far as Prometheus's are, and no sum is too large for them.
+pub(super) fn sum(database: &Connection, task: u64) -> rusqlite::Result<Sum> {
+    let query = "SELECT CAST(MIN(TOTAL(packets), 1 << 62) AS INTEGER),
+                     CAST(MIN(TOTAL(bytes), 1 << 62) AS INTEGER),
+                     CAST(MIN(TOTAL(missed), 1 << 62) AS INTEGER),
+                     CAST(MIN(TOTAL(watched), 1 << 62) AS INTEGER)
+                 FROM count WHERE task = ? AND step = ?";
+    let values = [task.cast_signed(), Step::Hour.seconds()];
+    database.prepare_cached(query)?.query_row(values, |row| {
+        let (packets, bytes) = (unsigned(row, 0)?, unsigned(row, 1)?);
+        Ok(Sum { packets, bytes, missed: unsigned(row, 2)?, watched_ns: unsigned(row, 3)? })
+    })
 }
 
 fn interval(row: &Row<'_>) -> rusqlite::Result<Counted> {

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::Stretch;
 use crate::collector::Flow;
+use crate::database::unsigned;
 
 /// Flows of a task that are kept: a scan makes millions.
 const MOST: u32 = 100_000;
@@ -24,6 +25,11 @@ pub(super) fn bound(change: &Transaction<'_>, task: u64) -> rusqlite::Result<()>
                      SELECT last FROM flow WHERE task = ?1 ORDER BY last DESC LIMIT 1 OFFSET ?2)";
     change.prepare_cached(query)?.execute(params![task.cast_signed(), MOST])?;
     Ok(())
+}
+
+pub(super) fn count(database: &Connection, task: u64) -> rusqlite::Result<u64> {
+    let query = "SELECT COUNT(*) FROM flow WHERE task = ?";
+    database.prepare_cached(query)?.query_row([task.cast_signed()], |row| unsigned(row, 0))
 }
 
 /// Reports of the flows whose latest packet passed in a stretch, those that had theirs last first.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, params};
 use serde::Serialize;
+use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::CompactHistogram;
 
@@ -26,7 +27,7 @@ pub struct Histograms {
 }
 
 /// Values that were measured, and are in no histogram.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Missing {
     /// Delays: the clocks were not synchronised, or histograms were not kept yet.
     pub delay: u64,

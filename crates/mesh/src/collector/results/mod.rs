@@ -2,6 +2,7 @@
 
 mod brief;
 mod counts;
+mod fates;
 mod flows;
 mod histograms;
 mod tables;
@@ -11,6 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Point};
 
@@ -18,6 +20,7 @@ use super::{NoOpinion, NotSynchronised, Settled};
 use crate::DatabaseError;
 use crate::database::Database;
 pub use brief::Brief;
+use fates::Fates;
 pub use histograms::{Histograms, Missing};
 use tables::FORM;
 
@@ -49,22 +52,28 @@ pub struct Delivered {
 }
 
 /// What was measured in a window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Measured {
     /// When the window begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
     /// What became of the packets.
     #[serde(flatten)]
+    #[schema(value_type = Fates)]
     pub counts: Counts,
     /// One-way delay; none without packets that both points saw, or where the clocks are not synchronised.
+    #[schema(required)]
     pub delay_ns: Option<Spread>,
     /// Delay above the least one of the window, whatever the clocks are.
+    #[schema(required)]
     pub above_minimum_ns: Option<Spread>,
     /// The variation of delay from packet to packet (IPDV, RFC 3393).
+    #[schema(required)]
     pub variation_ns: Option<Spread>,
     /// How far any of the delays can be off.
+    #[schema(required)]
     pub error_ns: Option<i64>,
     /// Why that is not known.
+    #[schema(required)]
     pub not_synchronised: Option<NotSynchronised>,
     /// Whether a delay is so far below zero that a clock is worse than it says.
     pub contradicts_the_clocks: bool,
@@ -82,7 +91,7 @@ pub struct Measured {
 /// Percentiles are those of a [`wirestamp_metrics::Distribution`] as measured. Of windows that were put together they
 /// come from histograms, and are within [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, where
 /// it is one above the least); they are not known where clocks were not synchronised for a part of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Spread {
     /// How many there are.
     pub count: u64,
@@ -93,12 +102,16 @@ pub struct Spread {
     /// The standard deviation of the sample (with n - 1); 0 for a single value.
     pub stddev: f64,
     /// The median.
+    #[schema(required)]
     pub p50: Option<i64>,
     /// The 90th percentile.
+    #[schema(required)]
     pub p90: Option<i64>,
     /// The 99th percentile.
+    #[schema(required)]
     pub p99: Option<i64>,
     /// The 99.9th percentile.
+    #[schema(required)]
     pub p999: Option<i64>,
     /// The greatest.
     pub max: i64,
@@ -117,7 +130,7 @@ impl Spread {
 }
 
 /// What was counted in an interval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Counted {
     /// When the interval begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
@@ -129,6 +142,19 @@ pub struct Counted {
     pub missed: u64,
     /// For how much of the interval somebody looked, and told of it, in nanoseconds.
     pub watched_ns: i64,
+}
+
+/// What was counted in all intervals together, up to 2^62 of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes on the wire, with the link header, without the frame check sequence.
+    pub bytes: u64,
+    /// Packets that the capture lost meanwhile, of whatever kind.
+    pub missed: u64,
+    /// For how long somebody looked, and told of it, in nanoseconds.
+    pub watched_ns: u64,
 }
 
 /// How results are laid out in time.
@@ -286,6 +312,22 @@ impl Results {
     /// When the file cannot be read.
     pub fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, DatabaseError> {
         self.database.read(|database| flows::found(database, task, stretch))
+    }
+
+    /// What a task has counted since it was made.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn sum(&self, task: u64) -> Result<Sum, DatabaseError> {
+        self.database.read(|database| counts::sum(database, task))
+    }
+
+    /// How many flows of a task are kept.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn flow_count(&self, task: u64) -> Result<u64, DatabaseError> {
+        self.database.read(|database| flows::count(database, task))
     }
 
     /// When the hour begins that is to be archived next of a task, if it is over.

@@ -284,6 +284,17 @@ fn what_is_counted_adds_up_by_interval_minute_and_hour() {
     );
     assert_eq!(counted(Step::Minute), [(3540, 18, 3, SECOND + half), (3600, 8, 1, half)]);
     assert_eq!(counted(Step::Hour), [(0, 18, 3, SECOND + half), (3600, 8, 1, half)]);
+    let all = Sum { packets: 26, bytes: 2600, missed: 4, watched_ns: 2_000_000_000 };
+    assert_eq!((results.sum(7).unwrap(), results.sum(8).unwrap()), (all, Sum::default()));
+    // Probes can say what they like.
+    let mut add = |second| {
+        let count = Count { packets: u64::MAX >> 1, ..count(second, 1) };
+        let news = News { counts: vec![count], flows: Vec::new() };
+        results.store(7, &Settled { news, ..settled(0, Vec::new(), [1, 0]) }).unwrap();
+    };
+    add(0);
+    add(3600);
+    assert_eq!(results.sum(7).unwrap().packets, 1 << 62);
 }
 
 #[test]
@@ -308,6 +319,7 @@ fn what_is_told_of_a_flow_takes_the_place_of_what_was_told_before() {
     results.forget(7, Time::from_nanos(3)).unwrap();
     let left = results.flows(7, &stretch(Step::AsMeasured, 0, 9)).unwrap();
     assert_eq!(left, ["4", "3"]);
+    assert_eq!((results.flow_count(7).unwrap(), results.flow_count(8).unwrap()), (2, 0));
 }
 
 #[test]

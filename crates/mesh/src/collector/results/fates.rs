@@ -1,0 +1,61 @@
+//! What the counts of a window are called, for programs.
+
+use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The keys of [`wirestamp_metrics::Counts`], which knows nothing of descriptions.
+pub(super) struct Fates;
+
+const FATES: [(&str, &str); 10] = [
+    ("sent", "Packets seen at the first point."),
+    ("received", "Packets seen at the second point, copies too."),
+    ("matched", "Packets seen at both points."),
+    (
+        "lost",
+        "Packets seen at the first point and not at the second within the time-out (RFC 7680).",
+    ),
+    ("duplicated", "Copies at the second point beyond the first of a packet (RFC 5560)."),
+    ("reordered", "Packets that came after one of their flow that had left later (RFC 4737)."),
+    ("unexpected", "Packets seen at the second point only."),
+    ("given_up_sent", "Packets at the first point of which it could not be found out what became."),
+    (
+        "given_up_received",
+        "Packets at the second point of which it could not be found out where they came from.",
+    ),
+    ("identical", "Packets at the first point that could not be told from an earlier one."),
+];
+
+impl PartialSchema for Fates {
+    fn schema() -> RefOr<Schema> {
+        let all = ObjectBuilder::new().schema_type(Type::Object);
+        let all = FATES
+            .into_iter()
+            .fold(all, |all, (name, says)| all.property(name, count(says)).required(name));
+        all.build().into()
+    }
+}
+
+impl ToSchema for Fates {}
+
+fn count(says: &str) -> Object {
+    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+    let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
+    count.format(Some(format)).description(Some(says)).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_metrics::Counts;
+
+    use super::*;
+
+    #[test]
+    fn every_count_is_described() {
+        let written = serde_json::to_value(Counts::default()).unwrap();
+        let mut names: Vec<_> = FATES.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        let written: Vec<_> = written.as_object().unwrap().keys().collect();
+        assert_eq!(names, written);
+    }
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::*;
+use crate::task::WrongTask;
+
+/// Of each kind a task with every key.
+const WHOLE: [&str; 6] = [
+    r#"{"measure":"volume","at":"a/eth0","filter":"udp"}"#,
+    r#"{"measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
+    r#"{"measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25,"filter":"udp",
+        "codec":"g711"}"#,
+    r#"{"measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:2001:db8::1/3/9","clock_error":"1ms"}"#,
+    r#"{"measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1","port":862,
+        "rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
+        "codec":"g729a"}"#,
+    r#"{"measure":"flows","at":"a/eth0","filter":"udp"}"#,
+];
+
+fn whole(text: &str) -> Map<String, Value> {
+    let Value::Object(mut task) = serde_json::from_str(text).unwrap() else { panic!("{text}") };
+    task.insert("name".to_owned(), json!("x"));
+    if !text.contains("ipfix:") {
+        task.insert("schedule".to_owned(), json!({ "every": "1h", "for": "10m" }));
+    }
+    task
+}
+
+fn keys(schema: &Value, of: &str) -> BTreeSet<String> {
+    match &schema[of] {
+        Value::Object(keys) => keys.keys().cloned().collect(),
+        Value::Array(keys) => keys.iter().map(|it| it.as_str().unwrap().to_owned()).collect(),
+        other => panic!("{of}: {other}"),
+    }
+}
+
+fn read(task: &Map<String, Value>) -> Result<Task, String> {
+    Task::read(task.clone().into()).map_err(|why| why.to_string())
+}
+
+#[test]
+fn a_task_has_the_keys_that_its_description_says() {
+    let all: Map<_, _> = WHOLE.iter().flat_map(|text| whole(text)).collect();
+    for (kind, text) in KINDS.iter().zip(WHOLE) {
+        let (schema, task) = (json!(kind.task(Said::Entering)), whole(text));
+        read(&task).unwrap();
+        assert_eq!(task.keys().cloned().collect::<BTreeSet<_>>(), keys(&schema, "properties"));
+        let mut required = keys(&schema, "required");
+        // Nobody who has no path to say it in can do without.
+        required.insert("name".to_owned());
+        for key in task.keys() {
+            let mut without = task.clone();
+            without.remove(key);
+            assert_eq!(read(&without).is_err(), required.contains(key), "{key} of {text}");
+        }
+        for (key, value) in all.iter().filter(|(key, _)| !task.contains_key(*key)) {
+            let mut with = task.clone();
+            with.insert(key.clone(), value.clone());
+            let error = read(&with).unwrap_err();
+            assert!(error.contains("means nothing for"), "{key} in {text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_entered_task_has_the_keys_that_its_description_says() {
+    let told = ["number", "made", "ended"].map(str::to_owned);
+    for (kind, text) in KINDS.iter().zip(WHOLE) {
+        let entering = keys(&json!(kind.task(Said::Entering)), "required");
+        let schema = json!(kind.task(Said::Entered));
+        let mut least = whole(text);
+        least.retain(|key, _| key == "name" || entering.contains(key));
+        for (task, of) in [(&least, "required"), (&whole(text), "properties")] {
+            let task = serde_json::to_value(read(task).unwrap()).unwrap();
+            let written = task.as_object().unwrap().keys().cloned();
+            let written: BTreeSet<_> = written.chain(told.clone()).collect();
+            assert_eq!(written, keys(&schema, of), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_form_of_a_task_is_told_from_what_makes_no_sense() {
+    use WrongTask::{Senseless, Unreadable, Value as WrongValue};
+    let wrong = |key: &str, value: Value| {
+        let mut task = whole(WHOLE[1]);
+        task.insert(key.to_owned(), value);
+        Task::read(task.into()).unwrap_err()
+    };
+    assert!(
+        matches!(wrong("filter", Value::Null), Unreadable(why) if why.contains("`filter` is null"))
+    );
+    assert!(matches!(wrong("schedule", json!({ "for": null })), Unreadable(_)));
+    assert!(
+        matches!(wrong("schedule", json!([])), Unreadable(why) if why.contains("is an object"))
+    );
+    assert!(matches!(Task::read(json!(["x", "volume"])).unwrap_err(), Unreadable(_)));
+    assert!(matches!(wrong("dscp", json!(4.5)), Unreadable(_)));
+    assert!(matches!(wrong("dscp", json!(4.0)), WrongTask::Meaningless { .. }));
+    assert!(matches!(wrong("at", json!("a")), WrongValue { key: "at", .. }));
+    assert!(matches!(wrong("interval", json!("7s")), Senseless { key: "interval", .. }));
+}
