@@ -50,3 +50,74 @@ impl Collector {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::watch;
+    use wirestamp_clock::Span;
+    use wirestamp_metrics::Quality;
+    use wirestamp_protocol::Count;
+
+    use super::*;
+    use crate::collector::{News, NoOpinion, Results, Settled, Step, Stretch, Window};
+    use crate::task::{Entered, Task, Tasks};
+
+    const TASKS: [&str; 4] = [
+        r#"{"name":"p","measure":"passive-delay","from":"a/i","to":"b/i","codec":"g711"}"#,
+        r#"{"name":"v","measure":"volume","at":"a/i"}"#,
+        r#"{"name":"f","measure":"flows","at":"a/i"}"#,
+        r#"{"name":"old","measure":"volume","at":"a/i"}"#,
+    ];
+
+    fn tasks() -> Tasks {
+        let made = "2027-01-15T08:00:00Z".parse().unwrap();
+        let entered = |text: &str| {
+            let task: Task = serde_json::from_str(text).unwrap();
+            let ended = (task.name.to_string() == "old").then_some(made);
+            Entered { task, made, ended }
+        };
+        (1..).zip(TASKS.map(entered)).collect()
+    }
+
+    #[test]
+    fn tasks_that_are_not_ended_have_their_newest_and_opinions_where_a_codec_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut results = Results::open(&folder.path().join("results")).unwrap();
+        let time = |second| Time::from_nanos(0) + Span::from_secs(second);
+        let empty = Window { quality: Quality::new(), offset: Ok(Span::ZERO), least: None };
+        let windows = [1, 2, 3].map(|second| (time(second), empty.clone())).into();
+        results.store(1, &Settled { windows, ..Settled::nothing(time(4)) }).unwrap();
+        let count = |second| Count {
+            begin: time(second),
+            packets: 7,
+            bytes: 700,
+            missed: 0,
+            watched: Span::ZERO,
+        };
+        for task in [2, 4] {
+            let news = News { counts: vec![count(1), count(2)], flows: Vec::new() };
+            results.store(task, &Settled { news, ..Settled::nothing(time(4)) }).unwrap();
+        }
+        let (_, tasks) = watch::channel(Arc::new(tasks()));
+        let collector = Collector::new(results, tasks);
+        let seconds = |from, most| -> Vec<(u64, Vec<i64>)> {
+            let recent = collector.recent(time(from), most).unwrap().into_iter();
+            let begins = |recent| -> Vec<i64> {
+                match recent {
+                    Recent::Windows(windows) => windows.iter().map(|it| it.begin_ns).collect(),
+                    Recent::Intervals(counted) => counted.iter().map(|it| it.begin_ns).collect(),
+                }
+            };
+            let whole = |nanos: Vec<i64>| nanos.into_iter().map(|it| it / 1_000_000_000).collect();
+            recent.map(|(number, it)| (number, whole(begins(it)))).collect()
+        };
+        assert_eq!(seconds(0, 2), [(1, vec![2, 3]), (2, vec![1, 2])]);
+        assert_eq!(seconds(2, 9), [(1, vec![2, 3]), (2, vec![2])]);
+        let stretch = Stretch { step: Step::AsMeasured, from: 0, until: i64::MAX, most: 9 };
+        for measured in collector.measured(1, &stretch).unwrap() {
+            assert_eq!((measured.mos, measured.no_mos), (None, Some(NoOpinion::NoDelay)));
+        }
+    }
+}
