@@ -351,7 +351,9 @@ const OVER_HTTP: &str = r#"
     ask operator -X DELETE $api/tasks/v
     ask viewer $api/tasks
     ask viewer $api/nothing
+    ask viewer -X POST $api/tasks
     curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/tasks
+    curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/openapi.json
     curl -sS --cacert viewer.pem -w ' %{http_code}\n' ${api%/api/v1}/metrics
 "#;
 
@@ -367,7 +369,7 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         (r#""number":1,"name":"v","measure":"flows""#, "201"),
         (r#""number":1"#, "200"),
         ("`at` \\\"roof\\\" is no observation point", "400"),
-        ("the task is called w, and is put to v", "400"),
+        ("the task is called w, and is put to v", "422"),
         (r#"{"error":"EOF while parsing"#, "400"),
         ("is no name", "400"),
         (r#""ended":null"#, "200"),
@@ -381,6 +383,8 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         ("there is no task v", "404"),
         (r#""ended":"20"#, "200"),
         ("there is nothing here", "404"),
+        ("this is not done here: see `Allow`", "405"),
+        ("this takes a certificate of the mesh", "401"),
         ("this takes a certificate of the mesh", "401"),
         ("this takes a certificate of the mesh", "401"),
     ];

@@ -8,7 +8,7 @@ use common::tool;
 /// Each line is what a call by a name came to: the status of HTTP, or how curl failed.
 const ASKED: &str = r#"
     cd "$1"
-    "$0" -q pki create --authority authority
+    "$0" -q pki create --authority authority > made
     "$0" -q pki issue ann --role viewer -o ann.pem --authority authority > issued
     start() { # ARGUMENTS
         : > log
@@ -24,8 +24,9 @@ const ASKED: &str = r#"
     }
     ask() { # HOST
         to=$1:${address##*:}
-        curl -sS --cert ann.pem --cacert ann.pem --resolve $to:127.0.0.9 -o answer -w '%{http_code}\n' \
-            https://$to/api/v1/me 2> asking || echo "curl: $?"
+        status=$(curl -sS --cert ann.pem --cacert ann.pem --resolve $to:127.0.0.9 -o answer -w '%{http_code}' \
+            https://$to/api/v1/me 2> asking) || status="curl: $?"
+        echo "$status"
     }
     start --listen 127.0.0.9:0
     ask localhost
