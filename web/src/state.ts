@@ -23,6 +23,9 @@ export function endsOf(task: Task): string[] {
 /** Of a point, PROBE/INTERFACE, or of an end of an active test, PROBE@NAMESPACE. */
 export const probeOf = (end: string): string => end.split(/[/@]/)[0] ?? end;
 
+/** Whether another program reports what passes there. */
+const isForeign = (end: string): boolean => end.startsWith('ipfix:');
+
 export function stateOf(task: Task, probes: Probe[] | null, last: Pick<Result, 'begin_ns'> | undefined): State {
   if (task.ended) return { mood: 'idle', word: `ended ${clock(Date.parse(task.ended), false)}` };
   const { start, until } = task.schedule ?? {};
@@ -37,6 +40,7 @@ export function stateOf(task: Task, probes: Probe[] | null, last: Pick<Result, '
     }
   }
   const missing = endsOf(task)
+    .filter((end) => !isForeign(end))
     .map(probeOf)
     .filter((name) => probes && !probes.some((it) => it.name === name && !it.until));
   if (missing.length > 0) {

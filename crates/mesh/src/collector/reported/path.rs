@@ -110,15 +110,16 @@ impl End {
         let silence =
             i64::try_from(self.heard.elapsed().as_nanos()).map_or(Span::MAX, Span::from_nanos);
         // By its own clock, if it was ever heard.
-        let by_its_clock = self.digests.newest().map_or(now, |newest| newest + silence);
-        if !self.is_silent {
-            info!(
-                "{} of task {} is silent: nothing is known of what passes there",
-                self.at, self.task
-            );
+        let until = self.digests.newest().map_or(now, |newest| newest + silence) - HELD_BACK;
+        let mut is_told = false;
+        self.offer(collector, counts, |digests| {
+            is_told = true;
+            digests.close(until)
+        });
+        if is_told && !std::mem::replace(&mut self.is_silent, true) {
+            let Self { at, task, .. } = self;
+            info!("{at} of task {task} is silent: nothing is known of what passes there");
         }
-        self.is_silent = true;
-        self.offer(collector, counts, |digests| digests.close(by_its_clock - HELD_BACK));
     }
 
     /// Hands over what there is, unless the other point has to catch up first.
