@@ -14,7 +14,7 @@ pub(crate) enum Command {
     /// Any of them, with anything behind it
     #[command(
         name = "controller",
-        aliases = ["probe", "pki"],
+        aliases = ["collector", "probe", "pki"],
         hide = true,
         disable_help_flag = true
     )]

@@ -63,6 +63,23 @@ fn a_mesh_measures_what_the_bottleneck_did() {
     assert_nothing_left(&before);
 }
 
+/// The same with the collector as a process of its own.
+#[test]
+fn a_collector_apart_measures_what_the_bottleneck_did() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("mesh");
+    let mesh = ["lab", "mesh", "--for", "6s", "--rate", "8", "--collector", "--json", "--keep"];
+    let found = json(&[&mesh[..], &[kept.to_str().unwrap()]].concat());
+    assert_true(&found);
+    let said = fs::read_to_string(kept.join("collector.log")).unwrap();
+    assert!(said.contains("takes deliveries of 2 tasks"), "{said}");
+    assert_nothing_left(&before);
+}
+
 /// Results are the same with and without a network between the nodes, once there is one again.
 #[test]
 fn nodes_that_are_cut_off_change_no_result() {

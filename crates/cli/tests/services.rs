@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use common::tool;
 
 const PREFIX: &str = "/usr";
-const SERVICES: [&str; 2] = ["wirestamp-controller.service", "wirestamp-probe.service"];
+const SERVICES: [&str; 3] =
+    ["wirestamp-controller.service", "wirestamp-collector.service", "wirestamp-probe.service"];
 
 /// Of systemd, which are there before anything of ours.
 const TARGETS: [&str; 5] = ["basic", "network-online", "shutdown", "sysinit", "time-sync"];
@@ -64,7 +65,7 @@ fn services_are_understood_by_systemd_and_exposed_to_little() {
 #[test]
 fn settings_of_services_are_those_of_the_command() {
     let (_folder, below) = install();
-    for (service, command) in SERVICES.iter().zip(["controller", "probe"]) {
+    for (service, command) in SERVICES.iter().zip(["controller", "collector", "probe"]) {
         let text = fs::read_to_string(below.join("lib/systemd/system").join(service)).unwrap();
         let help = tool(env!("CARGO_BIN_EXE_wirestamp"), &[command, "--help"]);
         let is_name = |it: char| it.is_ascii_uppercase() || it == '_';

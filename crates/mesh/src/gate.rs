@@ -1,6 +1,6 @@
 //! Who calls, and whether they may.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
 use axum::http::Extensions;
@@ -10,11 +10,20 @@ use tonic::Status;
 use tracing::warn;
 
 use crate::Name;
-use crate::pki::{self, Authority, Role, Serial, Subject};
+use crate::pki::{self, Role, Serial, Subject};
 use crate::transport::{Known, Peer};
 
+/// Whoever knows which certificates are good: the authority, or somebody whom its owner has told.
+pub(crate) trait Roll: Send + Sync {
+    /// Whether the certificate of a number is good at a time.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool>;
+}
+
 /// Lets callers in whose certificates are good.
-pub(crate) struct Gate(Mutex<Authority>);
+pub(crate) struct Gate(Arc<dyn Roll>);
 
 /// Somebody with a certificate that was good when they called, or who needs none.
 #[derive(Clone)]
@@ -38,15 +47,9 @@ pub(crate) enum Denied {
 }
 
 impl Gate {
-    /// By what an authority says.
-    pub(crate) fn new(authority: Authority) -> Self {
-        Self(Mutex::new(authority))
-    }
-
-    /// The authority.
-    pub(crate) fn authority(&self) -> MutexGuard<'_, Authority> {
-        // What it does becomes true as a whole or not at all, also where a thread panics.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// By what somebody says who knows.
+    pub(crate) fn new(roll: Arc<dyn Roll>) -> Self {
+        Self(roll)
     }
 
     /// Who calls, if they have one of these roles.
@@ -92,7 +95,7 @@ impl Caller {
     /// Whether the certificate is still good, if it takes one.
     pub(crate) fn check(&self) -> Result<(), Denied> {
         let Some(serial) = self.serial else { return Ok(()) };
-        let is_good = self.gate.authority().is_good(serial, Timestamp::now())?;
+        let is_good = self.gate.0.has(serial, Timestamp::now())?;
         if is_good { Ok(()) } else { Err(Denied::NotGood(self.subject.clone())) }
     }
 }

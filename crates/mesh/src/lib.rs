@@ -12,6 +12,8 @@ pub mod controller;
 mod database;
 pub mod export;
 mod gate;
+mod kept;
+pub mod member;
 mod name;
 pub mod pki;
 pub mod probe;

@@ -12,6 +12,7 @@ use common::{
 };
 use tokio::runtime::Runtime;
 use wirestamp_mesh::collector::Measured;
+use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Token};
 use wirestamp_mesh::probe::{self, ChannelName};
 use wirestamp_mesh::spool::Batch;
@@ -131,7 +132,7 @@ fn a_token_works_once_and_for_its_own_authority() {
     let (runtime, folder) = (Runtime::new().unwrap(), folder.path());
     let address = mesh.address.to_string();
     let enrol = |token: &Token, request: &Request| {
-        runtime.block_on(probe::enrol(&address, token, request)).map_err(|it| it.to_string())
+        runtime.block_on(member::enrol(&address, token, request)).map_err(|it| it.to_string())
     };
     let (roof, request) = (token(folder, "roof"), Request::new().unwrap());
     enrol(&roof, &request).unwrap();
@@ -145,6 +146,6 @@ fn a_token_works_once_and_for_its_own_authority() {
     let foreign = token(elsewhere.path(), "roof");
     let why = enrol(&foreign, &request).map(drop).unwrap_err();
     assert!(why.contains("UnknownIssuer"), "{why}");
-    let renewed = runtime.block_on(probe::renew(&address, &credentials)).unwrap();
+    let renewed = runtime.block_on(member::renew(&address, &credentials)).unwrap();
     assert!(renewed.certificate_pem != credentials.certificate_pem);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::Distribution;
@@ -21,8 +22,9 @@ const FIRST: i32 = -((64 - BITS.cast_signed()) << BITS);
 /// its values wide, so that its middle is within [`CompactHistogram::ERROR`] of each of them.
 ///
 /// Encoded, it takes a byte for each value of which there is one in a bucket, and rarely more than
-/// two for a bucket of several.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// two for a bucket of several. serde has it as these bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct CompactHistogram {
     /// By the places of the buckets: 0 is that of 0, and below it are negative values.
     counts: BTreeMap<i32, u64>,
@@ -143,6 +145,20 @@ impl CompactHistogram {
             next = place + 1;
         }
         Ok(Self { counts })
+    }
+}
+
+impl From<CompactHistogram> for Vec<u8> {
+    fn from(histogram: CompactHistogram) -> Self {
+        histogram.encode()
+    }
+}
+
+impl TryFrom<Vec<u8>> for CompactHistogram {
+    type Error = NoHistogram;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, NoHistogram> {
+        Self::decode(&bytes)
     }
 }
 

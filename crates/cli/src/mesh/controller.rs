@@ -4,18 +4,18 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
 use rustix::thread::CapabilitySet;
-use wirestamp_mesh::collector::{Keep, Listener};
+use wirestamp_mesh::collector::Listener;
 use wirestamp_mesh::controller::{Controller, Loopback, Settings};
 use wirestamp_mesh::export::Exporter;
 use wirestamp_mesh::pki::{Authority, Host};
 use wirestamp_mesh::task::read_file;
 
+use super::keeping::Keeping;
 use super::privileges::As;
 use super::{interrupted, log, runtime};
 use crate::output::Output;
@@ -25,8 +25,9 @@ use crate::output::Output;
 Probes are let in with a token, which `wirestamp pki token` prints on this machine. People and
 programs show a certificate of the mesh; `wirestamp pki issue` makes one. On this machine they need
 none where --page says so: whoever has an account here may then see everything and change tasks.
-Everything is kept in the folder, and goes on behind a restart. Once it listens it gives up all
-capabilities.
+Everything is kept in the folder, and goes on behind a restart. Results are there too, but for those
+of tasks that began when there was a collector of its own (`wirestamp collector`). Once it listens it
+gives up all capabilities.
 
 Examples:
   wirestamp controller --tasks tasks.toml      # for this machine only
@@ -64,12 +65,8 @@ pub(crate) struct Arguments {
     /// Keep everything in this folder
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/controller")]
     folder: PathBuf,
-    /// Keep results by the second for so many days; by the minute and the hour they stay
-    #[arg(long, value_name = "DAYS", default_value_t = 90)]
-    keep: u32,
-    /// Keep the files of hours (Parquet) as long as they have so many gigabytes together
-    #[arg(long, value_name = "GB")]
-    archive: Option<u64>,
+    #[command(flatten)]
+    keeping: Keeping,
     /// The authority's file; it is made if there is none
     #[arg(long, value_name = "FILE", default_value = "/var/lib/wirestamp/authority.sqlite")]
     authority: PathBuf,
@@ -78,19 +75,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let Arguments {
-        listen,
-        names,
-        page,
-        tasks,
-        ipfix,
-        digests,
-        folder,
-        keep,
-        archive,
-        authority,
-        user,
-    } = arguments;
+    let Arguments { listen, names, page, tasks, ipfix, digests, folder, keeping, authority, user } =
+        arguments;
     let tasks = tasks.as_deref().map(read_file).transpose()?;
     let socket = TcpListener::bind(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let bind = |at: &SocketAddr| {
@@ -108,12 +94,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         output.remark(format!("made a new authority, {}", authority.display()));
     }
     log(output);
-    let keep = Keep {
-        age: Duration::from_secs(u64::from(*keep) * 86_400),
-        bytes: archive.map(|gigabytes| gigabytes.saturating_mul(1_000_000_000)),
-    };
     let (folder, authority, names) = (folder.clone(), authority.clone(), names.clone());
-    let settings = Settings { socket, folder, authority, names, keep, page: *page };
+    let settings = Settings { socket, folder, authority, names, keep: keeping.keep(), page: *page };
     let runtime = runtime()?;
     let controller = runtime.block_on(async { Controller::open(settings) })?;
     if let Some(tasks) = tasks {
@@ -121,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     if let Some(to) = ipfix {
         let exporter = runtime.block_on(Exporter::open(to))?;
-        runtime.spawn(exporter.run(controller.collector(), controller.plan().subscribe()));
+        runtime.spawn(exporter.run(controller.sources(), controller.plan().subscribe()));
     }
     if let Some(socket) = digests {
         listen_for_digests(socket, &controller, output)?;

@@ -1,6 +1,8 @@
 //! The commands of the mesh.
 
+mod collector;
 mod controller;
+mod keeping;
 pub(crate) mod lab;
 mod pki;
 mod privileges;
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     Pki(pki::Arguments),
     /// Give tasks to probes, take what they see, and answer who asks for results
     Controller(controller::Arguments),
+    /// Take what probes see, apart from the controller, and keep the results
+    Collector(collector::Arguments),
     /// Measure on this machine what a controller asks for
     Probe(probe::Arguments),
 }
@@ -35,6 +39,7 @@ pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> 
     match command {
         Command::Pki(arguments) => pki::run(&arguments, output),
         Command::Controller(arguments) => controller::run(&arguments, output),
+        Command::Collector(arguments) => collector::run(arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),
     }
 }

@@ -1,10 +1,12 @@
 //! What the collector makes of what probes have seen.
 
+mod answers;
 mod archive;
 mod channel;
 mod coverage;
 mod flow;
 mod making;
+pub mod node;
 mod opinion;
 mod pair;
 mod recent;
@@ -13,6 +15,7 @@ mod results;
 mod service;
 mod single;
 mod synchronisation;
+mod tending;
 mod window;
 
 use wirestamp_clock::Span;
@@ -33,9 +36,9 @@ pub use single::{News, Single};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
-pub(crate) use archive::INTERVAL as ARCHIVE_INTERVAL;
 pub(crate) use flow::FlowReport;
 pub(crate) use service::Service;
+pub(crate) use tending::tend;
 
 /// Results are of seconds.
 pub(crate) const WINDOW: Span = Span::from_secs(1);

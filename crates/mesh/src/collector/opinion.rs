@@ -5,7 +5,7 @@
 //! together, and nothing is kept of their order, so losses are taken as random (a burst ratio of 1): bursts sound
 //! worse. What end systems add, packing the voice and taking out the jitter, is not in it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::{Codec, Parameters};
@@ -16,7 +16,7 @@ use super::Measured;
 const BURST_RATIO: f64 = 1.0;
 
 /// Why there is no opinion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoOpinion {
     /// No packet was seen at both points.

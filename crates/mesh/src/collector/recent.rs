@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 
@@ -11,7 +11,7 @@ use crate::DatabaseError;
 use crate::task::Measure;
 
 /// The newest of a task, in their order.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Recent {
     /// Of a path.

@@ -1,13 +1,13 @@
 //! How far the clocks of two machines may be apart.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
 use wirestamp_clock::Span;
 use wirestamp_protocol::MachineClock;
 
 /// Why the time from one machine to another means nothing.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotSynchronised {
     /// A's machine keeps a time of its own.

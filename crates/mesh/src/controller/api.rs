@@ -23,17 +23,18 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::credentials::now;
+use super::homes::Homes;
 use super::metrics::{self, Totals};
 use super::refusal::{Refusal, Refusals, Refused};
 use super::{
-    Attendance, Attending, Change, ClockOffset, Plan, clocks, description, events, histogram, page,
-    recent,
+    Attendance, Attending, Change, ClockOffset, Plan, Sources, clocks, description, events,
+    histogram, page, recent,
 };
-use crate::collector::{Collector, Counted, FlowReport, Measured, Step, Stretch};
+use crate::Name;
+use crate::collector::{Counted, FlowReport, Measured, Step, Stretch};
 use crate::gate::{Caller, Gate};
 use crate::pki::Role;
 use crate::task::{Entered, Measure, Task};
-use crate::{DatabaseError, Name};
 
 /// Results that are answered at once, if nothing else is said, and at the most.
 const RESULTS: u32 = 3600;
@@ -46,8 +47,9 @@ const MOST_FLOWS: u32 = 5000;
 pub(super) struct Api {
     pub(super) gate: Arc<Gate>,
     pub(super) plan: Arc<Plan>,
-    pub(super) collector: Arc<Collector>,
+    pub(super) sources: Arc<Sources>,
     pub(super) attendance: Arc<Attendance>,
+    pub(super) homes: Arc<Homes>,
     pub(super) totals: Arc<Totals>,
 }
 
@@ -292,26 +294,26 @@ async fn results(
     let (number, entered) = api.plan.newest(&name).ok_or_else(|| Refusal::no_such(&name))?;
     let stretch = which.stretch()?;
     let of_flows = Stretch { most: stretch.most.min(MOST_FLOWS), ..stretch };
-    let results: Result<_, DatabaseError> = block_in_place(|| match entered.task.measure {
+    let results: Vec<_> = match entered.task.measure {
         Measure::Volume { .. } | Measure::Traffic { .. } => {
-            let counted = api.collector.counted(number, &stretch)?;
-            Ok(counted.into_iter().map(Measurement::Interval).collect())
+            let counted = api.sources.counted(number, &stretch).await?;
+            counted.into_iter().map(Measurement::Interval).collect()
         }
         Measure::Flows { .. } => {
-            let reports = api.collector.flows(number, &of_flows)?;
+            let reports = api.sources.flows(number, &of_flows).await?;
             // Nothing else is kept.
             let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
-            Ok(values.map(|it| Measurement::Flow(Reported(it))).collect())
+            values.map(|it| Measurement::Flow(Reported(it))).collect()
         }
         Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
-            let measured = api.collector.measured(number, &stretch)?;
-            Ok(measured.into_iter().map(|it| Measurement::Window(Box::new(it))).collect())
+            let measured = api.sources.measured(number, &stretch).await?;
+            measured.into_iter().map(|it| Measurement::Window(Box::new(it))).collect()
         }
-    });
+    };
     let (task, step_s) = (Numbered { number, entered }, which.step.unwrap_or(1));
     let tasks = api.plan.subscribe().borrow().clone();
     let clocks = clocks::between(&task.entered.task.measure, &tasks, &api.attendance);
-    Ok(Json(Found { task, step_s, clocks, results: results? }))
+    Ok(Json(Found { task, step_s, clocks, results }))
 }
 
 /// A probe with its name.

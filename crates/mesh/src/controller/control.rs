@@ -1,4 +1,4 @@
-//! What probes call the controller for.
+//! What probes and collectors call the controller for.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,27 +14,34 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::{info, warn};
 
 use super::credentials::now;
-use super::{Attendance, Plan, clocks};
-use crate::Name;
+use super::homes::Homes;
+use super::members::Shared;
+use super::{Attendance, Plan, Sources, clocks, collect};
 use crate::gate::{Caller, Gate};
 use crate::pki::{self, Issued, Role};
 use crate::task::{ActiveDelay, Entered, Measure, Tasks};
 use crate::transport::Peer;
 use crate::v1::control_server::Control as Service;
-use crate::v1::{Assignment, Certificate, Duty, Enrolment, Renewal, Report};
+use crate::v1::{Assignment, Certificate, Charge, Duty, Enrolment, Presence, Renewal, Report};
+use crate::{DatabaseError, Name};
 
-/// Assignments that wait for a probe to read them.
-const ASSIGNMENTS: usize = 4;
+/// What waits for a probe or a collector to read it.
+const WAITING: usize = 4;
 
+#[derive(Clone)]
 pub(super) struct Control {
+    pub(super) authority: Arc<Shared>,
     pub(super) gate: Arc<Gate>,
     pub(super) plan: Arc<Plan>,
     pub(super) attendance: Arc<Attendance>,
+    pub(super) homes: Arc<Homes>,
+    pub(super) sources: Arc<Sources>,
 }
 
 #[tonic::async_trait]
 impl Service for Control {
     type AttendStream = ReceiverStream<Result<Assignment, Status>>;
+    type CollectStream = ReceiverStream<Result<Charge, Status>>;
 
     async fn enrol(&self, request: Request<Enrolment>) -> Result<Response<Certificate>, Status> {
         let address = address(request.extensions());
@@ -44,11 +51,12 @@ impl Service for Control {
             warn!("did not let in {}: {why}", shown(address));
             Status::invalid_argument(why.to_string())
         })?;
-        let issued = self.gate.authority().enrol(&token, &request, now());
+        let issued = self.authority.lock().enrol(&token, &request, now());
         let issued = issued.map_err(|why| {
             warn!("did not let in {}: {why}", shown(address));
             refusal(&why)
         })?;
+        self.authority.look().map_err(|why| refusal(&why))?;
         info!("let in the {} at {}", issued.subject, shown(address));
         Ok(Response::new(certificate(issued)))
     }
@@ -57,11 +65,12 @@ impl Service for Control {
         let caller = self.gate.caller(request.extensions(), &Role::ALL)?;
         let Renewal { request } = request.into_inner();
         let (subject, serial) = (caller.subject(), caller.serial()?);
-        let issued = self.gate.authority().renew(subject, serial, &request, now());
+        let issued = self.authority.lock().renew(subject, serial, &request, now());
         let issued = issued.map_err(|why| {
             warn!("did not renew the certificate of the {subject}: {why}");
             refusal(&why)
         })?;
+        self.authority.look().map_err(|why| refusal(&why))?;
         info!("renewed the certificate of the {subject}");
         Ok(Response::new(certificate(issued)))
     }
@@ -71,16 +80,22 @@ impl Service for Control {
         request: Request<Streaming<Report>>,
     ) -> Result<Response<Self::AttendStream>, Status> {
         let caller = self.gate.caller(request.extensions(), &[Role::Probe])?;
-        let address = address(request.extensions());
-        let address = address.ok_or_else(|| Status::internal("the caller has no address"))?;
-        let (assignments, answers) = mpsc::channel(ASSIGNMENTS);
-        let visit = Visit {
-            caller,
-            plan: Arc::clone(&self.plan),
-            attendance: Arc::clone(&self.attendance),
-            came: Timestamp::now(),
-        };
+        let address = known(request.extensions())?;
+        let (assignments, answers) = mpsc::channel(WAITING);
+        let visit = Visit { caller, control: self.clone(), came: Timestamp::now() };
         task::spawn(visit.accompany(address, request.into_inner(), assignments));
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn collect(
+        &self,
+        request: Request<Streaming<Presence>>,
+    ) -> Result<Response<Self::CollectStream>, Status> {
+        let caller = self.gate.caller(request.extensions(), &[Role::Collector])?;
+        let address = known(request.extensions())?;
+        let (charges, answers) = mpsc::channel(WAITING);
+        let visit = collect::Visit { caller, control: self.clone() };
+        task::spawn(visit.accompany(address, request.into_inner(), charges));
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 }
@@ -88,8 +103,7 @@ impl Service for Control {
 /// A probe that attends.
 struct Visit {
     caller: Caller,
-    plan: Arc<Plan>,
-    attendance: Arc<Attendance>,
+    control: Control,
     came: Timestamp,
 }
 
@@ -101,10 +115,10 @@ impl Visit {
         assignments: mpsc::Sender<Result<Assignment, Status>>,
     ) {
         let subject = self.caller.subject().clone();
-        self.attendance.comes(&subject.name, address, self.came);
+        self.control.attendance.comes(&subject.name, address, self.came);
         info!("the {subject} attends from {address}");
         let ended = self.exchange(reports, &assignments).await;
-        self.attendance.goes(&subject.name, self.came, Timestamp::now());
+        self.control.attendance.goes(&subject.name, self.came, Timestamp::now());
         match ended {
             Ok(()) => info!("the {subject} is gone"),
             Err(status) => {
@@ -122,14 +136,19 @@ impl Visit {
         assignments: &mpsc::Sender<Result<Assignment, Status>>,
     ) -> Result<(), Status> {
         let probe = &self.caller.subject().name;
-        let mut tasks = self.plan.subscribe();
-        let mut told = None;
+        let Control { authority, plan, attendance, homes, .. } = &self.control;
+        let (mut tasks, mut settled) = (plan.subscribe(), homes.subscribe());
+        let (mut members, mut told) = (authority.members(), None);
         let mut warned = BTreeSet::new();
         loop {
-            let assignment = assignment(&tasks.borrow_and_update(), probe, &self.attendance);
+            let tasks_now = Arc::clone(&tasks.borrow_and_update());
+            settled.mark_unchanged();
+            members.mark_unchanged();
+            let assignment = task::block_in_place(|| self.control.assignment(&tasks_now, probe))
+                .map_err(|error| Status::unavailable(error.to_string()))?;
+            // It may have been revoked since.
+            self.caller.check()?;
             if told.as_ref() != Some(&assignment) {
-                // It may have been revoked since.
-                self.caller.check()?;
                 told = Some(assignment.clone());
                 if assignments.send(Ok(assignment)).await.is_err() {
                     return Ok(());
@@ -138,12 +157,14 @@ impl Visit {
             tokio::select! {
                 () = assignments.closed() => return Ok(()),
                 changed = tasks.changed() => if changed.is_err() { return Ok(()) },
+                changed = settled.changed() => if changed.is_err() { return Ok(()) },
+                changed = members.changed() => if changed.is_err() { return Ok(()) },
                 report = reports.message() => match report? {
                     Some(report) => {
                         self.caller.check()?;
                         let health = report.into();
                         clocks::warn_of(probe, &health, &tasks.borrow(), &mut warned);
-                        self.attendance.says(probe, self.came, health, Timestamp::now());
+                        attendance.says(probe, self.came, health, Timestamp::now());
                     }
                     None => return Ok(()),
                 },
@@ -152,18 +173,25 @@ impl Visit {
     }
 }
 
-/// What a probe has to measure.
-fn assignment(tasks: &Tasks, probe: &Name, attendance: &Attendance) -> Assignment {
-    let has_a_part = |entered: &Entered| entered.task.measure.probes().contains(&probe);
-    let open = tasks.iter().filter(|(_, it)| it.ended.is_none() && has_a_part(it));
-    let duties = open.filter_map(|(number, entered)| {
-        // A task that was read can be written.
-        let body = serde_json::to_string(&entered.task).ok()?;
-        let address = where_reflected(&entered.task.measure, attendance);
-        let address = address.map(|it| it.to_string()).unwrap_or_default();
-        Some(Duty { task: *number, body, made: entered.made.as_second(), address })
-    });
-    Assignment { duties: duties.collect() }
+impl Control {
+    /// What a probe has to measure, and where it delivers that. Each task has a home from then on.
+    fn assignment(&self, tasks: &Tasks, probe: &Name) -> Result<Assignment, DatabaseError> {
+        let members = Arc::clone(&self.authority.members().borrow());
+        let has_a_part = |it: &Entered| it.task.measure.probes().contains(&probe);
+        let own = || tasks.iter().filter(|(_, it)| has_a_part(it));
+        let open = || own().filter(|(_, it)| it.ended.is_none());
+        open().try_for_each(|(number, _)| self.homes.settle(*number, &members))?;
+        let duties = open().filter_map(|(number, entered)| {
+            // A task that was read can be written.
+            let body = serde_json::to_string(&entered.task).ok()?;
+            let address = where_reflected(&entered.task.measure, &self.attendance);
+            let address = address.map(|it| it.to_string()).unwrap_or_default();
+            Some(Duty { task: *number, body, made: entered.made.as_second(), address })
+        });
+        let numbers = own().map(|(number, _)| *number);
+        let destinations = self.homes.destinations(numbers, &members);
+        Ok(Assignment { duties: duties.collect(), destinations })
+    }
 }
 
 /// Where the probe that reflects can be reached, as far as that can be seen from here.
@@ -192,6 +220,11 @@ fn refusal(why: &pki::Error) -> Status {
 
 fn address(call: &Extensions) -> Option<SocketAddr> {
     call.get::<ConnectInfo<Peer>>().map(|ConnectInfo(peer)| peer.address)
+}
+
+/// The address of a caller.
+fn known(call: &Extensions) -> Result<SocketAddr, Status> {
+    address(call).ok_or_else(|| Status::internal("the caller has no address"))
 }
 
 fn shown(address: Option<SocketAddr>) -> String {

@@ -13,8 +13,8 @@ use tokio::time;
 use tracing::{info, warn};
 
 use super::Error;
+use super::members::Shared;
 use crate::Name;
-use crate::gate::Gate;
 use crate::pki::{Credentials, Host, Request, Role, Subject};
 use crate::transport::listening;
 
@@ -24,28 +24,33 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Keeps the certificate good.
 pub(super) struct Keeper {
     file: PathBuf,
-    gate: Arc<Gate>,
+    authority: Arc<Shared>,
     /// By what others call it.
     names: Vec<String>,
-    credentials: Credentials,
+    credentials: watch::Sender<Credentials>,
     configuration: watch::Sender<Arc<ServerConfig>>,
 }
 
 impl Keeper {
     /// The credentials in a file, or new ones: for these names, and for those that people on the same machine have
     /// for it.
-    pub(super) fn open(file: PathBuf, gate: Arc<Gate>, names: Vec<Host>) -> Result<Self, Error> {
+    pub(super) fn open(
+        file: PathBuf,
+        authority: Arc<Shared>,
+        names: Vec<Host>,
+    ) -> Result<Self, Error> {
         let names: BTreeSet<_> = names.into_iter().chain(Host::itself()).collect();
         let names: Vec<_> = names.iter().map(Host::to_string).collect();
         let kept = Credentials::read(&file).ok();
-        let good = kept.filter(|it| is_good(it, &gate, &names).unwrap_or(false));
+        let good = kept.filter(|it| is_good(it, &authority, &names).unwrap_or(false));
         let credentials = match good {
             Some(credentials) => credentials,
-            None => made(&gate, &names)?,
+            None => made(&authority, &names)?,
         };
         credentials.write(&file).map_err(Error::Keep)?;
         let configuration = watch::Sender::new(Arc::new(listening(&credentials)?));
-        Ok(Self { file, gate, names, credentials, configuration })
+        let credentials = watch::Sender::new(credentials);
+        Ok(Self { file, authority, names, credentials, configuration })
     }
 
     /// How to listen with the newest of them.
@@ -53,11 +58,17 @@ impl Keeper {
         self.configuration.subscribe()
     }
 
+    /// The newest of them.
+    pub(super) fn credentials(&self) -> watch::Receiver<Credentials> {
+        self.credentials.subscribe()
+    }
+
     /// Looks after them, for ever.
-    pub(super) async fn keep(mut self) {
+    pub(super) async fn keep(self) {
         loop {
             time::sleep(INTERVAL).await;
-            match is_good(&self.credentials, &self.gate, &self.names) {
+            let is_good = is_good(&self.credentials.borrow(), &self.authority, &self.names);
+            match is_good {
                 Ok(true) => {}
                 Ok(false) => match self.renew() {
                     Ok(()) => info!("renewed the controller's certificate"),
@@ -68,26 +79,26 @@ impl Keeper {
         }
     }
 
-    fn renew(&mut self) -> Result<(), Error> {
-        let credentials = made(&self.gate, &self.names)?;
+    fn renew(&self) -> Result<(), Error> {
+        let credentials = made(&self.authority, &self.names)?;
         self.configuration.send_replace(Arc::new(listening(&credentials)?));
-        self.credentials = credentials;
-        self.credentials.write(&self.file).map_err(Error::Keep)
+        self.credentials.send_replace(credentials.clone());
+        credentials.write(&self.file).map_err(Error::Keep)
     }
 }
 
 /// New ones.
-fn made(gate: &Gate, names: &[String]) -> Result<Credentials, Error> {
+fn made(authority: &Shared, names: &[String]) -> Result<Credentials, Error> {
     let (request, now) = (Request::new()?, now());
     // There is one controller in a mesh.
     let subject = Subject { name: Name::of_the_controller(), role: Role::Controller };
-    let issued = gate.authority().issue(&subject, &request.pem()?, names, now)?;
+    let issued = authority.lock().issue(&subject, &request.pem()?, names, now)?;
     Ok(Credentials::new(&request, &issued))
 }
 
 /// Whether they are good for a while, for these names, and whom they trust is whom the authority wants to be trusted.
-fn is_good(credentials: &Credentials, gate: &Gate, names: &[String]) -> Result<bool, Error> {
-    let authority = gate.authority();
+fn is_good(credentials: &Credentials, authority: &Shared, names: &[String]) -> Result<bool, Error> {
+    let authority = authority.lock();
     let Some((_, serial)) = credentials.subject_and_serial() else { return Ok(false) };
     let is_trusted = authority.trust_pem(now())? == credentials.trust_pem;
     let is_called_so = authority.also_known_as(serial)?.as_deref() == Some(names);

@@ -30,7 +30,7 @@ pub(super) async fn events(
     Reader(caller): Reader,
     State(api): State<Api>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let results = changes("results", api.collector.subscribe(), RESULTS);
+    let results = changes("results", api.sources.subscribe(), RESULTS);
     let tasks = changes("tasks", api.plan.subscribe(), OTHERS);
     let probes = changes("probes", api.attendance.subscribe(), OTHERS);
     let events = results.merge(tasks).merge(probes);

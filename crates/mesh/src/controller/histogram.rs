@@ -7,7 +7,6 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::task::block_in_place;
 use utoipa::{IntoParams, ToSchema};
 use wirestamp_metrics::{Bucket, CompactHistogram};
 
@@ -89,7 +88,7 @@ pub(super) async fn histogram(
         let why = format!("task {name} measures {measure}, and histograms are of delays");
         return Err(Refusal::wrong(why));
     }
-    let found = block_in_place(|| api.collector.histograms(number, which.stretch()))?;
+    let found = api.sources.histograms(number, which.stretch()).await?;
     let Histograms { delay, variation, missing } = found;
     Ok(Json(Found {
         task: Numbered { number, entered },

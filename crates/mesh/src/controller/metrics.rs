@@ -1,27 +1,28 @@
 //! What Prometheus asks the controller for: the newest results of each task that measures delay, sums of those that
 //! count, and how probes do.
 //!
-//! A task that was ended is not shown any more. Counters of delays begin with the controller.
+//! A task that was ended is not shown any more. Counters of delays begin with the controller; those of tasks that were
+//! there before, when they are asked for first.
 
 mod counted;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use jiff::Timestamp;
-use tokio::task::block_in_place;
+use tokio::sync::Mutex;
+use tracing::debug;
 use wirestamp_metrics::Counts;
 use wirestamp_results::{Families, Labels, TEXT};
 
 use super::api::{Api, Reader};
 use super::refusal::{Refusal, Refusals, Refused};
-use super::{Attending, Health, clocks};
-use crate::collector::{Collector, Measured, Spread, Step, Stretch};
+use super::{Attending, Health, NoAnswer, Sources, clocks};
+use crate::Name;
+use crate::collector::{Measured, Spread, Step, Stretch};
 use crate::task::{Entered, Tasks};
-use crate::{DatabaseError, Name};
 
 /// Results that are read at once, where many have come since they were last asked for.
 const AT_ONCE: u32 = 3600;
@@ -40,11 +41,17 @@ pub(super) async fn scrape(
     let mut families = Families::default();
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
-    block_in_place(|| {
-        api.totals.show(&tasks, &api.collector, &mut families)?;
-        counted::show(&tasks, &api.collector, &mut families)
-    })?;
-    show_heard(&api.collector.heard().counts(), &mut families);
+    api.totals.show(&tasks, &api.sources, &mut families).await;
+    counted::show(&tasks, &api.sources, &mut families).await;
+    show_heard(&api.sources.heard().counts(), &mut families);
+    for (name, attends) in api.homes.collectors() {
+        families.gauge(
+            "wirestamp_collector_up",
+            "Whether the collector, which is none of the controller's own, attends to the controller.",
+            &[("collector", name.to_string())],
+            truth(attends),
+        );
+    }
     for (name, attending) in api.attendance.all() {
         show_probe(&name, &attending, &mut families);
         if let Some(health) = &attending.health {
@@ -56,7 +63,13 @@ pub(super) async fn scrape(
 }
 
 /// What each task has measured since the controller was started.
-pub(super) struct Totals(Mutex<BTreeMap<u64, Total>>);
+pub(super) struct Totals(Mutex<Counting>);
+
+struct Counting {
+    totals: BTreeMap<u64, Total>,
+    /// Tasks that were there before, and of which nobody was asked yet.
+    before: BTreeSet<u64>,
+}
 
 struct Total {
     /// Results that begin before are in the counts, or were there before.
@@ -119,35 +132,43 @@ const COUNTS: [Count; 10] = [
 
 impl Totals {
     /// From now on, behind what is there of these tasks.
-    ///
-    /// # Errors
-    /// When results cannot be read.
-    pub(super) fn new(tasks: &Tasks, collector: &Collector) -> Result<Self, DatabaseError> {
-        let mut totals = BTreeMap::new();
-        for number in tasks.keys() {
-            totals.insert(*number, Total::behind(collector.newest(*number)?));
-        }
-        Ok(Self(Mutex::new(totals)))
+    pub(super) fn new(tasks: &Tasks) -> Self {
+        let before = tasks.keys().copied().collect();
+        Self(Mutex::new(Counting { totals: BTreeMap::new(), before }))
     }
 
-    fn show(
-        &self,
-        tasks: &Tasks,
-        collector: &Collector,
-        families: &mut Families,
-    ) -> Result<(), DatabaseError> {
-        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Shows what there is. Where nobody answers, that is what there was.
+    async fn show(&self, tasks: &Tasks, sources: &Sources, families: &mut Families) {
+        let mut counting = self.0.lock().await;
         let is_shown = |it: &Entered| it.ended.is_none() && it.task.measure.is_delay();
         for (number, entered) in tasks.iter().filter(|(_, it)| is_shown(it)) {
-            let total = totals.entry(*number).or_insert_with(|| Total::behind(None));
-            total.catch_up(|from| {
-                let step = Step::AsMeasured;
-                let stretch = Stretch { step, from, until: i64::MAX, most: AT_ONCE };
-                collector.measured(*number, &stretch)
-            })?;
-            total.show(&entered.task.name, families);
+            let name = &entered.task.name;
+            if let Err(error) = counting.catch_up(*number, sources).await {
+                // That a collector is away has a figure of its own.
+                debug!("task {name}: the newest results are not told: {error}");
+            }
+            if let Some(total) = counting.totals.get(number) {
+                total.show(name, families);
+            }
         }
-        Ok(())
+    }
+}
+
+impl Counting {
+    async fn catch_up(&mut self, task: u64, sources: &Sources) -> Result<(), NoAnswer> {
+        if self.before.contains(&task) {
+            let newest = sources.newest(task).await?;
+            self.before.remove(&task);
+            self.totals.insert(task, Total::behind(newest));
+        }
+        let total = self.totals.entry(task).or_insert_with(|| Total::behind(None));
+        loop {
+            let (step, from) = (Step::AsMeasured, total.next);
+            let stretch = Stretch { step, from, until: i64::MAX, most: AT_ONCE };
+            if !total.add(sources.measured(task, &stretch).await?) {
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -157,22 +178,17 @@ impl Total {
         Self { next, counts: [0; COUNTS.len()], newest }
     }
 
-    /// Adds what there is from a time on: results are kept in the order of their times.
-    fn catch_up(
-        &mut self,
-        measured: impl Fn(i64) -> Result<Vec<Measured>, DatabaseError>,
-    ) -> Result<(), DatabaseError> {
-        loop {
-            let measured = measured(self.next)?;
-            for it in &measured {
-                for (total, count) in self.counts.iter_mut().zip(&COUNTS) {
-                    *total += (count.of)(&it.counts);
-                }
+    /// Adds what came next: results are kept in the order of their times. Says whether anything came.
+    fn add(&mut self, measured: Vec<Measured>) -> bool {
+        for it in &measured {
+            for (total, count) in self.counts.iter_mut().zip(&COUNTS) {
+                *total += (count.of)(&it.counts);
             }
-            let Some(newest) = measured.into_iter().next_back() else { return Ok(()) };
-            self.next = newest.begin_ns.saturating_add(1);
-            self.newest = Some(newest);
         }
+        let Some(newest) = measured.into_iter().next_back() else { return false };
+        self.next = newest.begin_ns.saturating_add(1);
+        self.newest = Some(newest);
+        true
     }
 
     fn show(&self, task: &Name, families: &mut Families) {

@@ -1,21 +1,25 @@
 //! The controller: lets nodes in, keeps what is wanted, and tells each probe its part of it. A collector runs
-//! beside it.
+//! beside it, and others may be processes of their own.
 
 mod api;
 mod attendance;
 mod clocks;
+mod collect;
 mod control;
 mod credentials;
 mod description;
 mod events;
 mod health;
 mod histogram;
+mod homes;
 mod local;
+mod members;
 mod metrics;
 mod page;
 mod plan;
 mod recent;
 mod refusal;
+mod sources;
 
 use std::future::{self, Future};
 use std::io;
@@ -25,6 +29,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use thiserror::Error;
+use tokio::sync::watch;
 use tonic::service::Routes;
 
 pub use attendance::{Attendance, Attending};
@@ -32,17 +37,21 @@ pub use clocks::ClockOffset;
 pub use health::{CaptureHealth, Health, KeeperHealth, Trouble};
 pub use local::{Loopback, NotLoopback};
 pub use plan::{Change, Plan};
+pub use sources::{NoAnswer, Sources};
 
 use crate::DatabaseError;
-use crate::collector::{self, ARCHIVE_INTERVAL, Archive, Collector, Keep, Results};
+use crate::collector::{self, Archive, Collector, Keep, Results, tend};
 use crate::gate::Gate;
 use crate::pki::{self, Authority, Host};
+use crate::task::Tasks;
 use crate::transport::{Listener, Peer, Unusable};
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_server::ControlServer;
 use control::Control;
 use credentials::Keeper;
+use homes::Homes;
 use local::Local;
+use members::Shared;
 use metrics::Totals;
 
 /// Bytes of what a node asks a controller for: anybody may ask to be let in.
@@ -99,8 +108,13 @@ pub struct Controller {
     routes: Router,
     local: Option<(Local, Router)>,
     keeper: Keeper,
+    authority: Arc<Shared>,
     plan: Arc<Plan>,
+    homes: Arc<Homes>,
+    /// The tasks of its own collector.
+    tasks: watch::Sender<Arc<Tasks>>,
     collector: Arc<Collector>,
+    sources: Arc<Sources>,
     archive: Arc<Archive>,
     attendance: Arc<Attendance>,
 }
@@ -115,26 +129,40 @@ impl Controller {
     /// Outside of a runtime.
     pub fn open(settings: Settings) -> Result<Self, Error> {
         let Settings { socket, folder, authority, names, keep, page } = settings;
-        let gate = Arc::new(Gate::new(Authority::open(&authority)?));
+        let authority = Arc::new(Shared::new(Authority::open(&authority)?)?);
+        let gate = Arc::new(Gate::new(authority.clone()));
         let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
+        let homes = Arc::new(Homes::open(&folder.join("homes.sqlite"))?);
+        let tasks = homes.tasks_of(&plan.subscribe().borrow(), None);
+        let tasks = watch::Sender::new(Arc::new(tasks));
         let results = Results::open(&folder.join("results.sqlite"))?;
-        let collector = Arc::new(Collector::new(results, plan.subscribe()));
+        let collector = Arc::new(Collector::new(results, tasks.subscribe()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
         let attendance = Arc::new(Attendance::default());
-        let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&gate), names)?;
+        let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&authority), names)?;
         let listener = Listener::new(socket, keeper.configuration()).map_err(Error::Listen)?;
         let local = page.map(Local::bind).transpose()?;
+        let sources = Arc::new(Sources::new(
+            Arc::clone(&collector),
+            Arc::clone(&homes),
+            authority.members(),
+            keeper.credentials(),
+        ));
         let control = Control {
+            authority: Arc::clone(&authority),
             gate: Arc::clone(&gate),
             plan: Arc::clone(&plan),
             attendance: Arc::clone(&attendance),
+            homes: Arc::clone(&homes),
+            sources: Arc::clone(&sources),
         };
         let api = api::Api {
             gate: Arc::clone(&gate),
             plan: Arc::clone(&plan),
-            collector: Arc::clone(&collector),
+            sources: Arc::clone(&sources),
             attendance: Arc::clone(&attendance),
-            totals: Arc::new(Totals::new(&plan.subscribe().borrow(), &collector)?),
+            homes: Arc::clone(&homes),
+            totals: Arc::new(Totals::new(&plan.subscribe().borrow())),
         };
         let people = api.routes();
         let deliveries = collector::Service { collector: Arc::clone(&collector), gate };
@@ -146,7 +174,20 @@ impl Controller {
             .merge(people.clone());
         let archive = Arc::new(archive);
         let local = local.map(|local| (local, people));
-        Ok(Self { listener, routes, local, keeper, plan, collector, archive, attendance })
+        Ok(Self {
+            listener,
+            routes,
+            local,
+            keeper,
+            authority,
+            plan,
+            homes,
+            tasks,
+            collector,
+            sources,
+            archive,
+            attendance,
+        })
     }
 
     /// Where it listens.
@@ -167,7 +208,13 @@ impl Controller {
         Arc::clone(&self.plan)
     }
 
-    /// The results.
+    /// The results, wherever they are.
+    #[must_use]
+    pub fn sources(&self) -> Arc<Sources> {
+        Arc::clone(&self.sources)
+    }
+
+    /// Its own collector.
     #[must_use]
     pub fn collector(&self) -> Arc<Collector> {
         Arc::clone(&self.collector)
@@ -195,20 +242,24 @@ impl Controller {
             served = async { axum::serve(self.listener, answers).await } => served,
             served = locally => served,
             () = self.keeper.keep() => Ok(()),
-            () = tend(&self.archive, &self.plan) => Ok(()),
+            () = self.authority.watch_over() => Ok(()),
+            () = keep_tasks(&self.plan, &self.homes, &self.tasks) => Ok(()),
+            () = self.sources.pass_on() => Ok(()),
+            () = tend(&self.archive, self.plan.subscribe()) => Ok(()),
             () = stop => Ok(()),
         }
     }
 }
 
-/// Keeps the archive, again and again.
-async fn tend(archive: &Arc<Archive>, plan: &Plan) {
-    let tasks = plan.subscribe();
-    let mut interval = tokio::time::interval(ARCHIVE_INTERVAL);
+/// Tells the controller's own collector of its tasks whenever they change, for ever.
+async fn keep_tasks(plan: &Plan, homes: &Homes, own: &watch::Sender<Arc<Tasks>>) {
+    let (mut tasks, mut settled) = (plan.subscribe(), homes.subscribe());
     loop {
-        interval.tick().await;
-        let (archive, tasks) = (Arc::clone(archive), Arc::clone(&tasks.borrow()));
-        // One that panicked has told so.
-        drop(tokio::task::spawn_blocking(move || archive.tend(&tasks)).await);
+        let now = homes.tasks_of(&tasks.borrow_and_update(), None);
+        own.send_replace(Arc::new(now));
+        tokio::select! {
+            changed = tasks.changed() => if changed.is_err() { return },
+            changed = settled.changed() => if changed.is_err() { return },
+        }
     }
 }

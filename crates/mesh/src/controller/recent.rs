@@ -7,10 +7,10 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::task::block_in_place;
 use utoipa::{IntoParams, ToSchema};
 use wirestamp_clock::Time;
 
+use super::NoAnswer;
 use super::api::{Api, Reader, nanos};
 use super::refusal::{Refusal, Refusals, Refused};
 use crate::collector::Recent;
@@ -34,6 +34,8 @@ pub(super) struct Which {
 pub(super) struct Found {
     /// Windows of delays, and intervals of `volume` and `traffic`, in their order.
     results: BTreeMap<u64, Recent>,
+    /// Whose results are missing, because a collector does not answer.
+    not_answered: Vec<String>,
 }
 
 /// The newest results of all tasks that are not ended, in a few numbers
@@ -51,5 +53,7 @@ pub(super) async fn recent(
 ) -> Result<Json<Found>, Refusal> {
     let Query(which) = which.map_err(|why| Refusal::wrong(why.body_text()))?;
     let from = Time::from_nanos(which.from.map_or(i64::MIN, nanos));
-    Ok(Json(Found { results: block_in_place(|| api.collector.recent(from, MOST))? }))
+    let (results, away) = api.sources.recent(from, MOST).await?;
+    let not_answered = away.iter().map(NoAnswer::to_string).collect();
+    Ok(Json(Found { results, not_answered }))
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema, openapi};
 
+use super::NoAnswer;
 use crate::gate::Denied;
 use crate::task::WrongTask;
 use crate::{DatabaseError, Name};
@@ -71,6 +72,12 @@ impl From<DatabaseError> for Refusal {
     }
 }
 
+impl From<NoAnswer> for Refusal {
+    fn from(error: NoAnswer) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
 impl From<WrongTask> for Refusal {
     fn from(wrong: WrongTask) -> Self {
         let status = match wrong {
@@ -87,7 +94,10 @@ pub(super) struct Refusals;
 const REFUSALS: [(StatusCode, &str); 3] = [
     (StatusCode::UNAUTHORIZED, "The caller has no certificate of the mesh that is good"),
     (StatusCode::FORBIDDEN, "The caller's role may not do this, or the page of somebody else asks"),
-    (StatusCode::SERVICE_UNAVAILABLE, "A file of the controller cannot be used just now"),
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        "A file of the controller cannot be used just now, or a collector does not answer",
+    ),
 ];
 
 impl IntoResponses for Refusals {

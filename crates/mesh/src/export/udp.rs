@@ -1,6 +1,6 @@
 //! Messages of IPFIX are sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::watch;
-use tokio::task::block_in_place;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::Ipfix;
-use crate::DatabaseError;
-use crate::collector::{Collector, Step, Stretch};
+use crate::collector::{Step, Stretch};
+use crate::controller::{NoAnswer, Sources};
 use crate::task::Tasks;
 
 /// Templates come again, because datagrams get lost and receivers begin anew (RFC 7011 section 8.4). Its ten minutes
@@ -32,6 +31,8 @@ pub struct Exporter {
     ipfix: Ipfix,
     /// Messages that could not be sent since templates were sent last.
     unsent: u64,
+    /// Why results could not be read, as was told last.
+    told: Option<String>,
 }
 
 /// Why results cannot be exported.
@@ -50,20 +51,16 @@ impl Exporter {
     pub async fn open(to: &str) -> Result<Self, CannotExport> {
         let (socket, address) =
             connect(to).await.map_err(|cause| CannotExport { to: to.to_owned(), cause })?;
-        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0 })
+        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0, told: None })
     }
 
     /// Exports what is measured from now on by these tasks, and does not end.
-    pub async fn run(
-        mut self,
-        collector: Arc<Collector>,
-        mut tasks: watch::Receiver<Arc<Tasks>>,
-    ) -> ! {
-        let mut stored = collector.subscribe();
+    pub async fn run(mut self, sources: Arc<Sources>, mut tasks: watch::Receiver<Arc<Tasks>>) -> ! {
+        let mut stored = sources.subscribe();
         let mut again = interval(AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let known = tasks.borrow_and_update().clone();
-        let mut next = block_in_place(|| begin(&collector, &known));
+        let mut next = Next::behind(&tasks.borrow_and_update());
+        next.find(&sources).await;
         info!("exports results to {} (IPFIX over UDP)", self.to);
         loop {
             tokio::select! {
@@ -71,10 +68,13 @@ impl Exporter {
                 _ = again.tick() => self.describe(&tasks).await,
                 Ok(()) = tasks.changed() => self.describe(&tasks).await,
                 Ok(()) = stored.changed() => {
-                    let known = tasks.borrow().clone();
-                    if let Err(error) = self.export(&collector, &known, &mut next).await {
-                        warn!("cannot read results to be exported: {error}");
+                    let (known, mut why) = (tasks.borrow().clone(), None);
+                    for (number, entered) in &*known {
+                        let task = (*number, entered.task.name.as_ref());
+                        let exported = self.export(&sources, task, &mut next).await;
+                        why = exported.err().map(|error| error.to_string()).or(why);
                     }
+                    self.tell(why);
                 }
             }
         }
@@ -90,25 +90,29 @@ impl Exporter {
         self.send(&messages).await;
     }
 
-    /// Exports what each task has measured since the window that was exported last.
+    /// Exports what a task has measured since the window that was exported last.
     async fn export(
         &mut self,
-        collector: &Collector,
-        tasks: &Tasks,
-        next: &mut HashMap<u64, i64>,
-    ) -> Result<(), DatabaseError> {
-        for (number, entered) in tasks {
-            let from = next.entry(*number).or_insert(i64::MIN);
-            let name = entered.task.name.as_ref();
-            loop {
-                let results = block_in_place(|| collector.measured(*number, &behind(*from)))?;
-                let Some(last) = results.last() else { break };
-                *from = last.begin_ns.saturating_add(1);
-                let messages = self.ipfix.results((*number, name), &results, now());
-                self.send(&messages).await;
-            }
+        sources: &Sources,
+        (number, name): (u64, &str),
+        next: &mut Next,
+    ) -> Result<(), NoAnswer> {
+        let from = next.of(number, sources).await?;
+        loop {
+            let results = sources.measured(number, &behind(*from)).await?;
+            let Some(last) = results.last() else { return Ok(()) };
+            *from = last.begin_ns.saturating_add(1);
+            let messages = self.ipfix.results((number, name), &results, now());
+            self.send(&messages).await;
         }
-        Ok(())
+    }
+
+    /// Says once why results cannot be read: they are exported when they can be.
+    fn tell(&mut self, why: Option<String>) {
+        if let Some(why) = why.as_ref().filter(|_| why != self.told) {
+            warn!("cannot read results to be exported: {why}; goes on trying");
+        }
+        self.told = why;
     }
 
     async fn send(&mut self, messages: &[Vec<u8>]) {
@@ -138,16 +142,37 @@ async fn connect(to: &str) -> io::Result<(UdpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// From where on results of tasks are new, by their numbers.
-fn begin(collector: &Collector, tasks: &Tasks) -> HashMap<u64, i64> {
-    let settled = |task: &u64| match collector.settled_until(*task) {
-        Ok(until) => Some((*task, until.as_nanos())),
-        Err(error) => {
-            warn!("cannot read how far task {task} has come: {error}");
-            None
+/// From where on results of tasks are new.
+struct Next {
+    from: HashMap<u64, i64>,
+    /// Tasks that were there before, and of which nobody has said yet how far they had come.
+    before: HashSet<u64>,
+}
+
+impl Next {
+    /// Behind what there is of these tasks.
+    fn behind(tasks: &Tasks) -> Self {
+        Self { from: HashMap::new(), before: tasks.keys().copied().collect() }
+    }
+
+    /// Finds that out of all of them, as far as somebody answers.
+    async fn find(&mut self, sources: &Sources) {
+        for task in self.before.clone() {
+            if let Err(error) = self.of(task, sources).await {
+                warn!("cannot read how far task {task} has come: {error}");
+            }
         }
-    };
-    tasks.keys().filter_map(settled).collect()
+    }
+
+    /// That of a task.
+    async fn of(&mut self, task: u64, sources: &Sources) -> Result<&mut i64, NoAnswer> {
+        if self.before.contains(&task) {
+            let until = sources.settled_until(task).await?;
+            self.before.remove(&task);
+            self.from.insert(task, until.as_nanos());
+        }
+        Ok(self.from.entry(task).or_insert(i64::MIN))
+    }
 }
 
 /// The second since 1970, as far as 32 bits go: until 2106.

@@ -30,12 +30,12 @@ impl Serial {
     }
 
     /// That of a certificate; none if it cannot be one of ours.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.try_into().ok()?;
         (Self::new(bytes).0 == bytes).then_some(Self(bytes))
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 }

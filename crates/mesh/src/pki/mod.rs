@@ -1,6 +1,6 @@
 //! Who belongs to the mesh: an authority of its own, and the certificates that it signs.
 //!
-//! A node makes its key itself ([`Request`]); only the request travels. A probe is let in by a [`Token`],
+//! A node makes its key itself ([`Request`]); only the request travels. A node is let in by a [`Token`],
 //! which works once, for one key; a program that holds a certificate renews it before it ends. What is revoked is
 //! refused from then on, because whoever listens asks by its number whether a certificate is good
 //! ([`Authority::is_good`]).

@@ -24,7 +24,7 @@ pub(super) async fn attend(
     report: impl Fn() -> Report,
     assignments: &watch::Sender<Option<Assignment>>,
 ) -> Result<(), Error> {
-    let refused = |status| Error::Refused { node: name.to_owned(), status: Box::new(status) };
+    let refused = |status| Error::refused(name.to_owned(), status);
     let (reports, outgoing) = mpsc::channel(1);
     let heard = ControlClient::new(controller).attend(ReceiverStream::new(outgoing)).await;
     let mut heard = heard.map_err(refused)?.into_inner();

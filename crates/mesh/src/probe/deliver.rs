@@ -22,10 +22,7 @@ const READ: u64 = 1 << 20;
 /// # Errors
 /// When the collector is not there, or does not take it: then it has to be called again.
 pub async fn deliver(collector: Channel, stock: &Stock, name: ChannelName) -> Result<(), Error> {
-    let refused = |status| Error::Refused {
-        node: format!("the collector, of task {}", name.task),
-        status: Box::new(status),
-    };
+    let refused = |status| Error::refused(format!("the collector, of task {}", name.task), status);
     let (deliveries, outgoing) = mpsc::channel(ON_THE_WAY);
     let ChannelName { task, point } = name;
     let (spool, first) = block_in_place(|| stock.opening(name))?;

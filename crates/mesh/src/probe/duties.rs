@@ -1,27 +1,26 @@
 //! What the probe has to measure, and when.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prost::Message;
 use tracing::warn;
 use wirestamp_active::sender::Rhythm;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
 use super::active::{Part, Reflecting, Sending, TestEnd, Tests};
+use super::carrier::Destinations;
 use super::look::Purpose;
 use super::runner::Wanted;
 use super::tap::Sight;
-use crate::Name;
 use crate::task::{
     ActiveDelay, Distribution, Measure, PassiveDelay, Task, VOLUME, Window, interval,
 };
-use crate::v1::{Assignment, Duty};
+use crate::v1::{Assignment, Destination, Duty};
+use crate::{Name, kept};
 
 /// Bytes of the header of UDP (RFC 768).
 const UDP_HEADER: u16 = 8;
@@ -36,7 +35,7 @@ pub(super) struct Duties {
 impl Duties {
     /// Those in a file; none if there is no such file.
     pub(super) fn open(file: PathBuf) -> Self {
-        let assignment = read(&file).unwrap_or_else(|error| {
+        let assignment = kept::read(&file).unwrap_or_else(|error| {
             if error.kind() != io::ErrorKind::NotFound {
                 warn!("cannot read {}, and waits for the controller: {error}", file.display());
             }
@@ -57,10 +56,19 @@ impl Duties {
             return false;
         }
         self.assignment = assignment;
-        if let Err(error) = write(&self.file, &self.assignment) {
+        if let Err(error) = kept::write(&self.file, &self.assignment) {
             warn!("cannot keep the tasks in {}: {error}", self.file.display());
         }
         true
+    }
+
+    /// Where to deliver what was seen for tasks, also for those that were ended.
+    pub(super) fn destinations(&self) -> Destinations {
+        let destinations = self.assignment.destinations.iter();
+        let of = |it: &Destination| {
+            it.tasks.iter().map(|task| (*task, it.collector.clone())).collect::<Vec<_>>()
+        };
+        destinations.flat_map(of).collect()
     }
 
     /// What a probe has to look at now, when that changes next by itself, and what it cannot do.
@@ -163,19 +171,10 @@ fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
     Ok((task, made.map_err(|why| format!("when the task was made cannot be: {why}"))?))
 }
 
-fn read(file: &Path) -> io::Result<Assignment> {
-    Assignment::decode(&*fs::read(file)?).map_err(io::Error::other)
-}
-
-/// In place of what is there, so that there is always a whole file.
-fn write(file: &Path, assignment: &Assignment) -> io::Result<()> {
-    let beside = file.with_extension("new");
-    fs::write(&beside, assignment.encode_to_vec())?;
-    fs::rename(beside, file)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use wirestamp_clock::Span;
 
     use super::*;
@@ -208,13 +207,17 @@ mod tests {
             duty(5, r#"{"name":"t","measure":"traffic","at":"a/eth0","interval":"5s"}"#),
             duty(6, r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","rate":50}"#),
         ];
-        let kept = Assignment { duties: given.clone() };
+        let elsewhere = Destination { collector: "192.0.2.9:4749".to_owned(), tasks: vec![2, 9] };
+        let destinations = vec![elsewhere];
+        let kept = Assignment { duties: given.clone(), destinations: destinations.clone() };
         assert!(all.replace(kept.clone()) && !all.replace(kept));
         // A controller that was started again does not know where anybody is.
-        let elsewhere = given.into_iter().map(|duty| Duty { address: String::new(), ..duty });
-        assert!(!all.replace(Assignment { duties: elsewhere.collect() }));
+        let unknown = given.into_iter().map(|duty| Duty { address: String::new(), ..duty });
+        assert!(!all.replace(Assignment { duties: unknown.collect(), destinations }));
         // Behind a restart.
         let all = duties(&folder);
+        let away = || "192.0.2.9:4749".to_owned();
+        assert_eq!(all.destinations(), [(2, away()), (9, away())].into());
         let (first, second) = ("a".parse().unwrap(), "b".parse().unwrap());
         let now = all.now(&first, at(1599));
         let names = |of: &Now, interface: &str| -> Vec<ChannelName> {

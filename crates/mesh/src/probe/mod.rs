@@ -2,6 +2,7 @@
 
 mod active;
 mod attend;
+mod carrier;
 mod channel;
 mod deliver;
 mod duties;
@@ -9,7 +10,6 @@ mod flows;
 mod keepers;
 mod look;
 mod machine;
-mod membership;
 mod run;
 mod runner;
 mod stock;
@@ -18,52 +18,28 @@ mod tap;
 mod watch;
 
 use std::io;
-use std::path::PathBuf;
 
 use thiserror::Error;
-use tonic::{Code, Status};
+use tonic::Status;
 
+pub use carrier::{Carrier, Direct};
 pub use channel::ChannelName;
 pub use deliver::deliver;
-pub use membership::{enrol, renew};
 pub use run::{Probe, Settings};
 pub use stock::Stock;
 
-use crate::transport::{Unusable, reason};
-use crate::{DatabaseError, pki};
+use crate::DatabaseError;
+use crate::member;
 
 /// Why a probe cannot do something.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is no connection to be made.
+    /// It does not belong to the mesh, or cannot call another node.
     #[error(transparent)]
-    Connection(#[from] Unusable),
-    /// A key or a certificate is not as it should be.
-    #[error(transparent)]
-    Certificate(#[from] pki::Error),
-    /// The other side says no, or is not there.
-    #[error("{node}: {}", reason(status))]
-    Refused {
-        /// Who was called, and where.
-        node: String,
-        /// What it says.
-        status: Box<Status>,
-    },
-    /// The controller has signed something else.
-    #[error("the controller answers with the certificate of another key")]
-    AnotherKey,
+    Member(#[from] member::Error),
     /// What is held for the collector cannot be read or written.
     #[error("what is held for the collector: {0}")]
     Spool(#[from] DatabaseError),
-    /// It was not let in yet.
-    #[error("there is no {}: a probe is let in with a token, which `wirestamp pki token` makes", .0.display())]
-    NotLetIn(PathBuf),
-    /// Its credentials cannot be read or written.
-    #[error("cannot use credentials: {0}")]
-    Credentials(io::Error),
-    /// Its credentials are somebody else's.
-    #[error("the certificate is none of a probe")]
-    NobodysCertificate,
     /// The clock cannot be read.
     #[error("cannot read the clock: {0}")]
     Clock(String),
@@ -73,11 +49,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it may be gone when the same is tried again: nobody was reached, or nobody who could help.
-    fn may_pass(&self) -> bool {
-        match self {
-            Self::Refused { status, .. } => status.code() == Code::Unavailable,
-            _ => false,
-        }
+    /// Somebody who was called says no, or is not there.
+    fn refused(node: String, status: Status) -> Self {
+        member::Error::Refused { node, status: Box::new(status) }.into()
     }
 }

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::{self, JoinHandle, JoinSet, block_in_place};
 use tokio::time;
-use tracing::{info, warn};
+use tracing::info;
 use wirestamp_capture::LiveLedger;
 use wirestamp_clock::{ClockService, Counter, Span, Statement, Time, stated_error};
 
@@ -22,11 +21,11 @@ use super::duties::{Duties, Now};
 use super::keepers::Said;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
-use super::{ChannelName, Error, Stock, deliver, enrol, renew};
+use super::{Carrier, ChannelName, Direct, Error, Stock};
 use crate::Name;
-use crate::pki::{Credentials, Request, Role, Subject, Token};
+use crate::member::{Member, Pause};
+use crate::pki::{Role, Token};
 use crate::spool::Spool;
-use crate::transport::{Trust, call};
 use crate::v1::{Assignment, Capture, ClockOffset, Keeper, Report, Trouble};
 
 /// What a probe needs.
@@ -42,20 +41,15 @@ pub struct Settings {
     pub spool_bytes: u64,
 }
 
-/// How long it waits before it calls again, at first and at the most; and before it tries again what did not
-/// work.
+/// How long it waits before it captures again where that has ended, before it tries again what did not work, and
+/// before it looks again whether everything is as it should be.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(5);
-
-/// How often it looks whether its certificate ends soon.
-const LOOK_AFTER: Duration = Duration::from_secs(3600);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A probe that was let in.
 pub struct Probe {
-    settings: Settings,
-    name: Name,
-    credentials: watch::Sender<Credentials>,
+    member: Arc<Member>,
     stock: Arc<Stock>,
     duties: Duties,
     runner: Runner,
@@ -77,26 +71,12 @@ impl Probe {
     /// # Errors
     /// When a file cannot be used, or the controller does not let it in.
     pub async fn open(settings: Settings) -> Result<Self, Error> {
-        let file = settings.folder.join("probe.pem");
-        let credentials = match (Credentials::read(&file), &settings.token) {
-            (Ok(credentials), _) => credentials,
-            (Err(error), _) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::Credentials(error));
-            }
-            (Err(_), None) => return Err(Error::NotLetIn(file)),
-            (Err(_), Some(token)) => {
-                Credentials::can_be_written(&file).map_err(Error::Credentials)?;
-                let credentials = let_in(&settings.controller, token).await?;
-                credentials.write(&file).map_err(Error::Credentials)?;
-                credentials
-            }
-        };
-        let subject = credentials.subject_and_serial().map(|(subject, _)| subject);
-        let subject = subject.filter(|it| it.role == Role::Probe);
-        let Subject { name, .. } = subject.ok_or(Error::NobodysCertificate)?;
-        let spool = Spool::open(&settings.folder.join("spool.sqlite"), settings.spool_bytes)?;
+        let Settings { controller, folder, token, spool_bytes } = settings;
+        let file = folder.join("probe.pem");
+        let member = Member::open(controller, file, token.as_ref(), Role::Probe).await?;
+        let spool = Spool::open(&folder.join("spool.sqlite"), spool_bytes)?;
         let stock = Arc::new(Stock::new(spool));
-        let duties = Duties::open(settings.folder.join("duties"));
+        let duties = Duties::open(folder.join("duties"));
         let clock =
             ClockService::start(Counter::select()).map_err(|it| Error::Clock(it.to_string()))?;
         let machine = Machine::new().map_err(Error::Machine)?;
@@ -109,14 +89,13 @@ impl Probe {
             exchanges: Mutex::default(),
             troubles: Mutex::default(),
         });
-        let credentials = watch::Sender::new(credentials);
-        Ok(Self { settings, name, credentials, stock, duties, runner, state })
+        Ok(Self { member: Arc::new(member), stock, duties, runner, state })
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &Name {
-        &self.name
+        self.member.name()
     }
 
     /// Measures until it is told to stop; then what it holds stays for the next time.
@@ -130,14 +109,10 @@ impl Probe {
         let assignments = Arc::new(watch::Sender::new(None));
         let mut work = JoinSet::new();
         let told = Arc::clone(&assignments);
-        work.spawn(attend_for_ever(
-            self.settings.clone(),
-            self.credentials.subscribe(),
-            Arc::clone(&self.state),
-            told,
-        ));
+        work.spawn(attend_for_ever(Arc::clone(&self.member), Arc::clone(&self.state), told));
         work.spawn(self.state.keepers.clone().keep_asking());
-        work.spawn(stay_a_member(self.settings.clone(), self.credentials.clone()));
+        let member = Arc::clone(&self.member);
+        work.spawn(async move { member.stay().await });
         self.measure(assignments.subscribe(), &mut work, stop).await;
         work.shutdown().await;
         block_in_place(|| self.runner.end());
@@ -152,27 +127,29 @@ impl Probe {
     ) {
         let mut ended = self.runner.ended();
         let mut delivered = BTreeSet::new();
+        let destinations = watch::Sender::new(Arc::new(self.duties.destinations()));
+        let (controller, credentials) =
+            (self.member.controller().to_owned(), self.member.credentials());
+        let carrier = Arc::new(Direct::new(controller, credentials, destinations.subscribe()));
         loop {
             let assignment = assignments.borrow_and_update().clone();
             if let Some(assignment) = assignment {
                 let count = assignment.duties.len();
                 if self.duties.replace(assignment) {
                     info!("has {} to measure", tasks(count));
+                    destinations.send_replace(Arc::new(self.duties.destinations()));
                 }
             }
             let now = Timestamp::now();
-            let Now { wanted, tests, next, mut troubles } = self.duties.now(&self.name, now);
+            let Now { wanted, tests, next, mut troubles } =
+                self.duties.now(self.member.name(), now);
             troubles.extend(block_in_place(|| self.runner.reconcile(&wanted, &tests)));
             let held = block_in_place(|| self.stock.channels()).unwrap_or_default();
             let looking = wanted.values().flat_map(|sights| sights.keys());
             for name in looking.chain(tests.keys()).copied().chain(held) {
                 if delivered.insert(name) {
-                    work.spawn(deliver_for_ever(
-                        self.settings.controller.clone(),
-                        self.credentials.subscribe(),
-                        Arc::clone(&self.stock),
-                        name,
-                    ));
+                    let (carrier, stock) = (Arc::clone(&carrier), Arc::clone(&self.stock));
+                    work.spawn(deliver_for_ever(carrier, stock, name));
                 }
             }
             let has_failed = !troubles.is_empty();
@@ -264,111 +241,28 @@ fn account((interface, ledger): &(String, Arc<LiveLedger>)) -> Capture {
     Capture { interface: interface.clone(), packets: ledger.seen, lost: ledger.lost() }
 }
 
-async fn let_in(controller: &str, token: &Token) -> Result<Credentials, Error> {
-    let request = Request::new()?;
-    let mut pause = Pause::new();
-    loop {
-        match enrol(controller, token, &request).await {
-            Err(error) if error.may_pass() => pause.after(Err(error)).await,
-            enrolled => return enrolled,
-        }
-    }
-}
-
 /// Attends to the controller, again and again.
 async fn attend_for_ever(
-    settings: Settings,
-    credentials: watch::Receiver<Credentials>,
+    member: Arc<Member>,
     state: Arc<State>,
     told: Arc<watch::Sender<Option<Assignment>>>,
 ) {
     let mut pause = Pause::new();
-    let node = format!("the controller at {}", settings.controller);
+    let node = format!("the controller at {}", member.controller());
     loop {
-        let trust = credentials.borrow().clone();
-        let attended =
-            match call(&settings.controller, Role::Controller, &Trust::Certificate(&trust)) {
-                Ok(channel) => attend(channel, &node, || state.report(), &told).await,
-                Err(error) => Err(error.into()),
-            };
+        let attended = match member.call() {
+            Ok(channel) => attend(channel, &node, || state.report(), &told).await,
+            Err(error) => Err(error.into()),
+        };
         pause.after(attended).await;
     }
 }
 
 /// Delivers a channel, again and again.
-async fn deliver_for_ever(
-    collector: String,
-    credentials: watch::Receiver<Credentials>,
-    stock: Arc<Stock>,
-    name: ChannelName,
-) {
+async fn deliver_for_ever(carrier: Arc<impl Carrier>, stock: Arc<Stock>, name: ChannelName) {
     let mut pause = Pause::new();
     loop {
-        let trust = credentials.borrow().clone();
-        let delivered = match call(&collector, Role::Controller, &Trust::Certificate(&trust)) {
-            Ok(channel) => deliver(channel, &stock, name).await,
-            Err(error) => Err(error.into()),
-        };
-        pause.after(delivered).await;
-    }
-}
-
-/// Renews the certificate before it ends.
-async fn stay_a_member(settings: Settings, credentials: watch::Sender<Credentials>) {
-    let mut pause = Pause::new();
-    loop {
-        let now = credentials.borrow().clone();
-        if now.ends_soon(Timestamp::now()) {
-            match renewed(&settings, &now).await {
-                Ok(renewed) => {
-                    info!("renewed the probe's certificate");
-                    credentials.send_replace(renewed);
-                    pause = Pause::new();
-                }
-                Err(error) => {
-                    pause.after(Err(error)).await;
-                    continue;
-                }
-            }
-        }
-        time::sleep(LOOK_AFTER).await;
-    }
-}
-
-async fn renewed(settings: &Settings, now: &Credentials) -> Result<Credentials, Error> {
-    let renewed = renew(&settings.controller, now).await?;
-    // What cannot be used does not take the place of what can.
-    call(&settings.controller, Role::Controller, &Trust::Certificate(&renewed))?;
-    renewed.write(&settings.folder.join("probe.pem")).map_err(Error::Credentials)?;
-    Ok(renewed)
-}
-
-/// Waits that grow, and one word about each reason for them.
-struct Pause {
-    next: Duration,
-    begun: Instant,
-    told: Option<String>,
-}
-
-impl Pause {
-    fn new() -> Self {
-        Self { next: FIRST_PAUSE, begun: Instant::now(), told: None }
-    }
-
-    /// Waits after something has ended that should not have.
-    async fn after(&mut self, ended: Result<(), Error>) {
-        if self.begun.elapsed() > LONGEST_PAUSE {
-            // It went well for a while.
-            *self = Self::new();
-        }
-        let why = ended.err().map(|error| error.to_string());
-        if let Some(why) = why.filter(|why| self.told.as_ref() != Some(why)) {
-            warn!("{why}; tries again");
-            self.told = Some(why);
-        }
-        time::sleep(self.next).await;
-        self.next = (2 * self.next).min(LONGEST_PAUSE);
-        self.begun = Instant::now();
+        pause.after(carrier.carry(&stock, name).await).await;
     }
 }
 

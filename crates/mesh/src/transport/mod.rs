@@ -2,7 +2,7 @@
 //!
 //! Whoever calls knows the other by the authority and by its role, not by its address, which may be any. Before
 //! a node has a certificate it knows the authority by its token. Whether a certificate was revoked, whoever
-//! listens asks the authority at each call.
+//! listens looks at each call: the controller asks the authority, and a collector goes by what it was told.
 
 mod call;
 mod listen;

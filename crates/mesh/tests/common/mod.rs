@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::collector::{Collector, Keep, Measured, Step, Stretch};
-use wirestamp_mesh::controller::{Change, Controller, Settings};
+use wirestamp_mesh::controller::{Change, Controller, Settings, Sources};
+use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, Stock};
 use wirestamp_mesh::spool::{Batch, Spool};
@@ -32,6 +33,7 @@ pub(crate) struct Running {
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
     pub(crate) collector: Arc<Collector>,
+    pub(crate) sources: Arc<Sources>,
     pub(crate) tasks: watch::Receiver<Arc<Tasks>>,
 }
 
@@ -51,15 +53,15 @@ impl Running {
         let entered = controller.plan().enter(&task, now()).unwrap();
         assert!(matches!(entered, Change::Made(1) | Change::Kept(1)));
         let (address, collector) = (controller.address(), controller.collector());
-        let tasks = controller.plan().subscribe();
+        let (sources, tasks) = (controller.sources(), controller.plan().subscribe());
         runtime.spawn(controller.run(future::pending()));
-        Self { runtime, address, collector, tasks }
+        Self { runtime, address, collector, sources, tasks }
     }
 
     /// Ends it without a word to anybody.
     pub(crate) fn kill(self) -> SocketAddr {
-        let Self { runtime, address, collector, .. } = self;
-        drop(runtime);
+        let Self { runtime, address, collector, sources, .. } = self;
+        drop((runtime, sources));
         assert_eq!(Arc::strong_count(&collector), 1, "something of it still runs");
         address
     }
@@ -130,7 +132,7 @@ impl Probe {
     ) -> Self {
         let (token, request) = (token(folder, name), Request::new().unwrap());
         let controller = address.to_string();
-        let enrolled = probe::enrol(&controller, &token, &request);
+        let enrolled = member::enrol(&controller, &token, &request);
         let credentials = runtime.block_on(enrolled).unwrap();
         let spool = Spool::open(&folder.join(format!("{name}.sqlite")), 1 << 30).unwrap();
         let channel = ChannelName { task: 1, point };

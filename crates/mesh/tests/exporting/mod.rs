@@ -25,7 +25,7 @@ fn exported() -> Vec<Vec<u8>> {
     receiver.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let to = receiver.local_addr().unwrap().to_string();
     let exporter = mesh.runtime.block_on(Exporter::open(&to)).unwrap();
-    mesh.runtime.spawn(exporter.run(Arc::clone(&mesh.collector), mesh.tasks.clone()));
+    mesh.runtime.spawn(exporter.run(Arc::clone(&mesh.sources), mesh.tasks.clone()));
     let (mut messages, mut session) = (Vec::new(), Session::new(Transport::Datagrams));
     let mut receive = || {
         let mut bytes = vec![0; 65_536];

@@ -5,7 +5,7 @@ mod course;
 mod row;
 mod volume;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 
 use crate::distribution::{count_to_f64, nanos_to_f64};
@@ -22,7 +22,7 @@ use volume::Volume;
 /// `sent = matched + lost + given_up_sent` and
 /// `received = matched + duplicated + unexpected + given_up_received`. Before that, packets that
 /// are not decided yet are in no count at all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Counts {
     /// Observations at A.
     pub sent: u64,

@@ -55,7 +55,7 @@ measured by the task `call`, and by the task `load` what fills the bottleneck ev
 end the results are compared with what the sender, the receiver and the bottleneck counted.
 
 Examples:
-  wirestamp lab mesh --for 30s
+  wirestamp lab mesh --for 30s --collector
   wirestamp lab mesh --for 90s --cut 60s --keep mesh")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
     /// Cut the probes off from the controller for so long, two seconds after the traffic has begun
     #[arg(long, value_name = "TIME", value_parser = duration)]
     cut: Option<Duration>,
+    /// Let the collector be a process of its own, apart from the controller
+    #[arg(long)]
+    collector: bool,
     /// Keep logs, results and everything else of the nodes in this folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -92,6 +95,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let place = |host| Place { host, core: None };
     let wanted = Wanted {
         controller: place(lab.controller()),
+        has_collector: arguments.collector,
         page: Some(page),
         tasks: &traffic::tasks(),
         probes: &[("roof", place(lab.roof())), ("cellar", place(lab.cellar()))],
@@ -101,7 +105,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let mut mesh = Mesh { nodes, api: Api::new(runtime()?, address, &viewer)?, output };
     let traffic = Traffic::new(&lab)?;
     output.remark(format_args!(
-        "controller, probes `roof` and `cellar`; what they say is in {}",
+        "controller, {}probes `roof` and `cellar`; what they say is in {}",
+        if arguments.collector { "collector, " } else { "" },
         folder.path().display()
     ));
     if !mesh.await_first(&traffic, &stop)? {

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
@@ -18,16 +18,19 @@ use wirestamp_lab::{CONTROLLER_V4, Netns};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_study::tester::stay_on;
 
-/// Where the controller listens, in its namespace.
+/// Where the controller listens, in its namespace, and a collector of its own.
 pub(super) const PORT: u16 = 4747;
+const COLLECTOR_PORT: u16 = 4749;
 
-/// How long a token is good: for the time that a probe needs to start.
-const TOKEN: SignedDuration = SignedDuration::from_mins(10);
-
-/// How often it is looked whether the controller listens, which nothing tells of.
+/// How long the collector may take until it attends, and how often it is looked whether nodes have come so far, which
+/// nothing tells of.
+const ATTENDS: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A controller and probes. What still runs when this is dropped is killed.
+/// How long a token is good: for the time that a node needs to start.
+const TOKEN: SignedDuration = SignedDuration::from_mins(10);
+
+/// A controller and probes, and perhaps a collector. What still runs when this is dropped is killed.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
 }
@@ -35,6 +38,8 @@ pub(super) struct Nodes {
 /// What is started.
 pub(super) struct Wanted<'a> {
     pub(super) controller: Place<'a>,
+    /// Whether there is a collector beside it, which is a process of its own.
+    pub(super) has_collector: bool,
     /// Where it serves the page, in its namespace.
     pub(super) page: Option<SocketAddr>,
     /// The tasks, as it reads them from a file.
@@ -73,8 +78,9 @@ impl Files<'_> {
         self.0.join("viewer.pem")
     }
 
-    /// Makes the authority and the tasks; returns tokens for the probes, and the viewer's credentials.
-    fn make(&self, wanted: &Wanted<'_>) -> anyhow::Result<(Vec<Token>, Credentials)> {
+    /// Makes the authority and the tasks; returns tokens for the probes and a collector, and the viewer's
+    /// credentials.
+    fn make(&self, wanted: &Wanted<'_>) -> anyhow::Result<(Vec<Token>, Token, Credentials)> {
         let now = Timestamp::from_second(Timestamp::now().as_second())?;
         let mut authority = Authority::create(&self.authority(), now)?;
         let subject = |name: &str, role| anyhow::Ok(Subject { name: name.parse()?, role });
@@ -82,13 +88,14 @@ impl Files<'_> {
         for (name, _) in wanted.probes {
             tokens.push(authority.token(&subject(name, Role::Probe)?, TOKEN, now)?);
         }
+        let store = authority.token(&subject("store", Role::Collector)?, TOKEN, now)?;
         let request = Request::new()?;
         let viewer = subject("viewer", Role::Viewer)?;
         let issued = authority.issue(&viewer, &request.pem()?, &[], now)?;
         let viewer = Credentials::new(&request, &issued);
         viewer.write(&self.viewer()).context("cannot write")?;
         fs::write(self.tasks(), wanted.tasks).context("cannot write the tasks")?;
-        Ok((tokens, viewer))
+        Ok((tokens, store, viewer))
     }
 }
 
@@ -98,7 +105,7 @@ impl Nodes {
         files: &Files<'_>,
         wanted: &Wanted<'_>,
     ) -> anyhow::Result<(Self, Credentials)> {
-        let (tokens, viewer) = files.make(wanted)?;
+        let (tokens, store, viewer) = files.make(wanted)?;
         let address = format!("{CONTROLLER_V4}:{PORT}");
         let path = |path: PathBuf| path.into_os_string();
         let mut nodes = Self { nodes: Vec::new() };
@@ -115,6 +122,9 @@ impl Nodes {
         }
         nodes.begin("controller", "controller", wanted.controller, files, &controller)?;
         nodes.await_controller(wanted.controller.host)?;
+        if wanted.has_collector {
+            nodes.begin_collector(wanted.controller, files, &address, &store)?;
+        }
         for ((name, place), token) in wanted.probes.iter().zip(tokens) {
             let probe = [address.clone().into(), "--token".into(), token.to_string().into()];
             nodes.begin(name, "probe", *place, files, &probe)?;
@@ -132,6 +142,31 @@ impl Nodes {
             }
             thread::sleep(LOOK);
         }
+    }
+
+    /// Starts the collector, and waits until it attends: a task goes to who is there when probes are told of it.
+    fn begin_collector(
+        &mut self,
+        place: Place<'_>,
+        files: &Files<'_>,
+        controller: &str,
+        token: &Token,
+    ) -> anyhow::Result<()> {
+        let listen = format!("{CONTROLLER_V4}:{COLLECTOR_PORT}");
+        let token = token.to_string();
+        let arguments =
+            ["--controller", controller, "--listen", &listen, "--token", &token].map(Into::into);
+        self.begin("collector", "collector", place, files, &arguments)?;
+        let log = files.0.join("collector.log");
+        let deadline = Instant::now() + ATTENDS;
+        while !fs::read_to_string(&log).is_ok_and(|said| said.contains("attends to")) {
+            self.check()?;
+            if Instant::now() > deadline {
+                bail!("the collector does not attend: {}", last_line(&log));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// Starts one. The kernel kills it when the calling thread ends.

@@ -30,6 +30,7 @@ pub(in crate::mesh) fn bring_up(plan: &Plan) -> anyhow::Result<Box<dyn Mesh>> {
     let roof = Place { host: lab.roof(), core: plan.confined.map(|it| it.roof) };
     let wanted = Wanted {
         controller: others(lab.controller()),
+        has_collector: false,
         page: None,
         tasks: &plan.tasks,
         probes: &[

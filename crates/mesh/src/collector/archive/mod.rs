@@ -26,7 +26,7 @@ use columns::{COUNTED, MEASURED};
 const HOUR: Span = Span::from_secs(3600);
 
 /// The longest that nobody has to wait for a file of an hour.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(60);
+pub(super) const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Files of a collector's results.
 pub struct Archive {
@@ -71,7 +71,7 @@ impl Archive {
     }
 
     /// Does what is to be done: writes hours that are over, and lets go of what is too old.
-    pub(crate) fn tend(&self, tasks: &Tasks) {
+    pub(super) fn tend(&self, tasks: &Tasks) {
         for (number, entered) in tasks {
             if let Err(error) = self.tend_task(*number, &entered.task) {
                 warn!("task {}: results are not archived: {error}", entered.task.name);

@@ -1,7 +1,7 @@
 //! Windows in a few numbers.
 
 use rusqlite::{Connection, Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 
@@ -10,14 +10,14 @@ use crate::database::unsigned;
 
 /// What a page with all tasks shows of a window: some of [`super::Measured`]. There are many of them, so that what is
 /// not known, and nothing, is left out.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Brief {
     /// When the window begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
     /// Packets seen at both points.
     pub matched: u64,
     /// Packets that were lost.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub lost: u64,
     /// The mean one-way delay, rounded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct Brief {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<i64>,
     /// Whether a delay is so far below zero that a clock is worse than it says.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicts_the_clocks: bool,
 }
 

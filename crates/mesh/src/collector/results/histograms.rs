@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::CompactHistogram;
@@ -16,7 +16,7 @@ use super::{Step, tables};
 use crate::collector::Window;
 
 /// How often which delay and which variation was.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Histograms {
     /// One-way delays, of the windows in which they are known.
     pub delay: CompactHistogram,
@@ -27,7 +27,7 @@ pub struct Histograms {
 }
 
 /// Values that were measured, and are in no histogram.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Missing {
     /// Delays: the clocks were not synchronised, or histograms were not kept yet.
     pub delay: u64,

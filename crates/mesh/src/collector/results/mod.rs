@@ -11,7 +11,7 @@ mod windows;
 use std::ops::Range;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Counts, Point};
@@ -52,7 +52,7 @@ pub struct Delivered {
 }
 
 /// What was measured in a window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Measured {
     /// When the window begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
@@ -91,7 +91,7 @@ pub struct Measured {
 /// Percentiles are those of a [`wirestamp_metrics::Distribution`] as measured. Of windows that were put together they
 /// come from histograms, and are within [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, where
 /// it is one above the least); they are not known where clocks were not synchronised for a part of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Spread {
     /// How many there are.
     pub count: u64,
@@ -130,7 +130,7 @@ impl Spread {
 }
 
 /// What was counted in an interval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Counted {
     /// When the interval begins, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
@@ -145,7 +145,7 @@ pub struct Counted {
 }
 
 /// What was counted in all intervals together, up to 2^62 of each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sum {
     /// Packets.
     pub packets: u64,

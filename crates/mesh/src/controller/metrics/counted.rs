@@ -1,28 +1,40 @@
 //! What Prometheus is told of tasks that count packets or follow flows: sums of what is kept, which a restart does not
 //! change.
 
+use tracing::debug;
 use wirestamp_results::Families;
 
-use crate::collector::{Collector, Sum};
-use crate::task::{Entered, Measure, Tasks};
-use crate::{DatabaseError, Name};
+use crate::Name;
+use crate::collector::Sum;
+use crate::controller::{NoAnswer, Sources};
+use crate::task::{Entered, Measure, Task, Tasks};
 
 /// Shows what there is of each task that was not ended.
-pub(super) fn show(
-    tasks: &Tasks,
-    collector: &Collector,
-    families: &mut Families,
-) -> Result<(), DatabaseError> {
+///
+/// A task whose collector is away is left out.
+pub(super) async fn show(tasks: &Tasks, sources: &Sources, families: &mut Families) {
     for (number, Entered { task, .. }) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
-        match task.measure {
-            Measure::Volume { .. } | Measure::Traffic { .. } => {
-                show_sum(&task.name, &collector.sum(*number)?, families);
-            }
-            Measure::Flows { .. } => {
-                show_flows(&task.name, collector.flow_count(*number)?, families);
-            }
-            Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {}
+        if let Err(error) = show_task(*number, task, sources, families).await {
+            // That a collector is away has a figure of its own.
+            debug!("task {}: what it has counted is not told: {error}", task.name);
         }
+    }
+}
+
+async fn show_task(
+    number: u64,
+    task: &Task,
+    sources: &Sources,
+    families: &mut Families,
+) -> Result<(), NoAnswer> {
+    match task.measure {
+        Measure::Volume { .. } | Measure::Traffic { .. } => {
+            show_sum(&task.name, &sources.sum(number).await?, families);
+        }
+        Measure::Flows { .. } => {
+            show_flows(&task.name, sources.flow_count(number).await?, families);
+        }
+        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {}
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Being let in, and staying.
+//! Having keys signed.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;

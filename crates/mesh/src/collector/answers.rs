@@ -1,0 +1,168 @@
+//! Results over the network, for the controller.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::task::block_in_place;
+use tokio_stream::Iter;
+use tonic::{Request, Response, Status};
+
+use wirestamp_clock::Time;
+
+use super::{Collector, Step, Stretch};
+use crate::DatabaseError;
+use crate::gate::Gate;
+use crate::pki::Role;
+use crate::v1::answers_server::Answers;
+use crate::v1::question::What;
+use crate::v1::{self, Question, Rows};
+
+/// Bytes of rows that are told at once, before the last of them: a message may have 4 MiB, and no row has as much.
+const AT_ONCE: usize = 1 << 20;
+
+/// What the controller calls.
+pub(crate) struct AnswersService {
+    pub(crate) collector: Arc<Collector>,
+    pub(crate) gate: Arc<Gate>,
+}
+
+#[tonic::async_trait]
+impl Answers for AnswersService {
+    type AskStream = Iter<std::vec::IntoIter<Result<Rows, Status>>>;
+
+    async fn ask(&self, request: Request<Question>) -> Result<Response<Self::AskStream>, Status> {
+        self.gate.caller(request.extensions(), &[Role::Controller])?;
+        let Question { task, what } = request.into_inner();
+        let what = what.ok_or_else(|| Status::invalid_argument("a question asks for something"))?;
+        let rows = block_in_place(|| self.rows(task, what))?;
+        let messages: Vec<_> = messages(rows).into_iter().map(Ok).collect();
+        Ok(Response::new(tokio_stream::iter(messages)))
+    }
+}
+
+impl AnswersService {
+    fn rows(&self, task: u64, what: What) -> Result<Vec<String>, Status> {
+        let collector = &self.collector;
+        match what {
+            What::Measured(stretch) => written(collector.measured(task, &stretch.try_into()?)),
+            What::Counted(stretch) => written(collector.counted(task, &stretch.try_into()?)),
+            What::Flows(stretch) => {
+                collector.flows(task, &stretch.try_into()?).map_err(|error| unreadable(&error))
+            }
+            What::Newest(_) => written(collector.newest(task)),
+            What::SettledUntil(_) => {
+                written(collector.settled_until(task).map(|until| [until.as_nanos()]))
+            }
+            What::Histograms(v1::Histograms { from, until }) => {
+                written(collector.histograms(task, from..until).map(|it| [it]))
+            }
+            What::Recent(v1::Recent { from, most }) => {
+                written(collector.recent(Time::from_nanos(from), most))
+            }
+            What::Sum(_) => written(collector.sum(task).map(|it| [it])),
+            What::FlowCount(_) => written(collector.flow_count(task).map(|it| [it])),
+        }
+    }
+}
+
+/// Rows as JSON.
+fn written<T: Serialize>(
+    rows: Result<impl IntoIterator<Item = T>, DatabaseError>,
+) -> Result<Vec<String>, Status> {
+    let rows = rows.map_err(|error| unreadable(&error))?.into_iter();
+    let written = rows.map(|row| serde_json::to_string(&row)).collect::<Result<_, _>>();
+    written.map_err(|error| Status::internal(error.to_string()))
+}
+
+fn unreadable(error: &DatabaseError) -> Status {
+    Status::unavailable(error.to_string())
+}
+
+/// So many rows in each message as it may have.
+fn messages(rows: Vec<String>) -> Vec<Rows> {
+    let (mut messages, mut bytes) = (vec![Rows::default()], 0);
+    for row in rows {
+        if bytes >= AT_ONCE {
+            messages.push(Rows::default());
+            bytes = 0;
+        }
+        bytes += row.len();
+        if let Some(message) = messages.last_mut() {
+            message.rows.push(row);
+        }
+    }
+    messages
+}
+
+impl From<&Stretch> for v1::Stretch {
+    fn from(stretch: &Stretch) -> Self {
+        let Stretch { step, from, until, most } = *stretch;
+        let step = match step {
+            Step::AsMeasured => 0,
+            Step::Minute => 60,
+            Step::Hour => 3600,
+        };
+        Self { step, from, until, most }
+    }
+}
+
+impl TryFrom<v1::Stretch> for Stretch {
+    type Error = Status;
+
+    fn try_from(stretch: v1::Stretch) -> Result<Self, Status> {
+        let v1::Stretch { step, from, until, most } = stretch;
+        let step = match step {
+            0 => Step::AsMeasured,
+            60 => Step::Minute,
+            3600 => Step::Hour,
+            _ => return Err(Status::invalid_argument("a step is 0, 60 or 3600 seconds")),
+        };
+        Ok(Self { step, from, until, most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_metrics::Counts;
+
+    use super::*;
+    use crate::collector::{Measured, NotSynchronised, Spread};
+
+    #[test]
+    fn results_are_read_as_they_were_written() {
+        let spread = Spread { count: 3, min: -5, mean: 2.5, max: i64::MAX, ..Spread::default() };
+        let known = Measured {
+            begin_ns: 1_700_000_000_000_000_000,
+            counts: Counts { sent: 7, lost: 1, ..Counts::default() },
+            delay_ns: Some(Spread { p50: Some(-5), ..spread }),
+            error_ns: Some(20),
+            ..Measured::default()
+        };
+        let unknown =
+            Measured { not_synchronised: Some(NotSynchronised::Second), ..Measured::default() };
+        let rows = [known, unknown];
+        let written = written(Ok(rows.clone())).unwrap();
+        let read = written.iter().map(|row| serde_json::from_str(row).unwrap());
+        assert_eq!(read.collect::<Vec<Measured>>(), rows);
+    }
+
+    #[test]
+    fn many_rows_come_in_several_messages_and_none_in_one() {
+        let row = "x".repeat(AT_ONCE / 2);
+        let lengths: Vec<_> =
+            messages(vec![row; 5]).iter().map(|message| message.rows.len()).collect();
+        assert_eq!(lengths, [2, 2, 1]);
+        assert_eq!(messages(Vec::new()).len(), 1);
+    }
+
+    #[test]
+    fn a_stretch_is_what_was_asked_for() {
+        for step in [Step::AsMeasured, Step::Minute, Step::Hour] {
+            let asked = Stretch { step, from: -1, until: i64::MAX, most: 9 };
+            let heard = Stretch::try_from(v1::Stretch::from(&asked)).unwrap();
+            assert_eq!((heard.step, heard.from, heard.until, heard.most), (step, -1, i64::MAX, 9));
+        }
+        let other = v1::Stretch { step: 61, ..v1::Stretch::default() };
+        assert!(Stretch::try_from(other).is_err());
+    }
+}

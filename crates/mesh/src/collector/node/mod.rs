@@ -1,0 +1,204 @@
+//! A collector that is a process of its own: it attends to the controller, takes deliveries, and answers what the
+//! controller asks.
+
+mod told;
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use rustls::ServerConfig;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio_stream::wrappers::WatchStream;
+use tokio_stream::{Stream, StreamExt, once};
+use tonic::service::Routes;
+use tracing::{info, warn};
+
+use super::answers::AnswersService;
+use super::{Archive, Collector, Keep, Results, Service, tend};
+use crate::gate::Gate;
+use crate::member::{self, Member, Pause};
+use crate::pki::{Role, Token};
+use crate::transport::{Listener, Peer, Unusable, listening};
+use crate::v1::Presence;
+use crate::v1::answers_server::AnswersServer;
+use crate::v1::collection_server::CollectionServer;
+use crate::v1::control_client::ControlClient;
+use crate::{DatabaseError, Name};
+use told::Told;
+
+/// How often the controller is told of new results at the most: they are of seconds.
+const NEWS: Duration = Duration::from_millis(250);
+
+/// Bytes of what the controller says: a thousand tasks and ten thousand certificates are one.
+const LARGEST_CHARGE: usize = 64 << 20;
+
+/// What a collector needs.
+#[derive(Debug)]
+pub struct Settings {
+    /// What it listens with: whoever starts it may have privileges for that which it does not need.
+    pub socket: TcpListener,
+    /// Where others reach it, `HOST:PORT`, if not where it listens.
+    pub reach: Option<String>,
+    /// The controller's address, `HOST:PORT`.
+    pub controller: String,
+    /// The folder that it keeps everything in.
+    pub folder: PathBuf,
+    /// What lets it in, if it was not let in before.
+    pub token: Option<Token>,
+    /// For how long results are kept.
+    pub keep: Keep,
+}
+
+/// Why a collector does not run.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// It does not belong to the mesh.
+    #[error(transparent)]
+    Member(#[from] member::Error),
+    /// A file of its own cannot be used.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// Its credentials cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] Unusable),
+    /// The socket cannot be used.
+    #[error("cannot listen: {0}")]
+    Listen(io::Error),
+}
+
+/// A collector that was let in, and listens.
+pub struct Node {
+    listener: Listener,
+    routes: Router,
+    configuration: watch::Sender<Arc<ServerConfig>>,
+    member: Member,
+    told: Arc<Told>,
+    collector: Arc<Collector>,
+    archive: Arc<Archive>,
+    presence: Presence,
+}
+
+impl Node {
+    /// Opens its files, has itself let in if it was not before, and listens. It answers once it runs.
+    ///
+    /// # Errors
+    /// When a file or the socket cannot be used, or the controller does not let it in.
+    pub async fn open(settings: Settings) -> Result<Self, Error> {
+        let Settings { socket, reach, controller, folder, token, keep } = settings;
+        let file = folder.join("collector.pem");
+        let member = Member::open(controller, file, token.as_ref(), Role::Collector).await?;
+        let told = Arc::new(Told::open(folder.join("charge")));
+        let results = Results::open(&folder.join("results.sqlite"))?;
+        let collector = Arc::new(Collector::new(results, told.tasks()));
+        let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
+        let gate = Arc::new(Gate::new(told.clone()));
+        let deliveries = Service { collector: Arc::clone(&collector), gate: Arc::clone(&gate) };
+        let answers = AnswersService { collector: Arc::clone(&collector), gate };
+        let routes = Routes::new(CollectionServer::new(deliveries))
+            .add_service(AnswersServer::new(answers))
+            .into_axum_router();
+        let shown = listening(&member.credentials().borrow())?;
+        let configuration = watch::Sender::new(Arc::new(shown));
+        let listener = Listener::new(socket, configuration.subscribe()).map_err(Error::Listen)?;
+        let presence = Presence {
+            address: reach.unwrap_or_else(|| reached(listener.address())),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let archive = Arc::new(archive);
+        Ok(Self { listener, routes, configuration, member, told, collector, archive, presence })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        self.member.name()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Takes deliveries and answers until it is told to stop.
+    ///
+    /// # Errors
+    /// When the system does not let it go on.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let Self { listener, routes, configuration, member, told, collector, archive, presence } =
+            self;
+        let answers = routes.into_make_service_with_connect_info::<Peer>();
+        tokio::select! {
+            served = async { axum::serve(listener, answers).await } => served,
+            () = attend_for_ever(&member, &told, &collector, &presence) => Ok(()),
+            () = member.stay() => Ok(()),
+            () = show(&member, &configuration) => Ok(()),
+            () = tend(&archive, told.tasks()) => Ok(()),
+            () = stop => Ok(()),
+        }
+    }
+}
+
+/// Attends to the controller, again and again.
+async fn attend_for_ever(member: &Member, told: &Told, collector: &Collector, presence: &Presence) {
+    let mut pause = Pause::new();
+    loop {
+        let news = presences(presence, collector.subscribe());
+        pause.after(attend(member, told, news).await).await;
+    }
+}
+
+/// Says where it is, and when there are new results; hears what it has to know, until the controller ends that.
+async fn attend(
+    member: &Member,
+    told: &Told,
+    news: impl Stream<Item = Presence> + Send + 'static,
+) -> Result<(), member::Error> {
+    let controller = format!("the controller at {}", member.controller());
+    let refused =
+        |status| member::Error::Refused { node: controller.clone(), status: Box::new(status) };
+    let mut client = ControlClient::new(member.call()?).max_decoding_message_size(LARGEST_CHARGE);
+    let mut heard = client.collect(news).await.map_err(refused)?.into_inner();
+    let mut is_new = true;
+    while let Some(charge) = heard.message().await.map_err(refused)? {
+        told.replace(&charge);
+        if std::mem::take(&mut is_new) {
+            info!("attends to {controller}");
+        }
+    }
+    Ok(())
+}
+
+/// That it is there, at once and whenever there are new results.
+fn presences(
+    presence: &Presence,
+    stored: watch::Receiver<()>,
+) -> impl Stream<Item = Presence> + Send + 'static {
+    let again = presence.clone();
+    let news = WatchStream::from_changes(stored).throttle(NEWS).map(move |()| again.clone());
+    once(presence.clone()).chain(news)
+}
+
+/// Listens with the newest credentials, for ever.
+async fn show(member: &Member, configuration: &watch::Sender<Arc<ServerConfig>>) {
+    let mut credentials = member.credentials();
+    // What tells of them is part of the member.
+    while credentials.changed().await.is_ok() {
+        let listening = listening(&credentials.borrow_and_update());
+        match listening {
+            Ok(shown) => drop(configuration.send_replace(Arc::new(shown))),
+            Err(error) => warn!("goes on with the certificate that it had: {error}"),
+        }
+    }
+}
+
+/// Where others reach who listens here: without a host, where they see it.
+fn reached(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() { format!(":{}", address.port()) } else { address.to_string() }
+}

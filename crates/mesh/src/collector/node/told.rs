@@ -1,0 +1,135 @@
+//! What the controller has told a collector. It is kept in a file, so that the collector goes on behind a restart also
+//! while the controller is away.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::gate::Roll;
+use crate::kept;
+use crate::pki::{self, Serial};
+use crate::task::{Entered, Tasks};
+use crate::v1::{Charge, Good, Task};
+
+/// The tasks that a collector takes deliveries of, and the certificates that are good.
+pub(super) struct Told {
+    file: PathBuf,
+    tasks: watch::Sender<Arc<Tasks>>,
+    /// Until when.
+    good: RwLock<HashMap<Serial, Timestamp>>,
+}
+
+impl Told {
+    /// What was told last; nothing, if nothing ever was.
+    pub(super) fn open(file: PathBuf) -> Self {
+        let charge = kept::read(&file).unwrap_or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                warn!("cannot read {}, and waits for the controller: {error}", file.display());
+            }
+            Charge::default()
+        });
+        let told = Self { file, tasks: watch::Sender::default(), good: RwLock::default() };
+        told.take(&charge);
+        told
+    }
+
+    /// The tasks, and whenever they change.
+    pub(super) fn tasks(&self) -> watch::Receiver<Arc<Tasks>> {
+        self.tasks.subscribe()
+    }
+
+    /// Something else takes the place of what was told before.
+    pub(super) fn replace(&self, charge: &Charge) {
+        self.take(charge);
+        if let Err(error) = kept::write(&self.file, charge) {
+            warn!("cannot keep what the controller says in {}: {error}", self.file.display());
+        }
+    }
+
+    fn take(&self, charge: &Charge) {
+        let good = charge.good.iter().filter_map(good).collect();
+        *self.good.write().unwrap_or_else(PoisonError::into_inner) = good;
+        let tasks: Tasks = charge.tasks.iter().filter_map(task).collect();
+        self.tasks.send_if_modified(|before| {
+            let is_other = **before != tasks;
+            if is_other {
+                let open = tasks.values().filter(|it| it.ended.is_none()).count();
+                info!("takes deliveries of {} tasks, of which {open} go on", tasks.len());
+                *before = Arc::new(tasks);
+            }
+            is_other
+        });
+    }
+}
+
+impl Roll for Told {
+    fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool> {
+        let good = self.good.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(good.get(&serial).is_some_and(|until| now < *until))
+    }
+}
+
+fn good(good: &Good) -> Option<(Serial, Timestamp)> {
+    Some((Serial::of(&good.serial)?, Timestamp::from_second(good.until).ok()?))
+}
+
+fn task(task: &Task) -> Option<(u64, Entered)> {
+    let second = |second| Timestamp::from_second(second).map_err(|why| why.to_string());
+    let read = || {
+        let of_it = serde_json::from_str(&task.body).map_err(|why| why.to_string())?;
+        let ended = task.ended.map(second).transpose()?;
+        Ok::<_, String>(Entered { task: of_it, made: second(task.made)?, ended })
+    };
+    let read = read().inspect_err(|why| {
+        warn!("task {} cannot be read, and nothing of it is taken: {why}", task.number);
+    });
+    Some((task.number, read.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"{"name":"v","measure":"flows","at":"a/eth0"}"#;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn what_was_told_holds_until_something_else_is_also_behind_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Told::open(folder.path().join("charge"));
+        let task =
+            |number, body: &str, ended| Task { number, body: body.to_owned(), made: 1000, ended };
+        let serials = [1, 2].map(|byte| Serial::of(&[0x40 | byte; 16]).unwrap());
+        let good = |nth: usize, until| Good { serial: serials[nth].bytes().to_vec(), until };
+        let nonsense = Good { serial: vec![7], until: 9 };
+        let is_good = |told: &Told, now| serials.map(|it| told.has(it, at(now)).unwrap());
+        open().replace(&Charge {
+            tasks: vec![task(1, BODY, None), task(2, BODY, Some(2000)), task(3, "{", None)],
+            good: vec![good(0, 50), nonsense],
+        });
+        let told = open();
+        let tasks = told.tasks().borrow().clone();
+        let ended: Vec<_> = tasks.iter().map(|(number, it)| (*number, it.ended)).collect();
+        assert_eq!(ended, [(1, None), (2, Some(at(2000)))]);
+        assert_eq!([49, 50].map(|now| is_good(&told, now)), [[true, false], [false, false]]);
+        told.replace(&Charge { tasks: Vec::new(), good: vec![good(1, 60)] });
+        assert_eq!(is_good(&told, 49), [false, true]);
+        assert!(open().tasks().borrow().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("charge");
+        std::fs::write(&file, [0xff; 9]).unwrap();
+        assert!(Told::open(file).tasks().borrow().is_empty());
+    }
+}

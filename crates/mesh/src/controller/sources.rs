@@ -1,0 +1,307 @@
+//! Where results are found: at the controller's own collector, or at the one that the task is at home at.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::block_in_place;
+use tokio::time::timeout;
+use tonic::Status;
+use tonic::transport::Channel;
+use wirestamp_clock::{Time, Utc};
+
+use super::homes::Homes;
+use super::members::Members;
+use crate::collector::{Collector, Counted, Heard, Histograms, Measured, Recent, Stretch, Sum};
+use crate::pki::{Credentials, Role};
+use crate::transport::{Trust, Unusable, call, reason};
+use crate::v1::answers_client::AnswersClient;
+use crate::v1::question::What;
+use crate::v1::{Newest, Question, SettledUntil};
+use crate::{DatabaseError, Name, v1};
+
+/// How long a collector may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why there are no results.
+#[derive(Debug, Error)]
+pub enum NoAnswer {
+    /// They cannot be read here.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// They are elsewhere, and nobody answers there.
+    #[error("the collector {collector}, which has the results, does not answer: {why}")]
+    Away {
+        /// Who has them.
+        collector: Name,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The collectors of a mesh.
+pub struct Sources {
+    own: Arc<Collector>,
+    homes: Arc<Homes>,
+    members: watch::Receiver<Arc<Members>>,
+    credentials: watch::Receiver<Credentials>,
+    lines: Mutex<BTreeMap<Name, Line>>,
+    /// Told of new results, wherever they are.
+    news: watch::Sender<()>,
+}
+
+/// Calls to a collector, while it is there and known as it was.
+struct Line {
+    address: String,
+    credentials: Credentials,
+    client: AnswersClient<Channel>,
+}
+
+impl Sources {
+    pub(super) fn new(
+        own: Arc<Collector>,
+        homes: Arc<Homes>,
+        members: watch::Receiver<Arc<Members>>,
+        credentials: watch::Receiver<Credentials>,
+    ) -> Self {
+        let (lines, news) = (Mutex::default(), watch::Sender::default());
+        Self { own, homes, members, credentials, lines, news }
+    }
+
+    /// Tells whenever there are new results.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
+    /// A collector says that it has new results.
+    pub(super) fn have_news(&self) {
+        self.news.send_replace(());
+    }
+
+    /// Passes on that the controller's own has.
+    pub(super) async fn pass_on(&self) {
+        let mut stored = self.own.subscribe();
+        // What tells of it is part of this.
+        while stored.changed().await.is_ok() {
+            self.have_news();
+        }
+    }
+
+    /// What a task has measured: see [`Collector::measured`].
+    ///
+    /// # Errors
+    /// When the results cannot be read, or are elsewhere and nobody answers there.
+    pub async fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.measured(task, stretch))?),
+            Some(line) => line.read(task, What::Measured(stretch.into())).await,
+        }
+    }
+
+    /// What a task has counted: see [`Collector::counted`].
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.counted(task, stretch))?),
+            Some(line) => line.read(task, What::Counted(stretch.into())).await,
+        }
+    }
+
+    /// What a task has found of flows: see [`Collector::flows`].
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.flows(task, stretch))?),
+            Some(line) => line.ask(task, What::Flows(stretch.into())).await,
+        }
+    }
+
+    /// How often which delay was: see [`Collector::histograms`].
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn histograms(&self, task: u64, stretch: Range<i64>) -> Result<Histograms, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.histograms(task, stretch))?),
+            Some(line) => {
+                let Range { start: from, end: until } = stretch;
+                line.one(task, What::Histograms(v1::Histograms { from, until })).await
+            }
+        }
+    }
+
+    /// The newest results of all tasks: see [`Collector::recent`]. Those of a collector that does not answer are left
+    /// out, and why is said.
+    ///
+    /// # Errors
+    /// When the results that are here cannot be read.
+    pub async fn recent(
+        &self,
+        from: Time<Utc>,
+        most: u32,
+    ) -> Result<(BTreeMap<u64, Recent>, Vec<NoAnswer>), NoAnswer> {
+        let mut all = block_in_place(|| self.own.recent(from, most))?;
+        let mut away = Vec::new();
+        for (collector, address) in self.homes.addresses() {
+            let asked = async {
+                let what = What::Recent(v1::Recent { from: from.as_nanos(), most });
+                self.line(collector, address)?.read::<(u64, Recent)>(0, what).await
+            };
+            match asked.await {
+                Ok(recent) => all.extend(recent),
+                Err(why) => away.push(why),
+            }
+        }
+        Ok((all, away))
+    }
+
+    /// What a task has counted since it was made: see [`Collector::sum`].
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn sum(&self, task: u64) -> Result<Sum, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.sum(task))?),
+            Some(line) => line.one(task, What::Sum(v1::Sum {})).await,
+        }
+    }
+
+    /// How many flows of a task are kept: see [`Collector::flow_count`].
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn flow_count(&self, task: u64) -> Result<u64, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.flow_count(task))?),
+            Some(line) => line.one(task, What::FlowCount(v1::FlowCount {})).await,
+        }
+    }
+
+    /// What has come from foreign exporters, who report to the controller's own collector only.
+    #[must_use]
+    pub fn heard(&self) -> &Heard {
+        self.own.heard()
+    }
+
+    /// What was measured by a task in its newest window.
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn newest(&self, task: u64) -> Result<Option<Measured>, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.newest(task))?),
+            Some(line) => Ok(line.read(task, What::Newest(Newest {})).await?.pop()),
+        }
+    }
+
+    /// Until when a task is settled: see [`Collector::settled_until`].
+    ///
+    /// # Errors
+    /// As of [`Self::measured`].
+    pub async fn settled_until(&self, task: u64) -> Result<Time<Utc>, NoAnswer> {
+        match self.elsewhere(task)? {
+            None => Ok(block_in_place(|| self.own.settled_until(task))?),
+            Some(line) => {
+                let what = What::SettledUntil(SettledUntil {});
+                let nanos = line.read(task, what).await?.pop().unwrap_or(i64::MIN);
+                Ok(Time::from_nanos(nanos))
+            }
+        }
+    }
+
+    /// Whom to ask of a task that is not at home here.
+    fn elsewhere(&self, task: u64) -> Result<Option<Elsewhere>, NoAnswer> {
+        let home = self.homes.of(task);
+        home.map(|(collector, address)| self.line(collector, address)).transpose()
+    }
+
+    /// Whom to ask at a collector.
+    fn line(&self, collector: Name, address: String) -> Result<Elsewhere, NoAnswer> {
+        if !self.members.borrow().has_collector(&collector) {
+            let why = "its certificate is not good any more".to_owned();
+            return Err(NoAnswer::Away { collector, why });
+        }
+        match self.client(&collector, address) {
+            Ok(client) => Ok(Elsewhere { collector, client }),
+            Err(why) => Err(NoAnswer::Away { collector, why: why.to_string() }),
+        }
+    }
+
+    fn client(
+        &self,
+        collector: &Name,
+        address: String,
+    ) -> Result<AnswersClient<Channel>, Unusable> {
+        let credentials = self.credentials.borrow().clone();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = lines.get(collector);
+        if let Some(line) = line.filter(|it| it.address == address && it.credentials == credentials)
+        {
+            return Ok(line.client.clone());
+        }
+        let channel = call(&address, Role::Collector, &Trust::Certificate(&credentials))?;
+        let client = AnswersClient::new(channel);
+        lines.insert(collector.clone(), Line { address, credentials, client: client.clone() });
+        Ok(client)
+    }
+}
+
+/// A collector that is asked.
+struct Elsewhere {
+    collector: Name,
+    client: AnswersClient<Channel>,
+}
+
+impl Elsewhere {
+    async fn read<T: DeserializeOwned>(
+        mut self,
+        task: u64,
+        what: What,
+    ) -> Result<Vec<T>, NoAnswer> {
+        let rows = self.rows(task, what).await?;
+        let read = rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>();
+        read.map_err(|why| self.away(format!("it says something else: {why}")))
+    }
+
+    async fn one<T: DeserializeOwned>(self, task: u64, what: What) -> Result<T, NoAnswer> {
+        let collector = self.collector.clone();
+        let row = self.read(task, what).await?.pop();
+        row.ok_or_else(|| NoAnswer::Away { collector, why: "it says nothing".to_owned() })
+    }
+
+    async fn ask(mut self, task: u64, what: What) -> Result<Vec<String>, NoAnswer> {
+        self.rows(task, what).await
+    }
+
+    /// What it has, each row as JSON.
+    async fn rows(&mut self, task: u64, what: What) -> Result<Vec<String>, NoAnswer> {
+        let client = &mut self.client;
+        let asked = async {
+            let question = Question { task, what: Some(what) };
+            let mut heard = client.ask(question).await?.into_inner();
+            let mut rows = Vec::new();
+            while let Some(more) = heard.message().await? {
+                rows.extend(more.rows);
+            }
+            Ok::<_, Status>(rows)
+        };
+        match timeout(PATIENCE, asked).await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(status)) => Err(self.away(reason(&status))),
+            Err(_) => Err(self.away(format!("nothing came for {} s", PATIENCE.as_secs()))),
+        }
+    }
+
+    fn away(&self, why: String) -> NoAnswer {
+        NoAnswer::Away { collector: self.collector.clone(), why }
+    }
+}
