@@ -6,7 +6,7 @@ import { expect, test } from './controller';
 /** Nobody should wait longer, in milliseconds. */
 const LONGEST = 2000;
 
-/** On a machine that is busy with other things a page without anything takes long, too. This takes so many times that. */
+/** Where the machine is busy with other things a page without anything takes long, too: at most so many times that. */
 const TIMES_NOTHING = 8;
 
 /** The shortest of so many tells how long it takes. */

@@ -101,7 +101,8 @@ mod tests {
         mos.ok_or_else(|| no_mos.unwrap())
     }
 
-    /// R of G.107's defaults is 93.2, which is 4.41; 1 % loss costs G.711 95 / (1 + 4.3) = 17.9 of it, and 75.3 is 3.83.
+    /// R of G.107's defaults is 93.2, which is 4.41; 1 % loss costs G.711 95 / (1 + 4.3) = 17.9 of it,
+    /// and 75.3 is 3.83.
     #[test]
     fn an_opinion_is_that_of_the_e_model() {
         for (delay, lost, expected) in [(0.0, 0, 4.41), (0.0, 1, 3.83), (-3.0, 0, 4.41)] {

@@ -89,8 +89,8 @@ pub struct Measured {
 /// How values are distributed, in nanoseconds.
 ///
 /// Percentiles are those of a [`wirestamp_metrics::Distribution`] as measured. Of windows that were put together they
-/// come from histograms, and are within [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay, where
-/// it is one above the least); they are not known where clocks were not synchronised for a part of the time.
+/// come from histograms, and are within [`wirestamp_metrics::CompactHistogram::ERROR`] of the value (of the delay,
+/// where it is one above the least); they are not known where clocks were not synchronised for a part of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Spread {
     /// How many there are.
