@@ -35,7 +35,7 @@ const DEVIATIONS: [(&str, &str); 9] = [
         "One core",
         "The report's probe has one processor, which takes frames from the network card and measures. So has \
          it here: the kernel is told to take frames on the probe's core (receive packet steering), with \
-         filter, stamp and copy. Three set-ups have the frames taken beside, on the load's core, so that the \
+         filter, stamp and copy. Four set-ups have the frames taken beside, on the load's core, so that the \
          probe's core has nothing but the probe: its limit is not reached there, and its CPU time tells.",
     ),
     (
