@@ -2,6 +2,7 @@
 
 #[expect(dead_code, reason = "not every test file needs all of it")]
 mod common;
+mod quick_runs;
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +10,14 @@ use std::path::Path;
 use serde_json::Value;
 
 use common::{is_root, json};
+use quick_runs::Folder;
 
 /// What a study finds that is run with a mesh, and its folder; none if it cannot be.
-fn found(study: &str) -> Option<(Value, tempfile::TempDir)> {
+fn found(study: &str) -> Option<(Value, Folder)> {
     if !is_root() {
         return None;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::of_quick_runs();
     let path = folder.path().to_str().unwrap();
     let found = json(&["study", study, "--mesh", "--quick", "--json", "-o", path]);
     assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &1.into()));
@@ -37,8 +39,8 @@ fn a_mesh_finds_delay_and_loss_as_they_are() {
             assert_eq!(number("lost"), number("truly_lost"), "{cell:#}");
         }
         let error = cell["mean_error_ns"]["mean"].as_f64().unwrap();
-        // A thousandth, for whatever else runs on this machine.
-        assert!(error < cell["truth_ns"][1].as_f64().unwrap() / 1e3, "{cell:#}");
+        // A hundredth, for whatever else runs on this machine.
+        assert!(error < cell["truth_ns"][1].as_f64().unwrap() / 1e2, "{cell:#}");
     }
     let claims = found["claims"].as_array().unwrap();
     assert_eq!(claims[2]["verdict"], "confirmed", "never negative: {:#}", claims[2]);

@@ -10,40 +10,15 @@ mod limit_rate;
 mod loss;
 mod overhead;
 mod passive_delay;
+#[path = "../quick_runs/mod.rs"]
+mod quick_runs;
 mod reception;
 mod step;
 mod timers;
 mod timestamp_jitter;
 
-use std::env;
-use std::path::{Path, PathBuf};
-
 use common::{json, run};
-use tempfile::TempDir;
-
-/// Where a study keeps what it measures.
-enum Folder {
-    /// Where `tools/study-quick` has left all of them: nothing is measured twice.
-    Left(PathBuf),
-    /// Nothing is there yet.
-    New { path: PathBuf, _within: TempDir },
-}
-
-impl Folder {
-    fn of_quick_runs() -> Self {
-        if let Some(folder) = env::var_os("WIRESTAMP_STUDIES") {
-            return Self::Left(folder.into());
-        }
-        let within = tempfile::tempdir().unwrap();
-        Self::New { path: within.path().join("new"), _within: within }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Left(path) | Self::New { path, .. } => path,
-        }
-    }
-}
+use quick_runs::Folder;
 
 #[test]
 fn every_study_is_listed_with_its_paper() {
