@@ -261,7 +261,7 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         (r#""ended":null"#, "200"),
         (r#""results":[]"#, "200"),
         ("limit: invalid digit", "400"),
-        ("task v measures flows, and histograms are of delays", "400"),
+        ("task v measures flows, and histograms are of delays", "422"),
         ("there is no task x", "404"),
         (r#"{"results":{}}"#, "200"),
         ("unknown field `since`", "400"),

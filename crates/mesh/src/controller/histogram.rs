@@ -5,6 +5,7 @@ use std::ops::Range;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -70,8 +71,9 @@ impl From<Bucket> for Counted {
 /// How often which delay was, as the newest task of a name has measured it
 #[utoipa::path(get, path = "/api/v1/tasks/{name}/histogram", params(("name" = Name, Path), Which), responses(
     (status = 200, description = "Of all that was asked for", body = Found),
-    (status = 400, description = "That is no name, no stretch of time, or a task without delays", body = Refused),
+    (status = 400, description = "That is no name, or no stretch of time", body = Refused),
     (status = 404, description = "There was never such a task", body = Refused),
+    (status = 422, description = "The task measures no delays", body = Refused),
     Refusals,
 ))]
 pub(super) async fn histogram(
@@ -86,7 +88,7 @@ pub(super) async fn histogram(
     if !measure.is_delay() {
         let measure = measure.name();
         let why = format!("task {name} measures {measure}, and histograms are of delays");
-        return Err(Refusal::wrong(why));
+        return Err(Refusal(StatusCode::UNPROCESSABLE_ENTITY, why));
     }
     let found = api.sources.histograms(number, which.stretch()).await?;
     let Histograms { delay, variation, missing } = found;

@@ -35,6 +35,8 @@ pub(super) struct Found {
     /// Windows of delays, and intervals of `volume` and `traffic`, in their order.
     results: BTreeMap<u64, Recent>,
     /// Whose results are missing, because a collector does not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     not_answered: Vec<String>,
 }
 
