@@ -56,7 +56,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the clocks of this machine, which one is used, and how well it is known
+    /// Show the clocks of this machine, which one is used, how well it is known, and who keeps it on UTC
     Clock(clock::Arguments),
     /// Capture and stamp the packets of an interface
     Capture(capture::Arguments),

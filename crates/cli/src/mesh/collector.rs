@@ -18,9 +18,9 @@ use crate::output::Output;
 
 #[derive(Args)]
 #[command(after_help = "\
-A controller has a collector in it, which is enough for most. This is one on its own: tasks that
-probes are told of once it has attended are delivered here, and stay here; the controller asks it for
-their results, which it keeps in its folder. It gives up all capabilities once it listens.
+A controller has a collector in it, which is enough for most. This is one on its own. Tasks that
+begin once it is there are delivered here, and stay here; it keeps their results in its folder,
+and the controller asks it for them. It gives up all capabilities once it listens.
 
 Examples:
   wirestamp pki token store --role collector            # on the controller's machine
@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4749"
     )]
     listen: SocketAddr,
-    /// Where probes and the controller reach it, if that is not where it listens; of 0.0.0.0, where the
-    /// controller sees it
+    /// Where probes and the controller reach it, if not where it listens. Without it, one that listens at
+    /// 0.0.0.0 is reached where its calls to the controller come from
     #[arg(long, value_name = "HOST:PORT", env = "WIRESTAMP_REACH")]
     reach: Option<String>,
     /// Keep everything in this folder

@@ -25,9 +25,9 @@ use crate::output::Output;
 Probes are let in with a token, which `wirestamp pki token` prints on this machine. People and
 programs show a certificate of the mesh; `wirestamp pki issue` makes one. On this machine they need
 none where --page says so: whoever has an account here may then see everything and change tasks.
-Everything is kept in the folder, and goes on behind a restart. Results are there too, but for those
-of tasks that began when there was a collector of its own (`wirestamp collector`). Once it listens it
-gives up all capabilities.
+Everything is kept in the folder, and goes on after a restart. Results are there too, but for
+those of tasks that began when there was a collector of its own (`wirestamp collector`). Once it
+listens it gives up all capabilities.
 
 Examples:
   wirestamp controller --tasks tasks.toml      # for this machine only
@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4747"
     )]
     listen: SocketAddr,
-    /// Be called so by others, besides `localhost`: the name or address of this machine, for curl, browsers and
-    /// Prometheus elsewhere; several, or separated by commas
+    /// A name or address of this machine by which curl, browsers and Prometheus elsewhere reach it, besides
+    /// `localhost`; several, or separated by commas
     #[arg(long = "name", value_name = "HOST", env = "WIRESTAMP_NAME", value_delimiter = ',')]
     names: Vec<Host>,
     /// Serve the page and the API without certificates here: only for this machine
@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
     /// Send what is measured to a collector of flows too, as IPFIX over UDP
     #[arg(long, value_name = "HOST:PORT")]
     ipfix: Option<String>,
-    /// Take digests of packets that other programs report here (IPFIX over UDP, PSAMP). Anybody can send
-    /// such datagrams with another's address: only those that tasks name are heard, and they prove nothing
+    /// Take digests of packets here that other programs report (PSAMP, IPFIX over UDP), from exporters that
+    /// tasks name. Their addresses can be forged: let only exporters reach this port
     #[arg(long, value_name = "ADDRESS:PORT")]
     digests: Option<SocketAddr>,
     /// Keep everything in this folder

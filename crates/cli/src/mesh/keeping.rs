@@ -10,7 +10,7 @@ pub(super) struct Keeping {
     /// Keep results by the second for so many days; by the minute and the hour they stay
     #[arg(long, value_name = "DAYS", default_value_t = 90)]
     keep: u32,
-    /// Keep the files of hours (Parquet) as long as they have so many gigabytes together
+    /// Keep so many gigabytes of files of hours (Parquet) at the most, the newest; all without it
     #[arg(long, value_name = "GB")]
     archive: Option<u64>,
 }

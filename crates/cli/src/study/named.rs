@@ -20,7 +20,7 @@ use crate::progress::progress_bar;
     where it stopped when the same command is given again. The report tells all that is done in \
     another way than in the paper.")]
 pub(crate) struct Arguments {
-    /// Do as little as shows something, in less than two minutes
+    /// Do as little as shows something, in less than two minutes a study
     #[arg(long)]
     quick: bool,
     /// Order the runs by this number

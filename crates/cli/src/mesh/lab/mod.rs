@@ -48,11 +48,12 @@ const BEFORE_CUT: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 #[command(after_help = "\
-A controller and two probes, processes of their own, in a bed of network namespaces: source, router 1,
-router 2, sink. The probe `roof` captures where router 1 receives, the probe `cellar` where the sink
-does; between them is the bottleneck. They reach the controller over links of their own. A call is
-measured by the task `call`, and by the task `load` what fills the bottleneck every two seconds. In the
-end the results are compared with what the sender, the receiver and the bottleneck counted.
+A controller and two probes, processes of their own, in a bed of network namespaces: source,
+router 1, router 2, sink. The probe `roof` captures where router 1 receives, the probe `cellar`
+where the sink does; between them is the bottleneck. They reach the controller over links of
+their own. A call is measured by the task `call`, and by the task `load` what fills the
+bottleneck every two seconds. In the end the results are compared with what the sender, the
+receiver and the bottleneck counted.
 
 Examples:
   wirestamp lab mesh --for 30s --collector
