@@ -68,6 +68,8 @@ fn settings_of_services_are_those_of_the_command() {
     for (service, command) in SERVICES.iter().zip(["controller", "collector", "probe"]) {
         let text = fs::read_to_string(below.join("lib/systemd/system").join(service)).unwrap();
         let help = tool(env!("CARGO_BIN_EXE_wirestamp"), &[command, "--help"]);
+        // Wherever its lines are broken.
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         let is_name = |it: char| it.is_ascii_uppercase() || it == '_';
         let words = text.split(|it| !is_name(it));
         let named: Vec<_> = words.filter(|it| it.starts_with("WIRESTAMP_")).collect();
