@@ -1,7 +1,7 @@
 //! Messages that are kept in files.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 
 use prost::Message;
@@ -20,6 +20,9 @@ pub(crate) fn read<M: Message + Default>(file: &Path) -> io::Result<M> {
 /// When the file cannot be written.
 pub(crate) fn write(file: &Path, message: &impl Message) -> io::Result<()> {
     let beside = file.with_extension("new");
-    fs::write(&beside, message.encode_to_vec())?;
+    let mut new = File::create(&beside)?;
+    new.write_all(&message.encode_to_vec())?;
+    // Or else a loss of power may leave the name of a file that is not written yet.
+    new.sync_all()?;
     fs::rename(beside, file)
 }

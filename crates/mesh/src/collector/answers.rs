@@ -34,6 +34,11 @@ impl Answers for AnswersService {
         self.gate.caller(request.extensions(), &[Role::Controller])?;
         let Question { task, what } = request.into_inner();
         let what = what.ok_or_else(|| Status::invalid_argument("a question asks for something"))?;
+        // Nothing is no answer from one who was not meant, or was not told of the task yet.
+        let is_known = self.collector.tasks().borrow().contains_key(&task);
+        if !is_known && !matches!(what, What::Recent(_)) {
+            return Err(Status::not_found(format!("it has no task {task}")));
+        }
         let rows = block_in_place(|| self.rows(task, what))?;
         let messages: Vec<_> = messages(rows).into_iter().map(Ok).collect();
         Ok(Response::new(tokio_stream::iter(messages)))

@@ -107,6 +107,18 @@ fn reached(address: &str, from: SocketAddr) -> Result<String, Status> {
         Some(Ok(port)) => SocketAddr::new(ip, port).to_string(),
         _ => address.to_owned(),
     };
+    if address.parse().is_ok_and(|it: SocketAddr| it.ip().is_unspecified()) {
+        let why = format!("nobody reaches {address}: say with --reach where probes find it");
+        return Err(Status::invalid_argument(why));
+    }
+    let is_here = address.parse().is_ok_and(|it: SocketAddr| it.ip().is_loopback());
+    if (is_here || address.starts_with("localhost:")) && !ip.is_loopback() {
+        let why = format!(
+            "{address} is reached from its own machine only: say with --listen or --reach where \
+             probes find it"
+        );
+        return Err(Status::invalid_argument(why));
+    }
     let is_port = |it: Authority| it.port_u16().is_some_and(|port| port > 0);
     if address.len() <= LONGEST && address.parse().is_ok_and(is_port) {
         Ok(address)
@@ -130,6 +142,12 @@ mod tests {
         for text in ["", ":", ":x", ":0", "host", "host:", "a b:1", "2001:db8::1", "host:99999"] {
             assert!(reached(text).unwrap_err().contains("is no address"), "{text}");
         }
+        for text in ["127.0.0.1:4749", "[::1]:4749", "localhost:4749", "0.0.0.0:4749", "[::]:4749"]
+        {
+            assert!(reached(text).unwrap_err().contains("--reach"), "{text}");
+        }
+        let here = super::reached("127.0.0.1:4749", "127.0.0.1:50000".parse().unwrap());
+        assert_eq!(here.unwrap(), "127.0.0.1:4749");
         let why = super::reached(":4749", "[::1]:50000".parse().unwrap()).unwrap_err();
         assert!(why.message().contains("--reach"), "{why}");
     }

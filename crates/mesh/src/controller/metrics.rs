@@ -41,8 +41,8 @@ pub(super) async fn scrape(
     let mut families = Families::default();
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
-    api.totals.show(&tasks, &api.sources, &mut families).await;
-    counted::show(&tasks, &api.sources, &mut families).await;
+    api.totals.show(&tasks, &api.sources, &mut families).await?;
+    counted::show(&tasks, &api.sources, &mut families).await?;
     show_heard(&api.sources.heard().counts(), &mut families);
     for (name, attends) in api.homes.collectors() {
         families.gauge(
@@ -138,19 +138,28 @@ impl Totals {
     }
 
     /// Shows what there is. Where nobody answers, that is what there was.
-    async fn show(&self, tasks: &Tasks, sources: &Sources, families: &mut Families) {
+    async fn show(
+        &self,
+        tasks: &Tasks,
+        sources: &Sources,
+        families: &mut Families,
+    ) -> Result<(), NoAnswer> {
         let mut counting = self.0.lock().await;
         let is_shown = |it: &Entered| it.ended.is_none() && it.task.measure.is_delay();
         for (number, entered) in tasks.iter().filter(|(_, it)| is_shown(it)) {
             let name = &entered.task.name;
-            if let Err(error) = counting.catch_up(*number, sources).await {
+            match counting.catch_up(*number, sources).await {
                 // That a collector is away has a figure of its own.
-                debug!("task {name}: the newest results are not told: {error}");
+                Err(error @ NoAnswer::Away { .. }) => {
+                    debug!("task {name}: the newest results are not told: {error}");
+                }
+                told => told?,
             }
             if let Some(total) = counting.totals.get(number) {
                 total.show(name, families);
             }
         }
+        Ok(())
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::block_in_place;
 use tokio::time::timeout;
-use tonic::Status;
 use tonic::transport::Channel;
+use tonic::{Code, Status};
 use wirestamp_clock::{Time, Utc};
 
 use super::homes::Homes;
@@ -26,6 +26,9 @@ use crate::{DatabaseError, Name, v1};
 
 /// How long a collector may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// For so long one that could not be reached is not called again: many ask, for many tasks.
+const REST: Duration = Duration::from_secs(5);
 
 /// Why there are no results.
 #[derive(Debug, Error)]
@@ -59,6 +62,13 @@ struct Line {
     address: String,
     credentials: Credentials,
     client: AnswersClient<Channel>,
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+/// Why one could not be reached, and when that was.
+struct Failure {
+    at: Instant,
+    why: String,
 }
 
 impl Sources {
@@ -154,10 +164,13 @@ impl Sources {
         for (collector, address) in self.homes.addresses() {
             let asked = async {
                 let what = What::Recent(v1::Recent { from: from.as_nanos(), most });
-                self.line(collector, address)?.read::<(u64, Recent)>(0, what).await
+                self.line(collector.clone(), address)?.read::<(u64, Recent)>(0, what).await
             };
+            // Of tasks of its own only.
+            let home = |task: u64| self.homes.of(task).map(|(name, _)| name);
+            let is_its_own = |(task, _): &(u64, Recent)| home(*task).as_ref() == Some(&collector);
             match asked.await {
-                Ok(recent) => all.extend(recent),
+                Ok(recent) => all.extend(recent.into_iter().filter(is_its_own)),
                 Err(why) => away.push(why),
             }
         }
@@ -230,28 +243,33 @@ impl Sources {
             let why = "its certificate is not good any more".to_owned();
             return Err(NoAnswer::Away { collector, why });
         }
-        match self.client(&collector, address) {
-            Ok(client) => Ok(Elsewhere { collector, client }),
-            Err(why) => Err(NoAnswer::Away { collector, why: why.to_string() }),
-        }
+        let called = self.call(collector.clone(), address);
+        let elsewhere = called
+            .map_err(|why| NoAnswer::Away { collector: collector.clone(), why: why.to_string() })?;
+        let failure = elsewhere.lock_failure();
+        let new = failure.as_ref().filter(|it| it.at.elapsed() < REST);
+        let why = new.map(|it| it.why.clone());
+        drop(failure);
+        why.map_or(Ok(elsewhere), |why| Err(NoAnswer::Away { collector, why }))
     }
 
-    fn client(
-        &self,
-        collector: &Name,
-        address: String,
-    ) -> Result<AnswersClient<Channel>, Unusable> {
+    fn call(&self, collector: Name, address: String) -> Result<Elsewhere, Unusable> {
         let credentials = self.credentials.borrow().clone();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = lines.get(collector);
+        let line = lines.get(&collector);
         if let Some(line) = line.filter(|it| it.address == address && it.credentials == credentials)
         {
-            return Ok(line.client.clone());
+            let (client, failure) = (line.client.clone(), Arc::clone(&line.failure));
+            return Ok(Elsewhere { collector, client, failure });
         }
         let channel = call(&address, Role::Collector, &Trust::Certificate(&credentials))?;
         let client = AnswersClient::new(channel);
-        lines.insert(collector.clone(), Line { address, credentials, client: client.clone() });
-        Ok(client)
+        let failure = Arc::default();
+        let elsewhere =
+            Elsewhere { collector, client: client.clone(), failure: Arc::clone(&failure) };
+        let line = Line { address, credentials, client, failure };
+        lines.insert(elsewhere.collector.clone(), line);
+        Ok(elsewhere)
     }
 }
 
@@ -259,6 +277,7 @@ impl Sources {
 struct Elsewhere {
     collector: Name,
     client: AnswersClient<Channel>,
+    failure: Arc<Mutex<Option<Failure>>>,
 }
 
 impl Elsewhere {
@@ -296,9 +315,22 @@ impl Elsewhere {
         };
         match timeout(PATIENCE, asked).await {
             Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(status)) if status.code() == Code::Unavailable => {
+                Err(self.failed(reason(&status)))
+            }
             Ok(Err(status)) => Err(self.away(reason(&status))),
-            Err(_) => Err(self.away(format!("nothing came for {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(self.failed(format!("nothing came for {} s", PATIENCE.as_secs()))),
         }
+    }
+
+    /// It could not be reached, and rests for a while.
+    fn failed(&self, why: String) -> NoAnswer {
+        *self.lock_failure() = Some(Failure { at: Instant::now(), why: why.clone() });
+        self.away(why)
+    }
+
+    fn lock_failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn away(&self, why: String) -> NoAnswer {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tracing::warn;
 
 use super::{ChannelName, Error, Stock, deliver};
 use crate::member;
@@ -54,6 +55,11 @@ impl Carrier for Direct {
         let (address, role) = match to.as_deref() {
             None => (&*self.controller, Role::Controller),
             Some("") => {
+                let task = name.task;
+                warn!(
+                    "nobody takes what is seen for task {task}: its collector does not belong to the mesh any \
+                     more; end the task, and enter it again"
+                );
                 // Nobody takes it now. What tells of destinations is there as long as the probe.
                 drop(destinations.wait_for(is_elsewhere).await);
                 return Ok(());

@@ -89,7 +89,8 @@ impl Look for Tally {
     }
 
     fn end(mut self: Box<Self>, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        if until > self.told_until { vec![self.take(until)] } else { Vec::new() }
+        let is_more = until > self.told_until || !self.counts.is_empty();
+        if is_more { vec![self.take(until.max(self.told_until))] } else { Vec::new() }
     }
 
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
@@ -175,5 +176,8 @@ mod tests {
         let batches = tally.batches(at(66_001), CLOCK);
         assert_eq!((batches[0].items, batches[0].times.end()), (61, &1_000_000_000_000));
         assert!(told(&batches[0]).iter().all(|(_, _, watched)| *watched == 0));
+        look(&mut tally, [67_000]);
+        let last = Box::new(tally).end(at(67_001), CLOCK);
+        assert_eq!(told(&last[0]), [(67_000, [1, 100, 0], 0)]);
     }
 }

@@ -39,11 +39,12 @@ pub struct Digests {
 /// Records that made no observation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotTaken {
-    /// They report no packet, or do not say when it was observed or what its digest is.
+    /// They report no packet, or do not say when it was observed, or at which point; those with a digest are told of
+    /// as missed.
     pub other: u64,
     /// Packets that were observed before what was told last. They are told of as missed.
     pub late: u64,
-    /// Packets that were observed later than they were reported.
+    /// Packets that were observed later than they were reported. They are told of as missed.
     pub early: u64,
     /// Packets that there was no room for. They are told of as missed.
     pub given_up: u64,
@@ -99,23 +100,19 @@ impl Digests {
     pub fn take(&mut self, message: &Message<'_>) {
         let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
         let before = self.newest.unwrap_or(sent);
-        match message.order {
+        // Others may have heard of the exporter for long; here this is the first message.
+        let order = if self.newest.is_none() { Order::First } else { message.order };
+        match order {
             Order::Copy => return,
             // Of what was observed until then, some may have been told in messages that nobody heard.
             Order::First | Order::Back => self.begin = Some(sent + SECOND),
             Order::Missed(0) => {}
-            Order::Missed(records) => {
-                let from = before.min(sent) - HELD_BACK;
-                let from = self.known_until.map_or(from, |known| from.max(known));
-                self.miss(from, from.max(sent + SECOND), records.into());
-            }
+            Order::Missed(records) => self.miss_until(before.min(sent), sent, records.into()),
             Order::Late(records) => self.find(records.into()),
         }
         self.newest = Some(before.max(sent));
         for record in &message.records {
-            if let Some(observation) = self.observation(record) {
-                self.hold(observation, sent);
-            }
+            self.look(record, sent);
         }
     }
 
@@ -178,13 +175,24 @@ impl Digests {
     fn hold(&mut self, observation: Observation, sent: Time<Utc>) {
         let time = observation.stamp.utc;
         match self.known_until {
-            _ if time > sent + SECOND => self.not_taken.early += 1,
+            // When it really was observed, nobody knows.
+            _ if time > sent + SECOND => {
+                self.not_taken.early += 1;
+                self.miss_until(sent, sent, 1);
+            }
             Some(known) if time < known => {
                 self.not_taken.late += 1;
                 self.miss(time, known, 1);
             }
             _ => self.held.push(observation),
         }
+    }
+
+    /// Takes note of packets that were reported from one time until another, and will not be told of.
+    fn miss_until(&mut self, from: Time<Utc>, sent: Time<Utc>, packets: u64) {
+        let from = from - HELD_BACK;
+        let from = self.known_until.map_or(from, |known| from.max(known));
+        self.miss(from, from.max(sent + SECOND), packets);
     }
 
     /// Takes note of packets that will not be told of.
@@ -210,15 +218,21 @@ impl Digests {
         self.gaps.retain(|gap| gap.packets > 0);
     }
 
-    /// That of a record, if it reports a packet of the point.
-    fn observation(&mut self, record: &Record<'_>) -> Option<Observation> {
+    /// Takes the report of a packet, if it can be of the point.
+    fn look(&mut self, record: &Record<'_>, sent: Time<Utc>) {
         let point = record.unsigned(element::OBSERVATION_POINT_ID);
-        if self.point.is_some() && point != self.point {
-            return None;
+        let is_of_it = self.point.is_none() || point == self.point;
+        if !is_of_it && point.is_some() {
+            return;
         }
-        let observation = observation(record);
-        self.not_taken.other += u64::from(observation.is_none());
-        observation
+        if let Some(observation) = observation(record).filter(|_| is_of_it) {
+            return self.hold(observation, sent);
+        }
+        self.not_taken.other += 1;
+        // A packet all the same, of which is not said when it came, or where.
+        if record.unsigned(element::DIGEST_HASH_VALUE).is_some() {
+            self.miss_until(sent, sent, 1);
+        }
     }
 }
 

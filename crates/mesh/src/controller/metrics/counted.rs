@@ -12,13 +12,21 @@ use crate::task::{Entered, Measure, Task, Tasks};
 /// Shows what there is of each task that was not ended.
 ///
 /// A task whose collector is away is left out.
-pub(super) async fn show(tasks: &Tasks, sources: &Sources, families: &mut Families) {
+pub(super) async fn show(
+    tasks: &Tasks,
+    sources: &Sources,
+    families: &mut Families,
+) -> Result<(), NoAnswer> {
     for (number, Entered { task, .. }) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
-        if let Err(error) = show_task(*number, task, sources, families).await {
+        match show_task(*number, task, sources, families).await {
             // That a collector is away has a figure of its own.
-            debug!("task {}: what it has counted is not told: {error}", task.name);
+            Err(error @ NoAnswer::Away { .. }) => {
+                debug!("task {}: what it has counted is not told: {error}", task.name);
+            }
+            told => told?,
         }
     }
+    Ok(())
 }
 
 async fn show_task(
