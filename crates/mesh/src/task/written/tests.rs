@@ -1,0 +1,137 @@
+use super::*;
+
+fn read(text: &str) -> Result<Task, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn each_task_is_written_as_it_is_read() {
+    for text in [
+        r#"{"name":"v","measure":"volume","at":"a/eth0"}"#,
+        r#"{"name":"t","measure":"traffic","at":"a/eth0","filter":"udp","interval":"10s"}"#,
+        r#"{"name":"p","measure":"passive-delay","from":"a/eth0","to":"b/eth1","share":0.25,
+            "codec":"g711-plc"}"#,
+        r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1",
+            "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
+            "codec":"g729a"}"#,
+        r#"{"name":"f","measure":"flows","at":"a/eth0","schedule":{"for":"10m"}}"#,
+        r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:2001:db8::1/3/9"}"#,
+        r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:192.0.2.8/3",
+            "clock_error":"1ms"}"#,
+    ] {
+        let task = read(text).unwrap();
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_value(&task).unwrap(), value);
+    }
+}
+
+#[test]
+fn what_is_not_said_has_its_usual_value() {
+    let task = read(r#"{"name":"x","measure":"active-delay","from":"a","to":"b"}"#).unwrap();
+    let Measure::ActiveDelay(active) = &task.measure else { panic!("{task:?}") };
+    assert_eq!((active.rate, active.bytes, active.dscp), (RATE, BYTES, 0));
+    assert_eq!(task.measure.probes().len(), 2);
+    let task = read(r#"{"name":"p","measure":"passive-delay","from":"a/i","to":"a/j"}"#);
+    let Measure::PassiveDelay(passive) = task.unwrap().measure else { panic!() };
+    assert_eq!(passive.share, 1.0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_key_and_what_it_can_be() {
+    for (text, said) in [
+        (r#"{"measure":"volume"}"#, "a task needs `name`"),
+        (r#"{"name":"v"}"#, "task v: it needs `measure`"),
+        (r#"{"name":"V","measure":"volume"}"#, "\"V\" is no name"),
+        (r#"{"name":"v","measure":"volumes"}"#, "task v: \"volumes\" is nothing to measure"),
+        (r#"{"name":"v","measure":"volume"}"#, "task v: volume needs `at`"),
+        (r#"{"name":"v","measure":"volume","at":"a"}"#, "`at` \"a\" is no observation point"),
+        (r#"{"name":"v","measure":"volume","at":"a/b","to":"c"}"#, "`to` means nothing for volume"),
+        (r#"{"name":"v","measure":"volume","at":"a/b","color":"c"}"#, "unknown field `color`"),
+        (
+            r#"{"name":"t","measure":"traffic","at":"a/b","interval":"1ms"}"#,
+            "`interval` has to be a second",
+        ),
+        (
+            r#"{"name":"t","measure":"traffic","at":"a/b","interval":"7s"}"#,
+            "a whole part of an hour",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/b"}"#,
+            "`to` has to be another point",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","share":0}"#,
+            "`share` has to be",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"ipfix:192.0.2.7/3"}"#,
+            "`from` \"a/b\" is no point of an exporter",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/3"}"#,
+            "`to` has to be another point",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","share":0.5}"#,
+            "`share` means nothing for passive-delay",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","filter":"udp"}"#,
+            "`filter` means nothing for passive-delay",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4",
+                "schedule":{"for":"1m"}}"#,
+            "`schedule` means nothing for passive-delay",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"ipfix:::1/3","to":"ipfix:::1/4","clock_error":"-1s"}"#,
+            "`clock_error` has to be 0 s to",
+        ),
+        (
+            r#"{"name":"p","measure":"passive-delay","from":"a/b","to":"a/c","clock_error":"1ms"}"#,
+            "`clock_error` means nothing",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"a"}"#,
+            "`to` has to be another end",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a/eth0","to":"b"}"#,
+            "`from` \"a/eth0\" is no end of a test",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","filter":"udp"}"#,
+            "`filter` means nothing for active-delay",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","port":0}"#,
+            "`port` has to be 1",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","rate":0}"#,
+            "`rate` has to be 0.001 to 1000000",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":9}"#,
+            "`bytes` has to be 52 to",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","dscp":64}"#,
+            "`dscp` has to be 0 to",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","codec":"opus"}"#,
+            "`codec` is unknown: choose among g711, ",
+        ),
+        (
+            r#"{"name":"v","measure":"volume","at":"a/b","codec":"g711"}"#,
+            "`codec` means nothing for volume",
+        ),
+        (r#"{"name":"v","measure":"volume","at":"a/b","filter":"a\u0000"}"#, "`filter` has a zero"),
+        (r#"{"name":"v","measure":"volume","at":"a/b","schedule":{"every":"1h"}}"#, "needs `for`"),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+}
