@@ -8,7 +8,8 @@ const FILES: [&str; 1] = ["proto/mesh.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
-    let services = tonic_prost_build::configure().build_transport(false);
+    // What carries secrets is shown without them (src/secret.rs).
+    let services = tonic_prost_build::configure().build_transport(false).skip_debug(["Duty"]);
     services.compile_fds(protox::compile(FILES, [FOLDER])?)?;
     Ok(())
 }

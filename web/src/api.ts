@@ -59,6 +59,8 @@ export interface Health {
   troubles: { task: number; why: string }[];
   keepers: Keeper[];
   clock_offsets: ClockOffset[];
+  /** What its ends of active tests have refused. */
+  tests: { task: number; end: 'sender' | 'reflector'; forged: number; too_short: number }[];
 }
 
 

@@ -9,6 +9,8 @@ export interface Field {
   list?: 'points' | 'probe-names';
   choices?: string[];
   isNumber?: boolean;
+  /** It is `yes` or `no`. */
+  isTruth?: boolean;
 }
 
 export type Values = Record<string, string>;
@@ -64,9 +66,10 @@ export const FIELDS: Record<string, Field[]> = {
     { key: 'address', label: 'Address', hint: 'where that is reached, if not as the controller does' },
     { key: 'port', label: 'Port', hint: 'where it listens, if not at one of its own for each task', isNumber: true },
     { key: 'rate', label: 'Rate', hint: 'packets a second: 10', isNumber: true },
-    { key: 'bytes', label: 'Size', hint: 'bytes above IP: 52', isNumber: true },
+    { key: 'bytes', label: 'Size', hint: 'bytes above IP: 52, or 120 if authenticated', isNumber: true },
     { key: 'distribution', label: 'Distribution', hint: '', choices: ['', 'periodic', 'poisson'] },
     { key: 'dscp', label: 'DSCP', hint: 'class of service, 0 to 63', isNumber: true },
+    { key: 'authenticated', label: 'Authenticated', hint: '', choices: ['', 'yes', 'no'], isTruth: true },
     CODEC,
   ],
   volume: [at, FILTER],
@@ -93,7 +96,10 @@ export function written(measure: string, values: Values): Record<string, unknown
   return { measure, ...of(FIELDS[measure] ?? []), ...(hasSchedule ? { schedule } : {}) };
 }
 
-function value(field: Field, text: string): string | number {
+function value(field: Field, text: string): string | number | boolean {
+  if (field.isTruth) {
+    return text === 'yes';
+  }
   const number = Number(text.trim());
   return field.isNumber && !Number.isNaN(number) ? number : text.trim();
 }

@@ -34,7 +34,7 @@ test('a newcomer is told what to do, enters a task and ends it', async ({ page, 
 
 test('what a form of each measure sends is taken', async ({ page, empty }) => {
   for (const [measure, fields] of Object.entries({
-    'active-delay': { From: 'roof', To: 'cellar', Rate: '20', Distribution: 'poisson', Codec: 'g729a', Every: '1h', For: '5m' },
+    'active-delay': { From: 'roof', To: 'cellar', Rate: '20', Distribution: 'poisson', Authenticated: 'yes', Codec: 'g729a', Every: '1h', For: '5m' },
     volume: { At: 'roof/eth0', Filter: 'udp' },
     traffic: { At: 'roof/eth0', Interval: '5s' },
     flows: { At: 'roof/eth0' },
@@ -45,7 +45,7 @@ test('what a form of each measure sends is taken', async ({ page, empty }) => {
     await page.getByLabel('Name').fill(measure);
     for (const [label, value] of Object.entries(fields)) {
       const field = page.getByLabel(new RegExp(`^${label}( optional)?$`));
-      await (['Distribution', 'Codec'].includes(label) ? field.selectOption(value) : field.fill(value));
+      await (['Distribution', 'Authenticated', 'Codec'].includes(label) ? field.selectOption(value) : field.fill(value));
     }
     await page.getByRole('button', { name: 'Enter task' }).click();
     await expect(page.getByRole('heading', { level: 1 })).toHaveText(measure);

@@ -113,6 +113,7 @@ test('who keeps a clock is said, and which is worse than it says', async ({ page
   const health = {
     ...{ version: '1', clock: 'CLOCK_REALTIME', clock_error_ns: 12_000, processor_time_ns: 1e9, memory_bytes: 1e6 },
     ...{ held_bytes: 0, captures: [], troubles: [], keepers: KEEPERS, clock_offsets: [FAR] },
+    tests: [{ task: 1, end: 'reflector', forged: 7, too_short: 2 }],
   };
   const since = { address: '192.0.2.1:9', since: TASK.made, heard: TASK.made, until: null };
   const probes = [
@@ -123,6 +124,7 @@ test('who keeps a clock is said, and which is worse than it says', async ({ page
   await page.goto(day.url());
   const roof = page.locator('.probe', { hasText: 'roof' }).last();
   await expect(roof).toContainText('chrony, GPS, stratum 1, \u00b1 12\u202fus');
+  await expect(roof).toContainText('9 refused');
   await expect(roof).toContainText('apart by 5\u202fms \u00b1 400\u202fus');
   await expect(roof.locator('.badge')).toContainText('worse than it says');
   await page.screenshot({ path: 'screenshots/clocks.png', fullPage: true });

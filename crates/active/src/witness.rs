@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::stamp::NotStamp;
 
 use crate::sender::Heard;
 
@@ -32,6 +33,9 @@ pub trait Witness {
 
     /// Everything has been told of that passed before this time.
     fn complete(&mut self, _: Time<Utc>) {}
+
+    /// A datagram has come that is no packet of the test. How many did is told otherwise when the end has ended.
+    fn refuses(&mut self, _: NotStamp) {}
 
     /// The sender has taken an answer.
     fn heard(&mut self, _: &Heard) {}

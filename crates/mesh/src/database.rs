@@ -144,6 +144,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     // What others were told of is never taken back, also when the power fails.
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What is deleted is overwritten, where that takes no writing more: secrets are among it.
+    connection.pragma_update(None, "secure_delete", "FAST")?;
     Ok(connection)
 }
 

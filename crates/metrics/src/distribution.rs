@@ -1,6 +1,6 @@
 //! The distribution of a quantity in constant memory.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use wirestamp_clock::Span;
 
 use crate::moments::Moments;
@@ -26,7 +26,7 @@ pub struct Distribution {
 }
 
 /// A distribution in nine numbers; all but the count in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Summary {
     /// How many values there are.
     pub count: u64,

@@ -1,7 +1,11 @@
 //! A view over a captured frame.
 
-use etherparse::err::Layer;
-use etherparse::{Ipv6ExtensionsSlice, LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use etherparse::err::{ip, macsec};
+use etherparse::{
+    EtherType, Ethernet2Slice, Ipv6ExtensionsSlice, LaxIpPayloadSlice, LaxIpSlice,
+    LaxMacsecPayloadSlice, LaxMacsecSlice, SingleVlanSlice, TcpSlice, UdpSlice, ether_type,
+    ip_number,
+};
 
 use crate::FlowKey;
 use crate::internet::{Fragment, Internet, Selecting};
@@ -9,11 +13,15 @@ use crate::internet::{Fragment, Internet, Selecting};
 /// What the first byte of a captured frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
-    /// An Ethernet II header (pcap `LINKTYPE_ETHERNET`), with up to three VLAN tags.
+    /// An Ethernet II header (pcap `LINKTYPE_ETHERNET`), with up to three tags (VLAN, MACsec that
+    /// does not encrypt).
     Ethernet,
     /// An IPv4 or IPv6 header (pcap `LINKTYPE_RAW`, and tunnel devices).
     Ip,
 }
+
+/// Tags that a frame may have before its IP packet.
+const TAGS: usize = 3;
 
 /// Why a frame is not a [`Packet`]. Callers count such frames; none of these is a fault of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,29 +62,23 @@ impl<'a> Packet<'a> {
     /// See [`ParseError`]. A packet whose IP header is whole but whose transport header is cut
     /// off or malformed is a packet, with an empty [`payload`](Self::payload).
     pub fn parse(link: LinkType, bytes: &'a [u8]) -> Result<Self, ParseError> {
-        let sliced = match link {
-            LinkType::Ethernet => {
-                LaxSlicedPacket::from_ethernet(bytes).map_err(|_| ParseError::CutShort)?
-            }
-            LinkType::Ip => LaxSlicedPacket::from_ip(bytes).map_err(|error| ip_error(&error))?,
+        let packet = match link {
+            LinkType::Ethernet => packet_of_frame(bytes)?,
+            LinkType::Ip => bytes,
         };
-        let readable = !sliced.stop_err.as_ref().is_some_and(|(_, layer)| is_extension(*layer));
-        let mut internet = match &sliced.net {
-            Some(LaxNetSlice::Ipv4(ip)) => Internet::v4(ip),
-            Some(LaxNetSlice::Ipv6(ip)) if readable => Internet::v6(ip, ip.extensions()),
-            Some(LaxNetSlice::Ipv6(ip)) => Internet::v6(ip, &Ipv6ExtensionsSlice::default()),
-            Some(LaxNetSlice::Arp(_)) => return Err(ParseError::NotIp),
-            None => return Err(no_network_layer(&sliced)),
+        let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|error| ip_error(&error))?;
+        // Where extension headers cannot be read to their end, what is above them is not known.
+        let readable = stop.is_none();
+        let mut internet = match &ip {
+            LaxIpSlice::Ipv4(ip) => Internet::v4(ip),
+            LaxIpSlice::Ipv6(ip) if readable => Internet::v6(ip, ip.extensions()),
+            LaxIpSlice::Ipv6(ip) => Internet::v6(ip, &Ipv6ExtensionsSlice::default()),
         };
         if !readable {
             internet.forget_body();
         }
-        let payload = match &sliced.transport {
-            Some(TransportSlice::Udp(udp)) => udp.payload(),
-            Some(TransportSlice::Tcp(tcp)) => tcp.payload(),
-            _ => &[],
-        };
-        let payload_length = payload_length(sliced.transport.as_ref(), internet.body_length);
+        let payload = readable.then(|| payload(ip.payload(), internet.body_length)).flatten();
+        let (payload, payload_length) = payload.unwrap_or_default();
         Ok(Self { flow: internet.flow(), internet, payload, payload_length })
     }
 
@@ -122,45 +124,83 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The length of the payload on the wire; `body` is the length above IP. UDP says it itself (0 for
-/// a segment that the network card is to cut up), and bytes after its end belong to nobody.
-fn payload_length(transport: Option<&TransportSlice<'_>>, body: Option<usize>) -> Option<usize> {
-    match transport? {
-        TransportSlice::Udp(udp) => {
-            let stated = Some(usize::from(udp.length())).filter(|stated| *stated != 0);
-            stated.map_or(body, |stated| Some(stated.min(body?)))?.checked_sub(8)
+/// The IP packet in an Ethernet frame, behind its tags.
+///
+/// etherparse can do all of this in one call. It takes the frame apart into more than is needed, and copying that
+/// was what looking at a packet spent most of its time on.
+fn packet_of_frame(frame: &[u8]) -> Result<&[u8], ParseError> {
+    let frame = Ethernet2Slice::from_slice_without_fcs(frame).map_err(|_| ParseError::CutShort)?;
+    let mut inside = (frame.ether_type(), frame.payload().payload);
+    for _ in 0..TAGS {
+        inside = match tagged(inside)? {
+            Some(inside) => inside,
+            None => break,
+        };
+    }
+    match inside {
+        (ether_type::IPV4 | ether_type::IPV6, packet) => Ok(packet),
+        _ => Err(ParseError::NotIp),
+    }
+}
+
+/// What is behind a tag: of a VLAN, or of MACsec that does not encrypt. None if it is no tag.
+fn tagged(
+    (ether_type, bytes): (EtherType, &[u8]),
+) -> Result<Option<(EtherType, &[u8])>, ParseError> {
+    match ether_type {
+        ether_type::VLAN_TAGGED_FRAME
+        | ether_type::PROVIDER_BRIDGING
+        | ether_type::VLAN_DOUBLE_TAGGED_FRAME => {
+            let vlan = SingleVlanSlice::from_slice(bytes).map_err(|_| ParseError::CutShort)?;
+            Ok(Some((vlan.ether_type(), vlan.payload_slice())))
         }
-        TransportSlice::Tcp(tcp) => body?.checked_sub(tcp.header_slice().len()),
+        ether_type::MACSEC => {
+            let macsec = LaxMacsecSlice::from_slice(bytes).map_err(|error| macsec_error(&error))?;
+            match macsec.payload {
+                LaxMacsecPayloadSlice::Unmodified(inside) => {
+                    Ok(Some((inside.ether_type, inside.payload)))
+                }
+                LaxMacsecPayloadSlice::Modified { .. } => Err(ParseError::NotIp),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The payload of UDP or TCP, and its length on the wire; `length` is that above IP. UDP says it itself (0 for
+/// a segment that the network card is to cut up), and bytes after its end belong to nobody.
+fn payload<'a>(
+    body: &LaxIpPayloadSlice<'a>,
+    length: Option<usize>,
+) -> Option<(&'a [u8], Option<usize>)> {
+    match body.ip_number {
+        _ if body.fragmented => None,
+        ip_number::UDP => {
+            let udp = UdpSlice::from_slice_lax(body.payload).ok()?;
+            let stated = Some(usize::from(udp.length())).filter(|stated| *stated != 0);
+            let length = stated.map_or(length, |stated| Some(stated.min(length?)));
+            Some((udp.payload(), length.and_then(|length| length.checked_sub(8))))
+        }
+        ip_number::TCP => {
+            let tcp = TcpSlice::from_slice(body.payload).ok()?;
+            let length = length.and_then(|length| length.checked_sub(tcp.header_slice().len()));
+            Some((tcp.payload(), length))
+        }
         _ => None,
     }
 }
 
-/// Whether parsing stopped between the IP header and the transport header.
-fn is_extension(layer: Layer) -> bool {
-    matches!(
-        layer,
-        Layer::IpAuthHeader
-            | Layer::Ipv6ExtHeader
-            | Layer::Ipv6HopByHopHeader
-            | Layer::Ipv6DestOptionsHeader
-            | Layer::Ipv6RouteHeader
-            | Layer::Ipv6FragHeader
-    )
-}
-
-fn ip_error(error: &etherparse::err::ip::LaxHeaderSliceError) -> ParseError {
+fn ip_error(error: &ip::LaxHeaderSliceError) -> ParseError {
     match error {
-        etherparse::err::ip::LaxHeaderSliceError::Len(_) => ParseError::CutShort,
-        etherparse::err::ip::LaxHeaderSliceError::Content(_) => ParseError::Malformed,
+        ip::LaxHeaderSliceError::Len(_) => ParseError::CutShort,
+        ip::LaxHeaderSliceError::Content(_) => ParseError::Malformed,
     }
 }
 
-fn no_network_layer(sliced: &LaxSlicedPacket<'_>) -> ParseError {
-    use etherparse::err::packet::SliceError;
-    match sliced.stop_err {
-        None | Some((_, Layer::Arp)) => ParseError::NotIp,
-        Some((SliceError::Len(_), _)) => ParseError::CutShort,
-        Some(_) => ParseError::Malformed,
+fn macsec_error(error: &macsec::HeaderSliceError) -> ParseError {
+    match error {
+        macsec::HeaderSliceError::Len(_) => ParseError::CutShort,
+        macsec::HeaderSliceError::Content(_) => ParseError::Malformed,
     }
 }
 

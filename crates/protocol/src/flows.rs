@@ -8,10 +8,11 @@ use crate::v1;
 /// Flows at one observation point, as they have fared so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flows {
-    /// Each an object of JSON with the keys of a flow of `wirestamp flows --json`.
+    /// Each an object of JSON with the keys of a flow of `wirestamp flows --json`. One without packets (0) says that
+    /// what was told of it before is in others.
     pub reports: Vec<String>,
-    /// Every packet that passed before this time is in these reports or in earlier ones, but for what came last of
-    /// flows that were let go for want of room.
+    /// Each flow whose latest packet passed before this time is in these reports or in earlier ones, but for what came
+    /// last of flows that were let go for want of room.
     pub complete_until: Time<Utc>,
 }
 

@@ -20,6 +20,7 @@
 mod csv;
 mod error;
 mod families;
+mod flows;
 mod parquet;
 mod table;
 

@@ -13,10 +13,20 @@ const end = (address: string, port: number): string => {
   return port === 0 ? address : `${host}:${port}`;
 };
 
+const ends = (flow: Flow): string => [flow.src, flow.sport, flow.dst, flow.dport, flow.protocol].join(' ');
+
+/** What is carried; of a flow with RTP streams, what is in none of them, as RTCP, has a row of its own. */
+function kindOf(flow: Flow, ofRtp: Set<string>): string {
+  if (flow.ssrc !== undefined) return `RTP ${flow.codec ?? ''}`;
+  const kind = PROTOCOLS[flow.protocol] ?? `protocol ${flow.protocol}`;
+  return ofRtp.has(ends(flow)) ? `${kind}, beside RTP` : kind;
+}
+
 const known = (value: number | null | undefined, shown: (value: number) => string): string =>
   value === null || value === undefined ? '\u2013' : shown(value);
 
 export function FlowTable({ flows }: { flows: Flow[] }) {
+  const ofRtp = new Set(flows.filter((flow) => flow.ssrc !== undefined).map(ends));
   return (
     <section class="panel wide">
       <h2>Flows</h2>
@@ -38,7 +48,7 @@ export function FlowTable({ flows }: { flows: Flow[] }) {
         </thead>
         <tbody>
           {flows.map((flow) => (
-            <Row key={keyOf(flow)} flow={flow} />
+            <Row key={keyOf(flow)} flow={flow} kind={kindOf(flow, ofRtp)} />
           ))}
         </tbody>
       </table>
@@ -46,11 +56,9 @@ export function FlowTable({ flows }: { flows: Flow[] }) {
   );
 }
 
-const keyOf = (flow: Flow): string =>
-  [flow.src, flow.sport, flow.dst, flow.dport, flow.protocol, flow.first_ns, flow.ssrc].join(' ');
+const keyOf = (flow: Flow): string => [ends(flow), flow.first_ns, flow.ssrc].join(' ');
 
-function Row({ flow }: { flow: Flow }) {
-  const kind = flow.ssrc === undefined ? PROTOCOLS[flow.protocol] : `RTP ${flow.codec ?? ''}`;
+function Row({ flow, kind }: { flow: Flow; kind: string }) {
   // What TCP lost is what was sent again, and was seen.
   const sent = flow.packets + (flow.protocol === TCP ? 0 : (flow.lost ?? 0));
   return (
@@ -58,7 +66,7 @@ function Row({ flow }: { flow: Flow }) {
       <th scope="row">
         {end(flow.src, flow.sport)}{' \u2192 '}
         {end(flow.dst, flow.dport)}
-        <small>{kind ?? `protocol ${flow.protocol}`}</small>
+        <small>{kind}</small>
       </th>
       <td>{count(flow.packets)}</td>
       <td>{bytes(flow.bytes)}</td>

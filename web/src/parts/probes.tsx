@@ -56,6 +56,9 @@ function ProbeCard({ probe, tasks }: { probe: Probe; tasks: Task[] }) {
           {health.captures.map((it) => (
             <CaptureFacts key={it.interface} {...it} />
           ))}
+          {health.tests.map((it) => (
+            <RefusedFacts key={`${it.task} ${it.end}`} of={nameOf(it.task)} count={it.forged + it.too_short} />
+          ))}
           {health.held_bytes > 0 && (
             <>
               <dt>waits here</dt>
@@ -100,6 +103,20 @@ function ComparedFacts(it: Compared) {
         )}
       </dd>
     </>
+  );
+}
+
+/** Packets that came to an end of a test, and are none of it. */
+function RefusedFacts(it: { of: string; count: number }) {
+  return (
+    it.count > 0 && (
+      <>
+        <dt>{it.of}</dt>
+        <dd>
+          <b class="warning">{count(it.count)} refused</b> that are none of the test
+        </dd>
+      </>
+    )
   );
 }
 

@@ -133,7 +133,13 @@ impl Bound {
                 reflector.counts.answers += 1;
                 continue;
             }
-            let Ok(reflection) = reflector.reflect(&arrival, clock, answer) else { continue };
+            let reflection = match reflector.reflect(&arrival, clock, answer) {
+                Ok(reflection) => reflection,
+                Err(why) => {
+                    witness.refuses(why);
+                    continue;
+                }
+            };
             let own = to.map_or(from.ip(), |(address, _)| address);
             witness.passes(&Passage {
                 mark: reflection.made.0,

@@ -209,8 +209,9 @@ impl Sender {
                 break;
             };
             let at = received.at.unwrap_or_else(|| self.clock.now());
-            // What is no answer is counted there.
-            let _ = self.session.answer(received.bytes, received.from, at);
+            if let Err(why) = self.session.answer(received.bytes, received.from, at) {
+                witness.refuses(why);
+            }
             self.take_stamps(witness);
         }
         self.session.advance(self.clock.now());

@@ -41,7 +41,7 @@ impl Media {
         let mut media = Self::default();
         for report in sights.iter_mut().flat_map(Sight::flows) {
             if let Some(rtp) = &report.rtp {
-                media.add(report.flow, Stream::of(rtp));
+                media.add(report.flow(), Stream::of(rtp));
             }
         }
         media

@@ -33,7 +33,7 @@ impl RoundTrips {
         for (point, sight) in sights.iter_mut().enumerate() {
             for report in sight.flows() {
                 if report.tcp.is_some_and(|tcp| tcp.rtt_ns.is_some()) {
-                    trips.entry(report.flow).or_default().0[point] = report.tcp;
+                    trips.entry(report.flow()).or_default().0[point] = report.tcp;
                 }
             }
         }

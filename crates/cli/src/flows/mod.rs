@@ -1,7 +1,6 @@
 //! `wirestamp flows`.
 
 mod arguments;
-mod columns;
 mod document;
 mod file;
 mod live;
@@ -12,6 +11,7 @@ use std::process::ExitCode;
 
 pub(crate) use arguments::Arguments;
 use document::Document;
+use wirestamp_results::Table;
 
 use crate::files::check_outputs;
 use crate::output::Output;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
 fn write(document: &Document, arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { csv, parquet, .. } = arguments;
     if csv.is_some() || parquet.is_some() {
-        let table = columns::table(&document.flows);
+        let table = Table::of_flows(&document.flows);
         csv.as_deref().map_or(Ok(()), |path| table.write_csv(path))?;
         parquet.as_deref().map_or(Ok(()), |path| table.write_parquet(path))?;
     }

@@ -52,7 +52,7 @@ fn row(flow: &FlowReport) -> Vec<String> {
     let rtp = flow.rtp.as_ref();
     let round_trip = flow.tcp.as_ref().and_then(|tcp| tcp.rtt_ns);
     vec![
-        flow.flow.to_string(),
+        flow.flow().to_string(),
         payload(flow).unwrap_or_else(none),
         count(flow.packets),
         flow.throughput_bps.map_or_else(none, |bps| format!("{:.3}", bps / 1e6)),

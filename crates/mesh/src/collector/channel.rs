@@ -13,7 +13,7 @@ use wirestamp_metrics::Point;
 use wirestamp_metrics::emodel::Codec;
 
 use super::making::Making;
-use super::{Counted, Delivery, Heard, Histograms, Measured, Results, Stretch, Sum, side};
+use super::{Counted, Delivery, Heard, Histograms, Hour, Measured, Results, Stretch, Sum, side};
 use crate::task::{Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 
@@ -152,13 +152,17 @@ impl Collector {
     }
 
     /// See [`Results::next_hour`].
-    pub(super) fn next_hour(&self, task: u64) -> Result<Option<Time<Utc>>, DatabaseError> {
-        self.results().next_hour(task)
+    pub(super) fn next_hour(
+        &self,
+        task: u64,
+        goes_on: impl FnOnce(Time<Utc>) -> Time<Utc>,
+    ) -> Result<Option<Hour>, DatabaseError> {
+        self.results().next_hour(task, goes_on)
     }
 
     /// See [`Results::archived`].
-    pub(super) fn archived(&self, task: u64, until: Time<Utc>) -> Result<(), DatabaseError> {
-        self.results().archived(task, until)
+    pub(super) fn archived(&self, task: u64, hour: &Hour) -> Result<(), DatabaseError> {
+        self.results().archived(task, hour)
     }
 
     /// See [`Results::forget`].

@@ -166,8 +166,9 @@ fn flows(message: &[u8]) -> Result<(Time<Utc>, News), String> {
     let Flows { reports, complete_until } =
         Flows::decode(message).map_err(|why| format!("flows cannot be read: {why}"))?;
     can_be(complete_until)?;
-    let flows = reports.into_iter().map(Flow::read).collect::<Result<_, _>>();
+    let flows = reports.into_iter().map(Flow::read).collect::<Result<Vec<_>, _>>();
     let flows = flows.map_err(|why| why.to_string())?;
+    flows.iter().try_for_each(|it| can_be(it.last))?;
     Ok((complete_until, News { counts: Vec::new(), flows }))
 }
 
@@ -184,6 +185,20 @@ fn latest() -> Time<Utc> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_flow_has_packets_in_an_hour() {
+        let told = |last_ns: i64| {
+            let report = format!(
+                r#"{{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":17,
+                    "first_ns":1,"last_ns":{last_ns},"packets":3}}"#
+            );
+            let complete_until = Time::from_nanos(2);
+            flows(&Flows { reports: vec![report], complete_until }.encode())
+        };
+        assert_eq!(told(3).unwrap().1.flows.len(), 1);
+        assert_eq!(told(i64::MAX).unwrap_err(), AHEAD_OF_TIME);
+    }
 
     #[test]
     fn what_is_counted_is_of_the_intervals_of_the_task() {

@@ -29,14 +29,14 @@ pub use pair::{Delivery, Pair, Settled, Timing};
 pub use recent::Recent;
 pub use reported::{Heard, Listener};
 pub use results::{
-    Brief, Counted, Delivered, Histograms, Measured, Missing, Progress, Results, Spread, Step,
-    Stretch, Sum,
+    Brief, Counted, Delivered, Histograms, Hour, Measured, Missing, Progress, Results, Spread,
+    Step, Stretch, Sum,
 };
 pub use single::{News, Single};
 pub use synchronisation::NotSynchronised;
 pub use window::Window;
 
-pub(crate) use flow::FlowReport;
+pub(crate) use flow::{FlowReport, flow_reports};
 pub(crate) use service::Service;
 pub(crate) use tending::tend;
 

@@ -56,9 +56,16 @@ pub struct Settled {
 
 impl Settled {
     /// Nothing but that everything before a time is settled.
-    pub(super) fn nothing(until: Time<Utc>) -> Self {
+    pub(crate) fn nothing(until: Time<Utc>) -> Self {
         let (windows, news) = (BTreeMap::new(), News::default());
         Self { until, windows, news, acknowledged: [0; 2], given_up: [0; 2], late: 0 }
+    }
+
+    /// When the first result in it begins.
+    pub(super) fn first(&self) -> Option<Time<Utc>> {
+        let counted = self.news.counts.iter().map(|count| count.begin);
+        let followed = self.news.flows.iter().map(|flow| flow.last);
+        self.windows.keys().copied().chain(counted).chain(followed).min()
     }
 }
 

@@ -15,7 +15,7 @@ pub struct Window {
     /// How far the clocks of the two machines may have been apart.
     pub offset: Result<Span, NotSynchronised>,
     /// The least of what each delay may be at the most, by the stamps of both ends; none without delays.
-    pub(super) least: Option<Span>,
+    pub(crate) least: Option<Span>,
 }
 
 impl Window {

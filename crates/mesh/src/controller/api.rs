@@ -6,19 +6,19 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::map_response;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::task::block_in_place;
 use tracing::info;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -27,21 +27,13 @@ use super::homes::Homes;
 use super::metrics::{self, Totals};
 use super::refusal::{Refusal, Refusals, Refused};
 use super::{
-    Attendance, Attending, Change, ClockOffset, Plan, Sources, clocks, description, events,
-    histogram, page, recent,
+    Attendance, Attending, Change, Plan, Sources, description, events, histogram, page, recent,
+    results,
 };
 use crate::Name;
-use crate::collector::{Counted, FlowReport, Measured, Step, Stretch};
 use crate::gate::{Caller, Gate};
 use crate::pki::Role;
-use crate::task::{Entered, Measure, Task};
-
-/// Results that are answered at once, if nothing else is said, and at the most.
-const RESULTS: u32 = 3600;
-const MOST_RESULTS: u32 = 100_000;
-
-/// Flows, each of which takes some kilobytes.
-const MOST_FLOWS: u32 = 5000;
+use crate::task::{Entered, Task};
 
 #[derive(Clone)]
 pub(super) struct Api {
@@ -58,7 +50,7 @@ impl Api {
         let (routes, described) = OpenApiRouter::with_openapi(description::begin())
             .routes(routes!(tasks))
             .routes(routes!(enter, end))
-            .routes(routes!(results))
+            .routes(routes!(results::results))
             .routes(routes!(histogram::histogram))
             .routes(routes!(recent::recent))
             .routes(routes!(probes))
@@ -208,112 +200,6 @@ async fn end(
 pub(super) fn nanos(time: Timestamp) -> i64 {
     let nanos = time.as_nanosecond();
     i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
-}
-
-/// Which results.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Which {
-    /// Not those that begin before this time; of flows, not those whose latest packet passed before.
-    #[param(nullable = false)]
-    from: Option<Timestamp>,
-    /// Nor those that begin then or later.
-    #[param(nullable = false)]
-    until: Option<Timestamp>,
-    /// By so many seconds: 1 is as the task measures, and is taken if nothing is said.
-    #[param(schema_with = description::step)]
-    step: Option<u32>,
-    /// So many at the most, of those that fit the first; 3600 if nothing is said, and never more than 100,000, or
-    /// 5000 flows.
-    #[param(schema_with = description::limit)]
-    limit: Option<u32>,
-}
-
-impl Which {
-    fn stretch(&self) -> Result<Stretch, Refusal> {
-        let step = match self.step {
-            None | Some(1) => Step::AsMeasured,
-            Some(60) => Step::Minute,
-            Some(3600) => Step::Hour,
-            Some(_) => return Err(Refusal::wrong("step: it has to be 1, 60 or 3600 seconds")),
-        };
-        Ok(Stretch {
-            step,
-            from: self.from.map_or(i64::MIN, nanos),
-            until: self.until.map_or(i64::MAX, nanos),
-            most: self.limit.unwrap_or(RESULTS).min(MOST_RESULTS),
-        })
-    }
-}
-
-/// What a task has measured.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Results)]
-struct Found {
-    task: Numbered,
-    /// What was asked for; 1 is as the task measures.
-    #[schema(schema_with = description::step)]
-    step_s: u32,
-    /// How far the clocks of its two probes are apart now, if test packets between them tell.
-    #[schema(required)]
-    clocks: Option<ClockOffset>,
-    /// In the order of their times; flows by their latest packet, the latest first. Windows of delays, intervals of
-    /// `volume` and `traffic`, or flows.
-    results: Vec<Measurement>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = Result)]
-#[serde(untagged)]
-enum Measurement {
-    Window(Box<Measured>),
-    Interval(Counted),
-    Flow(#[schema(inline)] Reported),
-}
-
-/// A flow as its probe told of it.
-#[derive(Serialize, ToSchema)]
-#[schema(value_type = FlowReport)]
-struct Reported(Value);
-
-/// What the newest task of a name has measured
-#[utoipa::path(get, path = "/api/v1/tasks/{name}/results", params(("name" = Name, Path), Which), responses(
-    (status = 200, description = "What was asked for, as far as it was measured", body = Found),
-    (status = 400, description = "That is no name, or no stretch of results", body = Refused),
-    (status = 404, description = "There was never such a task", body = Refused),
-    Refusals,
-))]
-async fn results(
-    _: Reader,
-    State(api): State<Api>,
-    Called(name): Called,
-    which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Found>, Refusal> {
-    let Query(which) = which.map_err(|why| Refusal::wrong(why.body_text()))?;
-    let (number, entered) = api.plan.newest(&name).ok_or_else(|| Refusal::no_such(&name))?;
-    let stretch = which.stretch()?;
-    let of_flows = Stretch { most: stretch.most.min(MOST_FLOWS), ..stretch };
-    let results: Vec<_> = match entered.task.measure {
-        Measure::Volume { .. } | Measure::Traffic { .. } => {
-            let counted = api.sources.counted(number, &stretch).await?;
-            counted.into_iter().map(Measurement::Interval).collect()
-        }
-        Measure::Flows { .. } => {
-            let reports = api.sources.flows(number, &of_flows).await?;
-            // Nothing else is kept.
-            let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
-            values.map(|it| Measurement::Flow(Reported(it))).collect()
-        }
-        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {
-            let measured = api.sources.measured(number, &stretch).await?;
-            measured.into_iter().map(|it| Measurement::Window(Box::new(it))).collect()
-        }
-    };
-    let (task, step_s) = (Numbered { number, entered }, which.step.unwrap_or(1));
-    let tasks = api.plan.subscribe().borrow().clone();
-    let clocks = clocks::between(&task.entered.task.measure, &tasks, &api.attendance);
-    Ok(Json(Found { task, step_s, clocks, results }))
 }
 
 /// A probe with its name.

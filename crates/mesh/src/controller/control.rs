@@ -180,17 +180,28 @@ impl Control {
         let has_a_part = |it: &Entered| it.task.measure.probes().contains(&probe);
         let own = || tasks.iter().filter(|(_, it)| has_a_part(it));
         let open = || own().filter(|(_, it)| it.ended.is_none());
-        open().try_for_each(|(number, _)| self.homes.settle(*number, &members))?;
-        let duties = open().filter_map(|(number, entered)| {
-            // A task that was read can be written.
-            let body = serde_json::to_string(&entered.task).ok()?;
-            let address = where_reflected(&entered.task.measure, &self.attendance);
-            let address = address.map(|it| it.to_string()).unwrap_or_default();
-            Some(Duty { task: *number, body, made: entered.made.as_second(), address })
-        });
+        open().try_for_each(|(number, _)| self.homes.settle(*number, tasks, &members))?;
+        let duties = open().filter_map(|(number, it)| self.duty(*number, it).transpose());
+        let duties = duties.collect::<Result<_, _>>()?;
         let numbers = own().map(|(number, _)| *number);
         let destinations = self.homes.destinations(numbers, &members);
-        Ok(Assignment { duties: duties.collect(), destinations })
+        Ok(Assignment { duties, destinations })
+    }
+
+    /// What its probes are told of a task; nothing if it has been ended since it was looked for.
+    fn duty(&self, task: u64, entered: &Entered) -> Result<Option<Duty>, DatabaseError> {
+        let measure = &entered.task.measure;
+        let secret = if measure.is_authenticated() {
+            let Some(secret) = self.plan.secret(task)? else { return Ok(None) };
+            secret
+        } else {
+            Vec::new()
+        };
+        // A task that was read can be written.
+        let Ok(body) = serde_json::to_string(&entered.task) else { return Ok(None) };
+        let address = where_reflected(measure, &self.attendance);
+        let address = address.map(|it| it.to_string()).unwrap_or_default();
+        Ok(Some(Duty { task, body, made: entered.made.as_second(), address, secret }))
     }
 }
 

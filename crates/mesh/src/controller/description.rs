@@ -12,6 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::api::{Numbered, Reader};
 use super::refusal::{Refusals, Refused};
+use super::results::{MOST_FLOWS, MOST_RESULTS};
 use crate::task;
 
 const CERTIFICATE: &str = "certificate";
@@ -21,7 +22,7 @@ pub(super) fn begin() -> OpenApi {
     let info = InfoBuilder::new()
         .title("Wirestamp's controller")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("Tasks, probes and results of a mesh of Wirestamp's probes."));
+        .description(Some(about()));
     let certificate = SecurityScheme::MutualTls {
         description: Some("A certificate of the mesh (`wirestamp pki issue`)".to_owned()),
         deprecated: None,
@@ -36,6 +37,15 @@ pub(super) fn begin() -> OpenApi {
         [SecurityRequirement::new::<_, _, &str>(CERTIFICATE, []), SecurityRequirement::default()];
     let description = OpenApiBuilder::new().info(info.build()).components(Some(components));
     description.security(Some(security)).build()
+}
+
+/// What holds for all functions.
+fn about() -> String {
+    format!(
+        "Tasks, probes and results of a mesh of Wirestamp's probes. An answer has {MOST_RESULTS} results or \
+         {MOST_FLOWS} flows at the most: who wants more asks again from behind the last, and who wants less in place \
+         of it asks for a coarser step or a shorter time. What is sent has 2 MB at the most."
+    )
 }
 
 /// This description
@@ -60,7 +70,7 @@ pub(super) fn step() -> Object {
 /// How many results can be asked for.
 pub(super) fn limit() -> Object {
     let limit = ObjectBuilder::new().schema_type(Type::Integer);
-    limit.minimum(Some(0)).maximum(Some(u32::MAX)).build()
+    limit.minimum(Some(0)).maximum(Some(MOST_RESULTS)).build()
 }
 
 impl PartialSchema for Numbered {

@@ -30,6 +30,8 @@ pub struct Health {
     pub keepers: Vec<KeeperHealth>,
     /// How far the clocks of probes that it sends test packets to are ahead of its own.
     pub clock_offsets: Vec<ClockOffset>,
+    /// Its ends of active tests since they were started.
+    pub tests: Vec<TestHealth>,
 }
 
 /// The account of a capture.
@@ -41,6 +43,37 @@ pub struct CaptureHealth {
     pub packets: u64,
     /// Packets of these that were lost before a task could have them.
     pub lost: u64,
+}
+
+/// The account of an end of an active test.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct TestHealth {
+    /// The number of the task.
+    pub task: u64,
+    /// Which end.
+    pub end: TestEnd,
+    /// Datagrams that it refused, because they did not have the right code.
+    pub forged: u64,
+    /// Datagrams that it refused, because they were too short for a packet of the test.
+    pub too_short: u64,
+}
+
+/// An end of an active test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TestEnd {
+    /// It sends.
+    Sender,
+    /// It reflects.
+    Reflector,
+}
+
+impl From<v1::Test> for TestHealth {
+    fn from(test: v1::Test) -> Self {
+        let v1::Test { task, point, forged, too_short } = test;
+        let end = if point == 0 { TestEnd::Sender } else { TestEnd::Reflector };
+        Self { task, end, forged, too_short }
+    }
 }
 
 /// A task that a probe cannot do its part in.
@@ -96,6 +129,7 @@ impl From<v1::Report> for Health {
             troubles: troubles.collect(),
             keepers: report.keepers.into_iter().map(KeeperHealth::from).collect(),
             clock_offsets: report.clock_offsets.iter().map(ClockOffset::from).collect(),
+            tests: report.tests.into_iter().map(TestHealth::from).collect(),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! Which collector each task is at home at, in a file, so that it stays there.
 //!
 //! A task finds its home when a probe is told of it for the first time, and keeps it: half of what two points saw would
-//! mean nothing to anybody else.
+//! mean nothing to anybody else. Where the file is new and tasks go on, nobody knows where they had their homes, and they
+//! stay with the controller's own collector. A task moves by being ended and entered anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 use tokio::sync::watch;
+use tracing::warn;
 
 use super::members::Members;
 use crate::database::{Database, Form, unsigned};
@@ -51,9 +53,14 @@ struct Known {
 }
 
 impl Homes {
-    /// Those in a file, which is made if there is none.
-    pub(super) fn open(path: &Path) -> Result<Self, DatabaseError> {
-        let database = Database::open(path, &FORM)?;
+    /// Those in a file, which is made if there is none: then all of these tasks are at home at the controller's own
+    /// collector.
+    pub(super) fn open(path: &Path, tasks: &Tasks) -> Result<Self, DatabaseError> {
+        let is_new = path.metadata().map_or(true, |it| it.len() == 0);
+        let mut database = Database::open(path, &FORM)?;
+        if is_new {
+            keep_here(&mut database, path, tasks)?;
+        }
         let (collectors, homes) = database.read(|it| Ok((collectors(it)?, homes(it)?)))?;
         let state = Mutex::new(State { database, collectors, homes });
         Ok(Self { state, changed: watch::Sender::default() })
@@ -99,18 +106,19 @@ impl Homes {
         state.collectors.iter().map(|(name, it)| (name.clone(), it.since.is_some())).collect()
     }
 
-    /// Finds a home for a task that has none: with a collector that belongs to the mesh, also while it is away.
-    pub(super) fn settle(&self, task: u64, members: &Members) -> Result<(), DatabaseError> {
+    /// Finds a home for one of these tasks, if it has none.
+    pub(super) fn settle(
+        &self,
+        task: u64,
+        tasks: &Tasks,
+        members: &Members,
+    ) -> Result<(), DatabaseError> {
         let mut state = self.lock();
         if state.homes.contains_key(&task) {
             return Ok(());
         }
-        let there: Vec<_> =
-            state.collectors.keys().filter(|name| members.has_collector(name)).collect();
-        let home = choose(task, &there).cloned();
-        let query = "INSERT INTO home VALUES (?, ?)";
-        let values = params![task.cast_signed(), home.as_ref().map(AsRef::as_ref)];
-        state.database.change(|change| change.execute(query, values))?;
+        let home = state.choose(tasks, members).cloned();
+        state.database.change(|change| insert(change, task, home.as_ref()))?;
         state.homes.insert(task, home);
         drop(state);
         self.changed.send_replace(());
@@ -166,11 +174,40 @@ impl Homes {
     }
 }
 
-/// Which of the collectors a task goes to; none, where there are none but the controller's own. All that is known of a
-/// packet at any point has to come to one place, so that this goes by nothing but the task.
-fn choose<'a>(task: u64, collectors: &[&'a Name]) -> Option<&'a Name> {
-    let nth = usize::try_from(task).unwrap_or(0).checked_rem(collectors.len())?;
-    collectors.get(nth).copied()
+impl State {
+    /// The collector that a new task goes to, of those that belong to the mesh: one that attends, if any does, and of
+    /// these the one with the fewest tasks that go on. None, where there are none but the controller's own.
+    fn choose(&self, tasks: &Tasks, members: &Members) -> Option<&Name> {
+        let goes_on = |task: &u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
+        let load = |name: &Name| {
+            let its = self.homes.iter().filter(|(_, home)| home.as_ref() == Some(name));
+            its.filter(|(task, _)| goes_on(task)).count()
+        };
+        let known = self.collectors.iter().filter(|(name, _)| members.has_collector(name));
+        let chosen = known.min_by_key(|(name, it)| (it.since.is_none(), load(name)));
+        chosen.map(|(name, _)| name)
+    }
+}
+
+/// Of tasks that were begun without the file, or with one that is lost: what came of them is here, or nowhere.
+fn keep_here(database: &mut Database, path: &Path, tasks: &Tasks) -> Result<(), DatabaseError> {
+    let going_on = || tasks.iter().filter(|(_, it)| it.ended.is_none()).map(|(task, _)| *task);
+    database
+        .change(|change| going_on().try_for_each(|task| insert(change, task, None).map(drop)))?;
+    let count = going_on().count();
+    if count > 0 {
+        warn!(
+            "{} is new: {count} tasks go on with the controller's own collector; what others have of them is \
+             found when the file is put back, and they move when they are ended and entered anew",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn insert(change: &Transaction<'_>, task: u64, home: Option<&Name>) -> rusqlite::Result<usize> {
+    let values = params![task.cast_signed(), home.map(AsRef::as_ref)];
+    change.execute("INSERT INTO home VALUES (?, ?)", values)
 }
 
 fn collectors(database: &Connection) -> rusqlite::Result<BTreeMap<Name, Known>> {
@@ -202,6 +239,7 @@ mod tests {
     use super::super::members::Shared;
     use super::*;
     use crate::pki::{Authority, Request, Role, Subject};
+    use crate::task::Task;
 
     fn name(text: &str) -> Name {
         text.parse().unwrap()
@@ -209,6 +247,14 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    /// Tasks of these numbers, from 1 on.
+    fn tasks(last: u64) -> Tasks {
+        let task: Task =
+            serde_json::from_str(r#"{"name":"v","measure":"volume","at":"a/i"}"#).unwrap();
+        let entered = Entered { task, made: at(1), ended: None };
+        (1..=last).map(|number| (number, entered.clone())).collect()
     }
 
     /// An authority that has let in collectors of these names.
@@ -237,17 +283,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let authority = authority(folder.path(), &["one"]);
         let path = folder.path().join("homes");
-        let homes = Homes::open(&path).unwrap();
-        homes.settle(1, &members(&authority)).unwrap();
+        let all = tasks(4);
+        let homes = Homes::open(&path, &Tasks::new()).unwrap();
+        homes.settle(1, &all, &members(&authority)).unwrap();
         homes.comes(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
         // Of one that nobody has let in nothing is expected.
         homes.comes(&name("other"), "192.0.2.2:4749".to_owned(), at(5)).unwrap();
         homes.goes(&name("one"), at(5));
         for task in [1, 2, 3] {
-            homes.settle(task, &members(&authority)).unwrap();
+            homes.settle(task, &all, &members(&authority)).unwrap();
         }
         drop(homes);
-        let homes = Homes::open(&path).unwrap();
+        let homes = Homes::open(&path, &all).unwrap();
         let one = Some((name("one"), "192.0.2.1:4749".to_owned()));
         assert_eq!([1, 2, 3, 4].map(|task| homes.of(task)), [None, one.clone(), one, None]);
         let mut told = homes.subscribe();
@@ -260,18 +307,55 @@ mod tests {
         authority.lock().revoke(&name("one"), None, at(Timestamp::now().as_second())).unwrap();
         let nowhere = Destination { collector: String::new(), tasks: vec![2, 3] };
         assert_eq!(homes.destinations(1..5, &members(&authority)), [nowhere]);
-        homes.settle(4, &members(&authority)).unwrap();
+        homes.settle(4, &all, &members(&authority)).unwrap();
         assert_eq!(homes.of(4), None);
     }
 
     #[test]
-    fn tasks_are_shared_among_collectors() {
-        let names = [name("one"), name("two")];
-        let names: Vec<_> = names.iter().collect();
-        assert_eq!(
-            [4, 5, 6].map(|task| choose(task, &names)),
-            [0, 1, 0].map(|nth| Some(names[nth]))
-        );
-        assert_eq!(choose(4, &[]), None);
+    fn a_task_goes_to_who_is_there_and_has_the_fewest_that_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = authority(folder.path(), &["one", "two"]);
+        let homes = Homes::open(&folder.path().join("homes"), &Tasks::new()).unwrap();
+        for text in ["one", "two"] {
+            homes.comes(&name(text), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
+        }
+        let mut all = tasks(8);
+        let mut settle = |number, ended: Option<u64>| {
+            if let Some(task) = ended {
+                all.get_mut(&task).unwrap().ended = Some(at(9));
+            }
+            homes.settle(number, &all, &members(&authority)).unwrap();
+            homes.of(number).unwrap().0.to_string()
+        };
+        let homes_of = [1, 2, 3, 4].map(|number| settle(number, None));
+        assert_eq!(homes_of, ["one", "two", "one", "two"]);
+        // Where tasks were ended there is room for others.
+        assert_eq!([settle(5, Some(2)), settle(6, Some(4))], ["two", "two"]);
+        // Nobody waits for one who is away while another is there.
+        homes.goes(&name("two"), at(5));
+        assert_eq!(settle(7, None), "one");
+        homes.goes(&name("one"), at(5));
+        assert_eq!(settle(8, None), "two");
+    }
+
+    #[test]
+    fn tasks_that_go_on_where_the_file_is_new_stay_with_the_controller() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = authority(folder.path(), &["one"]);
+        let path = folder.path().join("homes");
+        let (before, all) = (tasks(2), tasks(3));
+        let homes = Homes::open(&path, &before).unwrap();
+        homes.comes(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
+        let settle = |homes: &Homes| {
+            [1, 2, 3].map(|task| {
+                homes.settle(task, &all, &members(&authority)).unwrap();
+                homes.of(task).map(|(name, _)| name.to_string())
+            })
+        };
+        let found = [None, None, Some("one".to_owned())];
+        assert_eq!(settle(&homes), found);
+        drop(homes);
+        // It is not new any more.
+        assert_eq!(settle(&Homes::open(&path, &all).unwrap()), found);
     }
 }

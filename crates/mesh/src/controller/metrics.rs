@@ -5,8 +5,10 @@
 //! there before, when they are asked for first.
 
 mod counted;
+mod refused;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -41,8 +43,12 @@ pub(super) async fn scrape(
     let mut families = Families::default();
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     families.info("wirestamp_build_info", "The version of Wirestamp.", &version);
-    api.totals.show(&tasks, &api.sources, &mut families).await?;
-    counted::show(&tasks, &api.sources, &mut families).await?;
+    let totals = api.totals.catch_up(&tasks, &api.sources);
+    // Together they wait no longer than each.
+    let (told, counted) = tokio::join!(totals, counted::ask(&tasks, &api.sources));
+    told?;
+    api.totals.show(&tasks, &mut families).await;
+    counted::show(counted, &tasks, &mut families)?;
     show_heard(&api.sources.heard().counts(), &mut families);
     for (name, attends) in api.homes.collectors() {
         families.gauge(
@@ -56,6 +62,7 @@ pub(super) async fn scrape(
         show_probe(&name, &attending, &mut families);
         if let Some(health) = &attending.health {
             clocks::show(&name, health, &tasks, &mut families);
+            refused::show(&name, health, &tasks, &mut families);
         }
     }
     let text = families.text().map_err(Refusal::failure)?;
@@ -63,17 +70,11 @@ pub(super) async fn scrape(
 }
 
 /// What each task has measured since the controller was started.
-pub(super) struct Totals(Mutex<Counting>);
-
-struct Counting {
-    totals: BTreeMap<u64, Total>,
-    /// Tasks that were there before, and of which nobody was asked yet.
-    before: BTreeSet<u64>,
-}
+pub(super) struct Totals(StdMutex<BTreeMap<u64, Arc<Mutex<Total>>>>);
 
 struct Total {
-    /// Results that begin before are in the counts, or were there before.
-    next: i64,
+    /// Results that begin before are in the counts, or were there before; none, if nobody has said yet what was.
+    next: Option<i64>,
     counts: [u64; COUNTS.len()],
     newest: Option<Measured>,
 }
@@ -133,58 +134,74 @@ const COUNTS: [Count; 10] = [
 impl Totals {
     /// From now on, behind what is there of these tasks.
     pub(super) fn new(tasks: &Tasks) -> Self {
-        let before = tasks.keys().copied().collect();
-        Self(Mutex::new(Counting { totals: BTreeMap::new(), before }))
+        let unknown = || Total { next: None, ..Total::behind(None) };
+        Self(StdMutex::new(tasks.keys().map(|it| (*it, Arc::new(Mutex::new(unknown())))).collect()))
+    }
+
+    /// Adds what is new of all tasks, as far as it comes in time.
+    async fn catch_up(&self, tasks: &Tasks, sources: &Arc<Sources>) -> Result<(), NoAnswer> {
+        let shown = shown(tasks).map(|(number, _)| number);
+        let told = sources.together(shown, |sources, number| {
+            let total = self.of(number);
+            async move { total.lock().await.catch_up(number, &sources).await }
+        });
+        told.await.into_values().try_for_each(|it| unless_away(it).map(drop))
     }
 
     /// Shows what there is. Where nobody answers, that is what there was.
-    async fn show(
-        &self,
-        tasks: &Tasks,
-        sources: &Sources,
-        families: &mut Families,
-    ) -> Result<(), NoAnswer> {
-        let mut counting = self.0.lock().await;
-        let is_shown = |it: &Entered| it.ended.is_none() && it.task.measure.is_delay();
-        for (number, entered) in tasks.iter().filter(|(_, it)| is_shown(it)) {
-            let name = &entered.task.name;
-            match counting.catch_up(*number, sources).await {
-                // That a collector is away has a figure of its own.
-                Err(error @ NoAnswer::Away { .. }) => {
-                    debug!("task {name}: the newest results are not told: {error}");
-                }
-                told => told?,
-            }
-            if let Some(total) = counting.totals.get(number) {
+    async fn show(&self, tasks: &Tasks, families: &mut Families) {
+        for (number, name) in shown(tasks) {
+            let total = self.of(number);
+            let total = total.lock().await;
+            if total.next.is_some() {
                 total.show(name, families);
             }
         }
-        Ok(())
+    }
+
+    fn of(&self, task: u64) -> Arc<Mutex<Total>> {
+        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(totals.entry(task).or_insert_with(|| Arc::new(Mutex::new(Total::behind(None)))))
     }
 }
 
-impl Counting {
-    async fn catch_up(&mut self, task: u64, sources: &Sources) -> Result<(), NoAnswer> {
-        if self.before.contains(&task) {
-            let newest = sources.newest(task).await?;
-            self.before.remove(&task);
-            self.totals.insert(task, Total::behind(newest));
+/// Tasks whose totals are shown.
+fn shown(tasks: &Tasks) -> impl Iterator<Item = (u64, &Name)> {
+    let is_shown = |it: &Entered| it.ended.is_none() && it.task.measure.is_delay();
+    let shown = tasks.iter().filter(move |(_, it)| is_shown(it));
+    shown.map(|(number, entered)| (*number, &entered.task.name))
+}
+
+/// What is told; nothing, where a collector is away: that has a figure of its own.
+fn unless_away<T>(told: Result<T, NoAnswer>) -> Result<Option<T>, NoAnswer> {
+    match told {
+        Err(why @ NoAnswer::Database(_)) => Err(why),
+        Err(why) => {
+            debug!("results are not told to Prometheus: {why}");
+            Ok(None)
         }
-        let total = self.totals.entry(task).or_insert_with(|| Total::behind(None));
-        loop {
-            let (step, from) = (Step::AsMeasured, total.next);
-            let stretch = Stretch { step, from, until: i64::MAX, most: AT_ONCE };
-            if !total.add(sources.measured(task, &stretch).await?) {
-                return Ok(());
-            }
-        }
+        Ok(told) => Ok(Some(told)),
     }
 }
 
 impl Total {
+    /// Adds what is new. It can be left at any time, and goes on from there.
+    async fn catch_up(&mut self, task: u64, sources: &Sources) -> Result<(), NoAnswer> {
+        if self.next.is_none() {
+            *self = Self::behind(sources.newest(task).await?);
+        }
+        loop {
+            let (step, from) = (Step::AsMeasured, self.next.unwrap_or(i64::MIN));
+            let stretch = Stretch { step, from, until: i64::MAX, most: AT_ONCE };
+            if !self.add(sources.measured(task, &stretch).await?) {
+                return Ok(());
+            }
+        }
+    }
+
     fn behind(newest: Option<Measured>) -> Self {
         let next = newest.as_ref().map_or(i64::MIN, |it| it.begin_ns.saturating_add(1));
-        Self { next, counts: [0; COUNTS.len()], newest }
+        Self { next: Some(next), counts: [0; COUNTS.len()], newest }
     }
 
     /// Adds what came next: results are kept in the order of their times. Says whether anything came.
@@ -195,7 +212,7 @@ impl Total {
             }
         }
         let Some(newest) = measured.into_iter().next_back() else { return false };
-        self.next = newest.begin_ns.saturating_add(1);
+        self.next = Some(newest.begin_ns.saturating_add(1));
         self.newest = Some(newest);
         true
     }

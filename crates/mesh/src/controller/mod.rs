@@ -1,6 +1,7 @@
 //! The controller: lets nodes in, keeps what is wanted, and tells each probe its part of it. A collector runs
 //! beside it, and others may be processes of their own.
 
+mod answer;
 mod api;
 mod attendance;
 mod clocks;
@@ -19,6 +20,9 @@ mod page;
 mod plan;
 mod recent;
 mod refusal;
+mod results;
+#[cfg(test)]
+pub(crate) mod sample;
 mod sources;
 
 use std::future::{self, Future};
@@ -34,7 +38,7 @@ use tonic::service::Routes;
 
 pub use attendance::{Attendance, Attending};
 pub use clocks::ClockOffset;
-pub use health::{CaptureHealth, Health, KeeperHealth, Trouble};
+pub use health::{CaptureHealth, Health, KeeperHealth, TestEnd, TestHealth, Trouble};
 pub use local::{Loopback, NotLoopback};
 pub use plan::{Change, Plan};
 pub use sources::{NoAnswer, Sources};
@@ -132,8 +136,9 @@ impl Controller {
         let authority = Arc::new(Shared::new(Authority::open(&authority)?)?);
         let gate = Arc::new(Gate::new(authority.clone()));
         let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
-        let homes = Arc::new(Homes::open(&folder.join("homes.sqlite"))?);
-        let tasks = homes.tasks_of(&plan.subscribe().borrow(), None);
+        let tasks = plan.subscribe().borrow().clone();
+        let homes = Arc::new(Homes::open(&folder.join("homes.sqlite"), &tasks)?);
+        let tasks = homes.tasks_of(&tasks, None);
         let tasks = watch::Sender::new(Arc::new(tasks));
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Arc::new(Collector::new(results, tasks.subscribe()));

@@ -10,21 +10,29 @@ use tokio::sync::watch;
 
 use crate::database::{Database, Form, unsigned};
 use crate::task::{Entered, Task, Tasks};
-use crate::{DatabaseError, Name};
+use crate::{DatabaseError, Name, secret};
 
 /// "WSPL".
-const FORM: Form = Form { application: 0x5753_504c, version: 1, tables: TABLES, upgrades: &[] };
+const FORM: Form =
+    Form { application: 0x5753_504c, version: 2, tables: TABLES, upgrades: &[(1, SECRETS)] };
 
 /// Numbers are not given again. Times are in seconds since 1970.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
         number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body TEXT NOT NULL,
-        origin TEXT NOT NULL, made INTEGER NOT NULL, ended INTEGER
+        origin TEXT NOT NULL, made INTEGER NOT NULL, ended INTEGER, secret BLOB
     ) STRICT;
     CREATE UNIQUE INDEX task_name ON task (name) WHERE ended IS NULL;
     PRAGMA application_id = 0x5753504c;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
+    COMMIT;";
+
+/// Before, no task was authenticated.
+const SECRETS: &str = "
+    BEGIN;
+    ALTER TABLE task ADD COLUMN secret BLOB;
+    PRAGMA user_version = 2;
     COMMIT;";
 
 /// Where tasks are from.
@@ -109,9 +117,11 @@ impl Plan {
             let body = serde_json::to_string(task);
             let body =
                 body.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            let query = "INSERT INTO task (name, body, origin, made) VALUES (?, ?, ?, ?)
+            // Not that of a task in whose place it comes: who had a part in that one need not have one in this.
+            let secret = task.measure.is_authenticated().then(new_secret).transpose()?;
+            let query = "INSERT INTO task (name, body, origin, made, secret) VALUES (?, ?, ?, ?, ?)
                          RETURNING number";
-            let values = params![task.name.as_ref(), body, origin, now.as_second()];
+            let values = params![task.name.as_ref(), body, origin, now.as_second(), secret];
             change.query_row(query, values, |row| unsigned(row, 0))
         })?;
         self.tell(&database)?;
@@ -148,6 +158,16 @@ impl Plan {
         newest.map(|(number, entered)| (*number, entered.clone()))
     }
 
+    /// What the two probes of an authenticated task share; none if it is another, or was ended. It is for them
+    /// alone.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn secret(&self, task: u64) -> Result<Option<Vec<u8>>, DatabaseError> {
+        let query = "SELECT secret FROM task WHERE number = ?";
+        self.lock().read(|it| it.query_row(query, [task.cast_signed()], |row| row.get(0)))
+    }
+
     fn tell(&self, database: &Database) -> Result<(), DatabaseError> {
         self.tasks.send_replace(Arc::new(database.read(all)?));
         Ok(())
@@ -160,8 +180,13 @@ impl Plan {
 }
 
 fn end(change: &Transaction<'_>, name: &Name, now: Timestamp) -> rusqlite::Result<usize> {
-    let query = "UPDATE task SET ended = ? WHERE name = ? AND ended IS NULL";
+    let query = "UPDATE task SET ended = ?, secret = NULL WHERE name = ? AND ended IS NULL";
     change.execute(query, params![now.as_second(), name.as_ref()])
+}
+
+fn new_secret() -> rusqlite::Result<[u8; secret::BYTES]> {
+    let failed = |why| format!("the system gives no random numbers: {why}");
+    secret::random().map_err(|why| rusqlite::Error::ToSqlConversionFailure(failed(why).into()))
 }
 
 fn all(database: &Connection) -> rusqlite::Result<Tasks> {
@@ -224,6 +249,49 @@ mod tests {
         assert_eq!(plan.end(&volume.name, at(5)).unwrap(), None);
         assert_eq!(plan.current(&volume.name), None);
         assert_eq!(plan.enter(&volume, at(6)).unwrap(), Change::Made(3));
+    }
+
+    #[test]
+    fn a_secret_stays_with_its_task_and_nobody_is_told_of_it_with_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan");
+        let test = |rate| {
+            let text = r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":true,"rate":RATE}"#;
+            task(&text.replace("RATE", rate))
+        };
+        let plan = Plan::open(&path).unwrap();
+        plan.enter(&test("1"), at(1)).unwrap();
+        let secret = plan.secret(1).unwrap().unwrap();
+        assert_eq!(secret.len(), secret::BYTES);
+        drop(plan);
+        let plan = Plan::open(&path).unwrap();
+        assert_eq!(plan.enter(&test("1"), at(2)).unwrap(), Change::Kept(1));
+        assert_eq!(plan.secret(1).unwrap().as_ref(), Some(&secret));
+        assert!(!format!("{:?}", plan.subscribe().borrow()).contains("secret"));
+        // Another in its place has another, and that of the first is gone.
+        assert_eq!(plan.enter(&test("2"), at(3)).unwrap(), Change::Made(2));
+        assert_eq!(plan.secret(1).unwrap(), None);
+        assert_ne!(plan.secret(2).unwrap().unwrap(), secret);
+        let open = task(r#"{"name":"o","measure":"active-delay","from":"a","to":"b"}"#);
+        assert_eq!(plan.enter(&open, at(4)).unwrap(), Change::Made(3));
+        assert_eq!(plan.secret(3).unwrap(), None);
+    }
+
+    #[test]
+    fn a_plan_from_before_there_were_secrets_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan");
+        let tables =
+            TABLES.replace(", secret BLOB", "").replace("user_version = 2", "user_version = 1");
+        let before = Connection::open(&path).unwrap();
+        before.execute_batch(&tables).unwrap();
+        let body = r#"{"name":"x","measure":"active-delay","from":"a","to":"b"}"#;
+        let query = "INSERT INTO task (name, body, origin, made) VALUES ('x', ?, 'api', 1)";
+        before.execute(query, [body]).unwrap();
+        drop(before);
+        let plan = Plan::open(&path).unwrap();
+        assert_eq!(plan.enter(&task(body), at(2)).unwrap(), Change::Kept(1));
+        assert_eq!(plan.secret(1).unwrap(), None);
     }
 
     #[test]

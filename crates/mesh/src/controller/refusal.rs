@@ -74,7 +74,11 @@ impl From<DatabaseError> for Refusal {
 
 impl From<NoAnswer> for Refusal {
     fn from(error: NoAnswer) -> Self {
-        Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        let status = match error {
+            NoAnswer::TooMuch(_) => StatusCode::BAD_REQUEST,
+            NoAnswer::Database(_) | NoAnswer::Away { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self(status, error.to_string())
     }
 }
 

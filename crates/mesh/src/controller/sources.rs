@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::sync::watch;
-use tokio::task::block_in_place;
+use tokio::sync::{Mutex, watch};
+use tokio::task::{JoinSet, block_in_place};
 use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wirestamp_clock::{Time, Utc};
 
+use super::answer::Answer;
 use super::homes::Homes;
 use super::members::Members;
 use crate::collector::{Collector, Counted, Heard, Histograms, Measured, Recent, Stretch, Sum};
@@ -26,6 +27,9 @@ use crate::{DatabaseError, Name, v1};
 
 /// How long a collector may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long one is waited for that is asked together with others: Prometheus waits ten seconds for all of them.
+const TOGETHER: Duration = Duration::from_secs(5);
 
 /// For so long one that could not be reached is not called again: many ask, for many tasks.
 const REST: Duration = Duration::from_secs(5);
@@ -44,15 +48,20 @@ pub enum NoAnswer {
         /// What is wrong with it.
         why: String,
     },
+    /// They are elsewhere, and more than there is room for.
+    #[error("the collector {0} has too much to answer: ask for a shorter time or a coarser step")]
+    TooMuch(Name),
 }
 
 /// The collectors of a mesh.
 pub struct Sources {
     own: Arc<Collector>,
+    /// Who reads from it, one at a time: the others would wait with a thread each.
+    turn: Mutex<()>,
     homes: Arc<Homes>,
     members: watch::Receiver<Arc<Members>>,
     credentials: watch::Receiver<Credentials>,
-    lines: Mutex<BTreeMap<Name, Line>>,
+    lines: StdMutex<BTreeMap<Name, Line>>,
     /// Told of new results, wherever they are.
     news: watch::Sender<()>,
 }
@@ -62,7 +71,7 @@ struct Line {
     address: String,
     credentials: Credentials,
     client: AnswersClient<Channel>,
-    failure: Arc<Mutex<Option<Failure>>>,
+    failure: Arc<StdMutex<Option<Failure>>>,
 }
 
 /// Why one could not be reached, and when that was.
@@ -78,8 +87,8 @@ impl Sources {
         members: watch::Receiver<Arc<Members>>,
         credentials: watch::Receiver<Credentials>,
     ) -> Self {
-        let (lines, news) = (Mutex::default(), watch::Sender::default());
-        Self { own, homes, members, credentials, lines, news }
+        let (lines, news) = (StdMutex::default(), watch::Sender::default());
+        Self { own, turn: Mutex::default(), homes, members, credentials, lines, news }
     }
 
     /// Tells whenever there are new results.
@@ -108,7 +117,7 @@ impl Sources {
     /// When the results cannot be read, or are elsewhere and nobody answers there.
     pub async fn measured(&self, task: u64, stretch: &Stretch) -> Result<Vec<Measured>, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.measured(task, stretch))?),
+            None => self.read(|own| own.measured(task, stretch)).await,
             Some(line) => line.read(task, What::Measured(stretch.into())).await,
         }
     }
@@ -119,7 +128,7 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn counted(&self, task: u64, stretch: &Stretch) -> Result<Vec<Counted>, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.counted(task, stretch))?),
+            None => self.read(|own| own.counted(task, stretch)).await,
             Some(line) => line.read(task, What::Counted(stretch.into())).await,
         }
     }
@@ -130,7 +139,7 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn flows(&self, task: u64, stretch: &Stretch) -> Result<Vec<String>, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.flows(task, stretch))?),
+            None => self.read(|own| own.flows(task, stretch)).await,
             Some(line) => line.ask(task, What::Flows(stretch.into())).await,
         }
     }
@@ -141,7 +150,7 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn histograms(&self, task: u64, stretch: Range<i64>) -> Result<Histograms, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.histograms(task, stretch))?),
+            None => self.read(|own| own.histograms(task, stretch)).await,
             Some(line) => {
                 let Range { start: from, end: until } = stretch;
                 line.one(task, What::Histograms(v1::Histograms { from, until })).await
@@ -159,17 +168,23 @@ impl Sources {
         from: Time<Utc>,
         most: u32,
     ) -> Result<(BTreeMap<u64, Recent>, Vec<NoAnswer>), NoAnswer> {
-        let mut all = block_in_place(|| self.own.recent(from, most))?;
+        let mut questions = JoinSet::new();
         let mut away = Vec::new();
         for (collector, address) in self.homes.addresses() {
-            let asked = async {
-                let what = What::Recent(v1::Recent { from: from.as_nanos(), most });
-                self.line(collector.clone(), address)?.read::<(u64, Recent)>(0, what).await
-            };
+            let what = What::Recent(v1::Recent { from: from.as_nanos(), most });
+            match self.line(collector.clone(), address) {
+                Ok(line) => drop(questions.spawn(async move {
+                    (collector, line.in_time().read::<(u64, Recent)>(0, what).await)
+                })),
+                Err(why) => away.push(why),
+            }
+        }
+        let mut all = self.read(|own| own.recent(from, most)).await?;
+        for (collector, answer) in questions.join_all().await {
             // Of tasks of its own only.
             let home = |task: u64| self.homes.of(task).map(|(name, _)| name);
             let is_its_own = |(task, _): &(u64, Recent)| home(*task).as_ref() == Some(&collector);
-            match asked.await {
+            match answer {
                 Ok(recent) => all.extend(recent.into_iter().filter(is_its_own)),
                 Err(why) => away.push(why),
             }
@@ -183,7 +198,7 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn sum(&self, task: u64) -> Result<Sum, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.sum(task))?),
+            None => self.read(|own| own.sum(task)).await,
             Some(line) => line.one(task, What::Sum(v1::Sum {})).await,
         }
     }
@@ -194,7 +209,7 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn flow_count(&self, task: u64) -> Result<u64, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.flow_count(task))?),
+            None => self.read(|own| own.flow_count(task)).await,
             Some(line) => line.one(task, What::FlowCount(v1::FlowCount {})).await,
         }
     }
@@ -211,7 +226,7 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn newest(&self, task: u64) -> Result<Option<Measured>, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.newest(task))?),
+            None => self.read(|own| own.newest(task)).await,
             Some(line) => Ok(line.read(task, What::Newest(Newest {})).await?.pop()),
         }
     }
@@ -222,13 +237,41 @@ impl Sources {
     /// As of [`Self::measured`].
     pub async fn settled_until(&self, task: u64) -> Result<Time<Utc>, NoAnswer> {
         match self.elsewhere(task)? {
-            None => Ok(block_in_place(|| self.own.settled_until(task))?),
+            None => self.read(|own| own.settled_until(task)).await,
             Some(line) => {
                 let what = What::SettledUntil(SettledUntil {});
                 let nanos = line.read(task, what).await?.pop().unwrap_or(i64::MIN);
                 Ok(Time::from_nanos(nanos))
             }
         }
+    }
+
+    /// Asks of tasks, all at the same time. Of those whose collector does not answer in time there is nothing.
+    pub(super) async fn together<T, F>(
+        self: &Arc<Self>,
+        tasks: impl IntoIterator<Item = u64>,
+        ask: impl Fn(Arc<Self>, u64) -> F,
+    ) -> BTreeMap<u64, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let mut questions = JoinSet::new();
+        for task in tasks {
+            let question = timeout(TOGETHER, ask(Arc::clone(self), task));
+            questions.spawn(async move { (task, question.await) });
+        }
+        let answers = questions.join_all().await.into_iter();
+        answers.filter_map(|(task, answer)| Some((task, answer.ok()?))).collect()
+    }
+
+    /// Reads what is here.
+    async fn read<T>(
+        &self,
+        read: impl FnOnce(&Collector) -> Result<T, DatabaseError>,
+    ) -> Result<T, NoAnswer> {
+        let _turn = self.turn.lock().await;
+        Ok(block_in_place(|| read(&self.own))?)
     }
 
     /// Whom to ask of a task that is not at home here.
@@ -260,16 +303,15 @@ impl Sources {
         if let Some(line) = line.filter(|it| it.address == address && it.credentials == credentials)
         {
             let (client, failure) = (line.client.clone(), Arc::clone(&line.failure));
-            return Ok(Elsewhere { collector, client, failure });
+            return Ok(Elsewhere { collector, client, failure, patience: PATIENCE });
         }
         let channel = call(&address, Role::Collector, &Trust::Certificate(&credentials))?;
         let client = AnswersClient::new(channel);
         let failure = Arc::default();
-        let elsewhere =
-            Elsewhere { collector, client: client.clone(), failure: Arc::clone(&failure) };
-        let line = Line { address, credentials, client, failure };
-        lines.insert(elsewhere.collector.clone(), line);
-        Ok(elsewhere)
+        let (of_it, own) = (client.clone(), Arc::clone(&failure));
+        let line = Line { address, credentials, client: of_it, failure: own };
+        lines.insert(collector.clone(), line);
+        Ok(Elsewhere { collector, client, failure, patience: PATIENCE })
     }
 }
 
@@ -277,10 +319,16 @@ impl Sources {
 struct Elsewhere {
     collector: Name,
     client: AnswersClient<Channel>,
-    failure: Arc<Mutex<Option<Failure>>>,
+    failure: Arc<StdMutex<Option<Failure>>>,
+    patience: Duration,
 }
 
 impl Elsewhere {
+    /// Others are waiting for its answer.
+    fn in_time(self) -> Self {
+        Self { patience: TOGETHER, ..self }
+    }
+
     async fn read<T: DeserializeOwned>(
         mut self,
         task: u64,
@@ -305,21 +353,24 @@ impl Elsewhere {
     async fn rows(&mut self, task: u64, what: What) -> Result<Vec<String>, NoAnswer> {
         let client = &mut self.client;
         let asked = async {
+            let mut answer = Answer::to(&what);
             let question = Question { task, what: Some(what) };
             let mut heard = client.ask(question).await?.into_inner();
-            let mut rows = Vec::new();
             while let Some(more) = heard.message().await? {
-                rows.extend(more.rows);
+                answer.add(more.rows)?;
             }
-            Ok::<_, Status>(rows)
+            Ok::<_, Status>(answer.rows())
         };
-        match timeout(PATIENCE, asked).await {
+        match timeout(self.patience, asked).await {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(status)) if status.code() == Code::Unavailable => {
                 Err(self.failed(reason(&status)))
             }
+            Ok(Err(status)) if status.code() == Code::ResourceExhausted => {
+                Err(NoAnswer::TooMuch(self.collector.clone()))
+            }
             Ok(Err(status)) => Err(self.away(reason(&status))),
-            Err(_) => Err(self.failed(format!("nothing came for {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(self.failed(format!("it takes more than {} s", self.patience.as_secs()))),
         }
     }
 

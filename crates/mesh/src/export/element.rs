@@ -38,3 +38,16 @@ const fn of_summary(first: u16) -> OfSummary {
 pub(super) const DELAY: OfSummary = of_summary(16);
 pub(super) const ABOVE_MINIMUM: OfSummary = of_summary(24);
 pub(super) const VARIATION: OfSummary = of_summary(32);
+
+// Of flows, since they began.
+pub(super) const RETRANSMITTED_TOTAL: Element = own(40);
+pub(super) const DUPLICATED_TOTAL: Element = own(41);
+pub(super) const REORDERED_TOTAL: Element = own(42);
+pub(super) const MISSED_TOTAL: Element = own(43);
+pub(super) const SOURCE_OF_RTP: Element = own(44);
+pub(super) const PAYLOAD_TYPE: Element = own(45);
+pub(super) const CODEC_NAME: Element = own(46);
+pub(super) const JITTER: Element = own(47);
+pub(super) const OPINION: Element = own(48);
+pub(super) const ROUND_TRIP_MIN: Element = own(49);
+pub(super) const ROUND_TRIP_MEAN: Element = own(50);

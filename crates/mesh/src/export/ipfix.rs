@@ -1,6 +1,7 @@
 //! Results as IPFIX (RFC 7011).
 
 use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::flow::FlowReport;
 use wirestamp_protocol::ipfix::element::{
     DROPPED_PACKET_DELTA_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
     FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
@@ -10,6 +11,7 @@ use wirestamp_protocol::ipfix::element::{
 use wirestamp_protocol::ipfix::{Element, Export, Part, Row, Value};
 
 use super::element::{self, OfSummary};
+use super::flows;
 use crate::collector::{Measured, NotSynchronised, Spread, WINDOW};
 use crate::task::{Measure, Tasks};
 
@@ -54,13 +56,16 @@ impl Ipfix {
             row(0, "", &nothing, says).template(RESULTS + says, 0).ok()
         });
         let no_task = task(0, "", ["", ""], 0.0).template(TASK, 1).ok();
-        let templates = results.chain(no_task).map(|template| template.part());
+        let has_flows = tasks.values().any(|it| matches!(it.task.measure, Measure::Flows { .. }));
+        let of_flows = has_flows.then(flows::templates).into_iter().flatten();
+        let templates = results.chain(no_task).chain(of_flows).map(|template| template.part());
         let tasks = tasks.iter().filter_map(|(number, entered)| {
             let (from, to, share) = match &entered.task.measure {
                 Measure::PassiveDelay(it) => (it.from.to_string(), it.to.to_string(), it.share),
                 Measure::ActiveDelay(it) => (it.from.to_string(), it.to.to_string(), 1.0),
                 Measure::ReportedDelay(it) => (it.from.to_string(), it.to.to_string(), 1.0),
-                _ => return None,
+                Measure::Flows { at } => (at.to_string(), String::new(), 1.0),
+                Measure::Volume { .. } | Measure::Traffic { .. } => return None,
             };
             Some(task(*number, entered.task.name.as_ref(), [&from, &to], share).part(TASK))
         });
@@ -81,6 +86,18 @@ impl Ipfix {
             row(number, name, measured, says).part(RESULTS + says)
         };
         let parts: Vec<Part> = results.iter().map(part).collect();
+        self.export.messages(second, &parts)
+    }
+
+    /// Messages that say how the flows of a task have fared.
+    #[must_use]
+    pub fn flows(
+        &mut self,
+        task: (u64, &str),
+        reports: &[FlowReport],
+        second: u32,
+    ) -> Vec<Vec<u8>> {
+        let parts: Vec<Part> = reports.iter().map(|it| flows::record(task, it)).collect();
         self.export.messages(second, &parts)
     }
 }
@@ -178,12 +195,12 @@ fn task<'a>(number: u64, name: &'a str, [first, second]: [&'a str; 2], share: f6
 }
 
 /// A task measures what a metering process does. Nobody makes four billion of them.
-fn number_of(task: u64) -> Value<'static> {
+pub(super) fn number_of(task: u64) -> Value<'static> {
     Value::U32(u32::try_from(task).unwrap_or(u32::MAX))
 }
 
 /// None is before 1970.
-fn millis(time: Time<Utc>) -> Value<'static> {
+pub(super) fn millis(time: Time<Utc>) -> Value<'static> {
     Value::U64(u64::try_from(time.as_nanos() / 1_000_000).unwrap_or(0))
 }
 
@@ -193,7 +210,7 @@ fn micros(nanos: i64) -> Value<'static> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "rounded; between values that are i64")]
-fn nanos(value: f64) -> i64 {
+pub(super) fn nanos(value: f64) -> i64 {
     value.round() as i64
 }
 

@@ -1,6 +1,8 @@
 //! Results go to others.
 
+mod asking;
 mod element;
+mod flows;
 mod ipfix;
 mod udp;
 

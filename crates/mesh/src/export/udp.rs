@@ -1,6 +1,6 @@
 //! Messages of IPFIX are sent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,16 +13,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::Ipfix;
-use crate::collector::{Step, Stretch};
-use crate::controller::{NoAnswer, Sources};
+use super::asking::{Asking, News};
+use crate::collector::flow_reports;
+use crate::controller::Sources;
 use crate::task::Tasks;
 
 /// Templates come again, because datagrams get lost and receivers begin anew (RFC 7011 section 8.4). Its ten minutes
 /// would leave a new receiver without results for as long.
 const AGAIN: Duration = Duration::from_mins(1);
-
-/// Results that are read at once.
-const MOST: u32 = 1000;
 
 /// Sends results over UDP as they come, and never waits for who receives them.
 pub struct Exporter {
@@ -31,8 +29,8 @@ pub struct Exporter {
     ipfix: Ipfix,
     /// Messages that could not be sent since templates were sent last.
     unsent: u64,
-    /// Why results could not be read, as was told last.
-    told: Option<String>,
+    /// Why results could not be read, as was told since then.
+    told: HashSet<String>,
 }
 
 /// Why results cannot be exported.
@@ -51,7 +49,7 @@ impl Exporter {
     pub async fn open(to: &str) -> Result<Self, CannotExport> {
         let (socket, address) =
             connect(to).await.map_err(|cause| CannotExport { to: to.to_owned(), cause })?;
-        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0, told: None })
+        Ok(Self { socket, to: address, ipfix: Ipfix::default(), unsent: 0, told: HashSet::new() })
     }
 
     /// Exports what is measured from now on by these tasks, and does not end.
@@ -59,23 +57,31 @@ impl Exporter {
         let mut stored = sources.subscribe();
         let mut again = interval(AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut next = Next::behind(&tasks.borrow_and_update());
-        next.find(&sources).await;
+        again.tick().await;
+        self.describe(&tasks).await;
+        let before = tasks.borrow_and_update().clone();
+        let mut asking = Asking::behind(&before, sources);
+        asking.ask(&before);
+        while let Some(answer) = asking.answer().await {
+            match asking.take(answer, &before) {
+                Ok(new) => self.export(new, &before).await,
+                Err(why) => warn!("cannot read how far results have come: {why}; goes on trying"),
+            }
+        }
         info!("exports results to {} (IPFIX over UDP)", self.to);
         loop {
             tokio::select! {
                 biased;
                 _ = again.tick() => self.describe(&tasks).await,
                 Ok(()) = tasks.changed() => self.describe(&tasks).await,
-                Ok(()) = stored.changed() => {
-                    let (known, mut why) = (tasks.borrow().clone(), None);
-                    for (number, entered) in &*known {
-                        let task = (*number, entered.task.name.as_ref());
-                        let exported = self.export(&sources, task, &mut next).await;
-                        why = exported.err().map(|error| error.to_string()).or(why);
+                Some(answer) = asking.answer() => {
+                    let known = tasks.borrow().clone();
+                    match asking.take(answer, &known) {
+                        Ok(new) => self.export(new, &known).await,
+                        Err(why) => self.tell(why.to_string()),
                     }
-                    self.tell(why);
                 }
+                Ok(()) = stored.changed() => asking.ask(&tasks.borrow()),
             }
         }
     }
@@ -85,34 +91,31 @@ impl Exporter {
             warn!("{} messages could not be sent to {}", self.unsent, self.to);
         }
         self.unsent = 0;
+        self.told.clear();
         let tasks = tasks.borrow().clone();
         let messages = self.ipfix.descriptions(&tasks, now());
         self.send(&messages).await;
     }
 
-    /// Exports what a task has measured since the window that was exported last.
-    async fn export(
-        &mut self,
-        sources: &Sources,
-        (number, name): (u64, &str),
-        next: &mut Next,
-    ) -> Result<(), NoAnswer> {
-        let from = next.of(number, sources).await?;
-        loop {
-            let results = sources.measured(number, &behind(*from)).await?;
-            let Some(last) = results.last() else { return Ok(()) };
-            *from = last.begin_ns.saturating_add(1);
-            let messages = self.ipfix.results((number, name), &results, now());
-            self.send(&messages).await;
-        }
+    /// Exports what is new of a task, if there is something.
+    async fn export(&mut self, new: Option<(u64, News)>, tasks: &Tasks) {
+        let Some((number, news)) = new else { return };
+        let Some(entered) = tasks.get(&number) else { return };
+        let name = &entered.task.name;
+        let task = (number, name.as_ref());
+        let messages = match news {
+            News::Results(results) => self.ipfix.results(task, &results, now()),
+            News::Flows(reports) => self.ipfix.flows(task, &flow_reports(name, reports), now()),
+        };
+        self.send(&messages).await;
     }
 
-    /// Says once why results cannot be read: they are exported when they can be.
-    fn tell(&mut self, why: Option<String>) {
-        if let Some(why) = why.as_ref().filter(|_| why != self.told) {
+    /// Says why results cannot be read: they are exported when they can be.
+    fn tell(&mut self, why: String) {
+        if !self.told.contains(&why) {
             warn!("cannot read results to be exported: {why}; goes on trying");
+            self.told.insert(why);
         }
-        self.told = why;
     }
 
     async fn send(&mut self, messages: &[Vec<u8>]) {
@@ -142,45 +145,8 @@ async fn connect(to: &str) -> io::Result<(UdpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// From where on results of tasks are new.
-struct Next {
-    from: HashMap<u64, i64>,
-    /// Tasks that were there before, and of which nobody has said yet how far they had come.
-    before: HashSet<u64>,
-}
-
-impl Next {
-    /// Behind what there is of these tasks.
-    fn behind(tasks: &Tasks) -> Self {
-        Self { from: HashMap::new(), before: tasks.keys().copied().collect() }
-    }
-
-    /// Finds that out of all of them, as far as somebody answers.
-    async fn find(&mut self, sources: &Sources) {
-        for task in self.before.clone() {
-            if let Err(error) = self.of(task, sources).await {
-                warn!("cannot read how far task {task} has come: {error}");
-            }
-        }
-    }
-
-    /// That of a task.
-    async fn of(&mut self, task: u64, sources: &Sources) -> Result<&mut i64, NoAnswer> {
-        if self.before.contains(&task) {
-            let until = sources.settled_until(task).await?;
-            self.before.remove(&task);
-            self.from.insert(task, until.as_nanos());
-        }
-        Ok(self.from.entry(task).or_insert(i64::MIN))
-    }
-}
-
 /// The second since 1970, as far as 32 bits go: until 2106.
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
-}
-
-fn behind(from: i64) -> Stretch {
-    Stretch { step: Step::AsMeasured, from, until: i64::MAX, most: MOST }
 }

@@ -1,17 +1,16 @@
 //! What a node is known by, in a file.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::iter;
 use std::path::Path;
 
 use jiff::Timestamp;
 use pem::Pem;
-use tempfile::NamedTempFile;
 
 use super::authority::pem_text;
-use super::register::folder_of;
 use super::{Issued, LIFETIME, Request, Serial, Subject, certificate};
+use crate::kept;
 
 /// A node's private key and certificate, and whom it trusts. All in PEM.
 ///
@@ -65,7 +64,7 @@ impl Credentials {
     /// # Errors
     /// When not: why.
     pub fn can_be_written(path: &Path) -> io::Result<()> {
-        new_file(path).map(drop).map_err(|error| about(path, &error))
+        kept::new_file(path).map(drop).map_err(|error| about(path, &error))
     }
 
     /// Writes them to a file that only its owner can read, in place of one that is there.
@@ -74,7 +73,7 @@ impl Credentials {
     /// When the file cannot be written: which, and why.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = self.key_pem.clone() + &self.certificate_pem + &self.trust_pem;
-        replace(path, &text).map_err(|error| about(path, &error))
+        kept::replace(path, text.as_bytes()).map_err(|error| about(path, &error))
     }
 
     /// Reads them from a file.
@@ -100,23 +99,6 @@ impl Credentials {
             trust_pem: iter::once(first).chain(others).map(|part| pem_text(part)).collect(),
         })
     }
-}
-
-/// A file beside another, to take its place.
-fn new_file(path: &Path) -> io::Result<NamedTempFile> {
-    if fs::metadata(path).is_ok_and(|it| !it.is_file()) {
-        return Err(io::Error::other("this is no file"));
-    }
-    NamedTempFile::new_in(folder_of(path))
-}
-
-/// Puts a new file in the place of another, so that there is always a whole one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = new_file(path)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    File::open(folder_of(path))?.sync_all()
 }
 
 fn about(path: &Path, error: &io::Error) -> io::Error {

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use super::{Error, Issued, Result, Role, Serial, Subject, Token};
 use crate::Name;
+use crate::kept::folder_of;
 
 /// By what the file is known (`application_id` of SQLite): "WSPA".
 const APPLICATION: i64 = 0x5753_5041;
@@ -150,12 +151,6 @@ impl Register {
             statement.query_map([now.as_second()], |row| Ok((subject(row, 0)?, time(row, 2)?)))?;
         Ok(invited.collect::<rusqlite::Result<_>>()?)
     }
-}
-
-/// The folder that a file is in.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {

@@ -2,23 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use tracing::{info, warn};
 use wirestamp_active::reflector::Server;
-use wirestamp_active::sender::{Exchanges, Form, Rhythm, Sender, Test};
+use wirestamp_active::sender::{Form, Rhythm, Sender, Test};
 use wirestamp_active::{Passage, SocketError, Witness, sender};
 use wirestamp_capture::{Sink, Stop};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Observation, Sampling};
+use wirestamp_packet::stamp::NotStamp;
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::ChannelName;
+use super::heard::Heard;
 use super::look::{Passing, Purpose};
 use super::machine::TestClock;
 use super::runner::{Failure, Shared, within};
 use super::tap::{Command, Tap};
+use crate::secret::Secret;
 
 /// For how long answers are waited for when a test ends; what they say is not needed.
 const TIMEOUT: Span = Span::from_millis(200);
@@ -51,27 +54,28 @@ pub(super) struct Sending {
     pub(super) dscp: u8,
     /// The number of the session.
     pub(super) session: u16,
+    /// By which packets get their codes; they are open without it.
+    pub(super) secret: Option<Secret>,
 }
 
 /// What is reflected.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reflecting {
     /// At this port, of addresses of that kind.
     pub(super) at: SocketAddr,
     /// The number of the session: others are answered, and not observed.
     pub(super) session: u16,
+    /// By which packets have codes; those with others are neither answered nor observed.
+    pub(super) secret: Option<Secret>,
 }
 
 /// Those that run.
 #[derive(Default)]
 pub(super) struct Ends(HashMap<ChannelName, Running>);
 
-/// What a sender hears of the other end's clock.
-pub(super) type Heard = Arc<Mutex<Exchanges>>;
-
 struct Running {
     end: TestEnd,
-    heard: Heard,
+    heard: Arc<Heard>,
     commands: mpsc::Sender<Command>,
     stop: Stop,
     thread: JoinHandle<()>,
@@ -106,10 +110,9 @@ impl Ends {
         troubles
     }
 
-    /// What the senders hear, by their tasks.
-    pub(super) fn exchanges(&self) -> Vec<(u64, Heard)> {
-        let heard = self.0.iter().map(|(name, it)| (name.task, Arc::clone(&it.heard)));
-        heard.collect()
+    /// What they hear.
+    pub(super) fn heard(&self) -> Vec<(ChannelName, Arc<Heard>)> {
+        self.0.iter().map(|(name, it)| (*name, Arc::clone(&it.heard))).collect()
     }
 
     /// Ends all of them.
@@ -140,10 +143,10 @@ fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, F
     let (stopped, ended) = (stop.clone(), shared.ended());
     let clock = TestClock::new(shared.machine());
     let run = within(end.namespace.as_deref(), || open(&end.part, clock))??;
-    let heard = Heard::default();
+    let heard = Arc::<Heard>::default();
     let hearing = Arc::clone(&heard);
     let run = move || {
-        if let Err(error) = run(&stopped, Watching { tap, session, heard: hearing }) {
+        if let Err(error) = run(&stopped, Watching { name, tap, session, heard: hearing }) {
             warn!("an end of a test has ended: {error}");
         }
         ended.send_replace(());
@@ -170,12 +173,13 @@ fn open(part: &Part, clock: TestClock) -> Result<Run, SocketError> {
                 sent
             }))
         }
-        Part::Reflect(Reflecting { at, .. }) => {
+        Part::Reflect(Reflecting { at, secret, .. }) => {
             let any: IpAddr = match at.ip() {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
-            let server = Server::bind(&[SocketAddr::new(any, at.port())], None)?.with_clock(clock);
+            let key = secret.as_ref().map(Secret::key);
+            let server = Server::bind(&[SocketAddr::new(any, at.port())], key)?.with_clock(clock);
             Ok(Box::new(move |stop, mut watching| {
                 let reflected = server.run(stop, &mut watching).map(drop);
                 watching.end();
@@ -211,7 +215,7 @@ impl Sending {
             // Packets are as long as was asked for: extensions would make them longer, for answers that tell
             // nothing which the probes do not know.
             form: Form {
-                key: None,
+                key: self.secret.as_ref().map(Secret::key),
                 session: self.session,
                 length: self.length,
                 dscp: (self.dscp > 0).then_some(self.dscp),
@@ -224,9 +228,10 @@ impl Sending {
 
 /// Has test packets observed.
 struct Watching {
+    name: ChannelName,
     tap: Tap,
     session: u16,
-    heard: Heard,
+    heard: Arc<Heard>,
 }
 
 impl Watching {
@@ -259,6 +264,10 @@ impl Witness for &mut Watching {
     }
 
     fn heard(&mut self, heard: &sender::Heard) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).hear(heard);
+        self.heard.exchanges().hear(heard);
+    }
+
+    fn refuses(&mut self, why: NotStamp) {
+        self.heard.refuse(self.name, why);
     }
 }

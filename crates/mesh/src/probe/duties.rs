@@ -16,6 +16,7 @@ use super::carrier::Destinations;
 use super::look::Purpose;
 use super::runner::Wanted;
 use super::tap::Sight;
+use crate::secret::Secret;
 use crate::task::{
     ActiveDelay, Distribution, Measure, PassiveDelay, Task, VOLUME, Window, interval,
 };
@@ -137,8 +138,12 @@ impl Now {
             format!("nobody knows where {} can be reached: give the task an `address`", active.to)
         })?;
         let to = SocketAddr::new(address, active.port(duty.task));
-        let sending = sending(duty.task, active, to);
-        let reflecting = Part::Reflect(Reflecting { at: to, session: sending.session });
+        let secret = active.is_authenticated.then(|| {
+            Secret::read(&duty.secret).ok_or("the secret of the test has not come with it")
+        });
+        let sending = Sending { secret: secret.transpose()?, ..sending(duty.task, active, to) };
+        let (session, secret) = (sending.session, sending.secret.clone());
+        let reflecting = Part::Reflect(Reflecting { at: to, session, secret });
         for (point, end, part) in
             [(0, &active.from, Part::Send(sending)), (1, &active.to, reflecting)]
         {
@@ -161,7 +166,7 @@ fn sending(task: u64, active: &ActiveDelay, to: SocketAddr) -> Sending {
     let length = usize::from(active.bytes.saturating_sub(UDP_HEADER));
     // So many tests one probe does not send at a time.
     let session = u16::try_from(task % u64::from(u16::MAX)).unwrap_or(0) + 1;
-    Sending { to, rhythm, length, dscp: active.dscp, session }
+    Sending { to, rhythm, length, dscp: active.dscp, session, secret: None }
 }
 
 fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
@@ -184,7 +189,8 @@ mod tests {
     }
 
     fn duty(task: u64, body: &str) -> Duty {
-        Duty { task, body: body.to_owned(), made: 1000, address: "192.0.2.7".to_owned() }
+        let address = "192.0.2.7".to_owned();
+        Duty { task, body: body.to_owned(), made: 1000, address, secret: Vec::new() }
     }
 
     fn duties(folder: &tempfile::TempDir) -> Duties {
@@ -238,7 +244,7 @@ mod tests {
         assert_eq!((names(&now, "eth0"), now.next), (left, Some(at(4600))));
         let to = SocketAddr::from(([192, 0, 2, 7], 49_158));
         let rhythm = Rhythm::Periodic(Duration::from_millis(20));
-        let sending = Sending { to, rhythm, length: 44, dscp: 0, session: 7 };
+        let sending = Sending { to, rhythm, length: 44, dscp: 0, session: 7, secret: None };
         let end = |namespace: Option<&str>, part| TestEnd {
             namespace: namespace.map(str::to_owned),
             part,
@@ -246,8 +252,38 @@ mod tests {
         assert_eq!(now.tests, Tests::from([(name(6, 0), end(None, Part::Send(sending)))]));
         let now = all.now(&second, at(1600));
         assert_eq!(names(&now, "eth1"), [name(1, 1)]);
-        let reflecting = Part::Reflect(Reflecting { at: to, session: 7 });
+        let reflecting = Part::Reflect(Reflecting { at: to, session: 7, secret: None });
         assert_eq!(now.tests, Tests::from([(name(6, 1), end(Some("ns"), reflecting))]));
+    }
+
+    #[test]
+    fn an_authenticated_test_takes_its_secret_and_is_not_begun_without() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = duties(&folder);
+        let body =
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":true}"#;
+        let sealed = Duty { secret: vec![7; 32], ..duty(1, body) };
+        let short = Duty { secret: vec![7; 31], ..duty(2, body) };
+        let given = vec![sealed, short, duty(3, body)];
+        all.replace(Assignment { duties: given, destinations: Vec::new() });
+        // Behind a restart.
+        let all = duties(&folder);
+        let secret = Secret::read(&[7; 32]);
+        for (point, probe) in (0..).zip(["a", "b"]) {
+            let now = all.now(&probe.parse().unwrap(), at(1600));
+            assert_eq!(now.tests.len(), 1);
+            let end = &now.tests[&ChannelName { task: 1, point }];
+            let (Part::Send(Sending { secret: own, .. })
+            | Part::Reflect(Reflecting { secret: own, .. })) = &end.part;
+            assert_eq!(*own, secret);
+            let is_told =
+                |it: &(ChannelName, String)| it.1.contains("the secret of the test has not come");
+            assert!(
+                now.troubles.len() == 2 && now.troubles.iter().all(is_told),
+                "{:?}",
+                now.troubles
+            );
+        }
     }
 
     #[test]

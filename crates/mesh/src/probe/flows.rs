@@ -1,13 +1,16 @@
 //! One point of a task that follows flows.
 
+mod told;
+
 use tracing::warn;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Missed;
-use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
+use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 use wirestamp_protocol::{self as protocol, MachineClock};
 
 use super::look::{Look, Passing};
 use crate::spool::Batch;
+use told::{News, Told};
 
 /// How often is told of flows that had packets.
 const INTERVAL: Span = Span::from_secs(5);
@@ -18,14 +21,16 @@ const FLOWS: usize = 4096;
 /// Flows of a batch, so that none is too large to be delivered.
 const OF_A_BATCH: usize = 512;
 
+/// So often is told at least until when everything is told: files are of hours that are over.
+const AT_LEAST: Span = Span::from_secs(3600);
+
 /// Follows each flow, and tells how it has fared.
 pub(super) struct Flows {
     monitor: FlowMonitor,
     /// Since when it looks.
     begin: Time<Utc>,
     told_until: Time<Utc>,
-    /// The time of the latest packet that was told of.
-    told_of: i64,
+    told: Told,
     /// Flows that had been let go by then.
     let_go: u64,
 }
@@ -34,29 +39,23 @@ impl Flows {
     /// Looks from a time on.
     pub(super) fn new(begin: Time<Utc>) -> Self {
         let config = FlowConfig { flows: FLOWS, ..FlowConfig::default() };
-        let monitor = FlowMonitor::new(config);
-        Self { monitor, begin, told_until: begin, told_of: i64::MIN, let_go: 0 }
+        let (monitor, told) = (FlowMonitor::new(config), Told::default());
+        Self { monitor, begin, told_until: begin, told, let_go: 0 }
     }
 
-    /// Those flows that had packets since this was asked last.
+    /// What is new of flows, where all that passed before a time has come.
     fn take(&mut self, until: Time<Utc>) -> Vec<Batch> {
-        let from = std::mem::replace(&mut self.told_until, until);
-        let reports: Vec<_> =
-            self.monitor.flows().filter(|report| report.last_ns > self.told_of).collect();
-        let latest = reports.iter().map(|report| report.last_ns).max();
-        self.told_of = latest.unwrap_or(self.told_of);
+        let (news, from) = (self.news(), std::mem::replace(&mut self.told_until, until));
+        let is_due = from.interval_begin(AT_LEAST) != until.interval_begin(AT_LEAST);
+        if news.is_empty() && !is_due {
+            return Vec::new();
+        }
+        batches(news, from, until)
+    }
+
+    fn news(&mut self) -> Vec<News> {
         self.tell_of_those_let_go();
-        let batch = |reports: &[FlowReport]| {
-            // What is a report can be written.
-            let texts = reports.iter().filter_map(|it| serde_json::to_string(it).ok());
-            let flows = protocol::Flows { reports: texts.collect(), complete_until: until };
-            Batch {
-                items: reports.iter().map(|it| it.packets).sum(),
-                times: from.as_nanos()..=until.as_nanos(),
-                body: flows.encode(),
-            }
-        };
-        reports.chunks(OF_A_BATCH).map(batch).collect()
+        self.told.tell(&self.monitor.flows().collect::<Vec<_>>())
     }
 
     fn tell_of_those_let_go(&mut self) {
@@ -64,6 +63,23 @@ impl Flows {
         let newly = let_go - std::mem::replace(&mut self.let_go, let_go);
         if newly > 0 {
             warn!("{newly} flows were let go for want of room; a filter leaves others out");
+        }
+    }
+}
+
+/// What is new. Each batch says until when nothing is missing by then, going by the latest packets of flows.
+fn batches(news: Vec<News>, from: Time<Utc>, until: Time<Utc>) -> Vec<Batch> {
+    let (mut batches, mut news) = (Vec::new(), news.into_iter().peekable());
+    loop {
+        let now: Vec<_> = news.by_ref().take(OF_A_BATCH).collect();
+        let next = news.peek().map(|it| Time::from_nanos(it.last_ns));
+        let complete_until = next.map_or(until, |next| next.min(until));
+        let items = now.iter().map(|it| it.packets).sum();
+        let reports = now.into_iter().map(|it| it.report).collect();
+        let body = protocol::Flows { reports, complete_until }.encode();
+        batches.push(Batch { items, times: from.as_nanos()..=until.as_nanos(), body });
+        if next.is_none() {
+            return batches;
         }
     }
 }
@@ -86,8 +102,12 @@ impl Look for Flows {
         if until - self.told_until >= INTERVAL { self.take(until) } else { Vec::new() }
     }
 
+    /// Also if there is nothing new: that all has come is what the last hour waits for.
     fn end(mut self: Box<Self>, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        if until > self.told_until { self.take(until) } else { Vec::new() }
+        if until <= self.told_until {
+            return Vec::new();
+        }
+        batches(self.news(), self.told_until, until)
     }
 
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
@@ -112,29 +132,51 @@ mod tests {
 
     /// A packet of UDP from a port.
     fn look(flows: &mut Flows, port: u16, millis: i64) {
+        look_at(flows, port, &[0; 12], millis);
+    }
+
+    fn look_at(flows: &mut Flows, port: u16, payload: &[u8; 12], millis: i64) {
         let mut frame = [0; 60];
         frame[12..14].copy_from_slice(&[8, 0]);
-        frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 1, 0x40, 0, 64, 17]);
+        frame[14..24].copy_from_slice(&[0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 17]);
         frame[26..34].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
         frame[34..36].copy_from_slice(&port.to_be_bytes());
-        frame[36..40].copy_from_slice(&[0, 9, 0, 26]);
+        frame[36..40].copy_from_slice(&[0, 9, 0, 20]);
+        frame[42..54].copy_from_slice(payload);
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
         flows.packet(&Passing::new(&Captured { stamp, kernel: None, bytes: &frame, length: 60 }));
     }
 
-    /// Ports and packets of the flows that were told of.
-    fn told(batches: &[Batch]) -> Vec<(u64, u64)> {
+    /// A packet of an RTP stream, every 20 ms.
+    fn look_at_rtp(flows: &mut Flows, number: u8, millis: i64) {
+        look_at(flows, 7, &[0x80, 8, 0, number, 0, 0, number, 160, 1, 2, 3, 4], millis);
+    }
+
+    fn decoded(batches: &[Batch]) -> impl Iterator<Item = Value> {
         let flows =
             batches.iter().flat_map(|it| protocol::Flows::decode(&it.body).unwrap().reports);
-        let mut told: Vec<_> = flows
-            .map(|text| {
-                let flow: Value = serde_json::from_str(&text).unwrap();
-                (flow["sport"].as_u64().unwrap(), flow["packets"].as_u64().unwrap())
-            })
+        flows.map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    /// Ports and packets of the flows that were told of.
+    fn told(batches: &[Batch]) -> Vec<(u64, u64)> {
+        let mut told: Vec<_> = decoded(batches)
+            .map(|flow| (flow["sport"].as_u64().unwrap(), flow["packets"].as_u64().unwrap()))
             .collect();
         told.sort_unstable();
         told
+    }
+
+    /// What is known of flows by all that was told: their packets, by their beginnings (ms) and RTP sources.
+    fn known(batches: &[Batch]) -> Vec<(i64, Option<u64>, u64)> {
+        let mut known = std::collections::BTreeMap::new();
+        for flow in decoded(batches) {
+            let key = (flow["first_ns"].as_i64().unwrap() / 1_000_000, flow["ssrc"].as_u64());
+            known.insert(key, flow["packets"].as_u64().unwrap());
+        }
+        known.retain(|_, packets| *packets > 0);
+        known.into_iter().map(|((begin, ssrc), packets)| (begin, ssrc, packets)).collect()
     }
 
     #[test]
@@ -154,12 +196,60 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_turn_out_to_be_of_rtp_are_told_once() {
+        let ssrc = Some(0x0102_0304);
+        let mut flows = Flows::new(at(0));
+        // Three are not enough for a stream.
+        (0..3).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
+        let mut batches = flows.batches(at(5000), CLOCK);
+        assert_eq!(known(&batches), [(4940, None, 3)]);
+        (3..9).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
+        batches.extend(flows.batches(at(10_000), CLOCK));
+        assert_eq!(known(&batches), [(4940, ssrc, 9)]);
+        // What is none of RTP is of its flow.
+        look(&mut flows, 7, 11_000);
+        batches.extend(flows.batches(at(15_000), CLOCK));
+        assert_eq!(known(&batches), [(4940, ssrc, 9), (11_000, None, 1)]);
+    }
+
+    #[test]
+    fn what_is_beside_rtp_stays_when_a_stream_is_recognised() {
+        let mut flows = Flows::new(at(0));
+        look(&mut flows, 7, 4900);
+        (0..3).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
+        let mut batches = flows.batches(at(5000), CLOCK);
+        assert_eq!(known(&batches), [(4900, None, 4)]);
+        look_at_rtp(&mut flows, 3, 5000);
+        batches.extend(flows.batches(at(10_000), CLOCK));
+        assert_eq!(known(&batches), [(4900, None, 1), (4940, Some(0x0102_0304), 4)]);
+    }
+
+    fn complete_until(batches: &[Batch]) -> Vec<i64> {
+        let flows = batches.iter().map(|it| protocol::Flows::decode(&it.body).unwrap());
+        flows.map(|it| it.complete_until.as_nanos() / 1_000_000).collect()
+    }
+
+    #[test]
     fn many_flows_make_several_batches() {
         let mut flows = Flows::new(at(0));
         for port in 1..=600 {
-            look(&mut flows, port, 1);
+            look(&mut flows, port, port.into());
         }
         let batches = flows.batches(at(10_000), CLOCK);
         assert_eq!((batches.len(), told(&batches).len()), (2, 600));
+        assert_eq!(complete_until(&batches), [513, 10_000]);
+    }
+
+    #[test]
+    fn until_when_is_told_where_nothing_passes_too() {
+        let hour = 3_600_000;
+        let mut flows = Flows::new(at(hour - 12_000));
+        look(&mut flows, 1, hour - 9000);
+        assert_eq!(complete_until(&flows.batches(at(hour - 7000), CLOCK)), [hour - 7000]);
+        assert_eq!(flows.batches(at(hour - 2000), CLOCK), []);
+        assert_eq!(complete_until(&flows.batches(at(hour + 3000), CLOCK)), [hour + 3000]);
+        assert_eq!(flows.batches(at(hour + 8000), CLOCK), []);
+        let last = Box::new(flows).close(at(7_300_000), CLOCK).0;
+        assert_eq!((complete_until(&last), told(&last)), (vec![7_300_000], vec![]));
     }
 }

@@ -7,6 +7,7 @@ mod channel;
 mod deliver;
 mod duties;
 mod flows;
+mod heard;
 mod keepers;
 mod look;
 mod machine;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -15,9 +15,9 @@ use tracing::info;
 use wirestamp_capture::LiveLedger;
 use wirestamp_clock::{ClockService, Counter, Span, Statement, Time, stated_error};
 
-use super::active::Heard;
 use super::attend::attend;
 use super::duties::{Duties, Now};
+use super::heard::Heard;
 use super::keepers::Said;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
@@ -61,7 +61,7 @@ struct State {
     stock: Arc<Stock>,
     keepers: Said,
     captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
-    exchanges: Mutex<Vec<(u64, Heard)>>,
+    heard: Mutex<Vec<(ChannelName, Arc<Heard>)>>,
     troubles: Mutex<Vec<Trouble>>,
 }
 
@@ -86,7 +86,7 @@ impl Probe {
             stock: Arc::clone(&stock),
             keepers,
             captures: Mutex::default(),
-            exchanges: Mutex::default(),
+            heard: Mutex::default(),
             troubles: Mutex::default(),
         });
         Ok(Self { member: Arc::new(member), stock, duties, runner, state })
@@ -174,7 +174,7 @@ impl State {
         let troubles = troubles.into_iter();
         let troubles = troubles.map(|(name, why)| Trouble { task: name.task, why });
         *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = runner.ledgers();
-        *self.exchanges.lock().unwrap_or_else(PoisonError::into_inner) = runner.exchanges();
+        *self.heard() = runner.heard();
         *self.troubles.lock().unwrap_or_else(PoisonError::into_inner) = troubles.collect();
     }
 
@@ -184,14 +184,18 @@ impl State {
         captures.iter().map(account).collect()
     }
 
+    fn heard(&self) -> MutexGuard<'_, Vec<(ChannelName, Arc<Heard>)>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What the senders of tests have heard of other clocks by now.
     fn clock_offsets(&self) -> Vec<ClockOffset> {
         let Ok(now) = Time::try_from(SystemTime::now()) else { return Vec::new() };
-        let exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        let best = exchanges.iter().filter_map(|(task, heard)| {
-            let best = heard.lock().unwrap_or_else(PoisonError::into_inner).best(now)?;
+        let heard = self.heard();
+        let best = heard.iter().filter_map(|(name, heard)| {
+            let best = heard.exchanges().best(now)?;
             Some(ClockOffset {
-                task: *task,
+                task: name.task,
                 at: best.at.as_nanos(),
                 ahead: best.ahead.as_nanos(),
                 bound: unsigned(best.bound),
@@ -217,6 +221,7 @@ impl State {
             troubles: self.troubles.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             keepers: statements.iter().map(keeper).collect(),
             clock_offsets: self.clock_offsets(),
+            tests: self.heard().iter().map(|(name, it)| it.account(*name)).collect(),
         }
     }
 }

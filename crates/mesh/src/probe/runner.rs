@@ -16,7 +16,8 @@ use wirestamp_capture::{Capture, Config, Cores, Filter, LiveLedger, Method, Stam
 use wirestamp_clock::{ClockService, Time};
 use wirestamp_lab::{LabError, Netns};
 
-use super::active::{Ends, Heard, Tests};
+use super::active::{Ends, Tests};
+use super::heard::Heard;
 use super::machine::Machine;
 use super::tap::{Batches, Closed, Command, Sight, Tap};
 use super::watch::absence;
@@ -102,9 +103,9 @@ impl Runner {
         Arc::clone(&self.is_ending)
     }
 
-    /// What the senders of tests hear, by their tasks.
-    pub(super) fn exchanges(&self) -> Vec<(u64, Heard)> {
-        self.ends.exchanges()
+    /// What the ends of tests hear.
+    pub(super) fn heard(&self) -> Vec<(ChannelName, Arc<Heard>)> {
+        self.ends.heard()
     }
 
     /// The captures, and their accounts.

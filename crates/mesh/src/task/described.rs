@@ -9,7 +9,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use wirestamp_metrics::emodel::Codec;
 
-use super::written::{BYTES, MOST_BYTES, MOST_DSCP, RATE, RATES};
+use super::written::{AUTHENTICATED_BYTES, BYTES, MOST_BYTES, MOST_DSCP, RATE, RATES};
 use super::{End, ForeignPoint, Point, Task};
 use crate::Name;
 
@@ -177,13 +177,19 @@ fn active() -> Vec<Key> {
     );
     let rate = ObjectBuilder::new().schema_type(Type::Number).default(Some(json!(RATE)));
     let rate = rate.minimum(Some(*RATES.start())).maximum(Some(*RATES.end()));
-    let mut bytes = number(BYTES.into(), Some(MOST_BYTES.into()), "Of each packet above IP.");
+    let says = format!(
+        "Of each packet above IP; where it is authenticated {AUTHENTICATED_BYTES} at the least, and if nothing is said."
+    );
+    let mut bytes = number(BYTES.into(), Some(MOST_BYTES.into()), &says);
     bytes.default = Some(json!(BYTES));
     let mut dscp = number(0.0, Some(MOST_DSCP.into()), "The class of service (RFC 2474).");
     dscp.default = Some(json!(0));
     let distribution = ObjectBuilder::new().schema_type(Type::String);
     let distribution = distribution.enum_values(Some(["periodic", "poisson"]));
     let distribution = distribution.default(Some(json!("periodic")));
+    let authenticated = ObjectBuilder::new().schema_type(Type::Boolean);
+    let says = "Whether each packet carries a code that only the two probes can make (RFC 8762 section 4.4).";
+    let authenticated = authenticated.description(Some(says)).default(Some(json!(false)));
     vec![
         ("from", There::Always, end("Who sends: PROBE, or PROBE@NAMESPACE.", "roof")),
         ("to", There::Always, end("Who reflects; another end.", "cellar")),
@@ -193,6 +199,7 @@ fn active() -> Vec<Key> {
         ("bytes", There::Usually, bytes.into()),
         ("distribution", There::Usually, distribution.build().into()),
         ("dscp", There::Usually, dscp.into()),
+        ("authenticated", There::Usually, authenticated.build().into()),
         codec(),
     ]
 }

@@ -82,6 +82,8 @@ pub struct ActiveDelay {
     pub distribution: Distribution,
     /// The class of service that they ask for, 0 to 63 (RFC 2474).
     pub dscp: u8,
+    /// Whether each carries a code that only the two probes can make (RFC 8762 section 4.4).
+    pub is_authenticated: bool,
     /// The codec of the calls that the path is judged by; none if it is not.
     pub codec: Option<Codec>,
 }
@@ -130,6 +132,11 @@ impl Measure {
             Self::ActiveDelay(_) => "active-delay",
             Self::Flows { .. } => "flows",
         }
+    }
+
+    /// Whether it is a test whose packets nobody else can make.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        matches!(self, Self::ActiveDelay(active) if active.is_authenticated)
     }
 
     /// The codec of the calls that the path is judged by.

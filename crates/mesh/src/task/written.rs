@@ -45,6 +45,8 @@ pub(super) struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     dscp: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    authenticated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     codec: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "duration::optional")]
     clock_error: Option<SignedDuration>,
@@ -137,6 +139,8 @@ pub(super) const RATES: RangeInclusive<f64> = 0.001..=1_000_000.0;
 /// Bytes above IP of a test packet: UDP's header and STAMP's (RFC 8762 section 4.2.1) at the least, and what
 /// an IPv4 packet can carry.
 pub(super) const BYTES: u16 = 8 + 44;
+/// The least where it carries a code: the fields are laid out for that (RFC 8762 section 4.2.2).
+pub(super) const AUTHENTICATED_BYTES: u16 = 8 + 112;
 pub(super) const MOST_BYTES: u16 = u16::MAX - 20;
 
 pub(super) const MOST_DSCP: u8 = 63;
@@ -276,15 +280,18 @@ impl Keys {
     }
 
     fn active(&self, written: &mut Written) -> Result<ActiveDelay, WrongTask> {
+        let is_authenticated = written.authenticated.take().unwrap_or_default();
+        let least_bytes = if is_authenticated { AUTHENTICATED_BYTES } else { BYTES };
         let active = ActiveDelay {
             from: self.parsed("from", &mut written.from)?,
             to: self.parsed("to", &mut written.to)?,
             address: written.address.take(),
             own_port: written.port.take(),
             rate: written.rate.take().unwrap_or(RATE),
-            bytes: written.bytes.take().unwrap_or(BYTES),
+            bytes: written.bytes.take().unwrap_or(least_bytes),
             distribution: written.distribution.take().unwrap_or_default(),
             dscp: written.dscp.take().unwrap_or_default(),
+            is_authenticated,
             codec: self.codec(written)?,
         };
         if active.from == active.to {
@@ -299,6 +306,11 @@ impl Keys {
         }
         if !(BYTES..=MOST_BYTES).contains(&active.bytes) {
             return Err(self.wrong("bytes", format!("has to be {BYTES} to {MOST_BYTES}")));
+        }
+        if active.bytes < least_bytes {
+            let why =
+                "at the least where `authenticated` is true: with their code packets are longer";
+            return Err(self.senseless("bytes", format!("has to be {least_bytes} {why}")));
         }
         if active.dscp > MOST_DSCP {
             return Err(self.wrong("dscp", format!("has to be 0 to {MOST_DSCP}")));
@@ -349,6 +361,7 @@ impl Keys {
             ("bytes", bytes.is_some()),
             ("distribution", written.distribution.is_some()),
             ("dscp", written.dscp.is_some()),
+            ("authenticated", written.authenticated.is_some()),
             ("codec", written.codec.is_some()),
             ("clock_error", written.clock_error.is_some()),
         ];
@@ -396,6 +409,7 @@ impl From<Task> for Written {
                 bytes: Some(active.bytes),
                 distribution: Some(active.distribution),
                 dscp: Some(active.dscp),
+                authenticated: Some(active.is_authenticated),
                 codec: active.codec.map(|it| it.to_string()),
                 ..written
             },

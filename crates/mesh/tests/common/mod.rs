@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::collector::{Collector, Keep, Measured, Step, Stretch};
-use wirestamp_mesh::controller::{Change, Controller, Settings, Sources};
+use wirestamp_mesh::controller::{Change, Controller, Plan, Settings, Sources};
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, Stock};
@@ -34,6 +34,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) collector: Arc<Collector>,
     pub(crate) sources: Arc<Sources>,
+    pub(crate) plan: Arc<Plan>,
     pub(crate) tasks: watch::Receiver<Arc<Tasks>>,
 }
 
@@ -53,9 +54,10 @@ impl Running {
         let entered = controller.plan().enter(&task, now()).unwrap();
         assert!(matches!(entered, Change::Made(1) | Change::Kept(1)));
         let (address, collector) = (controller.address(), controller.collector());
-        let (sources, tasks) = (controller.sources(), controller.plan().subscribe());
+        let (sources, plan) = (controller.sources(), controller.plan());
+        let tasks = plan.subscribe();
         runtime.spawn(controller.run(future::pending()));
-        Self { runtime, address, collector, sources, tasks }
+        Self { runtime, address, collector, sources, plan, tasks }
     }
 
     /// Ends it without a word to anybody.

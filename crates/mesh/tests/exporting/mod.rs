@@ -1,5 +1,7 @@
 //! What a collector makes of two probes' batches is exported, and other programs understand it.
 
+mod flows;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -13,32 +15,56 @@ use wirestamp_mesh::export::Exporter;
 use wirestamp_protocol::ipfix::element::{
     DROPPED_PACKET_DELTA_COUNT, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
 };
-use wirestamp_protocol::ipfix::{Order, Session, Transport, Unread};
+use wirestamp_protocol::ipfix::{Element, Order, Session, Transport, Unread};
 
-use super::common::{Probe, mesh};
+use super::common::{Probe, Running, mesh};
 use super::{BATCHES, PACKETS, batches};
 
-/// What is exported of all packets, each message as it came.
+/// Who receives what a controller exports.
+struct Receiver {
+    socket: UdpSocket,
+    session: Session,
+    /// Each as it came.
+    messages: Vec<Vec<u8>>,
+}
+
+impl Receiver {
+    fn of(mesh: &Running) -> Self {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        let to = socket.local_addr().unwrap().to_string();
+        let exporter = mesh.runtime.block_on(Exporter::open(&to)).unwrap();
+        mesh.runtime.spawn(exporter.run(Arc::clone(&mesh.sources), mesh.tasks.clone()));
+        Self { socket, session: Session::new(Transport::Datagrams), messages: Vec::new() }
+    }
+
+    /// Sums of elements over the records of the next message, which are all of a task.
+    fn sums<const N: usize>(&mut self, task: u64, of: [Element; N]) -> [u64; N] {
+        let mut bytes = vec![0; 65_536];
+        let length = self.socket.recv(&mut bytes).unwrap();
+        bytes.truncate(length);
+        let message = self.session.read(&bytes).unwrap();
+        assert!(matches!(message.order, Order::First | Order::Missed(0)), "{message:?}");
+        // But for records that say what each task is.
+        let results = message.records.iter().filter(|it| it.template().scope() == 0);
+        assert!(results.clone().all(|it| it.unsigned(METERING_PROCESS_ID) == Some(task)));
+        let sums = of.map(|of| results.clone().filter_map(|it| it.unsigned(of)).sum());
+        self.messages.push(bytes);
+        sums
+    }
+
+    /// All messages, of which nothing could not be read.
+    fn messages(self) -> Vec<Vec<u8>> {
+        assert_eq!(self.session.unread(), Unread::default());
+        self.messages
+    }
+}
+
+/// What is exported of all packets.
 fn exported() -> Vec<Vec<u8>> {
     let (folder, mesh) = mesh();
-    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    receiver.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    let to = receiver.local_addr().unwrap().to_string();
-    let exporter = mesh.runtime.block_on(Exporter::open(&to)).unwrap();
-    mesh.runtime.spawn(exporter.run(Arc::clone(&mesh.sources), mesh.tasks.clone()));
-    let (mut messages, mut session) = (Vec::new(), Session::new(Transport::Datagrams));
-    let mut receive = || {
-        let mut bytes = vec![0; 65_536];
-        let length = receiver.recv(&mut bytes).unwrap();
-        bytes.truncate(length);
-        let message = session.read(&bytes).unwrap();
-        assert!(matches!(message.order, Order::First | Order::Missed(0)), "{message:?}");
-        assert!(message.records.iter().all(|it| it.unsigned(METERING_PROCESS_ID) == Some(1)));
-        let sum = |of| message.records.iter().filter_map(|it| it.unsigned(of)).sum::<u64>();
-        let counts = [PACKET_DELTA_COUNT, DROPPED_PACKET_DELTA_COUNT].map(sum);
-        messages.push(bytes);
-        counts
-    };
+    let mut receiver = Receiver::of(&mesh);
+    let mut receive = || receiver.sums(1, [PACKET_DELTA_COUNT, DROPPED_PACKET_DELTA_COUNT]);
     // Templates come before anything else.
     assert_eq!(receive(), [0, 0]);
     for (name, point) in [("roof", 0), ("cellar", 1)] {
@@ -52,8 +78,7 @@ fn exported() -> Vec<Vec<u8>> {
         (sent, lost) = (sent + more_sent, lost + more_lost);
     }
     assert_eq!((sent, lost), (PACKETS.unsigned_abs(), PACKETS.unsigned_abs() / 10));
-    assert_eq!(session.unread(), Unread::default());
-    messages
+    receiver.messages()
 }
 
 /// Writes a capture file (pcap, its packets beginning with IP) of datagrams with these messages.
@@ -70,29 +95,70 @@ fn write_capture(messages: &[Vec<u8>], path: &Path) {
     fs::write(path, file).unwrap();
 }
 
-#[test]
-fn tshark_complains_of_nothing_that_is_exported() {
+/// What tshark says of messages, and it complains of nothing.
+fn dissected(messages: &[Vec<u8>]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("exported.pcap");
-    write_capture(&exported(), &path);
+    write_capture(messages, &path);
     let printed = Command::new("tshark").args(["-V", "-r"]).arg(&path).output().unwrap();
     assert!(printed.status.success());
     let printed = String::from_utf8(printed.stdout).unwrap();
     for complaint in ["Malformed", "Expert Info", "No template", "Expected Sequence"] {
         assert!(!printed.contains(complaint), "{complaint}: {printed}");
     }
+    printed
+}
+
+#[test]
+fn tshark_complains_of_nothing_that_is_exported() {
+    let printed = dissected(&exported());
     assert!(printed.contains("(32473)"), "{printed}");
     assert!(printed.contains("Dropped Packets: 10"), "{printed}");
 }
 
 /// A program that is killed when it is not needed any more.
-struct Running(Child);
+struct Ending(Child);
 
-impl Drop for Running {
+impl Drop for Ending {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// What nfacctd of pmacct prints of messages, by these keys, of which others than its own are described: so many
+/// records, and no more.
+fn printed(messages: &[Vec<u8>], keys: &str, primitives: &str, count: usize) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let [settings, file] = ["settings", "primitives"].map(|name| folder.path().join(name));
+    fs::write(&file, primitives).unwrap();
+    // A port that was free a moment ago: nfacctd does not say which one it has.
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let text = format!(
+        "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\n\
+         aggregate: {keys}\naggregate_primitives: {}\nprint_output: json\n\
+         print_refresh_time: 1\n",
+        file.display()
+    );
+    fs::write(&settings, text).unwrap();
+    let mut command = Command::new("nfacctd");
+    command.arg("-f").arg(&settings).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut nfacctd = Ending(command.spawn().unwrap());
+    let said = BufReader::new(nfacctd.0.stderr.take().unwrap());
+    let mut said = said.lines().map(Result::unwrap);
+    // The process that prints is ready then, which is later than the one that receives.
+    assert!(said.any(|line| line.contains("Purging cache - END")));
+    messages
+        .iter()
+        .for_each(|message| assert!(sender.send_to(message, ("127.0.0.1", port)).is_ok()));
+    let printed = BufReader::new(nfacctd.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut records = printed.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let found = records.by_ref().take(count).collect();
+    // Its other process ends by itself, and closes what it prints to.
+    drop(nfacctd);
+    assert_eq!(records.count(), 0);
+    found
 }
 
 const PRIMITIVES: &str = "\
@@ -106,34 +172,9 @@ name=delay_max field_type=32473:23 len=8 semantics=u_int
 /// nfacctd of pmacct takes what is exported, elements of ours too, and prints it.
 #[test]
 fn nfacctd_takes_what_is_exported() {
-    let messages = exported();
-    let folder = tempfile::tempdir().unwrap();
-    let (settings, primitives) = (folder.path().join("settings"), folder.path().join("primitives"));
-    fs::write(&primitives, PRIMITIVES).unwrap();
-    // A port that was free a moment ago: nfacctd does not say which one it has.
-    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-    let text = format!(
-        "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\n\
-         aggregate: task_name, lost, received, delay_min, delay_max, timestamp_start\n\
-         aggregate_primitives: {}\nprint_output: json\nprint_refresh_time: 1\n",
-        primitives.display()
-    );
-    fs::write(&settings, text).unwrap();
-    let mut command = Command::new("nfacctd");
-    command.arg("-f").arg(&settings).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut nfacctd = Running(command.spawn().unwrap());
-    let said = BufReader::new(nfacctd.0.stderr.take().unwrap());
-    let mut said = said.lines().map(Result::unwrap);
-    // The process that prints is ready then, which is later than the one that receives.
-    assert!(said.any(|line| line.contains("Purging cache - END")));
-    messages
-        .iter()
-        .for_each(|message| assert!(sender.send_to(message, ("127.0.0.1", port)).is_ok()));
-    let printed = BufReader::new(nfacctd.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut records = printed.map(|line| serde_json::from_str::<Value>(&line).unwrap());
     let seconds = usize::try_from(PACKETS / 100).unwrap();
-    for record in records.by_ref().take(seconds) {
+    let keys = "task_name, lost, received, delay_min, delay_max, timestamp_start";
+    for record in printed(&exported(), keys, PRIMITIVES, seconds) {
         assert_eq!(record["task_name"], "p", "{record}");
         assert_eq!(
             (&record["lost"], &record["received"]),
@@ -144,7 +185,4 @@ fn nfacctd_takes_what_is_exported() {
         assert_eq!(record["delay_max"], "5000000", "{record}");
         assert!(record["timestamp_start"].as_str().unwrap().starts_with("2023-11-14"), "{record}");
     }
-    // Its other process ends by itself, and closes what it prints to.
-    drop(nfacctd);
-    assert_eq!(records.count(), 0);
 }

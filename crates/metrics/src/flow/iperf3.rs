@@ -1,6 +1,6 @@
 //! Whether a flow is a UDP test of iperf3, and what arrived of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 
@@ -21,7 +21,7 @@ const HEAD: usize = 16;
 const OPENING: usize = 4;
 
 /// The quality of a UDP test of iperf3, counted as its server does.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Iperf3Report {
     /// Datagrams that were sent up to the highest count that came, `packets` of iperf3; since the
     /// capture began, if that was after the test did.

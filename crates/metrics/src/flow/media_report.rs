@@ -1,6 +1,6 @@
 //! What is told of an RTP stream.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 
 use super::doubt::Harm;
@@ -13,7 +13,7 @@ use crate::distribution::nanos_to_f64;
 use crate::emodel::{Codec, Parameters, Rating};
 
 /// The quality of an RTP stream; what cannot be known is null.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct RtpReport {
     /// The synchronisation source.
     pub ssrc: u32,

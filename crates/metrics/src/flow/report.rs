@@ -1,9 +1,9 @@
 //! What is told of a flow.
 
 use std::cmp::Ordering;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_packet::FlowKey;
 
 use super::iperf3::{Iperf3Report, Test};
@@ -20,11 +20,8 @@ use crate::distribution::count_to_f64;
 ///
 /// Serialised, its keys are those of the command line's contract; times are in nanoseconds where the
 /// key does not say otherwise. What cannot be known is null.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FlowReport {
-    /// The flow.
-    #[serde(skip)]
-    pub flow: FlowKey,
     /// Its source.
     pub src: IpAddr,
     /// Its destination.
@@ -71,7 +68,7 @@ pub struct FlowReport {
 }
 
 /// What TCP tells of its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct TcpReport {
     /// Segments with bytes that had been sent before.
     pub retransmitted: u64,
@@ -84,6 +81,16 @@ pub struct TcpReport {
 }
 
 impl FlowReport {
+    /// The flow.
+    #[must_use]
+    pub fn flow(&self) -> FlowKey {
+        FlowKey {
+            source: SocketAddr::new(self.src, self.sport),
+            destination: SocketAddr::new(self.dst, self.dport),
+            protocol: self.protocol,
+        }
+    }
+
     /// Packets that were sent, as far as that is known; where nothing tells, those that came.
     #[must_use]
     pub fn sent(&self) -> u64 {
@@ -118,13 +125,12 @@ impl FlowReport {
             .then_with(|| loss(other).total_cmp(&loss(self)))
             .then_with(|| jitter(other).total_cmp(&jitter(self)))
             .then_with(|| other.bytes.cmp(&self.bytes))
-            .then_with(|| self.flow.cmp(&other.flow))
+            .then_with(|| self.flow().cmp(&other.flow()))
     }
 
     fn of(flow: FlowKey, volume: &Volume) -> Self {
         let nanos = |time: Option<wirestamp_clock::Time<_>>| time.map_or(0, |it| it.as_nanos());
         Self {
-            flow,
             src: flow.source.ip(),
             dst: flow.destination.ip(),
             sport: flow.source.port(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::gaps::Change;
@@ -51,7 +51,7 @@ struct Interval {
 }
 
 /// The media delivery index of a stream (RFC 4445), over intervals of one second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct VideoReport {
     /// The rate that it was taken for, by the stream's timestamps, in bits per second.
     pub media_rate_bps: f64,

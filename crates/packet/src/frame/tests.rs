@@ -1,3 +1,4 @@
+use etherparse::err::Layer;
 use proptest::prelude::*;
 
 use super::*;
@@ -118,6 +119,9 @@ fn what_is_not_an_ip_packet_is_told_apart_from_what_is_cut_short() {
 
 /// Calls everything that reads the bytes.
 fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
+    for link in [LinkType::Ethernet, LinkType::Ip] {
+        assert_as_by_etherparse(link, bytes);
+    }
     [LinkType::Ethernet, LinkType::Ip]
         .into_iter()
         .filter_map(|link| Packet::parse(link, bytes).ok())
@@ -130,7 +134,58 @@ fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
         .collect()
 }
 
+/// The payload, or why there is no packet, by etherparse's own way through a whole frame.
+fn by_etherparse(link: LinkType, bytes: &[u8]) -> Result<&[u8], ParseError> {
+    use etherparse::err::packet::SliceError;
+    use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+
+    let sliced = match link {
+        LinkType::Ethernet => {
+            LaxSlicedPacket::from_ethernet(bytes).map_err(|_| ParseError::CutShort)?
+        }
+        LinkType::Ip => LaxSlicedPacket::from_ip(bytes).map_err(|error| ip_error(&error))?,
+    };
+    match (sliced.net, sliced.transport, sliced.stop_err) {
+        (Some(LaxNetSlice::Arp(_)), ..) | (None, _, None | Some((_, Layer::Arp))) => {
+            Err(ParseError::NotIp)
+        }
+        (None, _, Some((SliceError::Len(_), _))) => Err(ParseError::CutShort),
+        (None, _, Some(_)) => Err(ParseError::Malformed),
+        (Some(_), Some(TransportSlice::Udp(udp)), _) => Ok(udp.payload()),
+        (Some(_), Some(TransportSlice::Tcp(tcp)), _) => Ok(tcp.payload()),
+        (Some(_), ..) => Ok(&[]),
+    }
+}
+
+fn assert_as_by_etherparse(link: LinkType, bytes: &[u8]) {
+    let found = Packet::parse(link, bytes).map(|packet| packet.payload());
+    assert_eq!(found, by_etherparse(link, bytes));
+}
+
 proptest! {
+    #[test]
+    fn tags_are_passed_as_by_etherparse(
+        // VLAN (three kinds), MACsec, and what is none.
+        tags in prop::collection::vec(
+            (prop::sample::select(vec![0x8100u16, 0x88a8, 0x9100, 0x88e5, 0x0806]), any::<[u8; 2]>()), 0..6,
+        ),
+        macsec in any::<[u8; 4]>(), v6 in any::<bool>(), kept in any::<prop::sample::Index>(),
+    ) {
+        let datagram = Datagram::new(&[3; 30]);
+        let packet = if v6 { datagram.ipv6(17, &[]) } else { datagram.ipv4() };
+        let mut frame = datagram.frame(&packet);
+        let inside = frame.split_off(12);
+        for (ether_type, control) in tags {
+            frame.extend(ether_type.to_be_bytes());
+            // Of MACsec: no secure channel, not encrypted.
+            frame.extend(if ether_type == 0x88e5 { [0, 0] } else { control });
+            frame.extend_from_slice(if ether_type == 0x88e5 { &macsec } else { &[] });
+        }
+        frame.extend(inside);
+        assert_as_by_etherparse(LinkType::Ethernet, &frame);
+        assert_as_by_etherparse(LinkType::Ethernet, &frame[..kept.index(frame.len() + 1)]);
+    }
+
     #[test]
     fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read_all(&bytes);

@@ -33,6 +33,8 @@ pub struct Digests {
     known_until: Option<Time<Utc>>,
     /// Since when messages are known, if not of those before.
     begin: Option<Time<Utc>>,
+    /// Messages were left out in front of the next.
+    is_interrupted: bool,
     not_taken: NotTaken,
 }
 
@@ -74,6 +76,7 @@ impl Digests {
             newest: None,
             known_until: None,
             begin: None,
+            is_interrupted: false,
             not_taken: NotTaken::default(),
         }
     }
@@ -100,12 +103,19 @@ impl Digests {
     pub fn take(&mut self, message: &Message<'_>) {
         let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
         let before = self.newest.unwrap_or(sent);
-        // Others may have heard of the exporter for long; here this is the first message.
-        let order = if self.newest.is_none() { Order::First } else { message.order };
+        let order = match message.order {
+            // Others may have heard of the exporter for long; here this is the first message.
+            _ if self.newest.is_none() => Order::First,
+            Order::Missed(_) if self.is_interrupted => Order::First,
+            order => order,
+        };
         match order {
             Order::Copy => return,
             // Of what was observed until then, some may have been told in messages that nobody heard.
-            Order::First | Order::Back => self.begin = Some(sent + SECOND),
+            Order::First | Order::Back => {
+                self.begin = Some(sent + SECOND);
+                self.is_interrupted = false;
+            }
             Order::Missed(0) => {}
             Order::Missed(records) => self.miss_until(before.min(sent), sent, records.into()),
             Order::Late(records) => self.find(records.into()),
@@ -159,6 +169,23 @@ impl Digests {
     /// kept.
     pub fn begin_anew(&mut self) {
         self.begin = self.newest.map(|newest| newest + SECOND);
+    }
+
+    /// A message was left out: of what was observed until the next is sent, some is not known.
+    pub fn interrupt(&mut self) {
+        self.is_interrupted = true;
+    }
+
+    /// Everything before a time is settled: what is reported of it comes too late.
+    pub fn settled(&mut self, until: Time<Utc>) {
+        self.known_until = self.known_until.max(Some(until));
+    }
+
+    /// Gives up what is held, and begins as if nothing had come: the exporter's clock was set back, and what was told by
+    /// it before says nothing of what comes.
+    pub fn reset(&mut self) {
+        self.give_up();
+        *self = Self { not_taken: self.not_taken, ..Self::new(self.point, self.clock) };
     }
 
     /// What was observed before a time.

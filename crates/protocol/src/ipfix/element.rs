@@ -33,8 +33,12 @@ pub const DESTINATION_IPV4_ADDRESS: Element = Element::iana(12);
 pub const SOURCE_IPV6_ADDRESS: Element = Element::iana(27);
 /// An address (16 bytes).
 pub const DESTINATION_IPV6_ADDRESS: Element = Element::iana(28);
+/// Packets (64 bits), since the first of them.
+pub const PACKET_TOTAL_COUNT: Element = Element::iana(86);
 /// Packets that were dropped (64 bits), of the stretch of time that a record is of.
 pub const DROPPED_PACKET_DELTA_COUNT: Element = Element::iana(133);
+/// Packets that were dropped (64 bits), since the first of them.
+pub const DROPPED_PACKET_TOTAL_COUNT: Element = Element::iana(135);
 /// Where packets were observed, in an observation domain (64 bits).
 pub const OBSERVATION_POINT_ID: Element = Element::iana(138);
 /// What has measured (32 bits).
@@ -61,6 +65,8 @@ pub const OBSERVATION_TIME_MICROSECONDS: Element = Element::iana(324);
 pub const OBSERVATION_TIME_NANOSECONDS: Element = Element::iana(325);
 /// A hash of a packet (64 bits).
 pub const DIGEST_HASH_VALUE: Element = Element::iana(326);
+/// Bytes of packets with the headers of their link (64 bits), since the first of them.
+pub const LAYER2_OCTET_TOTAL_COUNT: Element = Element::iana(353);
 /// Of delays along a path, in microseconds (32 bits; RFC 9951).
 pub const PATH_DELAY_MEAN_DELTA_MICROSECONDS: Element = Element::iana(530);
 /// Of delays along a path, in microseconds (32 bits; RFC 9951).

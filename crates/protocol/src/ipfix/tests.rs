@@ -1,3 +1,5 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use proptest::prelude::*;
 use wirestamp_clock::{Span, Time, Utc};
 
@@ -38,19 +40,23 @@ fn bytes_of(value: Value<'_>) -> Vec<u8> {
         Value::U64(value) => value.to_be_bytes().to_vec(),
         Value::I64(value) => value.to_be_bytes().to_vec(),
         Value::F64(value) => value.to_be_bytes().to_vec(),
+        Value::Address(IpAddr::V4(address)) => address.octets().to_vec(),
+        Value::Address(IpAddr::V6(address)) => address.octets().to_vec(),
         Value::Text(text) => text.as_bytes().to_vec(),
         Value::Time(_) => unreachable!("times are compared as times"),
     }
 }
 
 fn value<'a>(kind: u8, number: u64, text: &'a str) -> Value<'a> {
-    match kind % 7 {
+    match kind % 9 {
         0 => Value::U8(number.to_be_bytes()[7]),
         1 => Value::U16(u16::try_from(number >> 48).unwrap()),
         2 => Value::U32(u32::try_from(number >> 32).unwrap()),
         3 => Value::U64(number),
         4 => Value::I64(number.cast_signed()),
         5 => Value::F64(f64::from_bits(number)),
+        6 => Value::Address(Ipv4Addr::from(u32::try_from(number >> 32).unwrap()).into()),
+        7 => Value::Address(Ipv6Addr::from(u128::from(number)).into()),
         _ => Value::Text(text),
     }
 }
@@ -58,7 +64,7 @@ fn value<'a>(kind: u8, number: u64, text: &'a str) -> Value<'a> {
 proptest! {
     #[test]
     fn records_are_read_as_they_were_written(
-        fields in prop::collection::vec((0..7_u8, any::<u32>(), 0..1_u16 << 15), 1..12),
+        fields in prop::collection::vec((0..9_u8, any::<u32>(), 0..1_u16 << 15), 1..12),
         numbers in prop::collection::vec((any::<u64>(), ".{0,80}"), 1..40),
         scope: prop::sample::Index, has_scope: bool, domain: u32, most in 100..2000_usize,
     ) {

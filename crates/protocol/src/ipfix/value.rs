@@ -1,5 +1,7 @@
 //! What goes into records.
 
+use std::net::IpAddr;
+
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::{Format, Stamped};
 
@@ -23,6 +25,8 @@ pub enum Value<'a> {
     I64(i64),
     /// `float64`.
     F64(f64),
+    /// `ipv4Address` or `ipv6Address`.
+    Address(IpAddr),
     /// `dateTimeNanoseconds`.
     Time(Time<Utc>),
     /// `string`, of any length up to 1024 bytes.
@@ -34,8 +38,9 @@ impl Value<'_> {
         match self {
             Self::U8(_) => Some(1),
             Self::U16(_) => Some(2),
-            Self::U32(_) => Some(4),
+            Self::U32(_) | Self::Address(IpAddr::V4(_)) => Some(4),
             Self::U64(_) | Self::I64(_) | Self::F64(_) | Self::Time(_) => Some(8),
+            Self::Address(IpAddr::V6(_)) => Some(16),
             Self::Text(_) => None,
         }
     }
@@ -48,6 +53,8 @@ impl Value<'_> {
             Self::U64(value) => bytes.extend(value.to_be_bytes()),
             Self::I64(value) => bytes.extend(value.to_be_bytes()),
             Self::F64(value) => bytes.extend(value.to_be_bytes()),
+            Self::Address(IpAddr::V4(address)) => bytes.extend(address.octets()),
+            Self::Address(IpAddr::V6(address)) => bytes.extend(address.octets()),
             Self::Time(time) => {
                 bytes.extend(Stamped::of(time, Format::Ntp, Span::ZERO).0.to_be_bytes());
             }

@@ -92,7 +92,7 @@ fn is(host: &str, address: IpAddr) -> bool {
 
 /// All that can be looked for in a flow.
 fn describe(report: &FlowReport) -> String {
-    let mut text = report.flow.to_string();
+    let mut text = report.flow().to_string();
     if let Some(rtp) = &report.rtp {
         text += &format!(" 0x{:08x} {}", rtp.ssrc, rtp.codec.as_deref().unwrap_or_default());
     }

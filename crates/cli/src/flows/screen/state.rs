@@ -16,7 +16,7 @@ pub(super) struct FlowId {
 
 impl FlowId {
     pub(super) fn of(report: &FlowReport) -> Self {
-        Self { flow: report.flow, ssrc: report.rtp.as_ref().map(|rtp| rtp.ssrc) }
+        Self { flow: report.flow(), ssrc: report.rtp.as_ref().map(|rtp| rtp.ssrc) }
     }
 }
 

@@ -38,7 +38,6 @@ fn flow(source: &str, destination: &str, protocol: u8) -> FlowReport {
         protocol,
     };
     FlowReport {
-        flow: key,
         src: key.source.ip(),
         dst: key.destination.ip(),
         sport: key.source.port(),

@@ -1,9 +1,14 @@
 //! Results of hours that are over, as files of Parquet, and how long anything is kept.
 //!
 //! A file is `task=NAME/hour=2026-11-22T15/NUMBER.parquet`, a layout that readers of Parquet know by its keys. It is
-//! there as a whole or not at all; results by the second go from the database only when they are in a file.
+//! there as a whole or not at all; results by the second go from the database only when they are in a file. If more comes
+//! of an hour that is in one, it takes the place of that.
+//!
+//! A flow is in the file of the hour of its latest packet. If it goes on behind that, it is in a later one again, as it
+//! has fared by then.
 
 mod columns;
+mod over;
 
 use std::fs::{self, File};
 use std::io;
@@ -15,15 +20,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use thiserror::Error;
 use tracing::{info, warn};
-use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_clock::{Time, Utc};
 use wirestamp_results::Table;
 
-use super::{Collector, Step, Stretch};
-use crate::task::{Measure, Task, Tasks};
+use super::{Collector, Hour, Step, Stretch, flow_reports};
+use crate::task::{Entered, Measure, Task, Tasks};
 use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
-
-const HOUR: Span = Span::from_secs(3600);
 
 /// The longest that nobody has to wait for a file of an hour.
 pub(super) const INTERVAL: Duration = Duration::from_secs(60);
@@ -73,7 +76,7 @@ impl Archive {
     /// Does what is to be done: writes hours that are over, and lets go of what is too old.
     pub(super) fn tend(&self, tasks: &Tasks) {
         for (number, entered) in tasks {
-            if let Err(error) = self.tend_task(*number, &entered.task) {
+            if let Err(error) = self.tend_task(*number, entered) {
                 warn!("task {}: results are not archived: {error}", entered.task.name);
             }
         }
@@ -82,24 +85,29 @@ impl Archive {
         }
     }
 
-    fn tend_task(&self, number: u64, task: &Task) -> Result<(), ArchiveError> {
-        while let Some(begin) = self.collector.next_hour(number)? {
-            self.write(number, task, begin)?;
-            self.collector.archived(number, begin + HOUR)?;
+    fn tend_task(&self, number: u64, entered: &Entered) -> Result<(), ArchiveError> {
+        let goes_on = |settled_until| over::goes_on(entered, settled_until, Timestamp::now());
+        while let Some(hour) = self.collector.next_hour(number, goes_on)? {
+            self.write(number, &entered.task, &hour)?;
+            self.collector.archived(number, &hour)?;
         }
         Ok(self.collector.forget(number, self.oldest())?)
     }
 
-    fn write(&self, number: u64, task: &Task, begin: Time<Utc>) -> Result<(), ArchiveError> {
-        let (from, until) = (begin.as_nanos(), (begin + HOUR).as_nanos());
+    fn write(&self, number: u64, task: &Task, hour: &Hour) -> Result<(), ArchiveError> {
+        let (from, until) = (hour.begin.as_nanos(), hour.end().as_nanos());
         let stretch = Stretch { step: Step::AsMeasured, from, until, most: u32::MAX };
         let table = match task.measure {
             Measure::Volume { .. } | Measure::Traffic { .. } => {
                 Table::of(&self.collector.counted(number, &stretch)?, COUNTED)
             }
+            Measure::Flows { .. } => {
+                let found = self.collector.flows(number, &stretch)?;
+                Table::of_flows(&flow_reports(&task.name, found))
+            }
             _ => Table::of(&self.collector.measured(number, &stretch)?, MEASURED),
         };
-        let path = self.path(&task.name, begin, number);
+        let path = self.path(&task.name, hour.begin, number);
         let beside = path.with_extension("new");
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(about(folder))?;

@@ -1,19 +1,30 @@
 //! Hours of results that become files, and go.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field as Cell;
 use tokio::sync::watch;
+use wirestamp_clock::Span;
 use wirestamp_protocol::Count;
 
 use super::*;
-use crate::collector::{News, Results, Settled};
+use crate::collector::{Flow, News, Results, Settled};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A collector with a count of each quarter of an hour, of so many hours.
 fn collector(folder: &Path, begin: Time<Utc>, quarters: i64) -> Arc<Collector> {
-    let mut results = Results::open(&folder.join("results")).unwrap();
+    let results = Results::open(&folder.join("results")).unwrap();
+    let (_, tasks) = watch::channel(Arc::new(BTreeMap::new()));
+    let collector = Arc::new(Collector::new(results, tasks));
+    count(&collector, begin, 0..quarters);
+    collector
+}
+
+fn count(collector: &Collector, begin: Time<Utc>, quarters: Range<i64>) {
     let time = |quarter: i64| begin + Span::from_secs(900 * quarter);
     let count = |quarter: i64| Count {
         begin: time(quarter),
@@ -22,16 +33,18 @@ fn collector(folder: &Path, begin: Time<Utc>, quarters: i64) -> Arc<Collector> {
         missed: 0,
         watched: Span::ZERO,
     };
-    let counts = (0..quarters).map(count).collect();
-    let news = News { counts, flows: Vec::new() };
-    results.store(7, &Settled { news, ..Settled::nothing(time(quarters)) }).unwrap();
-    let (_, tasks) = watch::channel(Arc::new(BTreeMap::new()));
-    Arc::new(Collector::new(results, tasks))
+    let news = News { counts: quarters.clone().map(count).collect(), flows: Vec::new() };
+    let settled = Settled { news, ..Settled::nothing(time(quarters.end)) };
+    collector.results().store(7, &settled).unwrap();
 }
 
-fn task() -> Task {
-    serde_json::from_str(r#"{"name":"v","measure":"traffic","at":"a/eth0","interval":"15m"}"#)
-        .unwrap()
+fn task() -> Entered {
+    entered(r#"{"name":"v","measure":"traffic","at":"a/eth0","interval":"15m"}"#)
+}
+
+fn entered(text: &str) -> Entered {
+    let task = serde_json::from_str(text).unwrap();
+    Entered { task, made: Timestamp::UNIX_EPOCH, ended: None }
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -69,11 +82,94 @@ fn an_hour_becomes_a_file_when_it_is_over_and_goes_when_it_is_old() {
     assert_eq!(collector.counted(7, &by_hour).unwrap().len(), 3);
 }
 
+const PLAIN: &str = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":17,
+    "packets":1,"bytes":60,"first_ns":0,"last_ns":0,"trains":1}"#;
+const TCP: &str = r#"{"src":"2001:db8::1","dst":"2001:db8::2","sport":80,"dport":9,"protocol":6,
+    "packets":7,"bytes":700,"first_ns":1,"last_ns":20,"throughput_bps":2.5,"lost":2,"reordered":0,
+    "trains":1,"retransmitted":2,"rtt_ns":null,"handshake_ns":30}"#;
+
+/// What is in a file: the columns that have a value, for each row.
+fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
+    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+    let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
+    let known = |row: parquet::record::Row| {
+        let columns = row.into_columns().into_iter().filter(|(_, it)| *it != Cell::Null);
+        columns.map(|(name, value)| (name, value.to_string())).collect()
+    };
+    rows.map(known).collect()
+}
+
+#[test]
+fn a_flow_is_in_the_file_of_the_hour_of_its_latest_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Time::from_nanos(1_800_000_000 * SECOND);
+    let collector = collector(folder.path(), begin, 0);
+    let tell = |flows: &[(&str, i64)], until: i64| {
+        let told = |&(report, last): &(&str, i64)| {
+            let last = begin + Span::from_secs(last);
+            Flow { key: report.to_owned(), last, report: Some(report.to_owned()) }
+        };
+        let news = News { counts: Vec::new(), flows: flows.iter().map(told).collect() };
+        let until = begin + Span::from_secs(until);
+        collector.results().store(7, &Settled { news, ..Settled::nothing(until) }).unwrap();
+    };
+    // One goes on into the next hour, and one cannot be read.
+    tell(&[("going on", 3599), (TCP, 20), ("{}", 30)], 3600);
+    tell(&[("going on", 3601)], 3605);
+    let path = folder.path().join("archive");
+    let keep = Keep { age: 1000 * 365 * DAY, bytes: None };
+    let archive = Archive::new(path.clone(), Arc::clone(&collector), keep);
+    let task = entered(r#"{"name":"f","measure":"flows","at":"a/eth0"}"#);
+    archive.tend_task(7, &task).unwrap();
+    assert_eq!(names(&path), ["2027-01-15T08"]);
+    let file = path.join("task=f").join("hour=2027-01-15T08").join("7.parquet");
+    // What comes late is in it, too.
+    assert_eq!(rows(&file).len(), 1);
+    tell(&[(PLAIN, 10)], 3610);
+    archive.tend_task(7, &task).unwrap();
+    let rows = rows(&file);
+    let [tcp, plain] = rows.as_slice() else { panic!("{rows:?}") };
+    let of = |row: &BTreeMap<String, String>, names: [&str; 4]| {
+        names.map(|name| row.get(name).cloned().unwrap_or_default())
+    };
+    let names = ["dst", "packets", "lost", "handshake_ns"];
+    assert_eq!(of(tcp, names), ["\"2001:db8::2\"", "7", "2", "30"]);
+    assert_eq!(of(plain, names), ["\"192.0.2.2\"", "1", "", ""]);
+    // What is in a file may go, and the rest stays.
+    collector.forget(7, begin + Span::from_secs(999_999)).unwrap();
+    assert_eq!(collector.flows(7, &everything()).unwrap(), ["going on"]);
+}
+
+#[test]
+fn the_last_hour_of_a_task_becomes_a_file_when_it_is_ended_and_again_if_more_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Time::from_nanos(1_800_000_000 * SECOND);
+    let collector = collector(folder.path(), begin, 5);
+    let path = folder.path().join("archive");
+    let keep = Keep { age: 1000 * 365 * DAY, bytes: None };
+    let archive = Archive::new(path.clone(), Arc::clone(&collector), keep);
+    let ended = Timestamp::from_nanosecond((begin + Span::from_secs(5 * 900)).as_nanos().into());
+    let ended = Entered { ended: Some(ended.unwrap()), ..task() };
+    archive.tend_task(7, &task()).unwrap();
+    assert_eq!(names(&path), ["2027-01-15T08"]);
+    archive.tend_task(7, &ended).unwrap();
+    assert_eq!(names(&path), ["2027-01-15T08", "2027-01-15T09"]);
+    let last = path.join("task=v").join("hour=2027-01-15T09").join("7.parquet");
+    let first = fs::read(&last).unwrap();
+    count(&collector, begin, 5..6);
+    archive.tend_task(7, &ended).unwrap();
+    assert_ne!(fs::read(&last).unwrap(), first);
+    // Nothing is left to be done.
+    fs::remove_file(&last).unwrap();
+    archive.tend_task(7, &ended).unwrap();
+    assert_eq!(names(&path), ["2027-01-15T08"]);
+}
+
 #[test]
 fn the_oldest_files_go_first_and_nothing_of_others() {
     let folder = tempfile::tempdir().unwrap();
     // Long ago.
-    let begin = Time::from_nanos(1_500_000_000 * SECOND).interval_begin(HOUR);
+    let begin = Time::from_nanos(1_500_000_000 * SECOND).interval_begin(Span::from_secs(3600));
     let collector = collector(folder.path(), begin, 12);
     let path = folder.path().join("archive");
     let keep = Keep { age: 1000 * 365 * DAY, bytes: None };

@@ -19,8 +19,10 @@ pub(super) struct Counts {
     pub(super) malformed: u64,
     /// Messages of a domain that no task names.
     pub(super) other_domains: u64,
-    /// Messages whose exporter's clock is more than an hour ahead.
+    /// Messages whose exporter's clock is more than a minute ahead.
     pub(super) ahead: u64,
+    /// Messages by which their exporter's clock was set back.
+    pub(super) set_back: u64,
     /// Messages that had come before.
     pub(super) copies: u64,
     /// Sets of records that could not be read: no template was known, or it was none, or they were cut off.
@@ -51,6 +53,7 @@ impl Heard {
             ("datagrams-malformed", counts.malformed),
             ("messages-of-other-domains", counts.other_domains),
             ("messages-ahead-of-time", counts.ahead),
+            ("clocks-set-back", counts.set_back),
             ("messages-twice", counts.copies),
             ("sets-unread", counts.unread_sets),
             ("records-missed", counts.missed),

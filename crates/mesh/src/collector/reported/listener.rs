@@ -12,7 +12,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_protocol::ipfix::{Order, Session, Transport, Unread};
 
 use super::heard::Counts;
-use super::path::Path;
+use super::path::{End, Path};
 use crate::collector::Collector;
 use crate::task::{ForeignPoint, Measure, Tasks};
 
@@ -21,9 +21,10 @@ const OFTEN: Duration = Duration::from_millis(200);
 /// Exporters that are remembered at a time, each by its address and port. Of one that begins again at another port
 /// the old one is forgotten sooner or later.
 const MOST_SESSIONS: usize = 256;
-/// How far an exporter's clock may be ahead.
-const AHEAD: Span = Span::from_secs(3600);
-/// How often is told of what is refused.
+/// How far an exporter's clock may be ahead. What was settled by it stays, and keeps right times from being taken until
+/// they have come as far.
+const AHEAD: Span = Span::from_secs(60);
+/// How often is told of what is refused, and of clocks that are set back.
 const TELL: Duration = Duration::from_mins(1);
 
 /// Listens for what foreign exporters report, and hands it to the tasks that name them.
@@ -36,7 +37,8 @@ pub struct Listener {
     /// Names what this process delivers.
     spool: i64,
     counts: Counts,
-    refused: Refusals,
+    refused: Seldom,
+    set_back: Seldom,
 }
 
 /// One of them, at a port of its own.
@@ -46,10 +48,12 @@ struct Exporter {
     unread: Unread,
 }
 
-/// What was refused since it was told of last.
-struct Refusals {
+/// What is told of, but not each time: whoever likes can send a lot.
+#[derive(Default)]
+struct Seldom {
     told: Option<Instant>,
-    datagrams: u64,
+    /// How often it was since.
+    times: u64,
 }
 
 impl Listener {
@@ -73,7 +77,8 @@ impl Listener {
             sessions: HashMap::new(),
             spool: now().as_nanos(),
             counts,
-            refused: Refusals { told: None, datagrams: 0 },
+            refused: Seldom::default(),
+            set_back: Seldom::default(),
         })
     }
 
@@ -123,6 +128,7 @@ impl Listener {
             self.paths
                 .insert(number, path.unwrap_or_else(|| Path::new(number, &reported, self.spool)));
         }
+        before.into_values().for_each(|path| path.end(&self.collector, now(), &mut self.counts));
         let is_named = |from: &SocketAddr| {
             self.paths.values().flat_map(|path| &path.ends).any(|end| end.at.address == from.ip())
         };
@@ -132,8 +138,10 @@ impl Listener {
     fn take(&mut self, datagram: &[u8], from: SocketAddr) {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         self.counts.datagrams += 1;
-        if let Some(why) = self.refuse(datagram, from) {
-            self.refused.tell(from, why);
+        if let Some(why) = self.refuse(datagram, from)
+            && let Some(times) = self.refused.again()
+        {
+            warn!("refused {times} datagrams of IPFIX, the last from {from}: {why}");
         }
     }
 
@@ -166,7 +174,8 @@ impl Listener {
         let sent = Time::from_nanos(0) + Span::from_secs(i64::from(message.second));
         if sent > now() + AHEAD {
             counts.ahead += 1;
-            return Some("its clock is more than an hour ahead");
+            ends.for_each(End::leave_out);
+            return Some("its clock is more than a minute ahead of this machine's");
         }
         match message.order {
             Order::Copy => counts.copies += 1,
@@ -176,8 +185,24 @@ impl Listener {
             Order::First => info!("{from} reports packets of domain {}", message.domain),
             Order::Back => {}
         }
-        ends.for_each(|end| end.take(&message));
+        let mut is_set_back = false;
+        for end in ends {
+            is_set_back |= end.take(&message, sent, counts);
+        }
+        if is_set_back {
+            self.note_set_back(from);
+        }
         None
+    }
+
+    fn note_set_back(&mut self, from: SocketAddr) {
+        self.counts.set_back += 1;
+        if let Some(times) = self.set_back.again() {
+            warn!(
+                "an exporter's clock was set back ({times} times of late), that of {from}: what it told and is not \
+                 settled is given up, and it goes on by its new time"
+            );
+        }
     }
 
     fn go_on(&mut self) {
@@ -205,14 +230,15 @@ impl Exporter {
     }
 }
 
-impl Refusals {
-    /// Tells of what is refused, but not of each: whoever likes can send a lot.
-    fn tell(&mut self, from: SocketAddr, why: &str) {
-        self.datagrams += 1;
-        if self.told.is_none_or(|told| told.elapsed() >= TELL) {
-            warn!("refused {} datagrams of IPFIX, the last from {from}: {why}", self.datagrams);
-            *self = Self { told: Some(Instant::now()), datagrams: 0 };
-        }
+impl Seldom {
+    /// It is so again. If it is to be told of now: how often it was since that was done.
+    fn again(&mut self) -> Option<u64> {
+        self.times += 1;
+        let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL);
+        is_due.then(|| {
+            self.told = Some(Instant::now());
+            std::mem::take(&mut self.times)
+        })
     }
 }
 
@@ -225,3 +251,6 @@ fn is_passing(error: &io::Error) -> bool {
 fn now() -> Time<Utc> {
     Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(0))
 }
+
+#[cfg(test)]
+mod tests;

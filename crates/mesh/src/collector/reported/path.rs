@@ -6,15 +6,22 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Point;
-use wirestamp_protocol::ipfix::{Digests, HELD_BACK, Message, NotTaken};
+use wirestamp_protocol::ipfix::{Digests, HELD_BACK, Message, NotTaken, Order};
 use wirestamp_protocol::{MachineClock, Seen};
 
 use super::heard::Counts;
 use crate::collector::{Channel, Collector, Refused};
 use crate::task::{ForeignPoint, ReportedDelay};
 
-/// After this time without a message nothing is known of what passes a point, so that the other goes on.
+/// After this time without a message nothing is known of what passes a point, so that the other goes on. Where both are
+/// silent it is said as often, so that what was measured before is over one day.
 const SILENT: Duration = Duration::from_secs(30);
+
+/// So much before the newest message no other is sent, unless it was overtaken: else the exporter's clock was set back.
+const APART: Span = Span::from_secs(5);
+
+/// How far the time goes on when nobody asks for a path any more: then all that was told of it is settled.
+const CLOSING: Span = Span::from_secs(30);
 
 /// Packets of a point that are held while the other is behind: half a minute of what one exporter reports, and a
 /// hundred megabytes at the most.
@@ -40,8 +47,8 @@ pub(super) struct End {
     next: u64,
     /// When it was heard last, or somebody began to listen.
     heard: Instant,
-    /// It is said that nothing is known of it.
-    is_silent: bool,
+    /// When it was said last that nothing is known of it, if it is silent.
+    passed_over: Option<Instant>,
     /// It is said why nothing can be delivered.
     is_refused: bool,
 }
@@ -64,7 +71,7 @@ impl Path {
                 channel: None,
                 next: 1,
                 heard: Instant::now(),
-                is_silent: false,
+                passed_over: None,
                 is_refused: false,
             }
         };
@@ -82,21 +89,62 @@ impl Path {
         for (end, other_is_silent) in self.ends.iter_mut().zip([is_silent[1], is_silent[0]]) {
             end.deliver(collector, counts);
             if end.heard.elapsed() < SILENT {
-                end.is_silent = false;
-            } else if !(end.is_silent && other_is_silent) {
-                // Said again only as long as the other waits for it.
+                end.passed_over = None;
+            } else if !other_is_silent || end.passed_over.is_none_or(|it| it.elapsed() >= SILENT) {
                 end.pass_over(collector, now, counts);
             }
             end.make_room();
             end.count(counts);
         }
     }
+
+    /// Nobody asks for it any more: what both have told of it is settled.
+    pub(super) fn end(mut self, collector: &Arc<Collector>, now: Time<Utc>, counts: &mut Counts) {
+        let newest = self.ends.iter().filter_map(|end| end.digests.newest()).max();
+        let Some(newest) = newest else { return };
+        let until = newest.max(now) + CLOSING;
+        // One that is ahead of the other has to wait until that has ended.
+        for _ in 0..2 {
+            for end in &mut self.ends {
+                end.deliver(collector, counts);
+                end.offer(collector, counts, |digests| digests.close(until));
+            }
+        }
+        self.ends.iter_mut().for_each(|end| end.count(counts));
+    }
 }
 
 impl End {
-    pub(super) fn take(&mut self, message: &Message<'_>) {
+    /// Takes a message that was sent at a time. Says whether the exporter's clock was set back since the one before.
+    pub(super) fn take(
+        &mut self,
+        message: &Message<'_>,
+        sent: Time<Utc>,
+        counts: &mut Counts,
+    ) -> bool {
         self.heard = Instant::now();
+        let is_next = !matches!(message.order, Order::Late(_) | Order::Copy);
+        let is_before = |newest| sent + APART < newest;
+        let is_set_back = is_next && self.digests.newest().is_some_and(is_before);
+        if is_set_back {
+            self.begin_anew(counts);
+        }
         self.digests.take(message);
+        is_set_back
+    }
+
+    /// A message was not taken.
+    pub(super) fn leave_out(&mut self) {
+        self.digests.interrupt();
+    }
+
+    /// What was told before, and until when everything was, says nothing of what comes.
+    fn begin_anew(&mut self, counts: &mut Counts) {
+        self.digests.reset();
+        self.count(counts);
+        // With another spool both points begin where they are settled.
+        self.spool += 1;
+        self.channel = None;
     }
 
     fn deliver(&mut self, collector: &Arc<Collector>, counts: &mut Counts) {
@@ -116,7 +164,7 @@ impl End {
             is_told = true;
             digests.close(until)
         });
-        if is_told && !std::mem::replace(&mut self.is_silent, true) {
+        if is_told && self.passed_over.replace(Instant::now()).is_none() {
             let Self { at, task, .. } = self;
             info!("{at} of task {task} is silent: nothing is known of what passes there");
         }
@@ -153,6 +201,7 @@ impl End {
         if self.channel.is_none() {
             let channel = collector.open_reported((self.task, self.point), self.spool, &self.at)?;
             self.next = channel.up_to()?.saturating_add(1);
+            self.digests.settled(collector.settled_until(self.task)?);
             self.channel = Some(channel);
             self.is_refused = false;
         }

@@ -1,6 +1,7 @@
 //! The table of flows: what was told of each last.
 
 use rusqlite::{Connection, Transaction, params};
+use tracing::warn;
 
 use super::Stretch;
 use crate::collector::Flow;
@@ -9,11 +10,16 @@ use crate::database::unsigned;
 /// Flows of a task that are kept: a scan makes millions.
 const MOST: u32 = 100_000;
 
-/// Puts what was told of a flow in the place of what was told of it before.
+/// Puts what was told of a flow in the place of what was told of it before, if there still is something to tell.
 pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite::Result<()> {
+    let Flow { key, last, report } = flow;
+    let Some(report) = report else {
+        let query = "DELETE FROM flow WHERE task = ? AND key = ?";
+        change.prepare_cached(query)?.execute(params![task.cast_signed(), key])?;
+        return Ok(());
+    };
     let query = "INSERT INTO flow VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (task, key) DO UPDATE SET last = ?3, report = ?4";
-    let Flow { key, last, report } = flow;
     let values = params![task.cast_signed(), key, last.as_nanos(), report];
     change.prepare_cached(query)?.execute(values)?;
     Ok(())
@@ -23,7 +29,12 @@ pub(super) fn put(change: &Transaction<'_>, task: u64, flow: &Flow) -> rusqlite:
 pub(super) fn bound(change: &Transaction<'_>, task: u64) -> rusqlite::Result<()> {
     let query = "DELETE FROM flow WHERE task = ?1 AND last < (
                      SELECT last FROM flow WHERE task = ?1 ORDER BY last DESC LIMIT 1 OFFSET ?2)";
-    change.prepare_cached(query)?.execute(params![task.cast_signed(), MOST])?;
+    let gone = change.prepare_cached(query)?.execute(params![task.cast_signed(), MOST])?;
+    if gone > 0 {
+        warn!(
+            "task number {task}: {gone} flows more than {MOST} were let go; a filter leaves others out"
+        );
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod counts;
 mod fates;
 mod flows;
 mod histograms;
+mod hours;
 mod tables;
 mod windows;
 
@@ -199,6 +200,23 @@ pub struct Stretch {
     pub most: u32,
 }
 
+/// An hour of a task that is to be archived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hour {
+    /// When it begins.
+    pub begin: Time<Utc>,
+    /// Until when the task was settled.
+    settled_until: Time<Utc>,
+}
+
+impl Hour {
+    /// When it ends.
+    #[must_use]
+    pub fn end(&self) -> Time<Utc> {
+        self.begin + Step::Hour.length()
+    }
+}
+
 impl Results {
     /// Opens a file, or makes a new one.
     ///
@@ -330,29 +348,36 @@ impl Results {
         self.database.read(|database| flows::count(database, task))
     }
 
-    /// When the hour begins that is to be archived next of a task, if it is over.
+    /// The hour of a task that is to be archived next, if nothing of it can come any more: `goes_on` says since when
+    /// something can, where everything before a time is settled. Its last minute and itself are put together, if they
+    /// were not.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn next_hour(&self, task: u64) -> Result<Option<Time<Utc>>, DatabaseError> {
-        self.database.read(|database| tables::next_hour(database, task))
+    /// When the file cannot be read or written.
+    pub fn next_hour(
+        &mut self,
+        task: u64,
+        goes_on: impl FnOnce(Time<Utc>) -> Time<Utc>,
+    ) -> Result<Option<Hour>, DatabaseError> {
+        self.database.change(|change| hours::next(change, task, goes_on))
     }
 
-    /// Takes note that everything before a time is archived.
+    /// Takes note that an hour is archived, unless more of it has come since it was found. If more comes later, it is
+    /// to be archived again.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn archived(&mut self, task: u64, until: Time<Utc>) -> Result<(), DatabaseError> {
-        self.database.change(|change| tables::archived(change, task, until))
+    pub fn archived(&mut self, task: u64, hour: &Hour) -> Result<(), DatabaseError> {
+        self.database.change(|change| hours::archived(change, task, hour))
     }
 
-    /// Lets go of what was measured before a time and is archived, and of flows, which are not; minutes and hours
-    /// stay.
+    /// Lets go of hours that were over before a time and are archived, and of flows whose latest packets are; minutes and
+    /// hours stay, and the seconds of the minute until which a task is settled.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn forget(&mut self, task: u64, before: Time<Utc>) -> Result<(), DatabaseError> {
-        self.database.change(|change| tables::forget(change, task, before))
+        self.database.change(|change| hours::forget(change, task, before))
     }
 
     /// What was measured by a task in its newest window.

@@ -1,7 +1,7 @@
 //! The tables of results, and how far each task has come.
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use wirestamp_clock::{Time, Utc};
+use wirestamp_clock::Time;
 use wirestamp_metrics::Point;
 
 use super::{Delivered, Progress, Step};
@@ -114,10 +114,14 @@ pub(super) fn settle(
     settled: &Settled,
 ) -> rusqlite::Result<()> {
     let (task, late) = (task.cast_signed(), settled.late.cast_signed());
+    // An hour of which more comes is archived again.
+    let hour = settled.first().map(|first| first.interval_begin(Step::Hour.length()).as_nanos());
     let query = "INSERT INTO task VALUES (?1, ?2, ?3, NULL)
-                 ON CONFLICT DO UPDATE SET settled_until = ?2, late = late + ?3";
+                 ON CONFLICT DO UPDATE SET settled_until = ?2, late = late + ?3,
+                     archived_until = MIN(archived_until, ?4)";
     let mut statement = change.prepare_cached(query)?;
-    statement.execute(params![task, settled.until.as_nanos(), late])?;
+    let until = settled.until.as_nanos();
+    statement.execute(params![task, until, late, hour.unwrap_or(i64::MAX)])?;
     let query = "UPDATE point SET acknowledged = ?3, given_up = given_up + ?4,
                      unknown = unknown AND acknowledged = ?3
                  WHERE task = ?1 AND point = ?2";
@@ -133,50 +137,4 @@ pub(super) fn settle(
 /// What a point is called in the tables.
 fn number(point: Point) -> u8 {
     u8::from(point == Point::B)
-}
-
-/// When the hour begins that is to be archived next, if it is over.
-pub(super) fn next_hour(database: &Connection, task: u64) -> rusqlite::Result<Option<Time<Utc>>> {
-    // Each task has only one of them.
-    let query = "SELECT settled_until, IFNULL(
-            (SELECT MIN(begin) FROM window
-             WHERE task = number AND step = 0 AND begin >= IFNULL(archived_until, begin)),
-            (SELECT MIN(begin) FROM count
-             WHERE task = number AND step = 0 AND begin >= IFNULL(archived_until, begin)))
-        FROM task WHERE number = ?";
-    let found = database.query_row(query, [task.cast_signed()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
-    });
-    let Some((settled_until, Some(oldest))) = found.optional()? else { return Ok(None) };
-    let hour = Step::Hour.length();
-    let begin = Time::from_nanos(oldest).interval_begin(hour);
-    Ok(Some(begin).filter(|begin| *begin + hour <= Time::from_nanos(settled_until)))
-}
-
-pub(super) fn archived(
-    change: &Transaction<'_>,
-    task: u64,
-    until: Time<Utc>,
-) -> rusqlite::Result<()> {
-    let query = "UPDATE task SET archived_until = ? WHERE number = ?";
-    change.execute(query, params![until.as_nanos(), task.cast_signed()])?;
-    Ok(())
-}
-
-/// Lets go of what was measured before a time and is archived, and of flows.
-pub(super) fn forget(
-    change: &Transaction<'_>,
-    task: u64,
-    before: Time<Utc>,
-) -> rusqlite::Result<()> {
-    for table in ["window", "histogram", "count"] {
-        let query = format!(
-            "DELETE FROM {table} WHERE task = ?1 AND step = 0 AND begin < ?2
-             AND begin < (SELECT archived_until FROM task WHERE number = ?1)"
-        );
-        change.execute(&query, params![task.cast_signed(), before.as_nanos()])?;
-    }
-    let query = "DELETE FROM flow WHERE task = ? AND last < ?";
-    change.execute(query, params![task.cast_signed(), before.as_nanos()])?;
-    Ok(())
 }

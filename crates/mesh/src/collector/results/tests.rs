@@ -193,6 +193,60 @@ fn minutes_and_hours_are_put_together_once_they_are_over() {
 }
 
 #[test]
+fn what_a_task_measured_last_is_put_together_when_nothing_more_comes_and_again_if_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results");
+    let known = |ids| Window { quality: quality(ids), ..window(Ok(Span::from_nanos(500))) };
+    let second = |second: i64, ids| {
+        settled((second + 1) * SECOND, vec![(second * SECOND, known(ids))], [1, 1])
+    };
+    let sent = |results: &Results| {
+        [Step::AsMeasured, Step::Minute, Step::Hour].map(|step| {
+            let measured = results.measured(7, &stretch(step, 0, i64::MAX)).unwrap();
+            measured.iter().map(|it| (it.begin_ns / SECOND, it.counts.sent)).collect::<Vec<_>>()
+        })
+    };
+    let at = |second: i64| Time::from_nanos(second * SECOND);
+    let mut results = Results::open(&path).unwrap();
+    results.store(7, &second(59, 1..3)).unwrap();
+    results.store(7, &second(70, 3..6)).unwrap();
+    // Something can come of the hour, up to its last nanosecond.
+    let still = at(3600) - Span::from_nanos(1);
+    assert_eq!(results.next_hour(7, |_| still).unwrap(), None);
+    assert_eq!(sent(&results), [vec![(59, 2), (70, 3)], vec![(0, 2)], vec![]]);
+    // As often as anybody asks, also behind a restart.
+    for _ in 0..2 {
+        drop(results);
+        results = Results::open(&path).unwrap();
+        let hour = results.next_hour(7, |settled_until| {
+            assert_eq!(settled_until, at(71));
+            at(3600)
+        });
+        assert_eq!(hour.unwrap().map(|it| it.begin), Some(at(0)));
+        let minutes = vec![(0, 2), (60, 3)];
+        assert_eq!(sent(&results), [vec![(59, 2), (70, 3)], minutes, vec![(0, 5)]]);
+    }
+    let minute = &results.measured(7, &stretch(Step::Minute, 60 * SECOND, i64::MAX)).unwrap()[0];
+    check(minute, &known(3..6), CompactHistogram::ERROR);
+    // More comes while it is archived, and when it was.
+    let hour = results.next_hour(7, |_| at(3600)).unwrap().unwrap();
+    results.store(7, &second(71, 6..10)).unwrap();
+    results.archived(7, &hour).unwrap();
+    let hour = results.next_hour(7, |_| at(3600)).unwrap().unwrap();
+    assert_eq!(sent(&results)[1..], [vec![(0, 2), (60, 7)], vec![(0, 9)]]);
+    results.archived(7, &hour).unwrap();
+    assert_eq!(results.next_hour(7, |_| at(3600)).unwrap(), None);
+    results.forget(7, at(999_999)).unwrap();
+    results.store(7, &second(72, 10..11)).unwrap();
+    let hour = results.next_hour(7, |_| at(3600)).unwrap();
+    assert_eq!(hour.map(|it| it.begin), Some(at(0)));
+    let seconds = vec![(70, 3), (71, 4), (72, 1)];
+    assert_eq!(sent(&results), [seconds, vec![(0, 2), (60, 8)], vec![(0, 10)]]);
+    let found = results.histograms(7, 0..i64::MAX).unwrap();
+    assert_eq!((found.delay.count(), found.missing.delay), (10, 0));
+}
+
+#[test]
 fn histograms_are_of_any_stretch_and_say_what_is_not_in_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");
@@ -304,7 +358,7 @@ fn what_is_told_of_a_flow_takes_the_place_of_what_was_told_before() {
     let flow = |key: &str, last, report: &str| Flow {
         key: key.to_owned(),
         last: Time::from_nanos(last),
-        report: report.to_owned(),
+        report: Some(report.to_owned()).filter(|it| !it.is_empty()),
     };
     let mut put = |flows| {
         let news = News { counts: Vec::new(), flows };
@@ -312,10 +366,15 @@ fn what_is_told_of_a_flow_takes_the_place_of_what_was_told_before() {
         results.store(7, &settled).unwrap();
     };
     put(vec![flow("a", 1, "1"), flow("b", 2, "2")]);
-    put(vec![flow("c", 3, "3"), flow("a", 4, "4")]);
+    put(vec![flow("d", 2, "2"), flow("e", 2, "")]);
+    put(vec![flow("c", 3, "3"), flow("a", 4, "4"), flow("d", 2, "")]);
     let found = |from, until| results.flows(7, &stretch(Step::AsMeasured, from, until)).unwrap();
     assert_eq!(found(0, 9), ["4", "3", "2"]);
     assert_eq!(found(2, 4), ["3", "2"]);
+    results.forget(7, Time::from_nanos(3)).unwrap();
+    assert_eq!(results.flow_count(7).unwrap(), 3, "nothing is archived yet");
+    let hour = results.next_hour(7, |_| Time::from_nanos(i64::MAX)).unwrap().unwrap();
+    results.archived(7, &hour).unwrap();
     results.forget(7, Time::from_nanos(3)).unwrap();
     let left = results.flows(7, &stretch(Step::AsMeasured, 0, 9)).unwrap();
     assert_eq!(left, ["4", "3"]);

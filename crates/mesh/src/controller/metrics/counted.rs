@@ -1,48 +1,55 @@
 //! What Prometheus is told of tasks that count packets or follow flows: sums of what is kept, which a restart does not
 //! change.
 
-use tracing::debug;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use wirestamp_results::Families;
 
 use crate::Name;
 use crate::collector::Sum;
 use crate::controller::{NoAnswer, Sources};
-use crate::task::{Entered, Measure, Task, Tasks};
+use crate::task::{Entered, Measure, Tasks};
 
-/// Shows what there is of each task that was not ended.
-///
-/// A task whose collector is away is left out.
-pub(super) async fn show(
-    tasks: &Tasks,
-    sources: &Sources,
-    families: &mut Families,
-) -> Result<(), NoAnswer> {
-    for (number, Entered { task, .. }) in tasks.iter().filter(|(_, it)| it.ended.is_none()) {
-        match show_task(*number, task, sources, families).await {
-            // That a collector is away has a figure of its own.
-            Err(error @ NoAnswer::Away { .. }) => {
-                debug!("task {}: what it has counted is not told: {error}", task.name);
-            }
-            told => told?,
-        }
-    }
-    Ok(())
+/// What there is of a task.
+pub(super) enum Counted {
+    Sum(Sum),
+    Flows(u64),
 }
 
-async fn show_task(
-    number: u64,
-    task: &Task,
-    sources: &Sources,
+/// Asks what there is of each task that was not ended; of those whose collector does not answer in time nothing is told.
+pub(super) async fn ask(
+    tasks: &Tasks,
+    sources: &Arc<Sources>,
+) -> BTreeMap<u64, Result<Counted, NoAnswer>> {
+    let is_asked = |it: &Entered| it.ended.is_none() && !it.task.measure.is_delay();
+    let asked = tasks.iter().filter(|(_, it)| is_asked(it)).map(|(number, _)| *number);
+    let ask = |sources: Arc<Sources>, number| {
+        let is_flows = matches!(tasks[&number].task.measure, Measure::Flows { .. });
+        async move {
+            if is_flows {
+                sources.flow_count(number).await.map(Counted::Flows)
+            } else {
+                sources.sum(number).await.map(Counted::Sum)
+            }
+        }
+    };
+    sources.together(asked, ask).await
+}
+
+/// Shows what was told.
+pub(super) fn show(
+    counted: BTreeMap<u64, Result<Counted, NoAnswer>>,
+    tasks: &Tasks,
     families: &mut Families,
 ) -> Result<(), NoAnswer> {
-    match task.measure {
-        Measure::Volume { .. } | Measure::Traffic { .. } => {
-            show_sum(&task.name, &sources.sum(number).await?, families);
+    for (number, told) in counted {
+        let name = &tasks[&number].task.name;
+        match super::unless_away(told)? {
+            Some(Counted::Sum(sum)) => show_sum(name, &sum, families),
+            Some(Counted::Flows(flows)) => show_flows(name, flows, families),
+            None => {}
         }
-        Measure::Flows { .. } => {
-            show_flows(&task.name, sources.flow_count(number).await?, families);
-        }
-        Measure::PassiveDelay(_) | Measure::ReportedDelay(_) | Measure::ActiveDelay(_) => {}
     }
     Ok(())
 }

@@ -1,4 +1,8 @@
-use super::super::CaptureHealth;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+
+use super::super::{CaptureHealth, TestEnd, TestHealth, sample};
 use super::*;
 
 /// The results of a second: so many packets, every tenth of which is lost.
@@ -28,7 +32,7 @@ fn second(number: i64, sent: u64) -> Measured {
 /// Adds what a collector has that keeps these results, and answers with so many of them at once.
 fn catch_up(total: &mut Total, results: &[Measured], most: usize) {
     let from = |from: i64| results.iter().filter(move |it| it.begin_ns >= from).take(most);
-    while total.add(from(total.next).cloned().collect()) {}
+    while total.add(from(total.next.unwrap()).cloned().collect()) {}
 }
 
 fn text(show: impl FnOnce(&mut Families)) -> String {
@@ -104,6 +108,7 @@ fn a_probe_is_shown_with_its_captures() {
         troubles: Vec::new(),
         keepers: Vec::new(),
         clock_offsets: Vec::new(),
+        tests: vec![TestHealth { task: 3, end: TestEnd::Reflector, forged: 5, too_short: 4 }],
     };
     let at = Timestamp::from_second(100).unwrap();
     let mut attending = Attending {
@@ -128,9 +133,44 @@ fn a_probe_is_shown_with_its_captures() {
     ] {
         assert_has(&shown, &format!("wirestamp_probe_{sample}"));
     }
+    let task = r#"{"name":"sealed","measure":"active-delay","from":"a","to":"b"}"#;
+    let task = serde_json::from_str(task).unwrap();
+    let tasks = Tasks::from([(3, Entered { task, made: at, ended: None })]);
+    let shown = text(|it| refused::show(&name(), attending.health.as_ref().unwrap(), &tasks, it));
+    for (why, count) in [("forged", 5), ("too_short", 4)] {
+        let labels = format!(r#"probe="path",task="sealed",end="reflector",why="{why}""#);
+        let sample = format!("wirestamp_probe_test_refused_packets_total{{{labels}}} {count}");
+        assert_has(&shown, &sample);
+    }
     attending.until = Some(at);
     attending.health = None;
     let shown = text(|it| show_probe(&name(), &attending, it));
     assert_has(&shown, "wirestamp_probe_up{probe=\"path\"} 0");
     assert!(!shown.contains("memory"), "{shown}");
+}
+
+/// Prometheus waits for ten seconds, and hears then of no task.
+#[test]
+fn a_collector_that_hangs_keeps_no_other_task_from_being_shown() {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+    let controller = sample::open(folder.path(), &runtime);
+    for task in [
+        r#"{"name":"silent","measure":"volume","at":"roof/eth0"}"#,
+        r#"{"name":"path","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,
+        r#"{"name":"load","measure":"volume","at":"roof/eth0"}"#,
+        r#"{"name":"other","measure":"passive-delay","from":"roof/eth0","to":"cellar/eth0"}"#,
+    ] {
+        sample::enter(&controller, task);
+    }
+    let silent = [1, 2].map(|task| sample::hang(&controller, task));
+    let page = controller.page().unwrap();
+    sample::run(controller, &runtime);
+    let began = Instant::now();
+    let (status, text) = sample::get(page, "/metrics");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(status, "200", "{text}");
+    assert_has(&text, r#"wirestamp_task_packets_total{task="load"} 0"#);
+    assert_has(&text, r#"wirestamp_task_sent_packets_total{task="other"} 0"#);
+    assert!(!text.contains(r#"packets_total{task="silent"}"#), "{text}");
+    drop(silent);
 }

@@ -13,7 +13,7 @@ const WHOLE: [&str; 6] = [
         "codec":"g711"}"#,
     r#"{"measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:2001:db8::1/3/9","clock_error":"1ms"}"#,
     r#"{"measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1","port":862,
-        "rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
+        "rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,"authenticated":true,
         "codec":"g729a"}"#,
     r#"{"measure":"flows","at":"a/eth0","filter":"udp"}"#,
 ];

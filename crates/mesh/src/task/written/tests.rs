@@ -1,3 +1,5 @@
+use wirestamp_packet::stamp::{Key, Mode};
+
 use super::*;
 
 fn read(text: &str) -> Result<Task, String> {
@@ -13,7 +15,7 @@ fn each_task_is_written_as_it_is_read() {
             "codec":"g711-plc"}"#,
         r#"{"name":"x","measure":"active-delay","from":"a","to":"b@ns","address":"2001:db8::1",
             "port":862,"rate":50.0,"bytes":400,"distribution":"poisson","dscp":46,
-            "codec":"g729a"}"#,
+            "authenticated":true,"codec":"g729a"}"#,
         r#"{"name":"f","measure":"flows","at":"a/eth0","schedule":{"for":"10m"}}"#,
         r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:2001:db8::1/3/9"}"#,
         r#"{"name":"r","measure":"passive-delay","from":"ipfix:192.0.2.7/3","to":"ipfix:192.0.2.8/3",
@@ -30,10 +32,20 @@ fn what_is_not_said_has_its_usual_value() {
     let task = read(r#"{"name":"x","measure":"active-delay","from":"a","to":"b"}"#).unwrap();
     let Measure::ActiveDelay(active) = &task.measure else { panic!("{task:?}") };
     assert_eq!((active.rate, active.bytes, active.dscp), (RATE, BYTES, 0));
+    assert!(!active.is_authenticated);
     assert_eq!(task.measure.probes().len(), 2);
     let task = read(r#"{"name":"p","measure":"passive-delay","from":"a/i","to":"a/j"}"#);
     let Measure::PassiveDelay(passive) = task.unwrap().measure else { panic!() };
     assert_eq!(passive.share, 1.0);
+}
+
+#[test]
+fn an_authenticated_test_has_room_for_its_code() {
+    let text = r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":true}"#;
+    let Measure::ActiveDelay(active) = read(text).unwrap().measure else { panic!("{text}") };
+    let key = Key::new(b"a secret").unwrap();
+    assert_eq!(usize::from(active.bytes), 8 + Mode::Authenticated(&key).length());
+    assert!(active.is_authenticated);
 }
 
 #[test]
@@ -115,6 +127,14 @@ fn what_makes_no_sense_is_refused_with_the_key_and_what_it_can_be() {
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":9}"#,
             "`bytes` has to be 52 to",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","bytes":119,"authenticated":true}"#,
+            "`bytes` has to be 120 at the least where `authenticated` is true",
+        ),
+        (
+            r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":1}"#,
+            "invalid type: integer `1`, expected a boolean",
         ),
         (
             r#"{"name":"x","measure":"active-delay","from":"a","to":"b","dscp":64}"#,

@@ -61,8 +61,7 @@ impl<'a> Link<'a> {
 /// The places of stretches of which the first wants more, each next has something that the one before may
 /// take, and the last can do with something that is left over.
 fn shortest_chain(links: &[Link<'_>], gaps: &[&mut Gap], wanted: &[u64]) -> Option<Vec<usize>> {
-    let first = links.first()?.name;
-    let place = |name: u64| usize::try_from(name.checked_sub(first)?).ok();
+    let place = |name: u64| links.binary_search_by_key(&name, |link| link.name).ok();
     let mut seen: Vec<_> = wanted.iter().map(|it| *it > 0).collect();
     let mut before = vec![None; links.len()];
     let mut queue: VecDeque<_> = (0..links.len()).filter(|at| seen[*at]).collect();

@@ -58,13 +58,13 @@ impl MissedTimes {
 
     /// Whether the capture lost packets while a gap was open.
     pub(super) fn concern(&self, gap: &Gap) -> bool {
-        self.newest_last.iter().any(|stretch| gap.shares(stretch.times))
+        self.newest_last.iter().rev().any(|it| !it.is_spent() && gap.shares(it.times))
     }
 
     /// Takes note of a gap.
     pub(super) fn hear_of(&mut self, gap: &Gap) {
         let concerns = |it: &Stretch| gap.shares(it.times) && gap.possible(it.times) > 0;
-        self.news = self.news || self.newest_last.iter().any(concerns);
+        self.news = self.news || self.newest_last.iter().rev().any(concerns);
     }
 
     /// Decides which of these gaps the capture accounts for, of all that are remembered.
@@ -79,7 +79,10 @@ impl MissedTimes {
     /// What else passed at these times may be among what the capture lost.
     pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
         gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));
-        let stretches: Vec<_> = (self.forgotten..).zip(self.newest_last.iter().copied()).collect();
+        // Of an overload most are of gaps that are forgotten, and there is no time to lose.
+        let concerned = |(_, it): &(u64, Stretch)| it.near(gaps).next().is_some();
+        let stretches = (self.forgotten..).zip(self.newest_last.iter().copied());
+        let stretches: Vec<_> = stretches.filter(concerned).collect();
         for (name, stretch) in &stretches {
             stretch.take(*name, stretch.packets, gaps);
         }
@@ -88,7 +91,8 @@ impl MissedTimes {
             bounds::bound_alone(*name, stretch, gaps, others);
         }
         // Those that are forgotten at different times are not taken together.
-        for kept_together in stretches.chunk_by(|_, (name, _)| name % FORGOTTEN_AT_ONCE != 0) {
+        let batch = |(name, _): &(u64, Stretch)| name / FORGOTTEN_AT_ONCE;
+        for kept_together in stretches.chunk_by(|one, next| batch(one) == batch(next)) {
             bounds::bound_jointly(kept_together, gaps, others);
         }
         (self.news, self.pressing) = (false, false);

@@ -20,6 +20,11 @@ impl Stretch {
         Self { times: (from, until), packets, in_doubt: Doubt::default() }
     }
 
+    /// Whether all of it is accounted for, by gaps that are forgotten and in no doubt.
+    pub(super) fn is_spent(&self) -> bool {
+        self.packets == 0 && self.in_doubt == Doubt::default()
+    }
+
     /// The gaps that were open in it.
     pub(super) fn near<'a>(&self, gaps: &'a [&mut Gap]) -> impl Iterator<Item = &'a Gap> {
         let times = self.times;
@@ -38,6 +43,9 @@ impl Stretch {
     /// Accounts for so many of the missing packets: those that were due in it and, if they are fewer,
     /// those that were due nearest to it, as far as they may have passed in it.
     pub(super) fn take(&self, name: u64, packets: u64, gaps: &mut [&mut Gap]) {
+        if packets == 0 {
+            return;
+        }
         let mut near: Vec<_> = self.near_mut(gaps).collect();
         let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
         let due = |distance| near.iter().map(|gap| gap.due(self.times, distance)).sum::<u64>();

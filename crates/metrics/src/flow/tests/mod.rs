@@ -107,3 +107,23 @@ fn a_report_has_the_keys_of_the_contract() {
     }
     assert_eq!((&json["src"], &json["dport"]), (&"10.0.0.1".into(), &5004.into()));
 }
+
+#[test]
+fn a_report_is_read_as_it_was_written() {
+    let mut monitor = monitor();
+    for number in 0..10 {
+        observe(&mut monitor, &udp(ENDS, &voice(9, 0, number)), at(20 * i64::from(number)));
+        observe(&mut monitor, &udp(ENDS, &[0; 20]), at(20 * i64::from(number)));
+        observe(&mut monitor, &ip(6, ENDS, &[0; 16]), at(20 * i64::from(number)));
+    }
+    let reports = reports(&mut monitor);
+    assert_eq!(reports.iter().filter(|it| it.rtp.is_some()).count(), 1);
+    assert_eq!(reports.iter().filter(|it| it.tcp.is_some()).count(), 1);
+    assert_eq!(reports.len(), 3);
+    for report in &reports {
+        let text = serde_json::to_string(report).expect("JSON");
+        let read: FlowReport = serde_json::from_str(&text).expect("a report");
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), text);
+        assert_eq!((read.rtp.is_some(), read.flow()), (report.rtp.is_some(), report.flow()));
+    }
+}

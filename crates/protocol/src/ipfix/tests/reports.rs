@@ -189,6 +189,31 @@ fn what_there_is_no_room_for_is_given_up() {
 }
 
 #[test]
+fn behind_a_message_that_was_left_out_something_is_not_known() {
+    let mut reported = Reported::begun();
+    let left_out = reported.send(4, &[report(1, 3, 3_500_000_000)]);
+    assert_eq!(reported.session.read(&left_out).unwrap().order, Order::Missed(0));
+    reported.digests.interrupt();
+    assert_eq!(reported.report(6, &[report(1, 4, 5_500_000_000)]), None);
+    let seen = reported.report(9, &[report(1, 5, 8_500_000_000)]).unwrap();
+    assert_eq!((seen.begin, ids(&seen), missed(&seen)), (Some(at(7)), vec![2, 4], vec![]));
+}
+
+#[test]
+fn after_a_reset_an_earlier_time_is_taken_as_far_as_it_is_not_settled() {
+    let mut reported = Reported::begun();
+    reported.digests.reset();
+    assert_eq!(reported.digests.not_taken(), NotTaken { given_up: 1, ..NotTaken::default() });
+    reported.digests.settled(at(-15));
+    let rows = [report(1, 3, -15_500_000_000), report(1, 4, -14_500_000_000)];
+    assert_eq!(reported.report(-14, &rows), None);
+    let seen = reported.report(-11, &[report(1, 5, -11_500_000_000)]).unwrap();
+    assert_eq!((seen.begin, seen.complete_until, ids(&seen)), (Some(at(-13)), at(-13), vec![4]));
+    let NotTaken { late, given_up, .. } = reported.digests.not_taken();
+    assert_eq!((late, given_up), (1, 1));
+}
+
+#[test]
 fn what_cannot_be_is_not_taken() {
     let mut reported = Reported::of(None);
     let (no_digest, no_time) = (report(1, 1, 0).0[..2].to_vec(), report(1, 1, 0).0[2..].to_vec());

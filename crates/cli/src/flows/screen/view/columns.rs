@@ -107,7 +107,7 @@ impl Column {
         let width = usize::from(width);
         let plain = Style::new();
         let (text, style) = match self {
-            Self::Flow => return Cell::from(words::flow(&report.flow, width)),
+            Self::Flow => return Cell::from(words::flow(&report.flow(), width)),
             Self::Payload => return Cell::from(words::payload(report)),
             Self::Graph => {
                 let values = data.over_time(report, state.graph);

@@ -37,7 +37,7 @@ pub(super) fn draw(
 /// The lines of a flow's page.
 pub(super) fn lines(report: &FlowReport, data: &Data, theme: Theme) -> Vec<Line<'static>> {
     let mut page = Page { lines: Vec::new(), theme };
-    page.lines.push(Line::styled(report.flow.to_string(), theme.strong()));
+    page.lines.push(Line::styled(report.flow().to_string(), theme.strong()));
     page.figure(
         "volume",
         format!(

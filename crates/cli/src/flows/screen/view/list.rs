@@ -26,7 +26,7 @@ pub(super) fn draw(
     // Only those on the screen are drawn, with the bar in the middle where the list goes on.
     let first = place.saturating_sub(height / 2).min(listed.len().saturating_sub(height));
     let shown = listed.iter().skip(first).take(height);
-    let longest = shown.clone().map(|report| report.flow.to_string().len()).max().unwrap_or(0);
+    let longest = shown.clone().map(|report| report.flow().to_string().len()).max().unwrap_or(0);
     let columns = fitting(area.width, u16::try_from(longest).unwrap_or(u16::MAX));
     let heading = Row::new(columns.iter().map(|(column, _)| column.heading(state)));
     let rows = shown.map(|report| {

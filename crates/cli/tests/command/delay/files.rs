@@ -1,0 +1,178 @@
+//! `wirestamp delay` between captures of all kinds.
+
+use std::fs;
+
+use crate::common::{run, stderr, tool};
+use crate::delay::{Classic, DAY, SECOND, delay, delayed, files, sent};
+use serde_json::Value;
+
+#[test]
+fn clocks_a_day_apart_are_told_in_a_sentence_and_aligned_on_request() {
+    let a = Classic::packets((0..500).map(|n| (sent(n), n)));
+    let b = Classic::packets((0..500).map(|n| (sent(n) + delay(n) + DAY, n)));
+    let (_folder, files) = files(a, b);
+    let output = run(&["delay", &files[0], &files[1]]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for part in ["500 packets", "86400.002 s ahead", "--align", "--offset 86400.002"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+
+    let aligned = delayed(&["--align", "--codec", "g711"], &files);
+    assert_eq!((&aligned["matched"], &aligned["lost"]), (&500.into(), &0.into()));
+    assert_eq!((&aligned["owd_ns"], &aligned["flows"][0]["mos"]), (&Value::Null, &Value::Null));
+    assert!(aligned["owd_reason"].as_str().unwrap().contains("aligned"));
+    assert_eq!(aligned["offset_removed_ns"], DAY + 2_000_000);
+    assert_eq!(
+        (&aligned["pdv_ns"]["min"], &aligned["pdv_ns"]["max"]),
+        (&0.into(), &999_000.into())
+    );
+
+    let moved = delayed(&["--offset", "86400"], &files);
+    assert_eq!((&moved["owd_ns"]["min"], &moved["matched"]), (&2_000_000.into(), &500.into()));
+    let back = [files[1].clone(), files[0].clone()];
+    assert!(stderr(&run(&["delay", &back[0], &back[1]])).contains("behind"));
+    assert_eq!(delayed(&["--offset", "-86400.01"], &back)["matched"], 500);
+}
+
+#[test]
+fn strangers_are_lost_and_seen_at_b_only() {
+    let a = Classic::packets((0..50).map(|n| (sent(n), n)));
+    let b = Classic::packets((50..100).map(|n| (sent(n - 50), n)));
+    let (_folder, files) = files(a, b);
+    let found = delayed(&[], &files);
+    assert_eq!((&found["lost"], &found["unexpected"]), (&50.into(), &50.into()));
+    let aligned = run(&["delay", &files[0], &files[1], "--align"]);
+    assert!(stderr(&aligned).contains("nothing can be aligned"), "{}", stderr(&aligned));
+}
+
+#[test]
+fn skew_is_estimated_and_taken_out_and_said() {
+    const PPM: i64 = 50;
+    let gained = |time: i64| (time - crate::delay::BEGIN) / 1_000_000 * PPM;
+    let received = |n| sent(n) + delay(n);
+    let a = Classic::packets((0..5000).map(|n| (sent(n), n)));
+    let b = Classic::packets((0..5000).map(|n| (received(n) + gained(received(n)), n)));
+    let (_folder, files) = files(a, b);
+    let left = delayed(&[], &files);
+    let off = |found: &Value| found["skew_ppm"].as_f64().unwrap() - 50.0;
+    let error = |found: &Value| found["skew_error_ppm"].as_f64().unwrap();
+    assert!(off(&left).abs() <= error(&left) && error(&left) < 1.0, "{left:#}");
+    assert_eq!(left["skew_removed_ppm"], 0.0);
+    // 100 s at 50 ppm are 5 ms, where queues have 1 ms at the most.
+    assert!(left["pdv_ns"]["max"].as_i64() > Some(5_000_000));
+    let removed = delayed(&["--remove-skew"], &files);
+    assert!((removed["skew_removed_ppm"].as_f64().unwrap() - 50.0).abs() <= error(&removed));
+    assert!(removed["pdv_ns"]["max"].as_i64() < Some(1_100_000), "{:#}", removed["pdv_ns"]);
+    assert!((removed["owd_ns"]["min"].as_i64().unwrap() - 2_000_000).abs() < 100_000);
+    let text = run(&["delay", &files[0], &files[1], "--remove-skew", "-v"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("B's clock gained 50.0") && text.contains("burst ratio"), "{text}");
+    let text = String::from_utf8(run(&["delay", &files[0], &files[1]]).stdout).unwrap();
+    assert!(text.contains("--remove-skew takes that out"), "{text}");
+}
+
+#[test]
+fn a_skew_that_is_not_there_is_not_removed() {
+    let a = Classic::packets((0..100).map(|n| (sent(n), n)));
+    let b = Classic::packets((0..100).map(|n| (sent(n) + delay(n), n)));
+    let (_folder, files) = files(a, b);
+    let output = run(&["delay", &files[0], &files[1], "--remove-skew"]);
+    assert!(stderr(&output).contains("cannot be told from none"), "{}", stderr(&output));
+    assert_eq!(delayed(&["--remove-skew"], &files)["skew_removed_ppm"], 0.0);
+}
+
+#[test]
+fn losses_where_b_may_not_have_captured_are_told_apart() {
+    let a = Classic::packets((0..100).map(|n| (sent(n), n)));
+    let b = Classic::packets((20..60).filter(|&n| n != 30).map(|n| (sent(n) + delay(n), n)));
+    let (_folder, files) = files(a, b);
+    let found = delayed(&[], &files);
+    assert_eq!((&found["lost"], &found["lost_beyond_capture"]), (&61.into(), &60.into()));
+    let output = run(&["delay", &files[0], &files[1]]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("60 of the lost packets left A before the first or after the last"),
+        "{text}"
+    );
+}
+
+#[test]
+fn points_that_were_given_in_the_wrong_order_are_suspected() {
+    let a = Classic::packets((0..100).map(|n| (sent(n) + delay(n), n)));
+    let b = Classic::packets((0..100).map(|n| (sent(n), n)));
+    let (_folder, files) = files(a, b);
+    let output = run(&["delay", &files[0], &files[1]]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("the points may have to change places"), "{text}");
+}
+
+#[test]
+fn records_far_out_of_order_are_told_of_and_a_little_disorder_is_borne() {
+    let a = || Classic::packets((0..200).map(|n| (sent(n), n)));
+    // Neighbours swapped: 20 ms.
+    let swapped = (0..200).map(|n| n ^ 1).map(|n| (sent(n) + delay(n), n));
+    let (_folder, files_of_swapped) = files(a(), Classic::packets(swapped));
+    let output = run(&["delay", &files_of_swapped[0], &files_of_swapped[1], "--json"]);
+    assert!(stderr(&output).is_empty(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["matched"], &found["lost"]), (&200.into(), &0.into()));
+    // The second half before the first: 2 s.
+    let halves = (100..200).chain(0..100).map(|n| (sent(n) + delay(n), n));
+    let (_folder, files) = files(a(), Classic::packets(halves));
+    let said = stderr(&run(&["delay", &files[0], &files[1]]));
+    assert!(said.contains("100 packets of") && said.contains("reordercap"), "{said}");
+    let in_order = format!("{}.in-order", files[1]);
+    tool("reordercap", &[&files[1], &in_order]);
+    assert_eq!(delayed(&[], &[files[0].clone(), in_order])["matched"], 200);
+}
+
+#[test]
+fn packets_of_no_length_are_counted_and_unknown_links_refused() {
+    let mut a = Classic::packets((0..10).map(|n| (sent(n), n)));
+    a.frame(sent(10), &[]);
+    let b = || Classic::packets((0..10).map(|n| (sent(n) + delay(n), n)));
+    let (_folder, files_with_nothing) = files(a, b());
+    let found = delayed(&[], &files_with_nothing);
+    assert_eq!((&found["matched"], &found["unidentified"]), (&10.into(), &1.into()));
+
+    let mut cooked = Classic::of_link(113);
+    cooked.frame(sent(0), &[0; 60]);
+    let (_folder, files) = files(cooked, b());
+    let output = run(&["delay", &files[0], &files[1]]);
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("link type") && said.contains("a.pcap"), "{said}");
+}
+
+#[test]
+fn the_report_has_figures_and_says_what_is_not_known() {
+    let b = (0..1000).filter(|n| n % 100 != 7).map(|n| (sent(n) + delay(n), n));
+    let (folder, files) =
+        files(Classic::packets((0..1000).map(|n| (sent(n), n))), Classic::packets(b));
+    let path = folder.path().join("report.html");
+    let page = path.to_str().unwrap();
+    let found = delayed(&["--codec", "g729a", "--report", page], &files);
+    assert_eq!(found["flows"][0]["codec"], "g729a");
+    assert!(found["flows"][0]["mos"].as_f64() < Some(4.0));
+    assert_eq!(found["loss_pattern"]["periods"], 10);
+    let page = fs::read_to_string(&path).unwrap();
+    for part in ["<svg", "a.pcap", "As a phone call", "error is not known", "loss, 1.00", "Skew"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let refused = run(&["delay", &files[0], &files[1], "--report", "/proc/nowhere/x"]);
+    assert!(stderr(&refused).contains("folder has to exist"), "{}", stderr(&refused));
+}
+
+#[test]
+fn clocks_half_a_second_apart_make_percentiles_coarse_and_that_is_said() {
+    let a = Classic::packets((0..500).map(|n| (sent(n), n)));
+    let b = Classic::packets((0..500).map(|n| (sent(n) + delay(n) + SECOND / 2, n)));
+    let (_folder, files) = files(a, b);
+    let text = String::from_utf8(run(&["delay", &files[0], &files[1]]).stdout).unwrap();
+    assert!(text.contains("Percentiles are within 246 µs"), "{text}");
+    let output = run(&["delay", &files[0], &files[1], "--align"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("Percentiles") && text.contains("mean PDV"), "{text}");
+}

@@ -1,0 +1,159 @@
+//! `flows` beside tshark on real RTP, on damaged files, and on an interface.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{Traces, is_root, json, run, stderr, wirestamp};
+use crate::real_rtp::tshark::{self, Row, Source};
+use crate::real_rtp::{capture, degrade};
+use serde_json::Value;
+
+/// Our streams of a file.
+fn ours(path: &Path) -> BTreeMap<Source, Value> {
+    let found = json(&["flows", path.to_str().unwrap(), "--json"]);
+    let flows = found["flows"].as_array().unwrap().clone();
+    let source = |flow: &Value| Some((flow["sport"].as_u64()?, flow["ssrc"].as_u64()?));
+    flows.into_iter().filter_map(|flow| Some((source(&flow)?, flow))).collect()
+}
+
+/// As tshark prints it, which shows jitter that it does not know as 0.
+fn printed(flow: &Value) -> Row {
+    let millis = |key: &str| format!("{:.3}", flow[key].as_f64().unwrap_or(0.0));
+    Row {
+        packets: flow["packets"].as_u64().unwrap(),
+        lost: flow["cumulative_lost"].as_i64().unwrap(),
+        max_delta: millis("max_delta_ms"),
+        mean_jitter: millis("mean_jitter_ms"),
+        max_jitter: millis("max_jitter_ms"),
+    }
+}
+
+#[test]
+fn loss_jitter_and_delta_of_every_real_stream_are_those_that_tshark_prints() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let [real, bad] = ["real.pcapng", "bad.pcap"].map(|name| folder.path().join(name));
+    capture(folder.path());
+    degrade::copy(&real, &bad);
+    for file in [&real, &bad] {
+        let (ours, theirs) = (ours(file), tshark::streams(file));
+        let mut codecs: Vec<_> =
+            ours.values().filter_map(|it| Some((it["codec"].as_str()?, it))).collect();
+        codecs.sort_by_key(|(codec, _)| *codec);
+        let names: Vec<_> = codecs.iter().map(|(codec, _)| *codec).collect();
+        let event = "telephone-event";
+        let expected = ["G722", "G729", "MP2T", "PCMA", "PCMA", "PCMU", "opus", event, event];
+        assert_eq!(names, expected);
+        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+        for (source, flow) in &ours {
+            assert_eq!(printed(flow), theirs[source], "{flow:#}");
+        }
+        let degraded = file == &bad;
+        for (codec, flow) in codecs.iter().filter(|(codec, _)| *codec != event) {
+            let lost = flow["lost"].as_u64().unwrap();
+            let reordered = flow["reordered"].as_u64().unwrap();
+            assert_eq!((lost > 10, reordered > 0), (degraded, degraded), "{codec}: {flow:#}");
+            let voice = ["G729", "PCMA", "PCMU"].contains(codec);
+            assert_eq!(flow["mos"].is_f64(), voice, "{codec}");
+        }
+    }
+    let opinions = [&real, &bad].map(|file| opinions(&ours(file)));
+    assert!(opinions[0].iter().zip(&opinions[1]).all(|(real, bad)| real > bad), "{opinions:?}");
+    tables_have_every_flow(&bad, folder.path());
+    assert_eq!(Traces::now(), before);
+}
+
+/// The opinion scores of the streams that have some, in the order of their sources.
+fn opinions(streams: &BTreeMap<Source, Value>) -> Vec<f64> {
+    streams.values().filter_map(|flow| flow["mos"].as_f64()).collect()
+}
+
+/// The text, CSV and Parquet of a file beside its JSON.
+fn tables_have_every_flow(file: &Path, folder: &Path) {
+    let [csv, parquet] = ["flows.csv", "flows.parquet"].map(|name| folder.join(name));
+    let [file, csv_path, parquet_path] = [file, &csv, &parquet].map(|it| it.to_str().unwrap());
+    let found = json(&["flows", file, "--json", "--csv", csv_path, "--parquet", parquet_path]);
+    let flows = found["flows"].as_array().unwrap();
+    let text = fs::read_to_string(&csv).unwrap();
+    let mut lines = text.lines();
+    let header: Vec<_> = lines.next().unwrap().split(',').collect();
+    let column = header.iter().position(|name| *name == "ssrc").unwrap();
+    let sources: Vec<_> = lines.map(|line| line.split(',').nth(column).unwrap()).collect();
+    let expected: Vec<_> = flows
+        .iter()
+        .map(|flow| flow["ssrc"].as_u64().map_or_else(String::new, |it| it.to_string()))
+        .collect();
+    assert_eq!(sources, expected);
+    let bytes = fs::read(&parquet).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+
+    let output = run(&["flows", file, "--top", "2", "--filter", "udp port 40000"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("40000 udp  PCMU"), "{text}");
+    assert!(!text.contains("PCMA") && text.contains("ITU-T G.107"), "{text}");
+}
+
+#[test]
+fn an_interface_is_watched_until_so_many_packets_have_come() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let port = receiver.local_addr().unwrap().port();
+    let filter = ["udp", "dst", "port", &port.to_string()].map(str::to_owned);
+    let arguments = ["flows", "-i", "lo", "-Q", "in", "-c", "50", "--json"].map(str::to_owned);
+    let all: Vec<_> = arguments.iter().chain(&filter).map(String::as_str).collect();
+    let mut child = wirestamp(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(child.stderr.as_mut().unwrap());
+    assert!(said.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not watch");
+    for number in (0..51u16).filter(|number| *number != 20) {
+        let head = [[0x80, 0], number.to_be_bytes(), [0, 0], number.to_be_bytes(), [1, 2], [3, 4]];
+        sender.send_to(&[head.as_flattened(), &[0xff; 160]].concat(), ("127.0.0.1", port)).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let flow = &found["flows"][0];
+    assert_eq!((&flow["ssrc"], &flow["dport"]), (&0x0102_0304.into(), &port.into()));
+    assert_eq!((&flow["packets"], &flow["lost"]), (&50.into(), &1.into()));
+    assert_eq!((&found["tap"]["balanced"], &found["capture_dropped"]), (&true.into(), &0.into()));
+    assert_eq!(Traces::now(), before);
+}
+
+#[test]
+fn arguments_and_files_that_make_no_sense_are_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    // A header of classic pcap with link type 105, which is Wi-Fi's.
+    let wifi = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 105].map(u32::to_le_bytes);
+    fs::write(folder.path().join("wifi.pcap"), wifi.as_flattened()).unwrap();
+    fs::write(folder.path().join("text"), "no capture").unwrap();
+    let cases: [(&str, i32, &str); 8] = [
+        ("", 2, "FILE"),
+        ("wifi.pcap --duration 5", 2, "--duration is for interfaces"),
+        ("-i lo --partial", 2, "--partial is for files"),
+        ("wifi.pcap", 1, "only Ethernet and IP"),
+        ("text", 1, "text"),
+        ("nothing.pcap", 1, "nothing.pcap"),
+        ("wifi.pcap udp prot 5", 2, "filter"),
+        ("wifi.pcap --max-flows 0", 2, "1.."),
+    ];
+    for (arguments, code, hint) in cases {
+        let all = ["flows"].into_iter().chain(arguments.split_whitespace());
+        let output =
+            wirestamp(&all.collect::<Vec<_>>()).current_dir(folder.path()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {said}");
+        assert!(said.contains(hint), "{arguments}: {said}");
+        assert!(
+            output.stdout.is_empty() && (said.starts_with("error:") || said.lines().count() == 1)
+        );
+    }
+}

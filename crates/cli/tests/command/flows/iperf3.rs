@@ -1,0 +1,172 @@
+//! `flows` on what a real iperf3 sent over a path with delay, loss, copies and reordering: what it
+//! tells must be what the server tells.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+
+use crate::common::{is_root, json, run, tool};
+use serde_json::Value;
+use wirestamp_clock::Span;
+use wirestamp_lab::impair::{Plan, SINK_V4, Wire};
+use wirestamp_lab::{Netns, TAP_B};
+use wirestamp_packet::{LinkType, Packet, iperf3};
+
+/// Not the one that it would be known by.
+const PORT: u16 = 5333;
+/// Up to 20 ms of jitter, some hundred times what the server takes to wake up and read its clock,
+/// which is in its jitter and not in ours.
+const PLAN: Plan = Plan {
+    seed: 0x1f4,
+    delay: Span::from_millis(5),
+    jitter: Span::from_millis(20),
+    loss: 0.03,
+    duplicate: 0.005,
+    reorder: 0.0,
+    held_back: Span::ZERO,
+};
+const DATAGRAM_BYTES: u64 = 500;
+/// How far apart the jitters may be, as a part of iperf3's.
+const AGREEMENT: f64 = 0.01;
+/// How long a process may take to begin before the test counts as failed.
+const FAILED_AFTER: Duration = Duration::from_secs(20);
+
+/// What the stage is to know a datagram by; the one that opens the test passes unharmed.
+fn number_of(frame: &[u8]) -> Option<u64> {
+    let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
+    let to_server = packet.flow().protocol == 17 && packet.flow().destination.port() == PORT;
+    let counter = iperf3::Counter::Bits32;
+    to_server
+        .then(|| iperf3::Iperf3::parse(packet.payload(), counter).ok())
+        .flatten()
+        .map(|it| it.count)
+}
+
+/// Starts iperf3 ahead of all others on this machine, so that nobody makes it late to read its clock.
+fn iperf3(netns: &Netns, arguments: &str) -> Child {
+    let mut command = netns.command("chrt");
+    command.args(["--fifo", "1", "iperf3", "--json", "--port", &PORT.to_string()]);
+    command.args(arguments.split(' ')).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// What iperf3 says at its end.
+fn said(iperf3: Child) -> Value {
+    let output = iperf3.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// Waits until somebody listens on the port.
+fn await_listener(netns: &Netns) {
+    let deadline = Instant::now() + FAILED_AFTER;
+    // A local port and the state LISTEN (proc_net_tcp.rst, include/net/tcp_states.h).
+    let is_it = |line: &str| line.contains(&format!(":{PORT:04X} ")) && line.contains(" 0A ");
+    let sockets = || fs::read_to_string("/proc/thread-self/net/tcp6");
+    while !netns.run(sockets).and_then(|read: io::Result<_>| read).unwrap().lines().any(is_it) {
+        assert!(Instant::now() < deadline, "iperf3 does not listen");
+        thread::yield_now();
+    }
+}
+
+/// Captures what comes to the server, until it is interrupted.
+fn capture(netns: &Netns, file: &Path) -> Child {
+    let mut command = netns.command(env!("CARGO_BIN_EXE_wirestamp"));
+    command.args(["capture", "-i", TAP_B, "-Q", "in", "-w"]).arg(file);
+    command.args(["udp", "dst", "port", &PORT.to_string()]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(child.stderr.as_mut().unwrap());
+    assert!(said.lines().any(|line| line.unwrap().contains("Ctrl-C")), "it does not capture");
+    child
+}
+
+/// Runs a test and captures it; what the server reports.
+fn tested(file: &Path) -> Value {
+    let wire = Wire::new().unwrap();
+    let stage = wire.stage(PLAN).unwrap();
+    let mut capture = capture(wire.sink(), file);
+    let server = iperf3(wire.sink(), "--server --one-off --interval 0.5");
+    await_listener(wire.sink());
+    let (ended, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
+    let report = thread::scope(|scope| {
+        let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived));
+        let client =
+            format!("--client {SINK_V4} --udp --bitrate 4M --time 5 --length {DATAGRAM_BYTES}");
+        said(iperf3(wire.source(), &client));
+        let report = said(server);
+        ended.store(true, Ordering::Release);
+        let account = passing.join().unwrap().unwrap();
+        assert_eq!((account.missed, account.unstamped), (0, 0));
+        report
+    });
+    tool("kill", &["-INT", &capture.id().to_string()]);
+    assert!(capture.wait().unwrap().success());
+    report
+}
+
+/// How many datagrams a summary of the server's is of.
+fn received(summary: &Value) -> u64 {
+    summary["bytes"].as_u64().unwrap() / DATAGRAM_BYTES
+}
+
+/// The flow by its first datagrams, so many beside the one that opens the test.
+fn flow(file: &Path, datagrams: u64) -> Value {
+    let count = (datagrams + 1).to_string();
+    let found = json(&["flows", file.to_str().unwrap(), "--json", "--count", &count]);
+    assert_eq!(found["capture_dropped"], 0);
+    found["flows"][0].clone()
+}
+
+/// By which part of it our jitter is apart from the server's, at the last datagram before each of its
+/// reports. One that it reads a millisecond late is 1 % for some dozens that follow: so no single
+/// report tells.
+fn jitter_off(report: &Value, file: &Path) -> Vec<f64> {
+    let mut until = 0;
+    let intervals = report["intervals"].as_array().unwrap().iter();
+    let off = intervals.map(|interval| {
+        until += received(&interval["sum"]);
+        let ours = flow(file, until)["iperf3"]["jitter_ms"].as_f64().unwrap();
+        let theirs = interval["sum"]["jitter_ms"].as_f64().unwrap();
+        (ours - theirs).abs() / theirs
+    });
+    off.collect()
+}
+
+#[test]
+fn a_test_is_told_as_its_server_tells_it_without_its_port() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.pcapng");
+    let report = tested(&file);
+    let theirs = &report["end"]["sum_received"];
+    // The end of a test overtakes its last datagrams, and the server does not count what comes then.
+    let ours = flow(&file, received(theirs));
+    let (flow, ours) = (&ours, &ours["iperf3"]);
+    assert!(ours["lost"].as_u64() > Some(50) && ours["out_of_order"].as_u64() > Some(1000));
+    assert_eq!((&ours["sent"], &ours["lost"]), (&theirs["packets"], &theirs["lost_packets"]));
+    assert_eq!(ours["out_of_order"], report["end"]["streams"][0]["udp"]["out_of_order"]);
+    // Copies hide losses from iperf3 only.
+    let [lost, copies, hidden] =
+        [&flow["lost"], &flow["duplicated"], &ours["lost"]].map(|it| it.as_u64().unwrap());
+    assert!(copies > 10 && lost == hidden + copies, "{lost} {copies} {hidden}");
+
+    let mut off = jitter_off(&report, &file);
+    eprintln!("jitter off by {off:.5?} of iperf3's at each of its reports");
+    off.sort_by(f64::total_cmp);
+    assert!(off.len() >= 10 && off[off.len() / 2] <= AGREEMENT, "{off:?}");
+
+    let csv = folder.path().join("flows.csv");
+    let output = run(&["flows", file.to_str().unwrap(), "--csv", csv.to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.lines().any(|line| line.contains("5333 udp") && line.contains("iperf3")),
+        "{text}"
+    );
+    let csv = fs::read_to_string(csv).unwrap();
+    assert!(csv.lines().next().unwrap().contains("iperf3_sent,iperf3_lost,iperf3_out_of_order"));
+}

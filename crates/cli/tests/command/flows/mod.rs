@@ -1,0 +1,4 @@
+//! `wirestamp flows`.
+
+mod files;
+mod iperf3;

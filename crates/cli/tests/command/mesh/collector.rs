@@ -1,0 +1,252 @@
+//! A collector that is a process of its own: it keeps what two probes saw whoever is killed, and lets nobody in who may
+//! not.
+
+use crate::common::{Traces, is_root, run, stderr};
+use crate::mesh::{assert_each_thread, assert_privileges, in_lab, read, results, sum};
+use serde_json::Value;
+
+/// A collector attends before there are probes, so that all tasks are its.
+const COLLECTOR: &str = r#"
+    let_in_collector store collector.log
+    let_in roof roof.log
+    let_in cellar cellar.log
+    shown() { ask tasks/path/results -w ' %{http_code}\n'; }
+    finish() {
+        kill -INT $store
+        wait $store
+    }
+"#;
+
+/// Collector, controller, and the collector again, under load: each packet is counted once.
+#[test]
+fn a_collector_that_is_killed_changes_no_result() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let script = r#"
+        # Until both probes look.
+        send 100
+        wait $sending
+        await_seconds 1
+        date +%s > since
+        send 15000
+        await_seconds 3
+        killed $store
+        shown > away
+        start_collector store $listens collector2.log
+        await_seconds 5
+        killed $controller
+        await 'tries again' collector2.log
+        start_controller $address controller2.log --ipfix 127.0.0.1:9
+        await_seconds 7
+        killed $store
+        # Elsewhere, where the probes follow it.
+        start_collector store 127.0.0.1:0 collector3.log
+        wait $sending
+        await_results 15100 '[.results // [] | .[].sent] | add // 0'
+        ask tasks/load/results > load
+        ask tasks/flows/results > flows
+        ask ../../metrics > metrics
+        end
+        finish
+    "#;
+    let (folder, said) = in_lab(&[COLLECTOR, script].concat());
+    let away = read(folder.path(), "away");
+    assert!(away.contains("the collector store, which has the results, does not answer"), "{away}");
+    assert!(away.ends_with(" 503\n") && away.lines().count() == 1, "{away}");
+    let mut path = results(&folder, "results", &said);
+    let since = read(folder.path(), "since").trim().parse::<i64>().unwrap() * 1_000_000_000;
+    path.retain(|second| second["begin_ns"].as_i64() >= Some(since));
+    let sent: Value = serde_json::from_str(&read(folder.path(), "sent")).unwrap();
+    assert_eq!(sent["sent"], 15_000, "{sent:#}");
+    let found = ["sent", "matched", "given_up_sent", "given_up_received"].map(|it| sum(&path, it));
+    assert_eq!(found, [15_000, 15_000, 0, 0], "{path:#?}{said}");
+    let load: Value = serde_json::from_str(&read(folder.path(), "load")).unwrap();
+    assert!(sum(load["results"].as_array().unwrap(), "packets") <= 15_100, "{load:#}");
+    let flows: Value = serde_json::from_str(&read(folder.path(), "flows")).unwrap();
+    assert_eq!(flows["results"][0]["dport"], 7000, "{flows:#}");
+    let metrics = read(folder.path(), "metrics");
+    for sample in [r#"collector_up{collector="store"} 1"#, r#"task_loss_ratio{task="path"} 0"#] {
+        assert!(metrics.contains(&format!("\nwirestamp_{sample}\n")), "{sample}: {metrics}");
+    }
+    assert!(said.contains("let in the collector store"), "{said}");
+    assert!(!said.contains("cannot read how far"), "{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+/// Tasks of delay that are entered over HTTP, and what comes of them.
+const ENTER: &str = r#"
+    "$0" -q pki issue bob --role operator -o bob.pem --authority authority >> issued
+    enter() { # TASK
+        ask tasks/$1 --cert bob.pem -X PUT -w '%{http_code}\n' -o entered -H 'Content-Type: application/json' -d '{
+            "measure": "passive-delay", "filter": "udp and dst port 7000",
+            "from": "roof/tap-a@wirestamp-router", "to": "cellar/tap-b@wirestamp-sink"
+        }'
+    }
+    status() { ask tasks/$1/results -o answer -w '%{http_code}\n'; }
+    count() { # TASK WHAT, from a second on
+        ask tasks/$1/results | jq "[.results // [] | .[] | select(.begin_ns >= ${since-0}000000000).$2] | add // 0"
+    }
+    await_matched() { # TASK: until both probes look
+        until [ "$(count $1 matched)" -ge 1 ]; do
+            send 100
+            wait $sending
+        done 2> asking
+    }
+"#;
+
+/// Two collectors, and two tasks of the same packets, which are at home at one each.
+const TWO: &str = r#"
+    let_in_collector attic attic.log
+    let_in_collector store store.log
+    let_in roof roof.log
+    let_in cellar cellar.log
+    for name in one other; do enter $name; done > statuses
+    for name in one other; do await_matched $name; done
+    last=$(date +%s)
+    until [ $(date +%s) -gt $last ]; do sleep 0.1; done
+    since=$(date +%s)
+    send 15000
+    until [ "$(count one sent)" -ge 1000 ] && [ "$(count other sent)" -ge 1000 ]; do sleep 0.1; done
+    killed $store
+    for name in one other; do status $name; done > away
+    ask results > recent
+    start_collector store $listens store2.log
+    wait $sending
+    for name in one other; do
+        until [ "$(count $name sent)" -ge 15000 ]; do sleep 0.1; done
+        ask "tasks/$name/results?from=$(date -u -d @$since +%FT%TZ)" > $name
+    done 2> asking
+    end
+    kill -INT $attic $store
+    wait $attic $store
+"#;
+
+/// One of two is killed: what it has is not answered meanwhile, and all packets are counted once at both.
+#[test]
+fn each_of_two_collectors_has_a_part_of_the_tasks() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_lab(&[ENTER, TWO].concat());
+    let away = read(folder.path(), "away");
+    let mut statuses: Vec<_> = away.lines().collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, ["200", "503"], "{said}");
+    let recent: Value = serde_json::from_str(&read(folder.path(), "recent")).unwrap();
+    let not_answered = recent["not_answered"].as_array().unwrap();
+    assert!(
+        not_answered.len() == 1 && not_answered[0].as_str().unwrap().contains("store"),
+        "{recent:#}"
+    );
+    for name in ["one", "other"] {
+        let found = results(&folder, name, &said);
+        let found =
+            ["sent", "matched", "given_up_sent", "given_up_received"].map(|it| sum(&found, it));
+        assert_eq!(found, [15_000, 15_000, 0, 0], "{name}: {said}");
+    }
+    assert_eq!(Traces::now(), before);
+}
+
+/// A task that the controller's own collector began stays there when another comes, and moves when it is entered anew.
+#[test]
+fn a_task_moves_by_being_ended_and_entered_anew() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let script = r#"
+        let_in roof roof.log
+        let_in cellar cellar.log
+        enter one > statuses
+        await_matched one
+        let_in_collector store store.log
+        enter one >> statuses
+        ask tasks/one --cert bob.pem -X DELETE -w '%{http_code}\n' >> statuses
+        enter one >> statuses
+        await_matched one
+        killed $store
+        status path >> statuses
+        status one >> statuses
+        end
+    "#;
+    let (folder, said) = in_lab(&[ENTER, script].concat());
+    let statuses = read(folder.path(), "statuses");
+    let statuses: Vec<_> = statuses.lines().collect();
+    assert_eq!(statuses, ["201", "200", "204", "201", "200", "503"], "{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+/// What a call to the collector comes to by the certificate of somebody, as gRPC has it: 7 is "permission denied", 16
+/// "unauthenticated". Nodes are known by their roles, which curl does not ask for.
+const ASKED: &str = r#"
+        send 600000
+        await_seconds 2
+        cat /proc/$store/task/*/status > collector.status
+        asked() { # SERVICE/CALL ARGUMENTS
+            call=$1
+            shift
+            # Who is refused before all was sent may hear of nothing but that.
+            until head -c 5 /dev/zero | curl -sS -k --http2 "$@" -H 'content-type: application/grpc' \
+                --data-binary @- -D - -o body https://$listens/wirestamp.mesh.v1.$call |
+                tr -d '\r' | grep -i '^grpc-status'; do sleep 0.1; done
+        }
+        {
+            asked Answers/Ask --cert ann.pem
+            asked Answers/Ask --cert roof/probe.pem
+            asked Answers/Ask --cert store/collector.pem
+            asked Answers/Ask
+            asked Answers/Ask --cert controller/controller.pem
+            asked Collection/Deliver --cert ann.pem
+            asked Collection/Deliver --cert controller/controller.pem
+        } > asked
+        "$0" -q pki revoke roof --authority authority > revoked
+        await 'deliveries of probe roof.*certificate of the probe roof is not good' collector.log
+        asked Collection/Deliver --cert roof/probe.pem > refused
+        # What was there stays, and is answered.
+        shown > there
+        "$0" -q pki revoke store --authority authority > revoked
+        await 'collector store is gone: the certificate of the collector store is not good' controller.log
+        until shown > gone && grep -q 503 gone; do sleep 0.1; done
+        kill -INT $sending
+        wait $sending
+        end
+        finish
+    "#;
+
+#[test]
+fn the_collector_lets_nobody_in_who_may_not() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_lab(&[COLLECTOR, ASKED].concat());
+    let file = |name: &str| read(folder.path(), name);
+    let asked = file("asked");
+    let status: Vec<_> =
+        asked.lines().map(|line| line.trim_start_matches("grpc-status: ")).collect();
+    // What the controller asks here is no question: 3 is "invalid argument".
+    assert_eq!(status, ["7", "7", "7", "16", "3", "7", "7"], "{asked}{said}");
+    assert_eq!(file("refused").trim(), "grpc-status: 16", "{said}");
+    assert!(file("there").ends_with(" 200\n"), "{}", file("there"));
+    let gone = file("gone");
+    assert!(gone.contains("its certificate is not good any more"), "{gone}");
+    assert_privileges(&file("collector.status"), "0000000000000000");
+    assert_each_thread(&file("collector.status"), "NoNewPrivs:", "1");
+    assert_eq!(Traces::now(), before);
+}
+
+#[test]
+fn what_cannot_be_begun_says_why_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().to_str().unwrap();
+    let output = run(&["collector", "--folder", own, "--listen", "127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let why = stderr(&output);
+    assert!(
+        why.contains("a collector is let in with a token, which `wirestamp pki token`"),
+        "{why}"
+    );
+}

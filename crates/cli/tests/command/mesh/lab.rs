@@ -1,0 +1,163 @@
+//! `wirestamp lab mesh`: what a whole mesh measures is what happened, and nothing is left of it.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
+
+/// How long nodes are cut off: `WIRESTAMP_CUT=60` for a minute, in which connections break.
+fn cut() -> u64 {
+    env::var("WIRESTAMP_CUT").map_or(3, |text| text.parse().unwrap())
+}
+
+/// Everything agrees with the truth, and the figures with each other.
+fn assert_true(found: &Value) {
+    for check in found["checks"].as_array().unwrap() {
+        assert_eq!(check["holds"], true, "{found:#}");
+    }
+    assert!(found["first_delay_s"].as_f64() < Some(60.0), "{found:#}");
+    let tasks = found["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 2, "{found:#}");
+    for task in tasks {
+        let count = |key: &str| task[key].as_u64().unwrap();
+        let accounted = count("matched") + count("lost") + count("given_up_sent");
+        assert_eq!(count("sent"), accounted, "{task:#}");
+        // Nothing that was sent ran into the end of somebody who looks.
+        assert_eq!(count("given_up_sent"), 0, "{task:#}");
+        let (delay, error) = (&task["owd_ns"], task["error_ns"].as_i64().unwrap());
+        assert_eq!(delay["count"], task["matched"], "{task:#}");
+        assert!(delay["min"].as_i64().unwrap() + error >= 0, "{task:#}");
+    }
+}
+
+/// Waits until nothing is left: the kernel takes namespaces down in the background.
+fn assert_nothing_left(before: &Traces) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while Traces::now() != *before && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(Traces::now(), *before);
+}
+
+#[test]
+fn a_mesh_measures_what_the_bottleneck_did() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let found = json(&["lab", "mesh", "--for", "6s", "--rate", "8", "--json"]);
+    assert_true(&found);
+    assert_eq!((&found["interrupted"], &found["tasks"][0]["sent"]), (&false.into(), &300.into()));
+    assert_eq!(found["rate_bits_per_s"], 8_000_000, "{found:#}");
+    let load = &found["tasks"][1];
+    assert!(load["lost"].as_u64() > Some(0), "the queue was never full: {found:#}");
+    assert_nothing_left(&before);
+}
+
+/// The same with the collector as a process of its own.
+#[test]
+fn a_collector_apart_measures_what_the_bottleneck_did() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("mesh");
+    let mesh = ["lab", "mesh", "--for", "6s", "--rate", "8", "--collector", "--json", "--keep"];
+    let found = json(&[&mesh[..], &[kept.to_str().unwrap()]].concat());
+    assert_true(&found);
+    let said = fs::read_to_string(kept.join("collector.log")).unwrap();
+    assert!(said.contains("takes deliveries of 2 tasks"), "{said}");
+    assert_nothing_left(&before);
+}
+
+/// Results are the same with and without a network between the nodes, once there is one again.
+#[test]
+fn nodes_that_are_cut_off_change_no_result() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("mesh");
+    let cut = cut();
+    let lasting = cut + 5;
+    let times = [format!("--for={lasting}s"), format!("--cut={cut}s")];
+    let kept_in = kept.to_str().unwrap();
+    let found = json(&["lab", "mesh", &times[0], &times[1], "--keep", kept_in, "--json"]);
+    assert_true(&found);
+    assert_eq!(found["tasks"][0]["sent"].as_u64(), Some(lasting * 50), "{found:#}");
+    let said = fs::read_to_string(kept.join("roof.log")).unwrap();
+    let broke_off = said.contains("the collector, of task");
+    assert_eq!(broke_off, cut >= 60, "{said}");
+    assert_nothing_left(&before);
+}
+
+/// A mesh that runs until it is told to end, when it has shown a second of the call. Its files are in a folder.
+fn running(folder: &Path) -> Child {
+    let mut mesh = wirestamp(&["lab", "mesh", "--json"])
+        .env("TMPDIR", folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(mesh.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("  call  ") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended by itself");
+    }
+    // What it says later finds room in the pipe, which has to stay open.
+    mesh.stderr = Some(said.into_inner());
+    mesh
+}
+
+#[test]
+fn ctrl_c_ends_it_with_the_figures_of_the_part_that_ran() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let mut mesh = running(folder.path());
+    tool("kill", &["-INT", &mesh.id().to_string()]);
+    let mut said = String::new();
+    mesh.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(mesh.wait().unwrap().success(), "{said}");
+    let found: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(found["interrupted"], true, "{found:#}");
+    assert_true(&found);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "its files are left");
+    assert_nothing_left(&before);
+}
+
+#[test]
+fn a_killed_one_takes_its_nodes_with_it() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let mut mesh = running(folder.path());
+    tool("kill", &["-KILL", &mesh.id().to_string()]);
+    mesh.wait().unwrap();
+    assert_nothing_left(&before);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let refused = |arguments: &[&str]| {
+        let output = run(&[&["lab", "mesh"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(refused(&["--for", "soon"]).contains("expected a time such as 30s"));
+    assert!(refused(&["--cut", "0s"]).contains("a second at the least"));
+}

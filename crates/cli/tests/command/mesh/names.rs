@@ -1,0 +1,64 @@
+//! A controller is known to others by the names that it was given.
+
+use crate::common::tool;
+
+/// Each line is what a call by a name came to: the status of HTTP, or how curl failed.
+const ASKED: &str = r#"
+    cd "$1"
+    "$0" -q pki create --authority authority > made
+    "$0" -q pki issue ann --role viewer -o ann.pem --authority authority > issued
+    start() { # ARGUMENTS
+        : > log
+        "$0" controller --folder controller --authority authority "$@" 2> log &
+        controller=$!
+        until grep -q 'listens at' log; do sleep 0.1; done
+        address=$(sed -n 's/.*listens at \([^;]*\);.*/\1/p' log)
+    }
+    end() {
+        kill -INT $controller
+        wait $controller
+        cksum controller/controller.pem
+    }
+    ask() { # HOST
+        to=$1:${address##*:}
+        status=$(curl -sS --cert ann.pem --cacert ann.pem --resolve $to:127.0.0.9 -o answer -w '%{http_code}' \
+            https://$to/api/v1/me 2> asking) || status="curl: $?"
+        echo "$status"
+    }
+    start --listen 127.0.0.9:0
+    ask localhost
+    ask main.example.org
+    end
+    export WIRESTAMP_NAME=Main.example.org,127.0.0.9
+    start --listen 127.0.0.9:0
+    ask localhost
+    ask main.example.org
+    ask 127.0.0.9
+    ask other.example.org
+    end
+    start --listen 127.0.0.9:0
+    end
+    start --listen 127.0.0.9:0 --name other.example.org
+    ask other.example.org
+    ask main.example.org
+    end
+"#;
+
+#[test]
+fn others_find_it_by_its_names_and_by_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let shell = ["60", "sh", "-euc", ASKED, env!("CARGO_BIN_EXE_wirestamp"), path];
+    let said = tool("timeout", &shell);
+    let lines: Vec<_> = said.lines().collect();
+    let [local, none, first, asked @ .., second, third, new, old, fourth] = &lines[..] else {
+        panic!("{said}")
+    };
+    // What curl says of a certificate that is for somebody else.
+    const OF_ANOTHER: &str = "curl: 60";
+    assert_eq!((*local, *none), ("200", OF_ANOTHER), "{said}");
+    assert_eq!(asked, ["200", "200", "200", OF_ANOTHER], "{said}");
+    assert_eq!((*new, *old), ("200", OF_ANOTHER), "{said}");
+    // It is another certificate where the names are others, and else the same.
+    assert!(first != second && second == third && third != fourth, "{said}");
+}

@@ -1,0 +1,112 @@
+//! `wirestamp pki`, from a new authority to a revoked certificate. OpenSSL reads what it writes.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{json, run, stderr, tool};
+use serde_json::Value;
+
+/// An authority in a folder.
+struct Mesh(tempfile::TempDir);
+
+impl Mesh {
+    fn new() -> Self {
+        let mesh = Self(tempfile::tempdir().unwrap());
+        mesh.json(&["create"]);
+        mesh
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn arguments<'a>(file: &'a Path, action: &[&'a str]) -> Vec<&'a str> {
+        let file = file.to_str().unwrap();
+        [&["pki"], action, &["--authority", file]].concat()
+    }
+
+    fn json(&self, action: &[&str]) -> Value {
+        json(&[Self::arguments(&self.path("new/authority"), action), vec!["--json"]].concat())
+    }
+
+    fn refused(&self, action: &[&str], status: i32) -> String {
+        let output = run(&Self::arguments(&self.path("new/authority"), action));
+        assert_eq!(output.status.code(), Some(status), "{action:?}");
+        stderr(&output)
+    }
+}
+
+#[test]
+fn a_certificate_is_what_it_says_for_openssl_too() {
+    let mesh = Mesh::new();
+    let file = mesh.path("main.pem");
+    let file = file.to_str().unwrap();
+    let names = ["--also", "mesh.example.org", "--also", "192.0.2.7"];
+    let issue = ["issue", "main", "--role", "controller", "-o", file];
+    let written = mesh.json(&[issue.as_slice(), names.as_slice()].concat());
+    assert_eq!((&written["name"], &written["role"]), (&"main".into(), &"controller".into()));
+    let strictly = ["verify", "-x509_strict", "-purpose", "sslserver"];
+    let verified = tool("openssl", &[strictly.as_slice(), &["-CAfile", file, file]].concat());
+    assert!(verified.ends_with(": OK\n"), "{verified}");
+    let text = tool("openssl", &["x509", "-noout", "-text", "-in", file]);
+    for said in [
+        "DNS:main.controller.wirestamp.internal, DNS:mesh.example.org, IP Address:192.0.2.7",
+        "TLS Web Client Authentication, TLS Web Server Authentication",
+        "CA:FALSE",
+        "ASN1 OID: prime256v1",
+    ] {
+        assert!(text.contains(said), "no {said} in {text}");
+    }
+    let own = tool("openssl", &["x509", "-noout", "-pubkey", "-in", file]);
+    assert_eq!(tool("openssl", &["pkey", "-pubout", "-in", file]), own);
+}
+
+#[test]
+fn what_is_revoked_is_shown_as_such() {
+    let mesh = Mesh::new();
+    assert_eq!(mesh.json(&["list"])["certificates"], Value::Array(Vec::new()));
+    let token = mesh.json(&["token", "roof", "--for", "10m"]);
+    assert_eq!((token["token"].as_str().unwrap().len(), &token["role"]), (65, &"probe".into()));
+    assert_eq!(mesh.json(&["list"])["tokens"][0]["name"], "roof");
+    let file = mesh.path("ann.pem");
+    let issue = ["issue", "ann", "--role", "viewer", "-o", file.to_str().unwrap()];
+    mesh.json(&issue);
+    mesh.json(&["rotate"]);
+    mesh.json(&issue);
+    let good = |mesh: &Mesh| -> Vec<bool> {
+        let list = mesh.json(&["list"]);
+        let list = list["certificates"].as_array().unwrap();
+        list.iter().map(|it| it["good"].as_bool().unwrap()).collect()
+    };
+    assert_eq!(good(&mesh), [true, true]);
+    assert_eq!(mesh.json(&["revoke", "ann"])["revoked"], 2);
+    assert_eq!(good(&mesh), [false, false]);
+    // Its token.
+    assert_eq!(mesh.json(&["revoke", "roof"])["revoked"], 1);
+    let nothing = mesh.refused(&["revoke", "ann"], 1);
+    assert!(nothing.contains("`wirestamp pki list` shows who has"), "{nothing}");
+    mesh.json(&issue);
+    mesh.json(&["rotate", "--at-once"]);
+    assert_eq!(good(&mesh), [false; 3]);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_a_line() {
+    let mesh = Mesh::new();
+    assert!(mesh.refused(&["create"], 1).contains("there is an authority at"));
+    assert!(mesh.refused(&["token", "Roof"], 2).contains("is no name"));
+    let viewer = mesh.refused(&["token", "roof", "--role", "viewer"], 2);
+    assert!(viewer.contains("`wirestamp pki issue`"), "{viewer}");
+    let nowhere = run(&["pki", "list", "--authority", "/nowhere/authority"]);
+    assert_eq!(
+        stderr(&nowhere),
+        "wirestamp: there is no authority at /nowhere/authority: `wirestamp pki create` makes one\n"
+    );
+    let issue = ["issue", "ann", "--role", "viewer", "-o", "/proc/nowhere"];
+    assert!(mesh.refused(&issue, 1).contains("cannot write: /proc/nowhere: "));
+    assert_eq!(mesh.json(&["list"])["certificates"], Value::Array(Vec::new()));
+    let own = ["--also", "roof.probe.wirestamp.internal"];
+    let file = mesh.path("x.pem");
+    let issue = ["issue", "x", "--role", "viewer", "-o", file.to_str().unwrap()];
+    let refused = mesh.refused(&[issue.as_slice(), own.as_slice()].concat(), 1);
+    assert!(refused.contains("only the authority gives it"), "{refused}");
+}

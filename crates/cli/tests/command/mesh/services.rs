@@ -1,0 +1,78 @@
+//! The services of the mesh, as systemd reads them once they are installed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::tool;
+
+const PREFIX: &str = "/usr";
+const SERVICES: [&str; 3] =
+    ["wirestamp-controller.service", "wirestamp-collector.service", "wirestamp-probe.service"];
+
+/// Of systemd, which are there before anything of ours.
+const TARGETS: [&str; 5] = ["basic", "network-online", "shutdown", "sysinit", "time-sync"];
+
+/// How much a service may be exposed, of 100: `systemd-analyze security` calls more than 40 "MEDIUM".
+const EXPOSURE: &str = "--threshold=30";
+
+/// What a packager does: installed for a prefix, into a folder in front of it.
+fn install() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    let environment = [
+        format!("PREFIX={PREFIX}"),
+        format!("DESTDIR={path}"),
+        format!("BINARY={}", env!("CARGO_BIN_EXE_wirestamp")),
+    ];
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/install-mesh");
+    tool("env", &[&environment.each_ref().map(|it| &**it)[..], &[script]].concat());
+    let below = folder.path().join(PREFIX.trim_start_matches('/'));
+    (folder, below)
+}
+
+/// Asks systemd about the services of a machine whose files are in a folder.
+fn analyze(root: &Path, arguments: &[&str]) -> String {
+    let root = format!("--root={}", root.display());
+    tool("systemd-analyze", &[arguments, &[&root], &SERVICES].concat())
+}
+
+#[test]
+fn services_are_understood_by_systemd_and_exposed_to_little() {
+    let (folder, below) = install();
+    let root = folder.path();
+    let units = below.join("lib/systemd/system");
+    for target in TARGETS {
+        fs::write(units.join(format!("{target}.target")), "[Unit]\n").unwrap();
+    }
+    // It fails, too, where the command is not where a service looks for it; and, because of the last, where
+    // it does not know a key.
+    analyze(root, &["verify", "--man=no", "--recursive-errors=yes"]);
+    let security = analyze(root, &["security", "--offline=true", EXPOSURE, "--no-pager"]);
+    assert!(security.contains("wirestamp-probe.service"), "{security}");
+    for service in SERVICES {
+        let text = fs::read_to_string(units.join(service)).unwrap();
+        assert!(!text.contains("@PREFIX@") && !text.contains("--listen"), "{text}");
+    }
+    let mode = fs::metadata(below.join("bin/wirestamp")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755);
+}
+
+/// What the services are given, they give on to the command.
+#[test]
+fn settings_of_services_are_those_of_the_command() {
+    let (_folder, below) = install();
+    for (service, command) in SERVICES.iter().zip(["controller", "collector", "probe"]) {
+        let text = fs::read_to_string(below.join("lib/systemd/system").join(service)).unwrap();
+        let help = tool(env!("CARGO_BIN_EXE_wirestamp"), &[command, "--help"]);
+        // Wherever its lines are broken.
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_name = |it: char| it.is_ascii_uppercase() || it == '_';
+        let words = text.split(|it| !is_name(it));
+        let named: Vec<_> = words.filter(|it| it.starts_with("WIRESTAMP_")).collect();
+        assert!(!named.is_empty(), "{text}");
+        for name in named {
+            assert!(help.contains(&format!("[env: {name}")), "{name}: {help}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! A controller and two probes, from their first start to results of real packets.
+
+use std::fs;
+
+use crate::common::{Traces, is_root, json, run, stderr, tool};
+use crate::mesh::{assert_each_thread, assert_privileges, in_lab, read, results, sum};
+use crate::scraping::{assert_conventional, value};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Lets two probes in.
+const PROBES: &str = "
+    let_in roof roof.log
+    let_in cellar cellar.log
+";
+
+/// Runs a script in a lab with a controller and two probes.
+fn in_mesh(script: &str) -> (TempDir, String) {
+    in_lab(&[PROBES, script].concat())
+}
+
+#[test]
+fn three_commands_give_a_first_delay() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        send 4000
+        wait $sending
+        await_last
+        ask probes > probes
+        echo '{}' > flows
+        until [ "$(jq '.results // [] | length' flows)" -ge 1 ]; do
+            sleep 0.1
+            ask tasks/flows/results > flows
+        done
+        ask tasks/load/results > load
+        ask tasks/test/results > test
+        end
+        "#,
+    );
+    let path = results(&folder, "results", &said);
+    assert!(sum(&path, "matched") > 1000, "{path:#?}{said}");
+    let test = results(&folder, "test", &said);
+    assert!(sum(&test, "matched") > 100, "{test:#?}{said}");
+    for result in path.iter().chain(&test).filter(|it| it["matched"].as_u64() > Some(0)) {
+        let (delay, error) = (&result["delay_ns"], &result["error_ns"]);
+        let least = delay["min"].as_f64().unwrap() + error.as_f64().unwrap();
+        assert!(least >= 0.0, "{result:#}");
+        assert_eq!(result["contradicts_the_clocks"], false, "{result:#}");
+    }
+    let flows: Value = serde_json::from_str(&read(folder.path(), "flows")).unwrap();
+    let flow = &flows["results"][0];
+    assert_eq!((&flow["dst"], &flow["dport"]), (&"10.77.2.2".into(), &7000.into()), "{flows:#}");
+    assert!((1..=4000).contains(&flow["packets"].as_u64().unwrap()), "{flows:#}");
+    let load: Value = serde_json::from_str(&read(folder.path(), "load")).unwrap();
+    let seconds = load["results"].as_array().unwrap();
+    let packets = sum(seconds, "packets");
+    assert!((1000..=4000).contains(&packets), "{load:#}{said}");
+    assert_eq!((sum(seconds, "bytes"), sum(seconds, "missed")), (300 * packets, 0), "{load:#}");
+    // In all seconds but the first and the last somebody looked all the time.
+    let inner = &seconds[1..seconds.len() - 1];
+    assert!(inner.iter().all(|it| it["watched_ns"] == 1_000_000_000), "{load:#}{said}");
+    let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
+    let names: Vec<_> = probes.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["cellar", "roof"], "{probes:#}");
+    assert!(said.contains("let in the probe roof"), "{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+#[test]
+fn a_probe_whose_disk_is_full_says_so_and_ends_when_it_is_told_to() {
+    if !is_root() {
+        return;
+    }
+    let (_, said) = in_mesh(
+        r#"
+        kill -INT $cellar
+        wait $cellar
+        cp -r cellar kept
+        # Of the mount namespace that the lab has of its own.
+        mount -t tmpfs -o size=8m none cellar
+        cp kept/* cellar
+        start_probe cellar full.log
+        cat /dev/zero > cellar/filler 2> filling || true
+        await 'cannot hold what was seen' full.log
+        end
+        "#,
+    );
+    assert!(said.contains("what was seen last is lost: "), "{said}");
+}
+
+#[test]
+fn prometheus_is_told_what_is_measured_and_how_probes_do() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        scrape() { curl -sS --cert ann.pem --cacert ann.pem https://$address/metrics > metrics; }
+        scrape
+        send 3000
+        wait $sending
+        await_last
+        # What they said last is of before.
+        has() { grep -q "^wirestamp_$1} [1-9]" metrics; }
+        until has 'probe_capture_packets_total{.*probe="roof".*' && has 'task_packets_total{task="load"' &&
+            has 'task_flows{task="flows"' && grep -q '^wirestamp_probe_clock_offset_seconds' metrics; do
+            sleep 0.1
+            scrape
+        done
+        ask tasks/path/results > results
+        ask probes > probes
+        end
+        "#,
+    );
+    let (results, text) = (results(&folder, "results", &said), read(folder.path(), "metrics"));
+    assert_conventional(&text);
+    let of = |name: &str, labels: &str| {
+        let sample = format!("wirestamp_{name}{{{labels}}}");
+        value(&text, &sample).unwrap_or_else(|| panic!("no {sample}: {text}"))
+    };
+    let of_task = |name: &str| of(&format!("task_{name}"), r#"task="path""#);
+    for name in ["sent", "matched", "given_up_sent"] {
+        let sum = f64::from(u32::try_from(sum(&results, name)).unwrap());
+        assert_eq!(of_task(&format!("{name}_packets_total")), sum, "{text}");
+    }
+    let packets = of("task_packets_total", r#"task="load""#);
+    assert!((1.0..=3000.0).contains(&packets), "{text}");
+    assert_eq!(of("task_bytes_total", r#"task="load""#), packets * 300.0, "{text}");
+    assert_eq!(of("task_flows", r#"task="flows""#), 1.0, "{text}");
+    let newest = results.last().unwrap();
+    let begin = newest["begin_ns"].as_f64().unwrap() / 1e9;
+    assert_eq!(of_task("window_timestamp_seconds"), begin, "{text}");
+    assert_eq!(Some(of_task("window_sent_packets")), newest["sent"].as_f64());
+    for probe in ["roof", "cellar"] {
+        let of_probe = |name: &str| of(&format!("probe_{name}"), &format!(r#"probe="{probe}""#));
+        assert_eq!(of_probe("up"), 1.0);
+        assert!(of_probe("cpu_seconds_total") > 0.0 && of_probe("memory_bytes") > 0.0, "{text}");
+    }
+    let of_clocks =
+        |name: &str| of(&format!("probe_{name}"), r#"probe="roof",other="cellar",task="test""#);
+    let (offset, bound) =
+        (of_clocks("clock_offset_seconds"), of_clocks("clock_offset_error_seconds"));
+    assert!(offset.abs() <= bound && of_clocks("clocks_contradicted") == 0.0, "{text}");
+    assert_compared(&folder);
+    assert_eq!(Traces::now(), before);
+}
+
+/// Both probes have one clock: that is what their exchange says, whoever keeps it.
+fn assert_compared(folder: &TempDir) {
+    let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
+    let health = &probes[1]["health"];
+    assert_eq!(health["keepers"][0]["by"], "kernel", "{probes:#}");
+    let of_path: Value = serde_json::from_str(&read(folder.path(), "results")).unwrap();
+    for clocks in [&health["clock_offsets"][0], &of_path["clocks"]] {
+        let [ahead, bound] = ["ahead_ns", "bound_ns"].map(|key| clocks[key].as_i64().unwrap());
+        assert!(ahead.abs() <= bound && bound < 1_000_000_000, "{clocks:#}");
+        assert_eq!(clocks["contradicts"], false, "{clocks:#}");
+    }
+}
+
+/// Each node is killed under load and started again; what nobody saw meanwhile is lost by nobody.
+#[test]
+fn nodes_that_are_killed_change_no_result() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        send 600000
+        await_seconds 2
+        killed $controller
+        await 'tries again' roof.log
+        start_controller $address controller2.log
+        await_seconds 4
+        killed $roof
+        start_probe roof roof2.log
+        await_seconds 6
+        killed $cellar
+        start_probe cellar cellar2.log
+        await_seconds 8
+        kill -INT $sending
+        wait $sending
+        await_last
+        end
+        "#,
+    );
+    let results = results(&folder, "results", &said);
+    // Probes were away for a part of the time.
+    assert!(sum(&results, "matched") > 4000, "{results:#?}{said}");
+    let sent: Value = serde_json::from_str(&read(folder.path(), "sent")).unwrap();
+    assert!(sum(&results, "sent") <= sent["sent"].as_u64().unwrap(), "{results:#?}{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+/// Enters and ends a task, and asks for what is not there. Each line has an answer and its status.
+const OVER_HTTP: &str = r#"
+    cd "$1"
+    "$0" -q pki create --authority authority > made
+    for role in viewer operator; do
+        "$0" -q pki issue $role --role $role -o $role.pem --authority authority > issued
+    done
+    "$0" controller --listen 127.0.0.1:0 --folder controller --authority authority 2> log &
+    trap "kill -INT $!; wait" EXIT
+    until grep -q 'listens at' log; do sleep 0.1; done
+    api=https://$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' log)/api/v1
+    ask() { # ROLE ARGUMENTS
+        role=$1
+        shift
+        curl -sS --cert $role.pem --cacert $role.pem -w ' %{http_code}\n' "$@"
+    }
+    ask viewer -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{"measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{"measure":"flows","at":"roof"}' $api/tasks/v
+    ask operator -X PUT -d '{"name":"w","measure":"flows","at":"roof/eth0"}' $api/tasks/v
+    ask operator -X PUT -d '{' $api/tasks/v
+    ask operator -X PUT -d '{}' $api/tasks/V
+    ask viewer $api/tasks
+    ask viewer $api/tasks/v/results
+    ask viewer $api/tasks/v/results?limit=x
+    ask viewer $api/tasks/v/histogram
+    ask viewer $api/tasks/x/histogram
+    ask viewer $api/results?from=2026-01-01T00:00:00Z
+    ask viewer $api/results?since=x
+    ask operator -X DELETE $api/tasks/v
+    ask operator -X DELETE $api/tasks/v
+    ask viewer $api/tasks
+    ask viewer $api/nothing
+    ask viewer -X POST $api/tasks
+    curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/tasks
+    curl -sS --cacert viewer.pem -w ' %{http_code}\n' $api/openapi.json
+    curl -sS --cacert viewer.pem -w ' %{http_code}\n' ${api%/api/v1}/metrics
+"#;
+
+#[test]
+fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let shell = ["60", "sh", "-euc", OVER_HTTP, env!("CARGO_BIN_EXE_wirestamp"), path];
+    let said = tool("timeout", &shell);
+    let lines: Vec<_> = said.lines().collect();
+    let expected = [
+        ("the viewer viewer may not do this", "403"),
+        (r#""number":1,"name":"v","measure":"flows""#, "201"),
+        (r#""number":1"#, "200"),
+        ("`at` \\\"roof\\\" is no observation point", "400"),
+        ("the task is called w, and is put to v", "422"),
+        (r#"{"error":"EOF while parsing"#, "400"),
+        ("is no name", "400"),
+        (r#""ended":null"#, "200"),
+        (r#""results":[]"#, "200"),
+        ("limit: invalid digit", "400"),
+        ("task v measures flows, and histograms are of delays", "422"),
+        ("there is no task x", "404"),
+        (r#"{"results":{}}"#, "200"),
+        ("unknown field `since`", "400"),
+        ("", "204"),
+        ("there is no task v", "404"),
+        (r#""ended":"20"#, "200"),
+        ("there is nothing here", "404"),
+        ("this is not done here: see `Allow`", "405"),
+        ("this takes a certificate of the mesh", "401"),
+        ("this takes a certificate of the mesh", "401"),
+        ("this takes a certificate of the mesh", "401"),
+    ];
+    assert_eq!(lines.len(), expected.len(), "{said}");
+    for (line, (text, status)) in lines.iter().zip(expected) {
+        assert!(line.contains(text) && line.ends_with(&format!(" {status}")), "{text}: {line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_begun_says_why_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (authority, tasks, own) = (of("authority"), of("tasks.toml"), of("own"));
+    let said = |arguments: &[&str], status: i32| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    let controller = ["controller", "--folder", &own, "--authority", &authority, "--tasks", &tasks];
+    assert!(said(&controller, 1).contains("cannot read "));
+    fs::write(&tasks, "[[task]]\nname = \"x\"\n").unwrap();
+    let why = said(&controller, 1);
+    assert!(why.contains("tasks.toml: line 1: task x: it needs `measure`"), "{why}");
+    let why = said(&["probe", "--folder", &own], 1);
+    assert!(
+        why.contains("a probe is let in with a token, which `wirestamp pki token` makes"),
+        "{why}"
+    );
+    assert!(said(&["probe", "--token", "x"], 2).contains("this is no token"));
+    json(&["pki", "create", "--authority", &authority, "--json"]);
+}
+
+/// `CAP_NET_RAW`, and with `CAP_SYS_ADMIN`, by their numbers in linux/capability.h.
+const RAW: &str = "0000000000002000";
+const RAW_AND_ADMIN: &str = "0000000000202000";
+
+#[test]
+fn nodes_measure_with_the_privileges_that_they_need_and_as_another_user() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let (folder, said) = in_mesh(
+        r#"
+        end
+        chmod 755 .
+        chown nobody . authority*
+        chown -R nobody controller roof
+        start_controller 127.0.0.1:0 controller2.log --user nobody
+        start_probe roof roof2.log --user nobody
+        start_probe cellar cellar2.log
+        send 3000
+        wait $sending
+        await_last
+        for node in controller roof cellar; do
+            eval cat "/proc/\$$node/task/*/status" > $node.status
+        done
+        end
+        "#,
+    );
+    assert!(sum(&results(&folder, "results", &said), "matched") > 1000, "{said}");
+    let [controller, roof, cellar] =
+        ["controller", "roof", "cellar"].map(|it| read(folder.path(), &format!("{it}.status")));
+    assert_privileges(&controller, "0000000000000000");
+    assert_privileges(&roof, RAW_AND_ADMIN);
+    assert_privileges(&cellar, RAW_AND_ADMIN);
+    let nobody = tool("id", &["-u", "nobody"]);
+    let nobody = [nobody.trim(); 4].join(" ");
+    assert_each_thread(&controller, "Uid:", &nobody);
+    assert_each_thread(&roof, "Uid:", &nobody);
+    assert_each_thread(&cellar, "Uid:", "0 0 0 0");
+    assert!(said.contains("goes on as nobody with no capabilities"), "{said}");
+    assert!(said.contains("goes on with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{said}");
+    assert_eq!(Traces::now(), before);
+}
+
+/// A probe that waits for a controller, where there is none, is ended by what ends services.
+const WAITING: &str = r#"
+    cd "$1"
+    "$0" -q pki create --authority authority
+    token=$("$0" -q pki token roof --authority authority)
+    "$0" probe 127.0.0.1:1 --folder probe --token $token 2> log &
+    until grep -q 'tries again' log; do sleep 0.1; done
+    cat /proc/$!/task/*/status
+    kill -TERM $!
+    wait $!
+"#;
+
+#[test]
+fn a_probe_gives_up_privileges_before_it_talks_to_anybody() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let shell = ["60", "sh", "-euc", WAITING, env!("CARGO_BIN_EXE_wirestamp"), path];
+    let statuses = tool("timeout", &shell);
+    assert_privileges(&statuses, RAW);
+    let error = run(&["probe", "--folder", path, "--user", "nobody"]);
+    let error = stderr(&error);
+    let why = format!("cannot work in {path} as nobody, to whom `chown -R nobody {path}`");
+    assert!(error.contains(&why), "{error}");
+}

@@ -1,0 +1,292 @@
+//! A capture of real packets, stamped again with the anchors kept beside it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
+use serde_json::Value;
+use wirestamp_capture::file::{Provenance, Reader, Writer};
+use wirestamp_capture::{Captured, Facts, Ledger, Sink as _};
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
+
+/// Captures six seconds of packets, a millisecond apart, on a bed of their own.
+const SCRIPT: &str = r#"
+    "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 200 \
+        --interval 1ms -c 60000 > /dev/null &
+    "$0" capture -q -i tap-b@wirestamp-sink $2 -w "$1/capture.pcapng" \
+        --anchors "$1/anchors.csv" --duration 6 --json > "$1/summary"
+    code=$?
+    kill $!
+    wait $!
+    exit $code
+"#;
+
+fn capture(folder: &Path, source: &str) -> Value {
+    let binary = env!("CARGO_BIN_EXE_wirestamp");
+    let path = folder.to_str().unwrap();
+    let bed = ["lab", "run", "--rate", "1000"];
+    let output = run(&[&bed[..], &["sh", "-c", SCRIPT, binary, path, source]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&fs::read(folder.join("summary")).unwrap()).unwrap()
+}
+
+/// What tshark finds: for each packet the time and our comment.
+fn packets(file: &str) -> Vec<(i64, Value)> {
+    let fields = ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.comment"];
+    let text = tool("tshark", &[&["-r", file][..], &fields].concat());
+    let packet = |line: &str| {
+        let (time, comment) = line.split_once('\t').unwrap();
+        let (seconds, nanos) = time.split_once('.').unwrap();
+        let nanos: i64 = [seconds, nanos].concat().parse().unwrap();
+        let comment = comment.strip_prefix("wirestamp ").unwrap();
+        (nanos, serde_json::from_str(comment).unwrap())
+    };
+    text.lines().map(packet).collect()
+}
+
+fn error(comment: &Value) -> i64 {
+    comment["error_ns"].as_i64().unwrap()
+}
+
+/// Median and largest error.
+fn errors(packets: &[(i64, Value)]) -> [i64; 2] {
+    let mut errors: Vec<_> = packets.iter().map(|(_, comment)| error(comment)).collect();
+    errors.sort_unstable();
+    [errors[errors.len() / 2], errors[errors.len() - 1]]
+}
+
+/// The largest error of an anchor in the file.
+fn worst_anchor(file: &str) -> i64 {
+    let text = fs::read_to_string(file).unwrap();
+    let error = |line: &str| line.split(',').nth(3).unwrap().parse::<i64>().unwrap();
+    text.lines().skip(1).map(error).max().unwrap()
+}
+
+#[test]
+fn every_packet_gets_a_time_within_the_bounds_and_a_bound_that_is_as_good() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    for source in ["--stamp=raw", "--method=xdp-pass", "--method=tc-pass"] {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = capture(folder.path(), source);
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let [capture, anchors, again] = ["capture.pcapng", "anchors.csv", "again.pcapng"].map(path);
+        let found = json(&["restamp", &capture, "--anchors", &anchors, "-w", &again, "--json"]);
+
+        let (old, new) = (packets(&capture), packets(&again));
+        assert!(old.len() > 4_000, "{summary:#}");
+        assert_eq!(summary["packets"], old.len());
+        assert_eq!(
+            (&found["packets"], &found["restamped"]),
+            (&old.len().into(), &old.len().into())
+        );
+        assert_eq!(found["anchors"], summary["anchors"]["written"]);
+        assert_eq!((&summary["anchors"]["gaps"], &found["outside"]), (&0.into(), &0.into()));
+        let mut reader = Reader::open(Path::new(&again)).unwrap();
+        for ((old, said), (new, says)) in old.iter().zip(&new) {
+            assert_eq!((&said["raw"], &said["clock"]), (&says["raw"], &says["clock"]));
+            let moved = (new - old).abs();
+            assert!(moved <= error(said) + error(says), "{said} moved by {moved} ns: {says}");
+            assert_eq!(reader.next_packet().unwrap().unwrap().time.as_nanos(), *new);
+        }
+        assert!(reader.next_packet().unwrap().is_none());
+        assert_eq!(reader.interfaces()[0].provenance.as_ref().unwrap().error_ns, errors(&new)[1]);
+        // CLOCK_MONOTONIC keeps its distance from the system clock: a fresh stamp is as good as the
+        // one anchor before it, and one between two as good as the worse, with 2 ns for rounding.
+        let worst = worst_anchor(&anchors) + 2;
+        for (old, new) in errors(&old).into_iter().zip(errors(&new)) {
+            let limit = if found["clock"] == "CLOCK_MONOTONIC" { worst } else { old };
+            assert!(new <= limit, "{source}: {new} ns after {old} ns, {found:#}");
+        }
+        assert_eq!(found["error_after_ns"]["max"], errors(&new)[1]);
+        survives_other_tools(&capture, &anchors, &path("cut.pcapng"));
+    }
+    assert_eq!(Traces::now(), before);
+}
+
+/// What editcap and mergecap leave of a capture can still be restamped.
+fn survives_other_tools(capture: &str, anchors: &str, cut: &str) {
+    let merged = format!("{cut}.merged");
+    tool("editcap", &["-r", capture, cut, "1-100"]);
+    tool("mergecap", &["-w", &merged, cut, capture]);
+    for (file, least) in [(cut, 100), (merged.as_str(), 4_100)] {
+        let found = json(&["restamp", file, "--anchors", anchors, "-w", "/dev/null", "--json"]);
+        assert!(found["packets"].as_u64() >= Some(least), "{found:#}");
+        assert_eq!(found["packets"], found["restamped"]);
+    }
+}
+
+#[test]
+fn what_does_not_fit_together_is_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [text, none, out] = ["text", "none", "out.pcapng"].map(path);
+    fs::write(&text, "to whom it may concern\n").unwrap();
+    let capture = ["capture", "-i", "lo", "--anchors", &text];
+    let with = |more: &[&'static str]| [&capture[..], more].concat();
+    let cases = [
+        (with(&[]), 2, "--write"),
+        (with(&["-w", "/dev/null"]), 2, "nothing to convert again"),
+        (vec!["capture", "-i", "lo", "--stamp=raw", "-w", &text, "--anchors", &text], 2, "its own"),
+        (vec!["restamp", &text, "--anchors", &text, "-w", &text], 2, "overwrite"),
+        (vec!["restamp", &text, "--anchors", &text, "-w", "-", "--json"], 2, "to a file"),
+        (vec!["restamp", &text, "-w", &out], 2, "--anchors"),
+        (vec!["restamp", &text, "--anchors", &none, "-w", &out], 1, "No such file"),
+        (vec!["restamp", &text, "--anchors", &text, "-w", &out], 1, "line 1: not the header"),
+        (vec!["restamp", &text, "--anchors", "/dev/null", "-w", &out], 1, "no anchors"),
+    ];
+    for (arguments, code, hint) in cases {
+        let output = run(&arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(hint) && !said.contains("panicked"), "{arguments:?}: {said}");
+        assert!(code == 2 || said.lines().count() == 1, "{arguments:?}: {said}");
+    }
+    assert!(!Path::new(&out).exists());
+    assert_eq!(fs::read_to_string(&text).unwrap(), "to whom it may concern\n");
+}
+
+#[test]
+fn its_help_fits_on_a_terminal() {
+    let output = run(&["restamp", "--help"]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Usage: wirestamp restamp"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+/// Anchors of a clock of 1 GHz that is late by 10 us from the second second on.
+const ANCHORS: &str = "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,\
+    granularity_ns,frequency_hz,rate_error_ppm\n\
+    0,1000000000000000000,0,40,0,tsc,b,1,1e9,0.1\n\
+    1000000000,1000000000999990000,1000000000,40,0,tsc,b,1,1e9,0.1\n\
+    2000000000,1000000001999990000,2000000000,40,0,tsc,b,1,1e9,0.1\n";
+
+/// Writes a capture of a hundred packets and the anchors beside it into `folder`.
+fn small_capture(folder: &Path, boot_id: &str) {
+    fs::write(folder.join("anchors"), ANCHORS).unwrap();
+    let facts = Facts {
+        interface: "tap-a".into(),
+        method: "ring",
+        stamp: "raw",
+        taken: "by the acquisition thread",
+        clock: "tsc".into(),
+        granularity_ns: 10,
+        snaplen: 262_144,
+        filter: None,
+        notes: Vec::new(),
+    };
+    let provenance = Provenance { boot_id: boot_id.into(), ..Provenance::of(&facts, 900) };
+    let writer = Writer::create(&folder.join("capture"), &facts, provenance).unwrap();
+    let mut writer = writer.keep_raw(Domain::Counter);
+    for number in 0..100 {
+        let value = number * 20_000_000;
+        let raw = RawStamp { domain: Domain::Counter, value };
+        let utc = Time::from_nanos(1_000_000_000_000_000_000 + value.cast_signed());
+        let stamp = Stamp { raw, utc, error: Span::from_nanos(20_000) };
+        writer.packet(&Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 }).unwrap();
+    }
+    writer.finish(&Ledger::default()).unwrap();
+}
+
+#[test]
+fn a_file_that_has_no_room_leaves_what_was_there_before() {
+    let folder = tempfile::tempdir().unwrap();
+    small_capture(folder.path(), "b");
+    let again = folder.path().join("again");
+    fs::write(&again, "before").unwrap();
+    let limited = |limit: &str| {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f {limit}; exec \"$0\" restamp capture --anchors anchors -w again"
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_wirestamp")]);
+        command.current_dir(&folder).output().unwrap()
+    };
+    let output = limited("2");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no room for again") && said.lines().count() == 1, "{said}");
+    assert_eq!(fs::read(&again).unwrap(), b"before");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+
+    let output = limited("unlimited");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(Reader::open(&again).unwrap().next_packet().unwrap().is_some());
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+}
+
+#[test]
+fn what_is_said_of_the_distance_does_not_depend_on_its_direction() {
+    let folder = tempfile::tempdir().unwrap();
+    small_capture(folder.path(), "");
+    let arguments = ["restamp", "capture", "--anchors", "anchors", "-w", "again"];
+    let output = wirestamp(&arguments).current_dir(&folder).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let moved = text.lines().find(|line| line.starts_with("moved by ")).unwrap();
+    assert!(moved.starts_with("moved by 9.8"), "{text}");
+    assert!(moved.contains("99 % by at most 10") && moved.contains("between -10"), "{text}");
+    assert!(text.contains("100 matched by the name of their clock alone"), "{text}");
+}
+
+#[test]
+fn anchors_never_take_the_place_of_the_packets() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("x"), "before").unwrap();
+    let refused = |file: &str, other: &str| {
+        let capture = ["capture", "-i", "lo", "--stamp=raw", "-c1", "-w", file, "--anchors", other];
+        let output = wirestamp(&capture).current_dir(&folder).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("a file of its own"), "{said}");
+    };
+    refused("x", "./x");
+    assert_eq!(fs::read(folder.path().join("x")).unwrap(), b"before");
+    if is_root() {
+        refused("new", "./new");
+        assert!(Reader::open(&folder.path().join("new")).is_ok(), "the anchors took its place");
+    }
+}
+
+/// Captures three seconds of packets while no file may grow beyond 2 KiB. That does not hold
+/// for the pipe that the packets go to.
+const LITTLE_ROOM: &str = r#"
+    "$0" send -q -i out@wirestamp-source --to 10.77.2.2 --pattern free --size 200 \
+        --interval 1ms -c 60000 > /dev/null &
+    (
+        trap '' XFSZ
+        ulimit -f 4
+        "$0" capture -q -i tap-b@wirestamp-sink --stamp raw -w - --anchors "$1/anchors" \
+            --duration 3 2> "$1/said"
+        echo $? > "$1/code"
+    ) | cat > "$1/capture.pcapng"
+    kill $!
+    wait $!
+    true
+"#;
+
+#[test]
+fn anchors_without_room_end_with_a_whole_line_and_the_packets_go_on() {
+    if !is_root() {
+        return;
+    }
+    let before = Traces::now();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [binary, place] = [env!("CARGO_BIN_EXE_wirestamp"), folder.path().to_str().unwrap()];
+    let output = run(&["lab", "run", "--rate", "1000", "sh", "-c", LITTLE_ROOM, binary, place]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let [said, code, anchors] =
+        ["said", "code", "anchors"].map(|name| fs::read_to_string(path(name)).unwrap());
+    assert_eq!(code, "1\n");
+    let kept = anchors.lines().count() - 1;
+    assert!(anchors.ends_with('\n') && said.lines().count() == 1, "{said}{anchors}");
+    assert!(said.contains(&format!("ends after {kept} anchors")), "{said}{anchors}");
+    let [capture, anchors] = ["capture.pcapng", "anchors"].map(path);
+    let found = json(&["restamp", &capture, "--anchors", &anchors, "-w", "/dev/null", "--json"]);
+    assert!(found["packets"].as_u64() >= Some(2_000), "{found:#}");
+    assert_eq!(Traces::now(), before);
+}

@@ -1,0 +1,4 @@
+//! `wirestamp send`.
+
+mod files;
+mod live;

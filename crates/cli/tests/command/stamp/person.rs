@@ -1,0 +1,167 @@
+//! `wirestamp stamp` and `wirestamp reflect` with each other, as people and scripts run them.
+
+use crate::common::{is_root, stderr};
+use crate::stamp::lossy::{LOST_BACK, LOST_THERE, lossy_path};
+use crate::stamp::{Reflector, SECRET, counts, key_file, loopback, stamp, stamped};
+use serde_json::Value;
+use wirestamp_lab::{Impairments, PathLab, SINK_V4, SINK_V6};
+
+const KEYS: &str = "to payload_bytes interval_ns poisson sent answered lost lost_there lost_back \
+    lost_undecided late foreign forged not_stamp failed first_error round_trip_ns response_ns there \
+    back owd_reason impossible_there impossible_back same_clock clock reflector_clock \
+    reflector_counts sent_by_kernel returned_by_kernel dscp_there";
+
+/// Everything came back and is known to the kernel, on a path with one clock.
+fn assert_whole(document: &Value, packets: u64) {
+    let all = ["sent", "answered", "sent_by_kernel"];
+    assert_eq!(counts(document, all), [packets; 3], "{document}");
+    let none = ["lost", "late", "foreign", "forged", "not_stamp", "failed"];
+    assert_eq!(counts(document, none), [0; 6], "{document}");
+    assert_eq!(counts(document, ["impossible_there", "impossible_back"]), [0; 2], "{document}");
+    for way in ["there", "back"] {
+        let delay = &document[way]["owd_ns"];
+        assert_eq!(delay["count"], packets, "{document}");
+        assert!(delay["min"].as_i64().unwrap() >= 0, "{document}");
+    }
+}
+
+#[test]
+fn packets_go_there_and_back_by_both_ip_versions() {
+    if !is_root() {
+        return;
+    }
+    let namespace = loopback();
+    let reflector = Reflector::start(&namespace, &[]);
+    for host in ["127.0.0.1", "[::1]:862"] {
+        let document =
+            stamped(&namespace, &[host, "-c", "50", "-i", "1ms", "--same-clock", "--session", "7"]);
+        for key in KEYS.split_whitespace() {
+            assert!(document.get(key).is_some(), "{key}: {document}");
+        }
+        assert_whole(&document, 50);
+        assert_eq!(document["returned_by_kernel"], 50, "{document}");
+        assert_eq!(document["reflector_counts"], true, "{document}");
+        assert_eq!(document["round_trip_ns"]["count"], 50, "{document}");
+    }
+    let document = reflector.end();
+    // One more packet of each session has told when the last answer left.
+    assert_eq!(counts(&document, ["reflected", "sessions", "stamped_late"]), [102, 2, 0]);
+    assert_eq!(document["listening"], serde_json::json!(["0.0.0.0:862", "[::]:862"]));
+}
+
+#[test]
+fn only_those_with_the_key_are_answered() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let right = key_file(folder.path(), "right", SECRET);
+    let wrong = key_file(folder.path(), "wrong", "another secret of some length");
+    let namespace = loopback();
+    let reflector = Reflector::start(&namespace, &["--key-file", &right]);
+    let test = ["127.0.0.1", "-c", "20", "-i", "1ms", "--same-clock", "--timeout", "100ms"];
+    let document = stamped(&namespace, &[&test[..], &["--key-file", &right]].concat());
+    assert_whole(&document, 20);
+    assert_eq!(document["returned_by_kernel"], 20, "{document}");
+    for key in [&["--key-file", &wrong][..], &["--size", "200"]] {
+        let output = stamp(&namespace, &[&test[..], key].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(counts(&document, ["sent", "answered", "lost_undecided"]), [20, 0, 20]);
+    }
+    let document = reflector.end();
+    let found = counts(&document, ["reflected", "forged", "not_stamp", "sessions"]);
+    assert_eq!(found, [21, 40, 0, 1], "{document}");
+}
+
+#[test]
+fn answers_without_the_key_are_refused() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let key = key_file(folder.path(), "key", SECRET);
+    let namespace = loopback();
+    // Who has no key answers to anything, with no code that the sender would take.
+    let reflector = Reflector::start(&namespace, &[]);
+    let test = ["::1", "-c", "10", "-i", "1ms", "--timeout", "100ms", "--key-file", &key];
+    let output = stamp(&namespace, &test);
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(counts(&document, ["answered", "forged"]), [0, 10], "{document}");
+    assert_eq!(counts(&reflector.end(), ["reflected"]), [10]);
+}
+
+#[test]
+fn packets_are_as_they_are_asked_for() {
+    if !is_root() {
+        return;
+    }
+    let namespace = loopback();
+    let _reflector = Reflector::start(&namespace, &[]);
+    let test = ["127.0.0.1", "-c", "30", "-i", "1ms", "--same-clock"];
+    let with = |more: &[&str]| {
+        let document = stamped(&namespace, &[&test[..], more].concat());
+        assert_whole(&document, 30);
+        document
+    };
+    let poisson = with(&["--poisson"]);
+    assert_eq!((&poisson["poisson"], &poisson["interval_ns"]), (&true.into(), &1_000_000.into()));
+    assert_eq!(with(&["--size", "1400"])["payload_bytes"], 1400);
+    assert_eq!(with(&["--dscp", "46"])["dscp_there"], 46);
+    let light = with(&["--light", "--size", "100"]);
+    // Nothing is asked of the reflector, so it tells nothing.
+    assert_eq!((&light["returned_by_kernel"], &light["dscp_there"]), (&0.into(), &Value::Null));
+}
+
+#[test]
+fn when_nothing_answers_it_fails_and_says_what_may_be_missing() {
+    if !is_root() {
+        return;
+    }
+    let namespace = loopback();
+    let output = stamp(&namespace, &["127.0.0.1", "-c", "5", "-i", "1ms", "--timeout", "50ms"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is there a reflector at 127.0.0.1:862"), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(counts(&document, ["sent", "answered", "lost", "failed"]), [5, 0, 5, 0]);
+}
+
+#[test]
+fn losses_are_told_by_direction_as_a_router_dropped_them() {
+    if !is_root() {
+        return;
+    }
+    let lab = lossy_path();
+    let _reflector = Reflector::start(lab.sink(), &[]);
+    for host in [SINK_V4.to_string(), SINK_V6.to_string()] {
+        let test = [&host, "-c", "100", "-i", "1ms", "--timeout", "500ms", "--same-clock"];
+        let document = stamped(lab.source(), &test);
+        let found = counts(&document, ["answered", "lost", "lost_there", "lost_back"]);
+        assert_eq!(found, [88, 12, LOST_THERE, LOST_BACK], "{document}");
+        assert_eq!(document["lost_undecided"], 0, "{document}");
+    }
+}
+
+#[test]
+fn a_full_queue_loses_on_the_way_there_what_the_bottleneck_dropped() {
+    if !is_root() {
+        return;
+    }
+    let lab = PathLab::new(&Impairments::bottleneck(2_000_000, 10_000)).unwrap();
+    let _reflector = Reflector::start(lab.sink(), &[]);
+    let host = SINK_V4.to_string();
+    let test = [&host, "-c", "200", "-i", "1ms", "--size", "1000", "--timeout", "500ms"];
+    let document = stamped(lab.source(), &[&test[..], &["--same-clock"]].concat());
+    let [sent, answered, there, back, undecided] =
+        counts(&document, ["sent", "answered", "lost_there", "lost_back", "lost_undecided"]);
+    let truth = lab.bottleneck().unwrap();
+    // Behind the last that were dropped, none may have come to tell.
+    assert_eq!((there + undecided, back), (truth.dropped_packets, 0), "{document}");
+    assert!(there > 10, "{document}");
+    // The last packet asks when the last answer left.
+    assert_eq!((sent, answered + 1), (200, truth.sent_packets), "{document}");
+    // Nine packets of a thousand bytes wait for more than 36 ms.
+    let greatest = document["there"]["owd_ns"]["max"].as_i64().unwrap();
+    assert!(greatest > 30_000_000, "{document}");
+}

@@ -1,0 +1,34 @@
+//! The packets lost by the way they are stamped and captured.
+
+use std::fs;
+
+use crate::common::{is_root, json};
+use crate::studies::Folder;
+
+#[test]
+fn every_packet_of_our_captures_is_accounted_for_and_the_losses_stand_beside_dumpcaps() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::of_quick_runs();
+    let path = folder.path().to_str().unwrap();
+    let found = json(&["study", "loss", "--quick", "--json", "-o", path]);
+    assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &3.into()));
+    assert_eq!(found["methods"].as_array().unwrap().len(), 3);
+    let cells = found["cells"].as_array().unwrap();
+    // Three ways, two sizes, two gaps, two kinds of core.
+    assert_eq!(cells.len(), 24);
+    for cell in cells {
+        assert_eq!(cell["sent"], 60_000, "{cell:#}");
+        let loss = cell["loss_percent"]["mean"].as_f64().unwrap();
+        assert!((0.0..=100.0).contains(&loss), "{cell:#}");
+        // Ours tell of each packet; dumpcap's file only has those that it captured.
+        let ours = cell["method"].as_str().unwrap().starts_with("ring-");
+        assert!(!ours || cell["unaccounted"] == 0, "{cell:#}");
+    }
+    assert_eq!(found["claims"].as_array().unwrap().len(), 2);
+    let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
+    assert_eq!(page.matches("<svg ").count(), 8);
+    assert!(page.contains("Where this departs from the paper"));
+    assert!(folder.path().join("loss/001-ring-raw-64-0ns-idle.csv").exists());
+}

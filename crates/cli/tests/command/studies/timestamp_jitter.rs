@@ -1,0 +1,39 @@
+//! The jitter of stamps.
+
+use std::fs;
+
+use crate::common::{is_root, json};
+use crate::studies::Folder;
+
+#[test]
+fn stamps_of_a_constant_rhythm_stand_beside_the_reports() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::of_quick_runs();
+    let path = folder.path().to_str().unwrap();
+    let found = json(&["study", "timestamp-jitter", "--quick", "--json", "-o", path]);
+    assert_eq!((&found["interrupted"], &found["repetitions"]), (&false.into(), &3.into()));
+    assert_eq!(found["claims"].as_array().unwrap().len(), 4);
+    let cells = found["cells"].as_array().unwrap();
+    let of_ring = || cells.iter().filter(|cell| cell["source"] == "ring/kernel");
+    assert_eq!(of_ring().count(), 3 * 5);
+    for cell in of_ring() {
+        let count = |name: &str| cell[name].as_u64().unwrap();
+        // What is missing was lost by the capture, or by the kernel before it.
+        assert!(count("sent") >= count("captured") && count("sent") > 0, "{cell:#}");
+        if let (Some(least), Some(longest)) =
+            (cell["stamped"]["min"].as_f64(), cell["stamped"]["max"].as_f64())
+        {
+            assert!(least <= longest, "{cell:#}");
+        }
+    }
+    assert_eq!(found["published"][0]["max_us"], 61934.0);
+
+    let page = fs::read_to_string(found["report"].as_str().unwrap()).unwrap();
+    for text in ["Figures 3-12 and 3-13, measured here", "61934", "Where this departs"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let raw = fs::read_to_string(folder.path().join("timestamp-jitter/001-84-full.csv")).unwrap();
+    assert!(raw.starts_with("source,sent,captured,lost,times,sent_min,"), "{raw}");
+}

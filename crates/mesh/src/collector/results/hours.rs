@@ -1,0 +1,73 @@
+//! Hours of results, and which of them are archived.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use wirestamp_clock::{Time, Utc};
+
+use super::{Hour, Step, windows};
+
+/// The hour that is to be archived next, if nothing of it can come any more: `goes_on` says since when something can,
+/// where everything before a time is settled. What is missing of its minutes and of itself is put together.
+pub(super) fn next(
+    change: &Transaction<'_>,
+    task: u64,
+    goes_on: impl FnOnce(Time<Utc>) -> Time<Utc>,
+) -> rusqlite::Result<Option<Hour>> {
+    let Some((settled_until, begin)) = oldest(change, task)? else { return Ok(None) };
+    let hour = Hour { begin, settled_until };
+    if hour.end() > goes_on(settled_until) {
+        return Ok(None);
+    }
+    windows::put_together(change, task, settled_until, hour.end())?;
+    Ok(Some(hour))
+}
+
+/// Until when a task is settled, and when its first hour begins of which something is not archived.
+fn oldest(database: &Connection, task: u64) -> rusqlite::Result<Option<(Time<Utc>, Time<Utc>)>> {
+    // Each task has only one of them.
+    let query = "SELECT settled_until, COALESCE(
+            (SELECT MIN(begin) FROM window
+             WHERE task = number AND step = 0 AND begin >= IFNULL(archived_until, begin)),
+            (SELECT MIN(begin) FROM count
+             WHERE task = number AND step = 0 AND begin >= IFNULL(archived_until, begin)),
+            (SELECT MIN(last) FROM flow
+             WHERE task = number AND last >= IFNULL(archived_until, last)))
+        FROM task WHERE number = ?";
+    let found = database.query_row(query, [task.cast_signed()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
+    });
+    let Some((settled_until, Some(oldest))) = found.optional()? else { return Ok(None) };
+    let begin = Time::from_nanos(oldest).interval_begin(Step::Hour.length());
+    Ok(Some((Time::from_nanos(settled_until), begin)))
+}
+
+/// Takes note that an hour is archived, unless more of it has come since it was found.
+pub(super) fn archived(change: &Transaction<'_>, task: u64, hour: &Hour) -> rusqlite::Result<()> {
+    let query = "UPDATE task SET archived_until = ?2
+                 WHERE number = ?1 AND (settled_until = ?3 OR ?3 >= ?2)";
+    let (end, settled_until) = (hour.end().as_nanos(), hour.settled_until.as_nanos());
+    change.execute(query, params![task.cast_signed(), end, settled_until])?;
+    Ok(())
+}
+
+/// Lets go of whole hours that are archived and were over before a time, and of flows by their latest packets.
+///
+/// The seconds of the minute in which the task goes on stay: if more of them come, it is put together again.
+pub(super) fn forget(
+    change: &Transaction<'_>,
+    task: u64,
+    before: Time<Utc>,
+) -> rusqlite::Result<()> {
+    let hour = before.interval_begin(Step::Hour.length()).as_nanos();
+    let minute = Step::Minute.length().as_nanos();
+    for table in ["window", "histogram", "count"] {
+        let query = format!(
+            "DELETE FROM {table} WHERE task = ?1 AND step = 0 AND begin < ?2 AND begin <
+             (SELECT MIN(archived_until, settled_until / ?3 * ?3) FROM task WHERE number = ?1)"
+        );
+        change.execute(&query, params![task.cast_signed(), hour, minute])?;
+    }
+    let query = "DELETE FROM flow WHERE task = ?1 AND last < MIN(?2, (
+                     SELECT archived_until FROM task WHERE number = ?1))";
+    change.execute(query, params![task.cast_signed(), before.as_nanos()])?;
+    Ok(())
+}

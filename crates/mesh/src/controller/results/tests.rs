@@ -1,0 +1,66 @@
+use std::path::Path;
+
+use tokio::runtime::Runtime;
+use wirestamp_clock::{Span, Time};
+use wirestamp_protocol::Count;
+
+use super::super::sample;
+use super::*;
+use crate::collector::{self, News, Settled};
+
+/// Seconds of which there are results: more than come at once, and no whole number of pieces.
+const SECONDS: i64 = 2500;
+
+/// Stores what the first task has counted.
+fn store(folder: &Path) {
+    let time = |second| Time::from_nanos(0) + Span::from_secs(second);
+    let count = |second| Count {
+        begin: time(second),
+        packets: 7,
+        bytes: 700,
+        missed: 0,
+        watched: Span::from_secs(1),
+    };
+    let news = News { counts: (0..SECONDS).map(count).collect(), flows: Vec::new() };
+    let mut results = collector::Results::open(&folder.join("results.sqlite")).unwrap();
+    results.store(1, &Settled { news, ..Settled::nothing(time(SECONDS)) }).unwrap();
+}
+
+#[test]
+fn a_long_answer_comes_in_pieces_and_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    let runtime = Runtime::new().unwrap();
+    let controller = sample::open(folder.path(), &runtime);
+    let task = r#"{"name":"load","measure":"traffic","at":"roof/eth0","interval":"1s"}"#;
+    sample::enter(&controller, task);
+    let page = controller.page().unwrap();
+    sample::run(controller, &runtime);
+    for (which, seconds) in [
+        ("", 0..SECONDS),
+        ("?limit=0", 0..0),
+        ("?limit=7", 0..7),
+        ("?limit=1000", 0..1000),
+        ("?limit=1001", 0..1001),
+        ("?limit=2000&from=1970-01-01T00:00:30Z", 30..2030),
+        ("?limit=100000&from=1970-01-01T00:08:20Z", 500..SECONDS),
+        ("?until=1970-01-01T00:16:40Z", 0..1000),
+    ] {
+        let (status, found) = sample::get(page, &format!("/api/v1/tasks/load/results{which}"));
+        let found: Value = serde_json::from_str(&found).unwrap();
+        let results = found["results"].as_array().unwrap();
+        let begins = results.iter().map(|it| it["begin_ns"].as_i64().unwrap() / 1_000_000_000);
+        assert_eq!((&*status, found["task"]["number"].as_u64()), ("200", Some(1)), "{which}");
+        assert!(begins.eq(seconds.clone()), "{which}: {} results", results.len());
+    }
+}
+
+#[test]
+fn who_asks_for_too_much_is_told_what_to_ask_instead() {
+    let which = |limit| Which { from: None, until: None, step: None, limit };
+    let most = |limit| which(limit).stretch().map(|it| it.most).map_err(|why| why.1);
+    assert_eq!(most(None), Ok(RESULTS));
+    assert_eq!(most(Some(MOST_RESULTS)), Ok(MOST_RESULTS));
+    let why = most(Some(MOST_RESULTS + 1)).unwrap_err();
+    assert!(why.contains("100000 at the most: ask for a shorter time"), "{why}");
+}

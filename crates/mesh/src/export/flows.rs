@@ -1,0 +1,201 @@
+//! Flows at one point as records of IPFIX, each as it has fared so far.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use wirestamp_clock::Time;
+use wirestamp_metrics::flow::FlowReport;
+use wirestamp_protocol::ipfix::element::{
+    DESTINATION_IPV4_ADDRESS, DESTINATION_IPV6_ADDRESS, DESTINATION_TRANSPORT_PORT,
+    DROPPED_PACKET_TOTAL_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
+    FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, LAYER2_OCTET_TOTAL_COUNT, METERING_PROCESS_ID,
+    PACKET_TOTAL_COUNT, PROTOCOL_IDENTIFIER, SOURCE_IPV4_ADDRESS, SOURCE_IPV6_ADDRESS,
+    SOURCE_TRANSPORT_PORT,
+};
+use wirestamp_protocol::ipfix::{Element, Part, Row, Template, Value};
+
+use super::element;
+use super::ipfix::{millis, nanos, number_of};
+
+/// A record says nothing of what is not known of a flow, so that there is a template for each of what it can say, from
+/// this number on.
+const FLOWS: u16 = 272;
+const IS_IPV6: u16 = 1;
+/// Its packets have numbers.
+const IS_NUMBERED: u16 = 2;
+const IS_RTP: u16 = 4;
+const HAS_JITTER: u16 = 8;
+const HAS_OPINION: u16 = 16;
+const IS_TCP: u16 = 32;
+const HAS_ROUND_TRIP: u16 = 64;
+
+/// What can be known together, of a flow of IPv4.
+const KINDS: [u16; 8] = [
+    0,
+    IS_TCP,
+    IS_TCP | HAS_ROUND_TRIP,
+    IS_NUMBERED | HAS_JITTER,
+    IS_NUMBERED | IS_RTP,
+    IS_NUMBERED | IS_RTP | HAS_JITTER,
+    IS_NUMBERED | IS_RTP | HAS_OPINION,
+    IS_NUMBERED | IS_RTP | HAS_JITTER | HAS_OPINION,
+];
+
+/// The templates of all records of flows.
+pub(super) fn templates() -> impl Iterator<Item = Template> {
+    let nothing = nothing();
+    KINDS.into_iter().flat_map(|kind| [kind, kind | IS_IPV6]).filter_map(move |says| {
+        // What a row says does not change what it can say.
+        row(0, "", &nothing, says).template(FLOWS + says, 0).ok()
+    })
+}
+
+/// The record of a flow that a task has found.
+pub(super) fn record((number, name): (u64, &str), report: &FlowReport) -> Part {
+    let says = says(report);
+    row(number, name, report, says).part(FLOWS + says)
+}
+
+/// What is known of a flow.
+fn says(report: &FlowReport) -> u16 {
+    let if_known = |is_known: bool, says: u16| if is_known { says } else { 0 };
+    let family = if_known(report.src.is_ipv6() || report.dst.is_ipv6(), IS_IPV6);
+    let kind = match (&report.rtp, &report.iperf3, &report.tcp) {
+        (Some(rtp), _, _) => {
+            let jitter = if_known(rtp.jitter_ms.is_some(), HAS_JITTER);
+            IS_NUMBERED | IS_RTP | jitter | if_known(rtp.mos.is_some(), HAS_OPINION)
+        }
+        (None, Some(_), _) => IS_NUMBERED | HAS_JITTER,
+        (None, None, Some(tcp)) => IS_TCP | if_known(tcp.rtt_ns.is_some(), HAS_ROUND_TRIP),
+        (None, None, None) => 0,
+    };
+    family | kind
+}
+
+fn row<'a>(number: u64, name: &'a str, report: &'a FlowReport, says: u16) -> Row<'a> {
+    let mut row = every(number, name, report, says & IS_IPV6 != 0);
+    if says & (IS_NUMBERED | IS_TCP) != 0 {
+        row.push((element::REORDERED_TOTAL, count(report.reordered)));
+    }
+    if says & IS_NUMBERED != 0 {
+        row.extend(numbered(report));
+    }
+    if says & IS_RTP != 0 {
+        row.extend(stream(report));
+    }
+    let rtp = report.rtp.as_ref();
+    if says & HAS_JITTER != 0 {
+        let jitter = rtp.and_then(|it| it.jitter_ms).or(report.iperf3.map(|it| it.jitter_ms));
+        row.push((element::JITTER, whole_nanos(jitter.unwrap_or(0.0) * 1e6)));
+    }
+    if says & HAS_OPINION != 0 {
+        row.push((element::OPINION, Value::F64(rtp.and_then(|it| it.mos).unwrap_or(0.0))));
+    }
+    if says & IS_TCP != 0 {
+        row.push((element::RETRANSMITTED_TOTAL, count(report.tcp.map(|it| it.retransmitted))));
+    }
+    if says & HAS_ROUND_TRIP != 0 {
+        let trip = report.tcp.and_then(|it| it.rtt_ns);
+        let least = trip.map_or(0, |it| it.min.max(0).unsigned_abs());
+        row.push((element::ROUND_TRIP_MIN, Value::U64(least)));
+        row.push((element::ROUND_TRIP_MEAN, whole_nanos(trip.map_or(0.0, |it| it.mean))));
+    }
+    Row(row)
+}
+
+/// What each record says.
+fn every<'a>(
+    number: u64,
+    name: &'a str,
+    report: &FlowReport,
+    is_ipv6: bool,
+) -> Vec<(Element, Value<'a>)> {
+    let [first, last] = [report.first_ns, report.last_ns].map(Time::from_nanos);
+    let mut row =
+        vec![(METERING_PROCESS_ID, number_of(number)), (element::TASK_NAME, Value::Text(name))];
+    row.extend(addresses([report.src, report.dst], is_ipv6));
+    row.extend([
+        (SOURCE_TRANSPORT_PORT, Value::U16(report.sport)),
+        (DESTINATION_TRANSPORT_PORT, Value::U16(report.dport)),
+        (PROTOCOL_IDENTIFIER, Value::U8(report.protocol)),
+        (FLOW_START_NANOSECONDS, Value::Time(first)),
+        (FLOW_END_NANOSECONDS, Value::Time(last)),
+        // nfdump and pmacct know no finer ones.
+        (FLOW_START_MILLISECONDS, millis(first)),
+        (FLOW_END_MILLISECONDS, millis(last)),
+        (PACKET_TOTAL_COUNT, Value::U64(report.packets)),
+        (LAYER2_OCTET_TOTAL_COUNT, Value::U64(report.bytes)),
+    ]);
+    row
+}
+
+fn addresses(ends: [IpAddr; 2], is_ipv6: bool) -> [(Element, Value<'static>); 2] {
+    let elements = if is_ipv6 {
+        [SOURCE_IPV6_ADDRESS, DESTINATION_IPV6_ADDRESS]
+    } else {
+        [SOURCE_IPV4_ADDRESS, DESTINATION_IPV4_ADDRESS]
+    };
+    let [source, destination] = ends.map(|end| match end {
+        IpAddr::V4(it) if is_ipv6 => Value::Address(it.to_ipv6_mapped().into()),
+        it => Value::Address(it),
+    });
+    [(elements[0], source), (elements[1], destination)]
+}
+
+/// What numbers in packets tell.
+fn numbered(report: &FlowReport) -> [(Element, Value<'static>); 3] {
+    let of_rtp = report.rtp.as_ref().map(|it| it.capture_lost);
+    let missed = of_rtp.or(report.iperf3.map(|it| it.capture_lost));
+    [
+        (DROPPED_PACKET_TOTAL_COUNT, count(report.lost)),
+        (element::DUPLICATED_TOTAL, count(report.duplicated)),
+        (element::MISSED_TOTAL, count(missed)),
+    ]
+}
+
+/// Which stream of RTP it is, and what that carries.
+fn stream(report: &FlowReport) -> [(Element, Value<'_>); 3] {
+    let rtp = report.rtp.as_ref();
+    let codec = rtp.and_then(|it| it.codec.as_deref()).unwrap_or_default();
+    [
+        (element::SOURCE_OF_RTP, Value::U32(rtp.map_or(0, |it| it.ssrc))),
+        (element::PAYLOAD_TYPE, Value::U8(rtp.map_or(0, |it| it.payload_type))),
+        (element::CODEC_NAME, Value::Text(codec)),
+    ]
+}
+
+fn count(value: Option<u64>) -> Value<'static> {
+    Value::U64(value.unwrap_or(0))
+}
+
+fn whole_nanos(value: f64) -> Value<'static> {
+    Value::U64(nanos(value).max(0).unsigned_abs())
+}
+
+/// A flow of which nothing is known.
+fn nothing() -> FlowReport {
+    let nobody = Ipv4Addr::UNSPECIFIED.into();
+    FlowReport {
+        src: nobody,
+        dst: nobody,
+        sport: 0,
+        dport: 0,
+        protocol: 0,
+        packets: 0,
+        bytes: 0,
+        first_ns: 0,
+        last_ns: 0,
+        throughput_bps: None,
+        lost: None,
+        duplicated: None,
+        reordered: None,
+        interarrival_ns: None,
+        trains: 0,
+        max_gap_ns: None,
+        rtp: None,
+        tcp: None,
+        iperf3: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

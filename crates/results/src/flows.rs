@@ -1,0 +1,100 @@
+//! Flows as a table for other programs: a row a flow, with the names that they have in JSON.
+
+use wirestamp_metrics::Summary;
+use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, VideoReport};
+
+use crate::{Field, Table};
+
+impl Table {
+    /// The table of these flows. Its columns have the names of the keys in JSON; what has parts there has them behind
+    /// an underscore here, and series over time are left out.
+    #[must_use]
+    pub fn of_flows(flows: &[FlowReport]) -> Self {
+        Self::of(flows, FIELDS)
+    }
+}
+
+const FIELDS: &[Field<FlowReport>] = &[
+    Field::text("src", |it| Some(it.src.to_string())),
+    Field::text("dst", |it| Some(it.dst.to_string())),
+    Field::whole("sport", |it| Some(it.sport.into())),
+    Field::whole("dport", |it| Some(it.dport.into())),
+    Field::whole("protocol", |it| Some(it.protocol.into())),
+    Field::whole("packets", |it| whole(it.packets)),
+    Field::whole("bytes", |it| whole(it.bytes)),
+    Field::whole("first_ns", |it| Some(it.first_ns)),
+    Field::whole("last_ns", |it| Some(it.last_ns)),
+    Field::real("throughput_bps", |it| it.throughput_bps),
+    Field::whole("lost", |it| it.lost.and_then(whole)),
+    Field::whole("duplicated", |it| it.duplicated.and_then(whole)),
+    Field::whole("reordered", |it| it.reordered.and_then(whole)),
+    Field::real("interarrival_ns_mean", |it| it.interarrival_ns.map(|it| it.mean)),
+    Field::real("interarrival_ns_stddev", |it| it.interarrival_ns.map(|it| it.stddev)),
+    Field::whole("interarrival_ns_min", |it| it.interarrival_ns.map(|it| it.min)),
+    Field::whole("interarrival_ns_p50", |it| it.interarrival_ns.map(|it| it.p50)),
+    Field::whole("interarrival_ns_p99", |it| it.interarrival_ns.map(|it| it.p99)),
+    Field::whole("trains", |it| whole(it.trains)),
+    Field::whole("max_gap_ns", |it| it.max_gap_ns),
+    Field::whole("ssrc", |it| rtp(it, |rtp| Some(rtp.ssrc.into()))),
+    Field::whole("payload_type", |it| rtp(it, |rtp| Some(rtp.payload_type.into()))),
+    Field::text("codec", |it| rtp(it, |rtp| rtp.codec.clone())),
+    Field::whole("clock_rate_hz", |it| rtp(it, |rtp| rtp.clock_rate_hz.map(i64::from))),
+    Field::whole("expected", |it| rtp(it, |rtp| whole(rtp.expected))),
+    Field::whole("cumulative_lost", |it| rtp(it, |rtp| Some(rtp.cumulative_lost))),
+    Field::whole("capture_lost", |it| rtp(it, |rtp| whole(rtp.capture_lost))),
+    Field::whole("lost_uncertainty", |it| rtp(it, |rtp| whole(rtp.lost_uncertainty))),
+    Field::whole("late", |it| rtp(it, |rtp| whole(rtp.late))),
+    Field::whole("loss_periods", |it| rtp(it, |rtp| whole(rtp.loss_periods))),
+    Field::real("burst_ratio", |it| rtp(it, |rtp| Some(rtp.burst_ratio))),
+    Field::real("jitter_ms", |it| rtp(it, |rtp| rtp.jitter_ms)),
+    Field::real("mean_jitter_ms", |it| rtp(it, |rtp| rtp.mean_jitter_ms)),
+    Field::real("max_jitter_ms", |it| rtp(it, |rtp| rtp.max_jitter_ms)),
+    Field::real("max_delta_ms", |it| rtp(it, |rtp| Some(rtp.max_delta_ms))),
+    Field::real("skew_ms", |it| rtp(it, |rtp| rtp.skew_ms)),
+    Field::real("max_skew_ms", |it| rtp(it, |rtp| rtp.max_skew_ms)),
+    Field::real("mos", |it| rtp(it, |rtp| rtp.mos)),
+    Field::real("mos_lowest", |it| rtp(it, |rtp| rtp.mos_lowest)),
+    Field::real("mos_highest", |it| rtp(it, |rtp| rtp.mos_highest)),
+    Field::real("r_factor", |it| rtp(it, |rtp| rtp.r_factor)),
+    Field::real("media_rate_bps", |it| video(it, |index| Some(index.media_rate_bps))),
+    Field::real("max_delay_factor_ms", |it| video(it, |index| index.max_delay_factor_ms)),
+    Field::real("max_loss_rate", |it| video(it, |index| Some(index.max_loss_rate))),
+    Field::whole("iperf3_sent", |it| test(it, |test| whole(test.sent))),
+    Field::whole("iperf3_lost", |it| test(it, |test| whole(test.lost))),
+    Field::whole("iperf3_out_of_order", |it| test(it, |test| whole(test.out_of_order))),
+    Field::real("iperf3_jitter_ms", |it| test(it, |test| Some(test.jitter_ms))),
+    Field::whole("iperf3_capture_lost", |it| test(it, |test| whole(test.capture_lost))),
+    Field::whole("iperf3_lost_uncertainty", |it| test(it, |test| whole(test.lost_uncertainty))),
+    Field::whole("retransmitted", |it| tcp(it, |tcp| whole(tcp.retransmitted))),
+    Field::whole("handshake_ns", |it| tcp(it, |tcp| tcp.handshake_ns)),
+    Field::whole("rtt_ns_min", |it| trip(it).map(|it| it.min)),
+    Field::real("rtt_ns_mean", |it| trip(it).map(|it| it.mean)),
+    Field::whole("rtt_ns_p50", |it| trip(it).map(|it| it.p50)),
+    Field::whole("rtt_ns_p99", |it| trip(it).map(|it| it.p99)),
+    Field::whole("rtt_ns_max", |it| trip(it).map(|it| it.max)),
+];
+
+/// A count, all of which are far below the limit.
+fn whole(count: u64) -> Option<i64> {
+    i64::try_from(count).ok()
+}
+
+fn rtp<T>(flow: &FlowReport, get: impl FnOnce(&RtpReport) -> Option<T>) -> Option<T> {
+    flow.rtp.as_ref().and_then(get)
+}
+
+fn video<T>(flow: &FlowReport, get: impl FnOnce(&VideoReport) -> Option<T>) -> Option<T> {
+    rtp(flow, |rtp| rtp.media_delivery.as_ref().and_then(get))
+}
+
+fn tcp<T>(flow: &FlowReport, get: impl FnOnce(&TcpReport) -> Option<T>) -> Option<T> {
+    flow.tcp.as_ref().and_then(get)
+}
+
+fn test<T>(flow: &FlowReport, get: impl FnOnce(&Iperf3Report) -> Option<T>) -> Option<T> {
+    flow.iperf3.as_ref().and_then(get)
+}
+
+fn trip(flow: &FlowReport) -> Option<Summary> {
+    tcp(flow, |tcp| tcp.rtt_ns)
+}
