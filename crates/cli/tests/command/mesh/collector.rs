@@ -209,7 +209,7 @@ const ASKED: &str = r#"
         shown > there
         "$0" -q pki revoke store --authority authority > revoked
         await 'collector store is gone: the certificate of the collector store is not good' controller.log
-        until shown > gone && grep -q 503 gone; do sleep 0.1; done
+        until shown > gone && grep -q ' 503$' gone; do sleep 0.1; done
         kill -INT $sending
         wait $sending
         end
