@@ -13,15 +13,28 @@
 #include <bpf/bpf_helpers.h>
 
 /* Set before loading; the verifier sees constants. */
-const volatile __u32 verdict = XDP_TX; /* or XDP_PASS, to receive it here */
+const volatile __u32 verdict = XDP_TX; /* or XDP_PASS, to receive it here; or XDP_REDIRECT, on a core */
+const volatile __u32 core = 0;         /* which one that is */
 const volatile __u32 udp_at = 34;      /* bytes before the UDP header */
 const volatile __u32 brief = 0;        /* whether the payload has the brief form */
 const volatile __u32 flows = 1;
 const volatile __u16 first_port = 0;   /* source port of the first flow */
 const volatile __u32 rest = 0;         /* ones' complement sum of all that is checksummed and constant */
 
-/* Only one thread runs this program, so that it needs neither an atomic nor one for each core. */
-__u64 next_sequence = 0;
+/* Only one thread runs this program, so that it needs neither atomics nor one for each core. Shared with
+ * crates/traffic/src/live/program.rs. */
+struct account {
+	__u64 next_sequence;
+	__u64 refused; /* frames for which the core had no room */
+	__u64 id;      /* of the map that frames wait in, set before any is sent */
+} account;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, 1); /* up to the core; resized before loading */
+	__type(key, __u32);
+	__type(value, __u32); /* how many frames may wait for it */
+} cores SEC(".maps");
 
 #define UDP_BYTES 8
 #define UDP_CHECKSUM_AT 6
@@ -55,7 +68,7 @@ int generate(struct xdp_md *frame)
 	void *end = (void *)(long)frame->data_end;
 	void *udp = (void *)(long)frame->data + udp_at;
 	void *payload = udp + UDP_BYTES;
-	__u64 sequence = next_sequence;
+	__u64 sequence = account.next_sequence;
 	__u16 port = first_port + sequence % flows;
 	__u64 sum = rest + port;
 	__u64 now;
@@ -77,8 +90,18 @@ int generate(struct xdp_md *frame)
 	}
 	*(__be16 *)udp = bpf_htons(port);
 	*(__be16 *)(udp + UDP_CHECKSUM_AT) = bpf_htons(checksum(sum));
-	next_sequence = sequence + 1;
-	return verdict;
+	account.next_sequence = sequence + 1;
+	return verdict == XDP_REDIRECT ? bpf_redirect_map(&cores, core, XDP_ABORTED) : verdict;
+}
+
+/* The kernel drops what a core has no room for, and tells this only (include/trace/events/xdp.h): the map, frames
+ * that were taken, frames that were not, the core. */
+SEC("raw_tp/xdp_cpumap_enqueue")
+int refuse(struct bpf_raw_tracepoint_args *told)
+{
+	if ((__u32)told->args[0] == account.id)
+		account.refused += (__u32)told->args[2];
+	return 0;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

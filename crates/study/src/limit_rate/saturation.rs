@@ -14,10 +14,13 @@ use crate::experiment::{Cell, Design, Factor, Study};
 use crate::report::format::real;
 
 /// A search ends when the highest rate that passed and the lowest that failed are as near as this
-/// share of what the sender can do.
+/// share of the latter.
 const RESOLUTION: f64 = 1.0 / 32.0;
-/// Trials that a search takes: that at full speed, and a halving for each bit of the resolution.
-const TRIALS: u32 = 6;
+/// Trials that a search takes: that at full speed, and a halving for each bit of the resolution and of the part.
+const TRIALS: u32 = 10;
+
+/// Below this part of what the sender can do a search is not finer any more.
+const FINEST: f64 = 1.0 / 8.0;
 
 /// What a search found, in frames a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -38,7 +41,7 @@ impl Saturation {
 }
 
 /// Searches, and returns every trial: the first at full speed, then between the highest rate that passed
-/// and the lowest that failed, until they are as near as `resolution`, a share of what the sender can do.
+/// and the lowest that failed, until they are as near as `resolution`, a share of the latter.
 ///
 /// # Errors
 /// That of a trial.
@@ -49,7 +52,8 @@ pub(super) fn search<E>(
     let mut trials = vec![trial(None)?];
     let most = trials[0].rate();
     let (mut passed, mut failed) = (0.0, most);
-    while !passes(&trials[0]) && failed - passed > most * resolution {
+    let near = |failed: f64| resolution * failed.max(most * FINEST);
+    while !passes(&trials[0]) && failed - passed > near(failed) {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -174,9 +178,10 @@ mod tests {
             let Some(Saturation::Reached(found)) = saturation(&trials) else {
                 panic!("{trials:?}")
             };
-            let (least, most) = (limit - 1_000_000.0 * RESOLUTION - 1.0, limit * 1.002 + 1.0);
+            let near = RESOLUTION * (limit * 1.04).max(125_000.0);
+            let (least, most) = (limit - near - 1.0, limit * 1.002 + 1.0);
             assert!((least..=most).contains(&found), "{found} of {limit}");
-            assert!(trials.len() <= 6);
+            assert!(trials.len() <= TRIALS as usize);
         }
     }
 

@@ -80,20 +80,8 @@ impl Bed {
 pub(crate) const WIDE: Impairments = Impairments::bottleneck(1_000_000_000, 100_000);
 
 /// Has tap A take live frames: a veth does when its peer polls, for which it needs GRO.
-pub(crate) fn take_live_frames(receiver: &Netns) -> anyhow::Result<()> {
+fn take_live_frames(receiver: &Netns) -> anyhow::Result<()> {
     settle(receiver, &format!("ethtool -K {TAP_A} gro on"))
-}
-
-/// Has the kernel take what arrives at tap A on a core (receive packet steering,
-/// `Documentation/networking/scaling.rst`), or where it arrives.
-pub(crate) fn take_frames_on(receiver: &Netns, core: Option<usize>) -> anyhow::Result<()> {
-    let mask = core.map_or(0, |core| 1_u64 << core);
-    // A namespace's interfaces are in a file system that was mounted there.
-    let script = format!(
-        "mount -t sysfs none /sys && echo {mask:x} > /sys/class/net/{TAP_A}/queues/rx-0/rps_cpus"
-    );
-    let mut command = receiver.command("unshare");
-    run(command.args(["--mount", "sh", "-c", &script])).context("cannot steer received packets")
 }
 
 /// Runs `work` on a thread of a namespace, on the sending core.

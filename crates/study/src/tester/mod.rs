@@ -4,19 +4,17 @@
 //! RFC 2544 calls this the tester. It sends and receives on one machine, so what the sender itself cannot
 //! do is told apart: frames that were never sent are nobody's loss.
 
-mod backlog;
 mod bed;
 mod busy;
 mod load;
 mod tool;
 mod trial;
 
-pub(crate) use backlog::Backlog;
+pub(crate) use bed::WIDE;
 pub use bed::{
     Bed, CAPTURE_CORE, DESTINATION, INTERFACE, NOBODY, RECEIVER, SENDING_CORE, SENDING_INTERFACE,
     source, stay_on,
 };
-pub(crate) use bed::{WIDE, take_frames_on, take_live_frames};
 pub use busy::Spinner;
 pub use load::{CHECK_SEQUENCE, Ends, Load};
 pub use tool::{Tool, packets_in, processor_time, spawn};

@@ -42,7 +42,7 @@ impl Interface {
         let Drops { received, sent } = Link::drops(&self.link.name)?;
         Ok(match direction {
             Direction::Transmit => sent,
-            Direction::Receive => received,
+            Direction::Receive | Direction::ReceiveOn(_) => received,
         })
     }
 }

@@ -43,6 +43,19 @@ pub enum Direction {
     /// Into the network stack, as if they had been received there (`XDP_PASS`): behind an XDP program
     /// in the interface's driver, and before packet sockets.
     Receive,
+    /// The same on another core, as if that had taken them from a network card: a thread of the kernel receives
+    /// them there (`BPF_MAP_TYPE_CPUMAP`), which some 16,000 frames wait for.
+    ReceiveOn(u32),
+}
+
+impl Direction {
+    /// The core that receives, where that is not the sender's.
+    const fn core(self) -> Option<u32> {
+        match self {
+            Self::ReceiveOn(core) => Some(core),
+            Self::Transmit | Self::Receive => None,
+        }
+    }
 }
 
 /// When a run ends by itself.
@@ -62,9 +75,9 @@ pub struct LiveReport {
     pub sent: u64,
     /// Their bytes, without check sequences.
     pub bytes: u64,
-    /// Frames that the interface counted as dropped meanwhile in that direction, whoever sent them.
-    /// A veth counts here what its peer had no room for. What the stack drops on receipt is not
-    /// counted here.
+    /// Frames that the interface counted as dropped meanwhile in that direction, whoever sent them, and those
+    /// that the core of [`Direction::ReceiveOn`] had no room for. A veth counts here what its peer had no
+    /// room for. What the stack drops on receipt is not counted here.
     pub dropped: u64,
     /// From the first burst's deadline to the end of the last one.
     pub elapsed: Span,
@@ -124,8 +137,7 @@ impl LiveFrames {
         stop: &AtomicBool,
     ) -> Result<LiveReport, LiveError> {
         sys::end_sleeps_on_time();
-        let (sent_before, dropped_before) =
-            (self.program.sent(), self.interface.dropped(self.direction)?);
+        let (sent_before, dropped_before) = (self.program.sent(), self.dropped()?);
         let Driven { elapsed, overslept, stopped } = drive(clock, pace, limit, stop, |frames| {
             // The kernel drops frames for an interface that is down without a word.
             self.interface.check()?;
@@ -133,8 +145,13 @@ impl LiveFrames {
         })?;
         let sent = self.program.sent() - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
-        let dropped = self.interface.dropped(self.direction)?.saturating_sub(dropped_before);
+        let dropped = self.dropped()?.saturating_sub(dropped_before);
         Ok(LiveReport { sent, bytes, dropped, elapsed, overslept, stopped })
+    }
+
+    fn dropped(&self) -> Result<u64, LiveError> {
+        let refused = self.program.refused().map_err(|cause| self.failed(cause))?;
+        Ok(self.interface.dropped(self.direction)? + refused)
     }
 
     /// The error for a run of the program that failed: the interface, if it is gone.

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys::{self, bpf_test_run_opts};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
+use libbpf_rs::{Link as Attached, MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
 
-use self::skeleton::GenerateSkelBuilder;
+use self::skeleton::{GenerateSkel, GenerateSkelBuilder};
 use super::dispatcher::Known;
 use super::pace::repetitions;
 use super::template::{Frame, Template};
@@ -34,13 +34,19 @@ type Context = [u32; 6];
 /// The feature of a driver that takes frames from XDP programs (`linux/netdev.h`).
 const NETDEV_XDP_ACT_NDO_XMIT: u64 = 4;
 
+/// Frames that may wait for the core that receives them: as many as the kernel allows
+/// (`__cpu_map_entry_alloc` of kernel/bpf/cpumap.c), some 15 ms of a million a second.
+const ROOM: u32 = 16_384;
+
 /// The loaded program. The kernel forgets it with this process, because all that holds it are file
 /// descriptors.
 pub(super) struct Program {
     program: OwnedFd,
     _known: Known,
-    /// The program's variables, of which there is one: the next sequence number.
+    /// The program's variables, which are its account.
     variables: MapHandle,
+    /// Counts what the core that receives has no room for.
+    _refusing: Option<Attached>,
     frame: Vec<u8>,
     context: Context,
     /// Frames that the program has let go.
@@ -59,18 +65,25 @@ impl Program {
         let refused = |error| refused(link, &error);
         let mut object = MaybeUninit::uninit();
         let mut open = GenerateSkelBuilder::default().open(&mut object).map_err(refused)?;
+        let core = direction.core();
+        open.progs.refuse.set_autoload(core.is_some());
+        open.maps.cores.set_max_entries(core.unwrap_or(0).saturating_add(1)).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.verdict = match direction {
                 Direction::Transmit => libbpf_sys::XDP_TX,
                 Direction::Receive => libbpf_sys::XDP_PASS,
+                Direction::ReceiveOn(_) => libbpf_sys::XDP_REDIRECT,
             };
+            constants.core = core.unwrap_or(0);
             constants.udp_at = udp_at;
             constants.brief = brief.into();
             constants.flows = template.flows.into();
             constants.first_port = template.source.address.port();
             constants.rest = rest.into();
         }
-        let skeleton = open.load().map_err(refused)?;
+        let mut skeleton = open.load().map_err(refused)?;
+        let refusing = core.map(|core| wait_for(&mut skeleton, core)).transpose();
+        let refusing = refusing.map_err(refused)?;
         let program = skeleton.progs.generate.as_fd();
         if direction == Direction::Transmit && !takes_frames(link, program).map_err(refused)? {
             return Err(LiveError::NoTransmit { interface: link.name.clone() });
@@ -85,7 +98,8 @@ impl Program {
         let program = program.try_clone_to_owned().map_err(failed)?;
         let variables = MapHandle::try_from(&skeleton.maps.bss).map_err(refused)?;
         let context = [0, u32::from(template.frame_bytes), 0, link.index, 0, 0];
-        Ok(Self { program, _known: known, variables, frame: bytes, context, sent: 0 })
+        let (_known, _refusing) = (known, refusing);
+        Ok(Self { program, _known, variables, _refusing, frame: bytes, context, sent: 0 })
     }
 
     pub(super) const fn sent(&self) -> u64 {
@@ -137,10 +151,34 @@ impl Program {
 
     /// The sequence number that comes next, which is how many frames there were.
     fn next_sequence(&self) -> io::Result<u64> {
-        let value = self.variables.lookup(&[0; 4], MapFlags::ANY).map_err(io::Error::other)?;
-        let number = value.as_deref().and_then(|bytes| bytes.first_chunk());
-        number.map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(io::ErrorKind::InvalidData.into())
+        self.number(0)
     }
+
+    /// Frames that the core which receives had no room for.
+    pub(super) fn refused(&self) -> io::Result<u64> {
+        self.number(1)
+    }
+
+    /// A number of the program's account.
+    fn number(&self, index: usize) -> io::Result<u64> {
+        let value = self.variables.lookup(&[0; 4], MapFlags::ANY).map_err(io::Error::other)?;
+        let mut numbers = value.iter().flat_map(|bytes| bytes.as_chunks().0);
+        numbers
+            .nth(index)
+            .map(|it| u64::from_ne_bytes(*it))
+            .ok_or(io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// Has frames wait for a core, and those counted that it has no room for.
+fn wait_for(skeleton: &mut GenerateSkel<'_>, core: u32) -> Result<Attached, libbpf_rs::Error> {
+    let cores = &skeleton.maps.cores;
+    cores.update(&core.to_ne_bytes(), &ROOM.to_ne_bytes(), MapFlags::ANY)?;
+    let id = cores.info()?.info.id;
+    if let Some(variables) = skeleton.maps.bss_data.as_mut() {
+        variables.account.id = id.into();
+    }
+    skeleton.progs.refuse.attach()
 }
 
 /// Whether the driver takes frames from XDP programs at present, as netlink tells. A veth says so

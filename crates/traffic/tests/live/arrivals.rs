@@ -136,7 +136,12 @@ fn a_paced_run_keeps_its_rate_and_a_limit_of_time() {
 }
 
 /// Injects frames at the sink's interface while its socket counts them.
-fn inject(lab: &PathLab, template: Template, pace: Pace) -> (LiveReport, SinkReport) {
+fn inject(
+    lab: &PathLab,
+    template: Template,
+    direction: Direction,
+    pace: Pace,
+) -> (LiveReport, SinkReport) {
     let service = ClockService::start(Counter::select()).unwrap();
     let address = template.destination.address;
     let sink = lab.sink().run(|| Sink::bind(address)).unwrap().unwrap();
@@ -144,7 +149,7 @@ fn inject(lab: &PathLab, template: Template, pace: Pace) -> (LiveReport, SinkRep
     thread::scope(|scope| {
         let receiver = scope.spawn(|| sink.run(&done).unwrap());
         let send = || {
-            let mut live = LiveFrames::open(TAP_B, template, Direction::Receive).unwrap();
+            let mut live = LiveFrames::open(TAP_B, template, direction).unwrap();
             live.run(&ServiceClock::new(&service), pace, frames(5_000), &RUNNING).unwrap()
         };
         let report = lab.sink().run(send).unwrap();
@@ -157,13 +162,17 @@ fn inject(lab: &PathLab, template: Template, pace: Pace) -> (LiveReport, SinkRep
 fn the_stack_takes_injected_frames_for_received_ones_with_good_checksums() {
     let Some(lab) = lab() else { return };
     // The brief form has no stream's number. Odd lengths: a checksum pads them.
-    for (ipv6, frame_bytes, stream) in
-        [(false, 61, 0), (false, 1501, 3), (true, 81, 0), (true, 1501, 3)]
+    let frames = [(false, 61, 0), (false, 1501, 3), (true, 81, 0), (true, 1501, 3)];
+    // Here, and by the last core, which may be this one.
+    let core = u32::try_from(thread::available_parallelism().unwrap().get() - 1).unwrap();
+    let ways = [Direction::Receive, Direction::ReceiveOn(core)];
+    for (direction, (ipv6, frame_bytes, stream)) in
+        ways.into_iter().flat_map(|way| frames.map(|frame| (way, frame)))
     {
         let (report, arrived) =
-            inject(&lab, incoming(ipv6, frame_bytes), Pace::rate(100_000).unwrap());
-        let name = format!("{ipv6} {frame_bytes}: {report:?} {arrived:?}");
-        assert_eq!(report.sent, 5_000, "{name}");
+            inject(&lab, incoming(ipv6, frame_bytes), direction, Pace::rate(100_000).unwrap());
+        let name = format!("{direction:?} {ipv6} {frame_bytes}: {report:?} {arrived:?}");
+        assert_eq!((report.sent, report.dropped), (5_000, 0), "{name}");
         assert!(arrived.is_complete() && arrived.foreign == 0, "{name}");
         let truth = arrived.streams[&stream];
         assert_eq!((truth.received, truth.distinct), (5_000, 5_000), "{name}");
@@ -174,6 +183,7 @@ fn the_stack_takes_injected_frames_for_received_ones_with_good_checksums() {
 fn the_longest_frame_of_a_page_passes() {
     let Some(lab) = lab() else { return };
     tool(lab.sink(), "ip link set tap-b mtu 9000");
-    let (report, arrived) = inject(&lab, incoming(true, 3072), Pace::rate(100_000).unwrap());
+    let (template, pace) = (incoming(true, 3072), Pace::rate(100_000).unwrap());
+    let (report, arrived) = inject(&lab, template, Direction::Receive, pace);
     assert_eq!((report.sent, arrived.streams[&3].distinct), (5_000, 5_000), "{arrived:?}");
 }

@@ -9,7 +9,7 @@ use wirestamp_capture::{
     Capture, Captured, Config, Error, Ledger, Method, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
-use wirestamp_lab::{PathLab, SOURCE_INTERFACE, TAP_A};
+use wirestamp_lab::{Netns, PathLab, SOURCE_INTERFACE, TAP_A};
 use wirestamp_traffic::live::{Direction, Endpoint, LiveFrames, Pace, Template};
 use wirestamp_traffic::{MacAddress, Payload, ServiceClock};
 
@@ -40,12 +40,12 @@ struct Flood<'a> {
 }
 
 impl<'a> Flood<'a> {
-    fn new(clock: &'a ClockService) -> Self {
+    fn new(clock: &'a ClockService, interface: &str, direction: Direction) -> Self {
         let template = outgoing(60);
         let destination =
             Endpoint { mac: MacAddress([2, 0, 0, 0, 0, 0x99]), ..template.destination };
         let template = Template { destination, ..template };
-        let live = LiveFrames::open(SOURCE_INTERFACE, template, Direction::Transmit).unwrap();
+        let live = LiveFrames::open(interface, template, direction).unwrap();
         Self { live, clock, sent: 0, dropped: 0 }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Flood<'a> {
     }
 
     /// Sends until frames were dropped, which a veth does when 256 of them wait
-    /// (`VETH_RING_SIZE`), and then one by one until one has come through behind all others.
+    /// (`VETH_RING_SIZE`) and a core when 16,384 do, and then one by one until one has come through behind all others.
     fn overload(&mut self, told: Receiver<u64>) {
         let deadline = Instant::now() + FAILED_AFTER;
         while self.dropped == 0 {
@@ -85,8 +85,12 @@ fn poll_from_a_thread(lab: &PathLab) {
     assert!(command.args(["-m", "sh", "-c", script]).status().unwrap().success());
 }
 
-/// Captures at tap A what is sent until the interface has dropped some of it.
-fn overload(lab: &PathLab, pair: &Pair) -> (u64, u64, Ledger) {
+/// Captures at tap A what passes an interface that way until some of it has been dropped.
+fn overload(
+    lab: &PathLab,
+    pair: &Pair,
+    (namespace, interface, direction): (&Netns, &str, Direction),
+) -> (u64, u64, Ledger) {
     let clock = ClockService::start(Counter::select()).unwrap();
     let config = Config {
         filter: Some(format!("udp port {PORT}")),
@@ -100,11 +104,11 @@ fn overload(lab: &PathLab, pair: &Pair) -> (u64, u64, Ledger) {
     thread::scope(|scope| {
         let capturing = scope.spawn(|| capture.run(clock, stop, &mut Telling(tell)));
         let flood = move || {
-            let mut flood = Flood::new(clock);
+            let mut flood = Flood::new(clock, interface, direction);
             flood.overload(told);
             (flood.sent, flood.dropped)
         };
-        let flooding = scope.spawn(|| lab.source().run(flood).unwrap());
+        let flooding = scope.spawn(|| namespace.run(flood).unwrap());
         let flooded = flooding.join();
         stop.request(); // also if it failed
         let ((sent, dropped), (ledger, outcome)) = (flooded.unwrap(), capturing.join().unwrap());
@@ -119,7 +123,8 @@ fn what_an_overloaded_interface_drops_is_in_the_ledger_whatever_the_method() {
     tool(lab.router(), "ethtool -K tap-a gro on");
     poll_from_a_thread(&lab);
     for pair in PAIRS.iter().filter(|pair| works_without_card(pair)) {
-        let (sent, dropped, ledger) = overload(&lab, pair);
+        let way = (lab.source(), SOURCE_INTERFACE, Direction::Transmit);
+        let (sent, dropped, ledger) = overload(&lab, pair, way);
         let name =
             format!("{} {}: {sent} sent, {dropped} dropped; {ledger:?}", pair.method, pair.stamp);
         assert!(ledger.balances(), "{name}");
@@ -128,4 +133,19 @@ fn what_an_overloaded_interface_drops_is_in_the_ledger_whatever_the_method() {
         assert_eq!(ledger.interface_dropped, dropped + twice, "{name}");
         assert_eq!(sent, dropped + ledger.delivered + ledger.lost(), "{name}");
     }
+}
+
+#[test]
+fn what_a_core_has_no_room_for_is_counted_as_dropped() {
+    let Some(lab) = lab() else { return };
+    let core = u32::try_from(thread::available_parallelism().unwrap().get() - 1).unwrap();
+    let way = (lab.router(), TAP_A, Direction::ReceiveOn(core));
+    let pair = PAIRS.iter().find(|pair| pair.method == Method::Ring).unwrap();
+    let (sent, dropped, ledger) = overload(&lab, pair, way);
+    let name = format!("{sent} sent, {dropped} dropped; {ledger:?}");
+    assert_eq!(
+        (sent, ledger.interface_dropped),
+        (dropped + ledger.delivered + ledger.lost(), 0),
+        "{name}"
+    );
 }

@@ -1,7 +1,7 @@
 //! What this project claims of its probe and the report of tasks, and what the data here say of it.
 
 use super::AIM;
-use super::findings::{Findings, Level, ONE_BESIDE, cpu_ns, found, in_thousands};
+use super::findings::{Findings, Level, ONE_BESIDE, cpu_ns, found};
 use crate::experiment::{Claim, Estimate, Runs};
 use crate::limit_rate::saturation::Saturation;
 use crate::limit_rate::trials::Trial;
@@ -25,8 +25,8 @@ pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {
     vec![
         aim(runs, &findings, threads, [ONE_BESIDE, FOUR_BESIDE, FIVE_BESIDE]),
         aim(runs, &findings, everything, [ONE, MORE[0], MORE[1]]),
-        kept(runs, &findings),
-        cost(runs, &findings),
+        kept(runs, &findings, MORE[0]),
+        kept(runs, &findings, MORE[1]),
         more(runs, &findings),
     ]
 }
@@ -49,10 +49,7 @@ fn each(findings: &Findings, which: &[usize], of: impl Fn(&Level) -> Option<Stri
 }
 
 fn rates(findings: &Findings, which: &[usize]) -> String {
-    let rates = each(findings, which, |level| {
-        let bound = if level.limited_by_probe == 0 { "at least " } else { "" };
-        Some(format!("{bound}{}", in_thousands(level.rate?)))
-    });
+    let rates = each(findings, which, Level::rate_in_words);
     if rates.is_empty() { rates } else { format!("{rates} (thousands a second; report: 70)") }
 }
 
@@ -71,7 +68,7 @@ fn aim(runs: &Runs<Trial>, findings: &Findings, who: &str, which: [usize; 3]) ->
     Claim::goal(claim, which.iter().map(lead).collect(), &rates(findings, &which))
 }
 
-fn kept(runs: &Runs<Trial>, findings: &Findings) -> Claim {
+fn kept(runs: &Runs<Trial>, findings: &Findings, more: usize) -> Claim {
     let lead = |one: &[Trial], more: &[Trial]| {
         let (one, more) = (found(one)?, found(more)?);
         let lead = more.at_least() - KEPT * one.at_least();
@@ -84,23 +81,17 @@ fn kept(runs: &Runs<Trial>, findings: &Findings) -> Claim {
         };
         is_decided.then_some(lead)
     };
-    let leads = MORE.map(|more| pairs(runs, [ONE, more], lead));
+    let share = |one: &[Trial], more: &[Trial]| match (found(one)?, found(more)?) {
+        (Saturation::Reached(one), Saturation::Reached(more)) if one > 0.0 => Some(more / one),
+        _ => None,
+    };
+    let share = pairs(runs, [ONE, more], share)
+        .map_or(String::new(), |share| format!("a share of {}: ", estimate(share, 2)));
+    let in_words = findings.levels.get(more).map_or("more tasks", |level| level.in_words);
     let claim =
-        format!("with more tasks a probe keeps at least {KEPT} of the rate that it has with one");
-    Claim::goal(claim, leads.into(), &rates(findings, &[ONE, MORE[0], MORE[1]]))
-}
-
-fn cost(runs: &Runs<Trial>, findings: &Findings) -> Claim {
-    let lead = |one: &[Trial], more: &[Trial]| Some(cpu_ns(one)? / cpu_ns(more)? - KEPT);
-    let numbers = each(findings, &[FOUR_BESIDE], |level| {
-        let (share, ns) = (estimate(level.cpu_ratio?, 2), estimate(level.cpu_ns?, 0));
-        Some(format!("a share of {share} of {ns} ns"))
-    });
-    let claim = format!(
-        "a packet takes the threads of a probe with one task at least {KEPT} of the CPU time that it takes \
-         with four"
-    );
-    Claim::goal(claim, vec![pairs(runs, [ONE_BESIDE, FOUR_BESIDE], lead)], &numbers)
+        format!("with {in_words} a probe keeps at least {KEPT} of the rate that it has with one");
+    let numbers = format!("{share}{}", rates(findings, &[ONE, more]));
+    Claim::goal(claim, vec![pairs(runs, [ONE, more], lead)], &numbers)
 }
 
 /// Section 2.5.1.

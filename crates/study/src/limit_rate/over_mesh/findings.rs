@@ -10,7 +10,7 @@ use crate::limit_rate::paper::{PROCESSORS, TOLERATED_PERCENT};
 use crate::limit_rate::saturation::{Saturation, saturation};
 use crate::limit_rate::trials::Trial;
 use crate::report::Table;
-use crate::report::format::{NOTHING, count, estimate, length};
+use crate::report::format::{NOTHING, count, estimate};
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
@@ -35,11 +35,11 @@ pub(super) struct Level {
     pub(super) tasks: &'static str,
     #[serde(skip)]
     pub(super) in_words: &'static str,
-    /// The highest rate without loss: of all searches that found it, or if none did, what the load came to.
+    /// The highest rate without loss of each search, or what the load came to.
     pub(super) rate: Option<Estimate>,
     /// Searches in which the probe lost packets above it, and those in which the load was the limit.
-    pub(super) limited_by_probe: u64,
-    pub(super) limited_by_load: u64,
+    pub(super) limited_by_probe: usize,
+    pub(super) limited_by_load: usize,
     /// What the probe lost at the rate that is aimed at, in percent.
     loss_percent: Option<Estimate>,
     /// The share of its core that it took there.
@@ -91,7 +91,7 @@ impl Findings {
     /// The limits, here and in the report.
     pub(super) fn limits(&self) -> Table {
         let here = self.levels.iter().map(|level| {
-            let rate = level.rate.map_or(NOTHING.to_owned(), in_thousands);
+            let rate = level.rate_in_words().unwrap_or(NOTHING.to_owned());
             let (probe, load) = (level.limited_by_probe, level.limited_by_load);
             let limit = match (probe, load) {
                 (0, 0) => NOTHING.to_owned(),
@@ -99,7 +99,6 @@ impl Findings {
                 (0, _) => "the load".to_owned(),
                 _ => format!("the probe in {probe} of {} searches", probe + load),
             };
-            let rate = if probe == 0 && load > 0 { format!("at least {rate}") } else { rate };
             vec![format!("here, {}", level.in_words), rate, limit]
         });
         let there = PROCESSORS.iter().map(|processor| {
@@ -147,14 +146,22 @@ impl Findings {
     pub(super) fn accounts(&self) -> String {
         format!(
             "Of {} frames that were sent in all trials, {} were measured by every task that counts, {} lost by \
-             the probe's capture, and {} before it, by the interface or the kernel's backlog; nobody \
-             accounts for {}.",
+             the probe's capture, and {} before it, for want of room; nobody accounts for {}.",
             count(self.sent),
             count(self.measured),
             count(self.probe_lost),
             count(self.interface_dropped),
             self.unaccounted.to_string().replace('-', "\u{2212}"),
         )
+    }
+}
+
+impl Level {
+    /// Its rate in thousands, which is a lower bound if not all searches found the probe's limit.
+    pub(super) fn rate_in_words(&self) -> Option<String> {
+        let Estimate { mean, ci95 } = self.rate?;
+        let rate = estimate(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1);
+        Some(if self.limited_by_load > 0 { format!("at least {rate}") } else { rate })
     }
 }
 
@@ -165,9 +172,8 @@ fn level(runs: &Runs<Trial>, index: usize) -> Level {
     };
     let aimed = |of: fn(&Trial) -> f64| estimate(&|trials| of_run(trials).map(|it| of(it.0)));
     let searches: Vec<_> = runs.of_cell(index).filter_map(found).collect();
-    let is_of_probe = |it: &&Saturation| matches!(it, Saturation::Reached(_));
-    let of_probe: Vec<_> = searches.iter().filter(is_of_probe).map(|it| it.at_least()).collect();
-    let all: Vec<_> = searches.iter().map(|it| it.at_least()).collect();
+    let of_probe = searches.iter().filter(|it| matches!(it, Saturation::Reached(_))).count();
+    let rates: Vec<_> = searches.iter().map(|it| it.at_least()).collect();
     let ratios = runs.of_cell(ONE_BESIDE).zip(runs.of_cell(index));
     let ratios = ratios.filter_map(|(one, several)| Some(cpu_ns(one)? / cpu_ns(several)?));
     let Setup { name, words, takes_frames, .. } = SETUPS[index % SETUPS.len()];
@@ -175,18 +181,13 @@ fn level(runs: &Runs<Trial>, index: usize) -> Level {
     Level {
         tasks: name,
         in_words: words,
-        rate: Estimate::of(if of_probe.is_empty() { &all } else { &of_probe }),
-        limited_by_probe: length(&of_probe),
-        limited_by_load: length(&all) - length(&of_probe),
+        rate: Estimate::of(&rates),
+        limited_by_probe: of_probe,
+        limited_by_load: rates.len() - of_probe,
         loss_percent: aimed(Trial::loss_percent),
         load_percent: aimed(Trial::load_percent),
         cpu_ns: alone(estimate(&cpu_ns)),
         cpu_ns_at_full_speed: alone(estimate(&|trials| Some(trials.get(1)?.cpu_ns_a_packet()))),
         cpu_ratio: alone(Estimate::of(&ratios.collect::<Vec<_>>())),
     }
-}
-
-pub(super) fn in_thousands(rate: Estimate) -> String {
-    let Estimate { mean, ci95 } = rate;
-    estimate(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1)
 }

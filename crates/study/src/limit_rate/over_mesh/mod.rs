@@ -34,17 +34,17 @@ const DEVIATIONS: [(&str, &str); 9] = [
     (
         "One core",
         "The report's probe has one processor, which takes frames from the network card and measures. So has \
-         it here: the kernel is told to take frames on the probe's core (receive packet steering), with \
-         filter, stamp and copy. Four set-ups have the frames taken beside, on the load's core, so that the \
-         probe's core has nothing but the probe: its limit is not reached there, and its CPU time tells. What \
-         the kernel keeps for a core (net.core.netdev_max_backlog) is 25,000 packets meanwhile: of the usual \
-         1,000 some are lost whenever something else has the core for a millisecond.",
+         it here: a thread of the kernel on the probe's core makes packets of the frames, filters, stamps and \
+         copies them, and shares the core with the probe (`BPF_MAP_TYPE_CPUMAP`). Four set-ups have the frames \
+         taken beside, on the load's core, so that the probe's core has nothing but the probe: its limit is not \
+         reached there, and its CPU time tells.",
     ),
     (
         "Traffic",
-        "The kernel makes the frames on the other core and hands them over a veth link. Controller, \
+        "The kernel makes the frames on the other core, as if they had come over the link to tap A. Controller, \
          collector and the other probes share that core with it, so that the load comes less high the more \
-         there is for them to do. Frames leave in bursts, so that a rate is a mean.",
+         there is for them to do. Frames come in bursts of a thousand, of which sixteen may wait for the \
+         probe's core, so that a rate is a mean.",
     ),
     (
         "The load's limit",
@@ -66,13 +66,12 @@ const DEVIATIONS: [(&str, &str); 9] = [
     (
         "Loss",
         "A packet is measured if every task that counts has it in its results. What is missing the capture \
-         has lost, by its own count, or the interface or the kernel's backlog before it, by theirs.",
+         has lost, by its own count, or there was no room for it before, by the kernel's.",
     ),
     (
         "Duration",
         "Trials are much shorter than the report's 60 s. The probe's ring has 32 MiB, which hold a fifth of \
-         a million such frames, and the kernel keeps up to 25,000 for the core besides: a limit that is \
-         reached is too high by up to as many in the time of a trial.",
+         a million such frames: a limit that is reached is too high by up to as many in the time of a trial.",
     ),
     (
         "CPU time",

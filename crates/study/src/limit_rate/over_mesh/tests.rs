@@ -52,21 +52,18 @@ fn a_probe_that_keeps_its_rate_with_more_tasks_confirms_what_is_claimed() {
         let limits = [900_000, 300_000, 200_000, 2_000_000, 300_000, 90_000, 90_000];
         (1_000_000, limits[cell], [900, 950, 950, 400, 300, 2_000, 450][cell])
     };
-    // Four tasks that take less CPU contradict the report, and confirm what is claimed of the cost.
-    let verdict = [Contradicted, Contradicted, Contradicted, Confirmed, Contradicted];
-    assert_eq!(verdicts(bad), verdict);
-    let costly: Of = |cell| (1_000_000, 2_000_000, if cell == 4 { 4_000 } else { 400 });
-    assert_eq!(verdicts(costly)[3], Contradicted);
+    // Four tasks that take less CPU contradict the report.
+    assert_eq!(verdicts(bad), [Contradicted; 5]);
 }
 
 #[test]
-fn what_the_load_does_not_reach_is_decided_by_the_cost_of_a_packet() {
+fn what_the_load_does_not_reach_is_not_decided() {
     use Verdict::{Confirmed, Open};
     let slow_load: Of = |cell| {
         let most = if cell % 3 == 0 { 600_000 } else { 400_000 };
         (most, 2_000_000, if cell % 3 == 0 { 400 } else { 450 })
     };
-    assert_eq!(verdicts(slow_load), [Confirmed, Confirmed, Open, Confirmed, Confirmed]);
+    assert_eq!(verdicts(slow_load), [Confirmed, Confirmed, Open, Open, Confirmed]);
     let found = Findings::of(&runs(slow_load));
     let rows = found.limits().rows;
     assert!(rows[0][1].starts_with("at least 600") && rows[0][2] == "the load", "{rows:?}");

@@ -1,7 +1,6 @@
 //! Trials with a mesh's probe: frames at a rate for some time, and how many of them its tasks have counted.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::limit_rate::setting::Setting;
 use crate::limit_rate::sweeps;
 use crate::limit_rate::trials::Trial;
 use crate::mesh::{self, Confined, Kept, Mesh, Plan, until};
-use crate::tester::{Backlog, CAPTURE_CORE, SENDING_CORE, WIDE, take_frames_on, take_live_frames};
+use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE};
 
 /// What a probe has to do, and what it has its core for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,10 +74,6 @@ const CATCHES_UP: Duration = Duration::from_secs(20);
 const AROUND: Duration = Duration::from_secs(6);
 const AROUND_TRIAL: Duration = Duration::from_millis(1_500);
 
-/// Packets that the kernel keeps for the probe's core: 25 ms at a million a second. Of the usual 1,000 it loses
-/// some whenever something else has the core for a millisecond.
-const BACKLOG: u32 = 25_000;
-
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Size {
@@ -86,28 +81,28 @@ pub(super) struct Size {
     lasts: Duration,
     /// So many of the set-ups, the first ones.
     setups: usize,
-    /// How near a search comes, as a share of what the sender can do.
+    /// How near a search comes, as a share of the rate.
     resolution: f64,
     /// Trials that takes at the most, with the one at the rate that is aimed at.
     trials: u32,
 }
 
 impl Size {
-    /// What nine minutes have room for.
+    /// What a quarter of an hour has room for.
     pub(super) const FULL: Self = Self {
         repetitions: 5,
-        lasts: Duration::from_millis(1_500),
+        lasts: Duration::from_secs(2),
         setups: SETUPS.len(),
         resolution: 1.0 / 16.0,
-        trials: 6,
+        trials: 9,
     };
     /// What half a minute has room for.
     pub(super) const QUICK: Self = Self {
         repetitions: 1,
         lasts: Duration::from_millis(200),
         setups: 2,
-        resolution: 1.0 / 4.0,
-        trials: 4,
+        resolution: 1.0 / 2.0,
+        trials: 5,
     };
 }
 
@@ -116,20 +111,17 @@ pub(super) struct Trials {
     size: Size,
     clock: ClockService,
     kept: Kept,
-    _backlog: Backlog,
 }
 
 impl Trials {
     /// # Errors
-    /// When the counter cannot be calibrated, for want of a second core, or when the kernel's backlog cannot be
-    /// made longer.
+    /// When the counter cannot be calibrated, or for want of a second core.
     pub(super) fn new(size: Size, bring_up: mesh::BringUp) -> anyhow::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         ensure!(cores > CAPTURE_CORE, "a sender and a probe need two cores; there is one");
         let clock =
             ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
-        let backlog = Backlog::of_at_least(BACKLOG)?;
-        Ok(Self { size, clock, kept: Kept::new(bring_up), _backlog: backlog })
+        Ok(Self { size, clock, kept: Kept::new(bring_up) })
     }
 
     /// Ends the mesh that is there.
@@ -146,10 +138,7 @@ impl Size {
             name: "limit-rate-mesh".to_owned(),
             factors: vec![Factor::new("tasks", setups)],
             repetitions: self.repetitions,
-            constants: vec![
-                ("seconds".to_owned(), self.lasts.as_secs_f64().to_string()),
-                ("backlog".to_owned(), BACKLOG.to_string()),
-            ],
+            constants: vec![("seconds".to_owned(), self.lasts.as_secs_f64().to_string())],
         }
     }
 }
@@ -170,12 +159,9 @@ impl Study for Trials {
         let setup = cell.0.first().and_then(|level| SETUPS.get(*level));
         let Setup { tasks, takes_frames, .. } = setup.context("a cell of another design")?;
         let Self { size, clock, kept, .. } = self;
-        let mesh = kept.with(tasks.plan(), |mesh| {
-            take_live_frames(mesh.lab().roof())?;
-            tasks.await_first(mesh, stop)
-        })?;
-        take_frames_on(mesh.lab().roof(), takes_frames.then_some(CAPTURE_CORE))?;
-        let mut bench = Bench { mesh, clock, tasks: *tasks, idle: 0.0 };
+        let mesh = kept.with(tasks.plan(), |mesh| tasks.await_first(mesh, stop))?;
+        let taken_by = takes_frames.then_some(CAPTURE_CORE);
+        let mut bench = Bench { mesh, clock, tasks: *tasks, taken_by, idle: 0.0 };
         bench.idle = bench.idles()?;
         let usual = Setting { lasts: size.lasts, ..sweeps::Size { quick: false }.base() };
         let mut trial = |rate| bench.trial(Setting { rate, ..usual }, stop);
@@ -232,27 +218,28 @@ struct Bench<'a> {
     mesh: &'a mut dyn Mesh,
     clock: &'a ClockService,
     tasks: Tasks,
+    /// The core that takes frames, if that is not the load's.
+    taken_by: Option<usize>,
     /// The share of a core that the probe takes when no frames come.
     idle: f64,
 }
 
 impl Bench<'_> {
     fn trial(&mut self, setting: Setting, stop: &Stop) -> anyhow::Result<Trial> {
-        let (before, dropped) = (self.counted()?, backlog_drops()?);
+        let before = self.counted()?;
         let (used, begun) = (self.mesh.processor_time()?, Instant::now());
-        let source = self.mesh.lab().source().clone();
-        let sent = setting.load()?.send_from(&source, self.clock, stop.flag())?;
-        let dropped = sent.dropped + (backlog_drops()? - dropped);
+        let roof = self.mesh.lab().roof().clone();
+        let sent = setting.load()?.arrive_in(&roof, self.taken_by, self.clock, stop.flag())?;
         // One that is behind has more to tell.
         let used = self.at_rest(&used, stop)?;
         let cpu = used.saturating_sub(begun.elapsed().mul_f64(self.idle));
-        let Counted { packets, missed } =
-            self.rest(before, sent.sent.saturating_sub(dropped), stop)?;
+        let arrived = sent.sent.saturating_sub(sent.dropped);
+        let Counted { packets, missed } = self.rest(before, arrived, stop)?;
         Ok(Trial {
             asked: setting.rate,
             sent: sent.sent,
             elapsed_ns: sent.elapsed.as_nanos(),
-            interface_dropped: dropped,
+            interface_dropped: sent.dropped,
             kernel_dropped: missed,
             captured: packets,
             cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
@@ -311,16 +298,6 @@ impl Bench<'_> {
         let used = used(&before, &self.mesh.processor_time()?);
         Ok(used.as_secs_f64() / begun.elapsed().as_secs_f64())
     }
-}
-
-/// Packets that the backlogs of all cores had no room for, since the machine was started: the second number of
-/// each line of softnet_stat (`softnet_seq_show` of net/core/net-procfs.c).
-fn backlog_drops() -> anyhow::Result<u64> {
-    let file = "/proc/net/softnet_stat";
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
-    let dropped = text.lines().filter_map(|line| line.split_whitespace().nth(1));
-    let dropped = dropped.map(|it| u64::from_str_radix(it, 16)).sum::<Result<u64, _>>();
-    dropped.with_context(|| format!("{file} is not what it was"))
 }
 
 /// The CPU time of threads, by their numbers.
