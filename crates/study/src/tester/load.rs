@@ -15,8 +15,8 @@ use super::bed::{Bed, DESTINATION, INTERFACE, NOBODY, SENDING_INTERFACE, send, s
 /// not have.
 pub const CHECK_SEQUENCE: u16 = 4;
 
-/// Frames that arrive back to back. The kernel makes something anew for each burst, of which there are too many
-/// otherwise.
+/// Frames that arrive back to back. The kernel makes a pool of pages for each burst, and keeps it until another core
+/// has let go of the last one: thousands of bursts a second slow the sender down.
 const BURST: u32 = 1024;
 
 /// Whom frames say that they come from, and go to.

@@ -76,7 +76,7 @@ fn a_mesh_accounts_for_every_frame_that_its_probe_is_sent() {
         assert!(level["load_percent"]["mean"].as_f64() > Some(0.0), "{level:#}");
     }
     assert!(found["measured"].as_u64() > Some(0), "{found:#}");
-    // The kernel's backlog is everybody's, so that others' drops may be counted, too.
+    // The interface's drops are everybody's, so that those of others' packets may be counted, too.
     assert!(found["unaccounted"].as_i64() <= Some(0), "{found:#}");
     assert!(folder.path().join("limit-rate-mesh/001-4.csv").exists());
 }
