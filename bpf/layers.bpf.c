@@ -99,19 +99,25 @@ static __always_inline struct frame frame_of(struct sk_buff *skb)
 	};
 }
 
+/* What is known of a packet at its first point. */
+static __always_inline void describe(struct journey *journey, struct sk_buff *skb,
+				     struct frame *frame)
+{
+	__u32 captured = frame->captured < HEAD_BYTES ? frame->captured : HEAD_BYTES;
+
+	journey->card = stamp_of_card(skb);
+	journey->length = frame->length;
+	if (!bpf_probe_read_kernel(journey->head, captured, (void *)frame->start))
+		journey->captured = captured;
+}
+
 static __always_inline void begin(struct sk_buff *skb, struct frame *frame, enum point point,
 				  __u64 now)
 {
-	struct journey journey = {
-		.card = stamp_of_card(skb),
-		.length = frame->length,
-		.captured = frame->captured < HEAD_BYTES ? frame->captured : HEAD_BYTES,
-	};
+	struct journey journey = {}, *kept;
 	__u64 key = (__u64)skb;
-	struct journey *kept;
 
-	if (bpf_probe_read_kernel(journey.head, journey.captured, (void *)frame->start))
-		journey.captured = 0;
+	describe(&journey, skb, frame);
 	bpf_map_update_elem(&journeys, &key, &journey, BPF_NOEXIST);
 	kept = bpf_map_lookup_elem(&journeys, &key);
 	if (kept)

@@ -9,6 +9,7 @@
 #ifndef WIRESTAMP_LEAVING_H
 #define WIRESTAMP_LEAVING_H
 
+#include <linux/pkt_cls.h>
 #include "journey.h"
 #include "kernel.h"
 
@@ -111,6 +112,35 @@ int BPF_PROG(to_driver, struct sk_buff *skb, struct net_device *device)
 {
 	depart(skb, device, HANDED);
 	return 0;
+}
+
+/*
+ * For those who want nothing else, a program that is the last before the interface's queue, and where it
+ * has none the last before its driver. It keeps no journey, and reads the clock last of all.
+ */
+SEC("tcx/egress")
+int departs(struct __sk_buff *context)
+{
+	struct sk_buff *skb = bpf_cast_to_kern_ctx(context);
+	struct frame frame = frame_of(skb);
+	__u64 wake = BPF_RB_NO_WAKEUP;
+	struct journey *journey;
+
+	if (!passes(&frame))
+		return TC_ACT_UNSPEC;
+	count(SEEN);
+	journey = bpf_ringbuf_reserve(&ended, sizeof(*journey), 0);
+	if (!journey) {
+		count(DROPPED);
+		return TC_ACT_UNSPEC;
+	}
+	__builtin_memset(journey, 0, offsetof(struct journey, head));
+	describe(journey, skb, &frame);
+	if (bpf_ringbuf_query(&ended, BPF_RB_AVAIL_DATA) >= wake_at)
+		wake = BPF_RB_FORCE_WAKEUP;
+	journey->times[QUEUE] = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(journey, wake);
+	return TC_ACT_UNSPEC;
 }
 
 static __always_inline void sent(__u64 skb, struct journey *journey, __u64 now)

@@ -78,7 +78,11 @@ impl Hook {
                 let link = Attached(program.attach_xdp(interface.index)?);
                 Ok((link, place(interface, program)?))
             }
-            Self::Tc => Ok((Attached(attach_tcx(program, interface)?), Place::Stack)),
+            // What other programs drop or redirect has arrived too, and their work is not to delay the stamp.
+            Self::Tc => {
+                let link = Attached(attach_tcx(program, interface, BPF_F_BEFORE)?);
+                Ok((link, Place::Stack))
+            }
         }
     }
 }
@@ -90,12 +94,16 @@ fn place(interface: &Interface, program: &impl AsFd) -> libbpf_rs::Result<Place>
     Ok(if generic { Place::Stack } else { Place::Driver })
 }
 
-/// Attaches a program to tc ingress, before those that are there: what they drop or redirect has
-/// arrived too, and their work is not to delay the stamp.
-fn attach_tcx(program: &ProgramMut<'_>, interface: &Interface) -> libbpf_rs::Result<Link> {
+/// Attaches a program to tc ingress or egress, before those that are there (`BPF_F_BEFORE`) or behind them
+/// (`BPF_F_AFTER`).
+pub(crate) fn attach_tcx(
+    program: &ProgramMut<'_>,
+    interface: &Interface,
+    order: u32,
+) -> libbpf_rs::Result<Link> {
     let options = bpf_tcx_opts {
         sz: size_of::<bpf_tcx_opts>() as libbpf_sys::size_t,
-        flags: BPF_F_BEFORE,
+        flags: order,
         ..bpf_tcx_opts::default()
     };
     let program = program.as_libbpf_object().as_ptr();

@@ -16,7 +16,7 @@ use libbpf_rs::{MapHandle, MapMut};
 
 use crate::Error;
 use crate::interface::Interface;
-pub(crate) use hook::{Attached, Hook, Place};
+pub(crate) use hook::{Attached, Hook, Place, attach_tcx};
 pub(crate) use load::{lacks_privileges, loaded, opened};
 pub(crate) use stamped_by::{Stamped, StampedBy, clock};
 

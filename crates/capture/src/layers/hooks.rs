@@ -5,17 +5,20 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::btf::{Btf, BtfType, types};
+use libbpf_rs::libbpf_sys::BPF_F_AFTER;
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, Object, OpenObject, Program, ProgramMut};
 use serde::Serialize;
 
 use super::{Direction, Point};
+use crate::bpf_program::attach_tcx;
+use crate::interface::Interface;
 
 /// What turns a cgroup program's context into a packet that we can recognise (Linux 6.3).
 const CAST: &str = "bpf_cast_to_kern_ctx";
 
 /// A program and the place it looks at.
-struct Hook {
+pub(super) struct Hook {
     program: &'static str,
     place: Place,
     /// The point that is not seen without it.
@@ -30,6 +33,8 @@ enum Place {
     /// The kernel's question to a cgroup, whether its socket may have a packet or send one, by the name
     /// of such programs.
     Cgroup(&'static str),
+    /// What an interface sends, behind all other programs (Linux 6.6), by the name of such programs.
+    Tc(&'static str),
 }
 
 const UDP_UNREAD: &str = "UDP datagrams that were read count as open";
@@ -44,12 +49,20 @@ const fn at(
 }
 
 /// In the order in which packets come to them.
-const fn hooks(direction: Direction) -> &'static [Hook] {
+pub(super) const fn of(direction: Direction) -> &'static [Hook] {
     match direction {
         Direction::In => &IN,
         Direction::Out => &OUT,
     }
 }
+
+/// Only where a packet is about to be put into the queue of the interface that sends it.
+pub(super) const DEPARTURE: &[Hook] = &[Hook {
+    program: "departs",
+    place: Place::Tc("tcx/egress"),
+    point: Some(Point::Queue),
+    otherwise: "no packet is seen",
+}];
 
 const IN: [Hook; 13] = {
     use Point::{Application, Driver, Socket, Stack};
@@ -116,7 +129,7 @@ impl Hook {
     /// What the kernel calls the place.
     fn name(&self) -> &'static str {
         match self.place {
-            Place::Tracepoint(name) | Place::Cgroup(name) => name,
+            Place::Tracepoint(name) | Place::Cgroup(name) | Place::Tc(name) => name,
         }
     }
 
@@ -128,36 +141,33 @@ impl Hook {
                 let probe = kernel.type_by_name::<BtfType<'_>>(&format!("btf_trace_{name}"));
                 probe.is_none().then(|| format!("this kernel has no tracepoint {name}"))
             }
-            Place::Cgroup(_) => {
+            Place::Cgroup(_) | Place::Tc(_) => {
                 let cast = kernel.type_by_name::<types::Func<'_>>(CAST);
                 cast.is_none().then(|| format!("this kernel has no {CAST} (Linux 6.3)"))
             }
         }
     }
 
-    fn attach(&self, program: &ProgramMut<'_>) -> Result<Link, String> {
+    fn attach(&self, program: &ProgramMut<'_>, interface: &Interface) -> Result<Link, String> {
         let attached = match self.place {
             Place::Tracepoint(_) => program.attach_trace(),
             Place::Cgroup(_) => {
                 let root = cgroups()?;
                 program.attach_cgroup(root.as_raw_fd())
             }
+            Place::Tc(_) => attach_tcx(program, interface, BPF_F_AFTER),
         };
         attached
             .map_err(|error| format!("the kernel refuses a program at {}: {error}", self.name()))
     }
 }
 
-/// Has `object` load the programs of the `direction` that the `kernel` has a place for; says what is not
-/// known for want of the others.
-pub(super) fn choose(
-    object: &mut OpenObject,
-    direction: Direction,
-    kernel: &Btf<'_>,
-) -> Vec<String> {
+/// Has `object` load those programs that the `kernel` has a place for; says what is not known for want of
+/// the others.
+pub(super) fn choose(object: &mut OpenObject, hooks: &[Hook], kernel: &Btf<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     for mut program in object.progs_mut() {
-        let hook = hooks(direction).iter().find(|hook| program.name() == hook.program);
+        let hook = hooks.iter().find(|hook| program.name() == hook.program);
         let Some(hook) = hook else {
             program.set_autoload(false);
             continue;
@@ -174,13 +184,18 @@ pub(super) fn choose(
 ///
 /// Those where journeys go on and end come before those where they begin, and are detached after them,
 /// so that no packet that is followed comes to a point unseen.
-pub(super) fn attach(object: &Object, direction: Direction, notes: Vec<String>) -> Attached {
+pub(super) fn attach(
+    object: &Object,
+    hooks: &[Hook],
+    interface: &Interface,
+    notes: Vec<String>,
+) -> Attached {
     let mut attached =
         Attached { links: Vec::new(), programs: Vec::new(), seen: Vec::new(), notes };
-    for hook in hooks(direction).iter().rev() {
+    for hook in hooks.iter().rev() {
         let program = object.progs_mut().find(|program| program.name() == hook.program);
         let Some(program) = program.filter(|program| program.autoload()) else { continue };
-        match hook.attach(&program) {
+        match hook.attach(&program, interface) {
             Ok(link) => {
                 attached.programs.extend(Program::id_from_fd(program.as_fd()));
                 attached.add(hook, link);

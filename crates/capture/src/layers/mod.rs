@@ -21,6 +21,8 @@
 //! - What a network card does with a packet that it has been given to send is behind the last point.
 //! - Packets that go to the driver past the queue (`PACKET_QDISC_BYPASS`) are seen there first, and those
 //!   of an AF_XDP socket in zero-copy mode never.
+//! - A kernel may leave tracing programs out while it interrupts certain tasks, without counting it: the
+//!   packets of that moment are not seen, or not at every point. [`Layers::departures`] sees them.
 //! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
 
 mod direction;
@@ -102,9 +104,42 @@ impl Layers {
     /// # Errors
     /// An interface or filter that does not exist, or what the kernel refuses.
     pub fn open(config: Config, clock: &ClockService) -> Result<Self, Error> {
+        let hooks = hooks::of(config.direction);
+        Self::at(hooks, config, clock)
+    }
+
+    /// Sets up to see only when each packet comes to the queue of the interface that sends it
+    /// ([`Point::Queue`]), and to its driver where it has no queue, as virtual cables have none. One program does
+    /// that instead of six, and reads the clock when it is done with all else; the journey is handed over at
+    /// once, as [`End::Open`].
+    ///
+    /// # Errors
+    /// As of [`Self::open`]; or the kernel does not have that place (Linux 6.6).
+    pub fn departures(
+        interface: &str,
+        filter: Option<&str>,
+        clock: &ClockService,
+    ) -> Result<Self, Error> {
+        let config = Config {
+            interface: interface.to_owned(),
+            direction: Direction::Out,
+            filter: filter.map(str::to_owned),
+            limit: Limit::default(),
+        };
+        let layers = Self::at(hooks::DEPARTURE, config, clock)?;
+        match layers.facts.notes.first() {
+            None => Ok(layers),
+            Some(why) => {
+                let (interface, reason) = (interface.to_owned(), why.clone());
+                Err(Error::Layers { interface, reason })
+            }
+        }
+    }
+
+    fn at(hooks: &[hooks::Hook], config: Config, clock: &ClockService) -> Result<Self, Error> {
         let filter = config.filter.as_deref().map(Filter::compile).transpose()?;
         let interface = Interface::open(&config.interface)?;
-        let programs = Programs::open(&interface, config.direction, filter.as_ref())?;
+        let programs = Programs::open(&interface, config.direction, hooks, filter.as_ref())?;
         let granularity = clock.timeline(Domain::Monotonic).difference().granularity();
         let facts = Facts {
             interface: config.interface,

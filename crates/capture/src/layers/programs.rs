@@ -11,7 +11,7 @@ use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, RingBufferBuilder};
 
 use self::skeleton::LayersSkelBuilder;
-use super::hooks::{self, Attached};
+use super::hooks::{self, Attached, Hook};
 use super::{Direction, Journey, LayersLedger, Reasons};
 use crate::Error;
 use crate::bpf_program::{Counts, lacks_privileges, opened, with_filter};
@@ -48,11 +48,13 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Loads and attaches them, for the packets that `interface`, which is in the calling thread's
-    /// network namespace, receives or sends and that pass the filter.
+    /// Loads and attaches those of `hooks`, which are some of the direction's, for the packets that
+    /// `interface`, which is in the calling thread's network namespace, receives or sends and that pass the
+    /// filter.
     pub(super) fn open(
         interface: &Interface,
         direction: Direction,
+        hooks: &[Hook],
         filter: Option<&Filter>,
     ) -> Result<Self, Error> {
         let refused = refused(interface);
@@ -68,7 +70,7 @@ impl Programs {
             })?;
             constants.wake_at = WAKE_AT;
         }
-        let notes = hooks::choose(open.open_object_mut(), direction, &kernel);
+        let notes = hooks::choose(open.open_object_mut(), hooks, &kernel);
         if let Some(filter) = filter {
             put_in(open.open_object_mut(), filter)?;
         }
@@ -80,7 +82,7 @@ impl Programs {
             journeys: handle(&maps.journeys)?,
             ended: handle(&maps.ended)?,
             reasons: Reasons::of(&kernel),
-            attached: hooks::attach(skeleton.object(), direction, notes),
+            attached: hooks::attach(skeleton.object(), hooks, interface, notes),
             direction,
         })
     }

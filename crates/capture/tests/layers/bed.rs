@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use wirestamp_capture::layers::{Config, Direction, Journey, Layers, LayersLedger, Point, Reasons};
 use wirestamp_capture::{Limit, Stop};
 use wirestamp_clock::{ClockService, Counter};
-use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, TAP_B};
+use wirestamp_lab::{Impairments, Netns, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_B};
 
 pub(crate) const PORT: u16 = 5000;
 
@@ -46,7 +46,6 @@ pub(crate) fn follow_at(
     traffic: impl FnOnce(),
 ) -> Followed {
     let clock = ClockService::start(Counter::select()).unwrap();
-    let stop = Stop::new().unwrap();
     let config = Config {
         interface: interface.to_owned(),
         direction,
@@ -54,6 +53,18 @@ pub(crate) fn follow_at(
         limit: Limit { packets, duration: None },
     };
     let layers = netns.run(|| Layers::open(config, &clock)).unwrap().unwrap();
+    run(layers, packets, traffic)
+}
+
+/// Sees when the source's packets come to the queue.
+pub(crate) fn departures(lab: &PathLab, filter: &str, traffic: impl FnOnce()) -> Followed {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let open = || Layers::departures(SOURCE_INTERFACE, Some(filter), &clock);
+    run(lab.source().run(open).unwrap().unwrap(), None, traffic)
+}
+
+fn run(layers: Layers, packets: Option<u64>, traffic: impl FnOnce()) -> Followed {
+    let stop = Stop::new().unwrap();
     assert_eq!(layers.facts().notes, [""; 0]);
     let reasons = layers.reasons().clone();
     let mut journeys = Vec::new();

@@ -8,7 +8,8 @@ use wirestamp_capture::layers::{Direction, End, Journey, Point};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, SOURCE_V4, TAP_B};
 
 use crate::bed::{
-    Followed, PORT, bridge, follow_at, iproute, lab, now, number, read, receiver, send, times,
+    Followed, PORT, bridge, departures, follow_at, iproute, lab, now, number, read, receiver, send,
+    times,
 };
 
 const UDP: &str = "udp dst port 5000";
@@ -41,6 +42,27 @@ fn every_datagram_leaves_its_socket_and_is_sent_by_the_driver() {
     }
     assert!(followed.journeys.iter().map(number).eq(0..1000));
     assert_eq!((followed.ledger.seen, followed.ledger.delivered), (1000, 1000));
+}
+
+#[test]
+fn who_wants_departures_alone_has_each_datagrams_time_at_the_queue_and_no_more() {
+    let Some(lab) = lab() else { return };
+    let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
+    let before = now();
+    let mut after = 0;
+    let followed = departures(&lab, UDP, || {
+        send(&lab, PORT, 0..1000);
+        after = now();
+        send(&lab, 6000, [0]);
+    });
+    for journey in &followed.journeys {
+        let queue = journey.time(Point::Queue);
+        assert_eq!((journey.end, times(journey)), (End::Open, Vec::from_iter(queue)));
+        assert!((before..after).contains(&queue.unwrap()), "{journey:?}");
+        assert_eq!(journey.length, 14 + 20 + 8 + 4);
+    }
+    assert!(followed.journeys.iter().map(number).eq(0..1000));
+    assert_eq!((followed.ledger.seen, followed.ledger.skipped), (1000, 0));
 }
 
 #[test]

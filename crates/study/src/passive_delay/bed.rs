@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wirestamp_capture::{Capture, Config, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Span};
-use wirestamp_lab::{BottleneckCounters, EGRESS, Netns, PathLab, SOURCE_INTERFACE, TAP_A, TAP_B};
+use wirestamp_lab::{
+    BottleneckCounters, LAST_EGRESS, MeshLab, Netns, SOURCE_INTERFACE, TAP_A, TAP_B,
+};
 use wirestamp_metrics::flow::FlowConfig;
 use wirestamp_metrics::{self as metrics, Outcome, Point};
 use wirestamp_traffic::{SendReport, Sender, ServiceClock, Sink, SinkReport, StreamReport};
 
 use super::measured::{self, Found, Measured};
 use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
-use super::witness::{self, Seen};
+use super::witness::{Seen, Witness};
 use crate::report::format::approximate;
 use crate::{Meeting, Recording, Sight, TapReport};
 
@@ -47,8 +49,12 @@ pub(super) fn run(
     clock: &ClockService,
     stop: &Stop,
 ) -> anyhow::Result<Measured> {
-    let lab = PathLab::new(&setting.impairments())?;
-    let [taps, ends] = open(&lab, clock)?;
+    let lab = MeshLab::new(&setting.impairments())?;
+    let taps = [open(lab.roof(), TAP_A, clock)?, open(lab.cellar(), TAP_B, clock)?];
+    let ends = [
+        Witness::open(lab.source(), SOURCE_INTERFACE, clock)?,
+        Witness::open(lab.last_router(), LAST_EGRESS, clock)?,
+    ];
     let mut found = Found::default();
     // The longest of the delays is 0.4 s.
     let correlation = metrics::Config { timeout: Span::from_secs(2), ..metrics::Config::default() };
@@ -60,13 +66,13 @@ pub(super) fn run(
     let captures_stop = Stop::new().context("cannot make the stop event")?;
     let (traffic, seen, taps) = thread::scope(|scope| {
         let (meeting, stopped) = (&meeting, &captures_stop);
-        let witnesses = ends.map(|end| scope.spawn(move || witness::watch(end, clock, stopped)));
+        let witnesses = ends.map(|end| scope.spawn(move || end.watch(stopped)));
         let [a, b] = taps;
         let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
             scope.spawn(move || attend(meeting, point, capture, clock, stopped))
         });
         let await_last = &mut |sent: &SendReport| await_last(&lab, before, sent.sent());
-        let ends = Ends { source: lab.source(), sink: lab.sink(), await_last };
+        let ends = Ends { source: lab.source(), sink: lab.cellar(), await_last };
         let traffic = traffic(setting, ends, clock, stop);
         captures_stop.request();
         let ([source, bottleneck], [a, b]) = (witnesses.map(join), taps.map(join));
@@ -81,36 +87,10 @@ pub(super) fn run(
     Ok(measured)
 }
 
-/// Captures what arrives at both taps, and what leaves the interfaces at the other ends of their links.
-fn open(lab: &PathLab, clock: &ClockService) -> anyhow::Result<[[Capture; 2]; 2]> {
-    let tap = |namespace, interface| open_one(namespace, interface, false, clock);
-    let taps = [tap(lab.router(), TAP_A)?, tap(lab.sink(), TAP_B)?];
-    let ends = [
-        open_witness(lab.source(), SOURCE_INTERFACE, clock)?,
-        open_witness(lab.router(), EGRESS, clock)?,
-    ];
-    Ok([taps, ends])
-}
-
-/// Captures what leaves an interface.
-pub(super) fn open_witness(
-    namespace: &Netns,
-    interface: &str,
-    clock: &ClockService,
-) -> anyhow::Result<Capture> {
-    open_one(namespace, interface, true, clock)
-}
-
-fn open_one(
-    namespace: &Netns,
-    interface: &str,
-    outgoing: bool,
-    clock: &ClockService,
-) -> anyhow::Result<Capture> {
+/// Captures what arrives at a tap.
+fn open(namespace: &Netns, interface: &str, clock: &ClockService) -> anyhow::Result<Capture> {
     let usual = Config::new(interface, Method::Ring, StampSource::Kernel);
-    // What a witness copies comes between its stamp and the tap's: no more than the number.
-    let snaplen = if outgoing { witness::SNAPLEN } else { usual.snaplen };
-    let config = Config { filter: Some("udp".into()), outgoing, snaplen, ..usual };
+    let config = Config { filter: Some("udp".into()), outgoing: false, ..usual };
     let open = || Capture::open(config, clock);
     Ok(namespace.run(open).context("cannot enter the lab")??)
 }
@@ -163,7 +143,7 @@ pub(super) fn since(before: BottleneckCounters, now: BottleneckCounters) -> Bott
 }
 
 /// Waits until every packet has left the bottleneck or was dropped by it.
-fn await_last(lab: &PathLab, before: BottleneckCounters, sent: u64) -> anyhow::Result<()> {
+fn await_last(lab: &MeshLab, before: BottleneckCounters, sent: u64) -> anyhow::Result<()> {
     let deadline = Instant::now() + LAST_PACKETS;
     loop {
         let since = since(before, lab.bottleneck()?);

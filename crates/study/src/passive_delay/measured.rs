@@ -121,8 +121,13 @@ impl Measured {
     }
 
     fn of_truth(&mut self, truth: &[Option<i64>]) {
-        let truth = truth.iter().flatten().copied();
-        [self.true_min_ns, self.true_mean_ns, self.true_max_ns] = summary(truth);
+        let truth: Vec<_> = truth.iter().flatten().copied().collect();
+        let (seen, arrived) = (length(&truth), self.arrived);
+        if seen != arrived && self.unknown.is_none() {
+            self.unknown =
+                Some(format!("the witnesses saw {seen} packets, of which {arrived} arrived"));
+        }
+        [self.true_min_ns, self.true_mean_ns, self.true_max_ns] = summary(truth.into_iter());
     }
 }
 
@@ -150,7 +155,8 @@ impl Found {
 /// The delay of each packet by its number, in nanoseconds: from when it left the source for tap A to when
 /// it left the bottleneck for tap B. None for those that did not.
 pub(super) fn true_delays([source, bottleneck]: &[Departures; 2]) -> Vec<Option<i64>> {
-    let delay = |(left, passed): (&Left, &Left)| Some(((*passed)? - (*left)?).as_nanos());
+    let delay =
+        |(left, passed): (&Left, &Left)| Some((*passed)?.cast_signed() - (*left)?.cast_signed());
     source.iter().zip(bottleneck).map(delay).collect()
 }
 

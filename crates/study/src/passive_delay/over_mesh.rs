@@ -9,12 +9,12 @@ use wirestamp_clock::ClockService;
 use wirestamp_lab::{LAST_EGRESS, SOURCE_INTERFACE};
 use wirestamp_traffic::SendReport;
 
-use super::bed::{self, Ends, join, open_witness, traffic};
+use super::bed::{self, Ends, join, traffic};
 use super::measured::{Measured, true_delays};
 use super::setting::{
     ACTIVE_ABOVE_IP, PASSIVE, PASSIVE_PORT, REFLECTOR_PORT, Setting, at_the_sink,
 };
-use super::witness;
+use super::witness::Witness;
 use crate::mesh::{self, Kept, Mesh, Plan, Second, Total, until};
 use crate::report::format::approximate;
 
@@ -30,15 +30,15 @@ pub(super) fn run(
 ) -> anyhow::Result<Measured> {
     let mesh = kept.with(plan(setting), |mesh| await_first(mesh, setting, stop))?;
     let ends = [
-        open_witness(mesh.lab().source(), SOURCE_INTERFACE, clock)?,
-        open_witness(mesh.lab().last_router(), LAST_EGRESS, clock)?,
+        Witness::open(mesh.lab().source(), SOURCE_INTERFACE, clock)?,
+        Witness::open(mesh.lab().last_router(), LAST_EGRESS, clock)?,
     ];
     let before = mesh.lab().bottleneck()?;
     let begin = mesh::next_second()?;
     let witnesses_stop = Stop::new().context("cannot make the stop event")?;
     let (traffic, seen, seconds) = thread::scope(|scope| {
         let stopped = &witnesses_stop;
-        let ends = ends.map(|end| scope.spawn(move || witness::watch(end, clock, stopped)));
+        let ends = ends.map(|end| scope.spawn(move || end.watch(stopped)));
         let sent = send(setting, &mut *mesh, begin, clock, stop);
         witnesses_stop.request();
         let [source, bottleneck] = ends.map(join);

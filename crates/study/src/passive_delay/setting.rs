@@ -52,11 +52,11 @@ pub(super) struct Setting {
     pub(super) tasks: u32,
     /// How long it sends.
     pub(super) lasting: Span,
-    /// What the second router lets out.
+    /// What the bottleneck lets out.
     pub(super) bottleneck: Bottleneck,
 }
 
-/// The link behind the second router.
+/// The link between the routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bottleneck {
     /// Its rate in bit/s, preambles and gaps included.

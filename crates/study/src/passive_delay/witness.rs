@@ -1,71 +1,95 @@
 //! Who sees the packets at the other ends of the links that the taps are at.
+//!
+//! The reading of the clock has to be the last that happens before the driver has the packet. An interrupt that
+//! comes between it and the tap's stamp is an error of the truth, and one that does not cancel out: at a full
+//! queue it falls on the packets that pass, before which the bottleneck's timer has just made room. A packet
+//! socket stamps before it copies, which leaves that interrupt half a microsecond to fall into.
+//!
+//! A tracing program at the driver itself would do for interfaces with a queue too, but not every kernel runs
+//! those for every packet (ARCHITECTURE.md, "Where this differs from the design").
 
 use anyhow::Context;
-use wirestamp_capture::{Capture, Captured, Error, Ledger, Sink, Stop};
-use wirestamp_clock::{ClockService, Time, Utc};
+use wirestamp_capture::Stop;
+use wirestamp_capture::layers::{Journey, Layers, LayersLedger, Point};
+use wirestamp_clock::ClockService;
+use wirestamp_lab::Netns;
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_traffic::Payload;
 
 use super::setting::PASSIVE;
 
-/// When a packet left an interface, if it did: the kernel's stamp from right before the driver took it
-/// (`dev_queue_xmit_nit` of net/core/dev.c).
-pub(super) type Left = Option<Time<Utc>>;
+/// When a packet left by an interface, if it did: nanoseconds of `CLOCK_MONOTONIC`.
+pub(super) type Left = Option<u64>;
 
 /// When the packets of the passive traffic left, by their numbers.
 pub(super) type Departures = Vec<Left>;
 
 /// More than any run sends: 60 s at 106,000 a second.
 const MOST_PACKETS: usize = 10_000_000;
-/// Bytes of each packet to keep: Ethernet, IPv6 and UDP headers and the numbers behind them.
-pub(super) const SNAPLEN: u32 = 96;
+
+/// One who has begun to look.
+pub(super) struct Witness {
+    interface: &'static str,
+    layers: Layers,
+}
 
 /// What a witness saw.
 #[derive(Debug)]
 pub(super) struct Seen {
-    interface: String,
+    interface: &'static str,
     pub(super) departures: Departures,
-    ledger: Ledger,
+    ledger: LayersLedger,
 }
 
 impl Seen {
     /// Why that is not all there was to see, if it is not.
     pub(super) fn unknown(&self) -> Option<String> {
         let Self { interface, ledger, .. } = self;
-        let (lost, late) = (ledger.lost(), ledger.stamped_late);
-        let whole = ledger.balances() && lost + late == 0;
-        (!whole).then(|| format!("the witness at {interface} missed {lost} packets, {late} stamps"))
+        let missed = ledger.lost() + ledger.skipped;
+        let whole = ledger.balances() && missed == 0;
+        (!whole).then(|| format!("the witness at {interface} missed {missed} packets"))
     }
 }
 
-/// Runs a capture of what leaves an interface until `stop` is requested.
-///
-/// # Errors
-/// When the capture fails.
-pub(super) fn watch(capture: Capture, clock: &ClockService, stop: &Stop) -> anyhow::Result<Seen> {
-    let interface = capture.facts().interface.clone();
-    let mut witness = Witness::default();
-    let (ledger, outcome) = capture.run(clock, stop, &mut witness);
-    outcome.with_context(|| format!("the witness at {interface} failed"))?;
-    Ok(Seen { interface, departures: witness.departures, ledger })
+impl Witness {
+    /// Begins to look at what leaves an interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(super) fn open(
+        namespace: &Netns,
+        interface: &'static str,
+        clock: &ClockService,
+    ) -> anyhow::Result<Self> {
+        let open = || Layers::departures(interface, Some("udp"), clock);
+        let layers = namespace.run(open).context("cannot enter the lab")??;
+        Ok(Self { interface, layers })
+    }
+
+    /// Looks until `stop` is requested.
+    ///
+    /// # Errors
+    /// When what was seen cannot be read.
+    pub(super) fn watch(self, stop: &Stop) -> anyhow::Result<Seen> {
+        let Self { interface, layers } = self;
+        let mut departures = Departures::new();
+        let (ledger, outcome) = layers.run(stop, &mut |packet| {
+            note(&packet, &mut departures);
+            Ok(())
+        });
+        outcome.with_context(|| format!("the witness at {interface} failed"))?;
+        Ok(Seen { interface, departures, ledger })
+    }
 }
 
-#[derive(Default)]
-struct Witness {
-    departures: Departures,
-}
-
-impl Sink for Witness {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
-        let number = number_of(packet.bytes).and_then(|number| usize::try_from(number).ok());
-        // Numbers go up by one; those of a stranger must not take memory.
-        if let Some(number) = number.filter(|number| *number < MOST_PACKETS) {
-            if self.departures.len() <= number {
-                self.departures.resize(number + 1, None);
-            }
-            self.departures[number] = Some(packet.stamp.utc);
+fn note(packet: &Journey, departures: &mut Departures) {
+    let number = number_of(&packet.head).and_then(|number| usize::try_from(number).ok());
+    // Numbers go up by one; those of a stranger must not take memory.
+    if let Some(number) = number.filter(|number| *number < MOST_PACKETS) {
+        if departures.len() <= number {
+            departures.resize(number + 1, None);
         }
-        Ok(())
+        departures[number] = packet.time(Point::Queue);
     }
 }
 
@@ -78,6 +102,8 @@ fn number_of(frame: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use wirestamp_clock::Time;
+
     use super::*;
 
     #[test]
