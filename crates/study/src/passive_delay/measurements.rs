@@ -47,13 +47,13 @@ impl Size {
         lasting_ms: [60_000, 4_000],
         repetitions: [5, 5, 3],
     };
-    /// What four minutes have room for, of which each mesh takes eight seconds to come and go.
+    /// What seven minutes have room for, of which each mesh takes eight seconds to come and go.
     pub(super) const FULL_OF_MESH: Self = Self {
         frames: &[SHORTEST_FRAME, 1500],
         loads: &[400, 1000],
         durations_ms: &[4_000, 12_000],
         lasting_ms: [6_000, 3_000],
-        repetitions: [3, 2, 2],
+        repetitions: [5, 3, 5],
     };
     /// What half a minute has room for.
     pub(super) const QUICK_OF_MESH: Self = Self {
