@@ -83,8 +83,8 @@ const DEVIATIONS: [(&str, &str); 9] = [
     (
         "Routers",
         "The first has the bottleneck and the second only forwards; in the report it is the other way \
-         round. The bottleneck is a token bucket with the rate of the report's 10 Mbit/s and a queue of as many packets as the report's longest \
-         delays tell. The two tests of the report in which less came out (300 and 600 bytes at 40 %) are \
+         round. The bottleneck is a token bucket with the rate of the report's 10 Mbit/s and a queue of as \
+         many packets as the report's longest delays tell. The two tests of the report in which less came out (300 and 600 bytes at 40 %) are \
          not imitated, nor is that the tests of section 3.3 differ: all are like its first.",
     ),
     (
