@@ -182,5 +182,4 @@ impl<T: Entry> Consumer<T> {
 }
 
 #[cfg(test)]
-#[path = "ring_tests.rs"]
 mod tests;

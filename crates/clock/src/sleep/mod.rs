@@ -331,5 +331,4 @@ impl<K: SleepClock> Sleeper<K> {
 }
 
 #[cfg(test)]
-#[path = "sleep_tests.rs"]
 mod tests;
