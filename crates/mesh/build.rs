@@ -1,14 +1,17 @@
-//! Makes Rust of the services in `proto/`, with a compiler of protocol buffers in Rust, so that none has to be
-//! installed.
+//! Generates Rust from `proto/` with a protocol buffers compiler written in Rust, so that none has to be installed.
 
 use std::error::Error;
 
 const FOLDER: &str = "proto";
-const FILES: [&str; 1] = ["proto/mesh.proto"];
+const FILES: [&str; 4] =
+    ["proto/counts.proto", "proto/flows.proto", "proto/mesh.proto", "proto/observations.proto"];
+const PAGE: &str = "../../web/dist";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={FOLDER}");
-    // What carries secrets is shown without them (src/secret.rs).
+    for folder in [FOLDER, PAGE] {
+        println!("cargo::rerun-if-changed={folder}");
+    }
+    // `Duty` carries a secret: src/secret.rs implements its `Debug` without it.
     let services = tonic_prost_build::configure().build_transport(false).skip_debug(["Duty"]);
     services.compile_fds(protox::compile(FILES, [FOLDER])?)?;
     Ok(())

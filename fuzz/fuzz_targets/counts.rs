@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirestamp_protocol::{Counts, Flows};
+use wirestamp_mesh::protocol::{Counts, Flows};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(counts) = Counts::decode(bytes) {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirestamp_protocol::ipfix::{Digests, Session, Transport};
-use wirestamp_protocol::{MachineClock, Seen};
+use wirestamp_mesh::protocol::ipfix::{Digests, Session, Transport};
+use wirestamp_mesh::protocol::{MachineClock, Seen};
 
 fuzz_target!(|input: (bool, Option<u64>, Vec<Vec<u8>>)| {
     let (is_stream, point, messages) = input;

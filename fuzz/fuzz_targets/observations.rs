@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirestamp_protocol::Seen;
+use wirestamp_mesh::protocol::Seen;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(seen) = Seen::decode(bytes) {

@@ -21,10 +21,10 @@ use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::Name;
 use wirestamp_mesh::collector::{Collector, Results};
 use wirestamp_mesh::controller::{Change, Plan};
+use wirestamp_mesh::protocol::{MachineClock, Seen};
 use wirestamp_mesh::task::Task;
 use wirestamp_metrics::{Missed, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
-use wirestamp_protocol::{MachineClock, Seen};
 
 const SECOND: i64 = 1_000_000_000;
 const HOUR: i64 = 3600;

@@ -17,6 +17,7 @@ pub mod member;
 mod name;
 pub mod pki;
 pub mod probe;
+pub mod protocol;
 mod secret;
 pub mod spool;
 pub mod task;

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::SystemTime;
 
+use crate::protocol::{Count, Counts, Flows, Seen};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Point};
-use wirestamp_protocol::{Count, Counts, Flows, Seen};
 
 use super::{
     Delivered, Delivery, Flow, News, Pair, Progress, Settled, Single, Timing, WINDOW, side,

@@ -55,10 +55,10 @@ impl Collector {
 mod tests {
     use std::sync::Arc;
 
+    use crate::protocol::Count;
     use tokio::sync::watch;
     use wirestamp_clock::Span;
     use wirestamp_metrics::Quality;
-    use wirestamp_protocol::Count;
 
     use super::*;
     use crate::collector::{News, NoOpinion, Results, Settled, Step, Stretch, Window};

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::protocol::Count;
 use wirestamp_clock::{Time, Utc};
-use wirestamp_protocol::Count;
 
 use super::{Delivery, Flow, Settled};
 

@@ -1,10 +1,10 @@
 //! How far the clocks of two machines may be apart.
 
+use crate::protocol::MachineClock;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
 use wirestamp_clock::Span;
-use wirestamp_protocol::MachineClock;
 
 /// Why the time from one machine to another means nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Deserialize, Serialize, ToSchema)]

@@ -9,6 +9,7 @@ mod collect;
 mod control;
 mod credentials;
 mod description;
+mod embedded;
 mod events;
 mod health;
 mod histogram;

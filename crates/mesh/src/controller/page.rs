@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::api::Reader;
+use super::embedded;
 use super::refusal::{Refusal, Refusals};
 use crate::Name;
 use crate::pki::Role;
@@ -42,7 +43,7 @@ pub(super) async fn me(Reader(caller): Reader) -> Json<Me> {
 }
 
 pub(super) async fn page(reader: Reader, asked: HeaderMap) -> Result<Response, Refusal> {
-    file(reader, Path(wirestamp_web::PAGE.to_owned()), asked).await
+    file(reader, Path(embedded::PAGE.to_owned()), asked).await
 }
 
 pub(super) async fn file(
@@ -50,7 +51,7 @@ pub(super) async fn file(
     Path(name): Path<String>,
     asked: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let file = wirestamp_web::file(&name).ok_or_else(Refusal::nothing_here)?;
+    let file = embedded::file(&name).ok_or_else(Refusal::nothing_here)?;
     let tag = format!("\"{}\"", file.fingerprint);
     let is_known = asked.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     // A browser keeps the file, and asks each time whether it is still the same.

@@ -1,6 +1,6 @@
 //! Elements that IANA does not have. `docs/ipfix.md` describes them.
 
-use wirestamp_protocol::ipfix::Element;
+use crate::protocol::ipfix::Element;
 
 const fn own(number: u16) -> Element {
     // For examples and documentation (RFC 5612), until somebody is responsible for a number of our own.

@@ -2,11 +2,11 @@
 
 use std::cell::OnceCell;
 
+use crate::protocol::MachineClock;
 use wirestamp_capture::Captured;
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Missed, Observation, Sampling};
 use wirestamp_packet::{LinkType, Packet};
-use wirestamp_protocol::MachineClock;
 
 use super::flows::Flows;
 use super::tally::Tally;

@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::protocol::MachineClock;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 use wirestamp_active::{ClockState, Kernel, SystemClock};
 use wirestamp_clock::{Span, Time, Utc, stated_error};
-use wirestamp_protocol::MachineClock;
 
 use super::keepers::Said;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::protocol::{Count, Counts, MachineClock};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Missed;
-use wirestamp_protocol::{Count, Counts, MachineClock};
 
 use super::look::{Look, Passing};
 use crate::spool::Batch;

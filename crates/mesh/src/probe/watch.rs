@@ -1,8 +1,8 @@
 //! One point of a task that another point is compared with: what it sees becomes batches.
 
+use crate::protocol::{MachineClock, Seen};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Missed, Observation, Sampling};
-use wirestamp_protocol::{MachineClock, Seen};
 
 use super::look::{Look, Passing};
 use crate::spool::Batch;

@@ -15,12 +15,12 @@ use wirestamp_mesh::controller::{Change, Controller, Plan, Settings, Sources};
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 use wirestamp_mesh::probe::{self, ChannelName, Stock};
+use wirestamp_mesh::protocol::{MachineClock, Seen};
 use wirestamp_mesh::spool::{Batch, Spool};
 use wirestamp_mesh::task::{Task, Tasks};
 use wirestamp_mesh::transport::{Trust, call};
 use wirestamp_metrics::Observation;
 use wirestamp_packet::{FlowKey, PacketId};
-use wirestamp_protocol::{MachineClock, Seen};
 
 pub(crate) const MILLISECOND: i64 = 1_000_000;
 pub(crate) const EVERYTHING: Stretch =

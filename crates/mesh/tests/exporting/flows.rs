@@ -2,9 +2,9 @@
 
 use wirestamp_clock::Time;
 use wirestamp_mesh::probe::ChannelName;
+use wirestamp_mesh::protocol::Flows;
+use wirestamp_mesh::protocol::ipfix::element::{LAYER2_OCTET_TOTAL_COUNT, PACKET_TOTAL_COUNT};
 use wirestamp_mesh::spool::Batch;
-use wirestamp_protocol::Flows;
-use wirestamp_protocol::ipfix::element::{LAYER2_OCTET_TOTAL_COUNT, PACKET_TOTAL_COUNT};
 
 use super::super::common::{BEGIN, MILLISECOND, now};
 use super::*;

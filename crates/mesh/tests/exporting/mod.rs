@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wirestamp_mesh::export::Exporter;
-use wirestamp_protocol::ipfix::element::{
+use wirestamp_mesh::protocol::ipfix::element::{
     DROPPED_PACKET_DELTA_COUNT, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
 };
-use wirestamp_protocol::ipfix::{Element, Order, Session, Transport, Unread};
+use wirestamp_mesh::protocol::ipfix::{Element, Order, Session, Transport, Unread};
 
 use super::common::{Probe, Running, mesh};
 use super::{BATCHES, PACKETS, batches};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::protocol::Count;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field as Cell;
 use tokio::sync::watch;
 use wirestamp_clock::Span;
-use wirestamp_protocol::Count;
 
 use super::*;
 use crate::collector::{Flow, News, Results, Settled};

@@ -14,9 +14,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
+use crate::protocol::{MachineClock, Seen};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Correlator, Missed, Observation, Outcome, Point};
-use wirestamp_protocol::{MachineClock, Seen};
 
 use super::coverage::Coverage;
 use super::window::Windows;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::protocol::ipfix::{Digests, HELD_BACK, Message, NotTaken, Order};
+use crate::protocol::{MachineClock, Seen};
 use tracing::{info, warn};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Point;
-use wirestamp_protocol::ipfix::{Digests, HELD_BACK, Message, NotTaken, Order};
-use wirestamp_protocol::{MachineClock, Seen};
 
 use super::heard::Counts;
 use crate::collector::{Channel, Collector, Refused};

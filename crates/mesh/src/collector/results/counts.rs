@@ -1,8 +1,8 @@
 //! The table of what was counted: by the intervals of the task, and by longer ones.
 
+use crate::protocol::Count;
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
 use wirestamp_clock::{Time, Utc};
-use wirestamp_protocol::Count;
 
 use super::{Counted, Step, Stretch, Sum};
 use crate::database::unsigned;

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::protocol::Count;
 use wirestamp_clock::{Domain, RawStamp, Stamp};
 use wirestamp_metrics::{CompactHistogram, Config, Correlator, Observation, Quality, Summary};
 use wirestamp_packet::{FlowKey, PacketId};
-use wirestamp_protocol::Count;
 
 use super::*;
 use crate::collector::{Flow, News, Window};

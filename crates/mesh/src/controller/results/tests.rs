@@ -1,8 +1,8 @@
 use std::path::Path;
 
+use crate::protocol::Count;
 use tokio::runtime::Runtime;
 use wirestamp_clock::{Span, Time};
-use wirestamp_protocol::Count;
 
 use super::super::sample;
 use super::*;

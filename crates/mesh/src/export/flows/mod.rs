@@ -2,16 +2,16 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use wirestamp_clock::Time;
-use wirestamp_metrics::flow::FlowReport;
-use wirestamp_protocol::ipfix::element::{
+use crate::protocol::ipfix::element::{
     DESTINATION_IPV4_ADDRESS, DESTINATION_IPV6_ADDRESS, DESTINATION_TRANSPORT_PORT,
     DROPPED_PACKET_TOTAL_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
     FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, LAYER2_OCTET_TOTAL_COUNT, METERING_PROCESS_ID,
     PACKET_TOTAL_COUNT, PROTOCOL_IDENTIFIER, SOURCE_IPV4_ADDRESS, SOURCE_IPV6_ADDRESS,
     SOURCE_TRANSPORT_PORT,
 };
-use wirestamp_protocol::ipfix::{Element, Part, Row, Template, Value};
+use crate::protocol::ipfix::{Element, Part, Row, Template, Value};
+use wirestamp_clock::Time;
+use wirestamp_metrics::flow::FlowReport;
 
 use super::element;
 use super::ipfix::{millis, nanos, number_of};

@@ -1,4 +1,4 @@
-use wirestamp_protocol::ipfix::{Record, Session, Transport, Unread};
+use crate::protocol::ipfix::{Record, Session, Transport, Unread};
 
 use super::*;
 use crate::export::Ipfix;

@@ -1,14 +1,14 @@
 //! Results as IPFIX (RFC 7011).
 
-use wirestamp_clock::{Time, Utc};
-use wirestamp_metrics::flow::FlowReport;
-use wirestamp_protocol::ipfix::element::{
+use crate::protocol::ipfix::element::{
     DROPPED_PACKET_DELTA_COUNT, FLOW_END_MILLISECONDS, FLOW_END_NANOSECONDS,
     FLOW_START_MILLISECONDS, FLOW_START_NANOSECONDS, METERING_PROCESS_ID, PACKET_DELTA_COUNT,
     PATH_DELAY_MAX_DELTA_MICROSECONDS, PATH_DELAY_MEAN_DELTA_MICROSECONDS,
     PATH_DELAY_MIN_DELTA_MICROSECONDS, SAMPLING_PROBABILITY,
 };
-use wirestamp_protocol::ipfix::{Element, Export, Part, Row, Value};
+use crate::protocol::ipfix::{Element, Export, Part, Row, Value};
+use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::flow::FlowReport;
 
 use super::element::{self, OfSummary};
 use super::flows;

@@ -1,6 +1,6 @@
+use crate::protocol::ipfix::{Message, Order, Session, Transport, Unread};
 use proptest::prelude::*;
 use wirestamp_metrics::Counts;
-use wirestamp_protocol::ipfix::{Message, Order, Session, Transport, Unread};
 
 use super::*;
 use crate::task::Entered;
@@ -18,11 +18,11 @@ fn tasks() -> Tasks {
     Tasks::from([(7, task(path)), (8, task(volume))])
 }
 
-fn text<'a>(record: &wirestamp_protocol::ipfix::Record<'a>, element: Element) -> &'a str {
+fn text<'a>(record: &crate::protocol::ipfix::Record<'a>, element: Element) -> &'a str {
     str::from_utf8(record.get(element).unwrap()).unwrap()
 }
 
-fn signed(record: &wirestamp_protocol::ipfix::Record<'_>, element: Element) -> Option<i64> {
+fn signed(record: &crate::protocol::ipfix::Record<'_>, element: Element) -> Option<i64> {
     record.unsigned(element).map(u64::cast_signed)
 }
 

@@ -2,11 +2,11 @@
 
 mod told;
 
+use crate::protocol::{self, MachineClock};
 use tracing::warn;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Missed;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
-use wirestamp_protocol::{self as protocol, MachineClock};
 
 use super::look::{Look, Passing};
 use crate::spool::Batch;

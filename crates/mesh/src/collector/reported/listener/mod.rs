@@ -6,10 +6,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::protocol::ipfix::{Order, Session, Transport, Unread};
 use tokio::sync::watch;
 use tracing::{info, warn};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_protocol::ipfix::{Order, Session, Transport, Unread};
 
 use super::heard::Counts;
 use super::path::{End, Path};

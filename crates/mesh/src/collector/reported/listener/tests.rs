@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use crate::protocol::ipfix::{Export, Row, Value, element};
 use jiff::Timestamp;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_protocol::ipfix::{Export, Row, Value, element};
 
 use super::*;
 use crate::collector::{Collector, Measured, Results, Step, Stretch};

@@ -1,7 +1,5 @@
 //! The dashboard of the mesh: what was built of `web/`, in the binary.
 
-#![forbid(unsafe_code)]
-
 use std::borrow::Cow;
 
 use rust_embed::RustEmbed;
@@ -13,25 +11,24 @@ struct Files;
 
 /// A file of the dashboard.
 #[derive(Clone, Debug)]
-pub struct File {
+pub(super) struct File {
     /// What is in it.
-    pub body: Cow<'static, [u8]>,
+    pub(super) body: Cow<'static, [u8]>,
     /// What that is, as a media type (RFC 6838).
-    pub kind: String,
+    pub(super) kind: String,
     /// What no other content has: hexadecimal digits.
-    pub fingerprint: String,
+    pub(super) fingerprint: String,
 }
 
 /// The page itself.
-pub const PAGE: &str = "index.html";
+pub(super) const PAGE: &str = "index.html";
 
 /// The page where it was not built, so that Rust needs no Node.
 const STAND_IN: &str = "<!doctype html><html lang=en><title>Wirestamp</title>
 <p>This wirestamp was built without its page: <code>make build-mesh</code> builds one with it.";
 
 /// The file of a name, if there is one.
-#[must_use]
-pub fn file(name: &str) -> Option<File> {
+pub(super) fn file(name: &str) -> Option<File> {
     // What begins with a dot is for git.
     let Some(found) = Files::get(name).filter(|_| !name.starts_with('.')) else {
         return (name == PAGE).then(stand_in);

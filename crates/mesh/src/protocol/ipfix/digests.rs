@@ -7,8 +7,8 @@ use wirestamp_metrics::{Missed, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::{Element, Message, Order, Record, element};
-use crate::observations::stamp;
-use crate::{MachineClock, Seen};
+use crate::protocol::observations::stamp;
+use crate::protocol::{MachineClock, Seen};
 
 /// Makes of the packet reports of one observation point what a collector takes.
 ///

@@ -9,7 +9,8 @@ use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Missed, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
 
-use crate::{MachineClock, v1};
+use super::MachineClock;
+use crate::v1;
 
 /// What was seen at one observation point.
 ///
