@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::distribution::{count_to_f64, nanos_to_f64};
+use crate::numeric::{count_to_f64, nanos_to_f64};
 
 /// What a [`MediaDelivery`] needs to know of the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]

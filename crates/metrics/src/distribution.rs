@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use wirestamp_clock::Span;
 
 use crate::moments::Moments;
+use crate::numeric::{nanos_to_f64, nearest_rank};
 use crate::values::Values;
 
 /// Records spans, negative ones too, and tells their count, extremes, mean, standard deviation
@@ -175,32 +176,12 @@ impl Serialize for Distribution {
     }
 }
 
-/// ⌈`quantile` · `count`⌉, at least 1 and at most `count`.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the product lies between 0 and the count; a cast from float saturates"
-)]
-pub(crate) fn nearest_rank(quantile: f64, count: u64) -> u64 {
-    let rank = (quantile.clamp(0.0, 1.0) * count_to_f64(count)).ceil() as u64;
-    rank.clamp(1, count)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact to 2^53 ns, 104 days; rounded beyond")]
-pub(crate) fn nanos_to_f64(nanos: i64) -> f64 {
-    nanos as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact to 2^53 values; rounded beyond")]
-pub(crate) fn count_to_f64(count: u64) -> f64 {
-    count as f64
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::numeric::count_to_f64;
 
     fn distribution(values: &[i64]) -> Distribution {
         let mut distribution = Distribution::new();

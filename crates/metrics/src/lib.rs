@@ -50,6 +50,7 @@ pub mod iperf3;
 mod lag;
 mod loss_pattern;
 mod moments;
+pub mod numeric;
 mod observation;
 mod outcome;
 mod quality;

@@ -1,7 +1,7 @@
 //! How the losses of one stream are spread, as RFC 3357 defines it.
 
 use crate::Tally;
-use crate::distribution::count_to_f64;
+use crate::numeric::count_to_f64;
 
 /// What RFC 3357 says of one packet: its entries in both streams of section 5.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

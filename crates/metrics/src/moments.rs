@@ -1,6 +1,6 @@
 //! Mean and variance of values as they come.
 
-use crate::distribution::count_to_f64;
+use crate::numeric::count_to_f64;
 
 /// Values that are added up before they are joined with those before: a division for each would cost
 /// more than all the rest.

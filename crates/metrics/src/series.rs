@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::distribution::{count_to_f64, nanos_to_f64};
+use crate::numeric::{count_to_f64, nanos_to_f64};
 
 /// The width of a slot at first, in nanoseconds.
 const FINEST: i64 = 1_000_000;

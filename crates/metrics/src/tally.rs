@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::distribution::count_to_f64;
 use crate::histogram::Histogram;
+use crate::numeric::count_to_f64;
 
 /// Records whole numbers, such as lengths in packets or bytes, and tells how they are distributed.
 ///

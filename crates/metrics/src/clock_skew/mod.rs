@@ -5,7 +5,7 @@ mod hull;
 use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::distribution::{count_to_f64, nanos_to_f64};
+use crate::numeric::{count_to_f64, nanos_to_f64};
 use hull::{Corner, Hull};
 
 #[cfg(test)]

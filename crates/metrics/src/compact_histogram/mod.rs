@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::Distribution;
-use crate::distribution::nearest_rank;
 use crate::histogram::{bucket_of, least_of, middle_of};
+use crate::numeric::nearest_rank;
 
 /// Buckets of each power of two: 2^6.
 const BITS: u32 = 6;

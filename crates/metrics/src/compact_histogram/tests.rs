@@ -91,8 +91,8 @@ proptest! {
         for (found, quantile) in found.into_iter().zip(CompactHistogram::QUANTILES) {
             let rank = nearest_rank(quantile, values.len() as u64);
             let truth = values[usize::try_from(rank).unwrap() - 1];
-            let off = crate::distribution::nanos_to_f64(found - truth).abs();
-            let bound = crate::distribution::nanos_to_f64(truth).abs() * CompactHistogram::ERROR;
+            let off = crate::numeric::nanos_to_f64(found - truth).abs();
+            let bound = crate::numeric::nanos_to_f64(truth).abs() * CompactHistogram::ERROR;
             prop_assert!(off <= bound, "{} for {}", found, truth);
         }
     }

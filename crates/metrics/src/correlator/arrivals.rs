@@ -1,21 +1,11 @@
 //! What becomes of the observations at B.
 
-use wirestamp_clock::{Time, Utc};
-
-use super::Correlator;
 use super::departure::Arrived;
 use super::departures::Open;
-use super::memory::{ARRIVAL, WAITING_SHARE};
 use super::read_ahead::READ_AHEAD;
+use super::state::{ARRIVAL, Arrival, Correlator, WAITING_SHARE};
 use crate::observation::elapsed;
 use crate::{Observation, Outcome, Point};
-
-/// An observation at B that may have to wait.
-#[derive(Clone, Copy)]
-pub(super) struct Arrival {
-    pub(super) received: Observation,
-    pub(super) place: Time<Utc>,
-}
 
 impl Correlator {
     pub(super) fn arrive(&mut self, received: Observation, sink: &mut impl FnMut(Outcome)) {

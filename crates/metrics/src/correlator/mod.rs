@@ -7,106 +7,27 @@ mod departure;
 mod departures;
 mod flow;
 mod flows;
-mod memory;
 mod missed;
 mod queue;
 mod read_ahead;
+mod state;
 mod table;
 mod unseen;
 
-use wirestamp_clock::{DifferenceClock, Span, Time, Utc};
-use wirestamp_packet::PacketId;
+use wirestamp_clock::{DifferenceClock, Time, Utc};
 
 pub use config::Config;
 pub(crate) use flows::hash as hash_of_flow;
 pub use missed::Missed;
+pub use state::Correlator;
 
-use self::arrivals::Arrival;
-use self::departures::{Departed, Departures, Sent};
+use self::departures::{Departed, Sent};
 use self::flows::Flows;
-use self::memory::{DEPARTURE, MISSED_SHARE, SUSPECT, flows_share};
-use self::queue::Queue;
 use self::read_ahead::READ_AHEAD;
-use self::unseen::Unseen;
+use self::state::DEPARTURE;
 use crate::{Observation, Outcome, Point};
 
-/// Matches the observations of two points and says of each what became of it.
-///
-/// # The rule
-///
-/// Each point's observations have an order, that in which the point captured them. A point's time
-/// is the latest stamp it has delivered; the *place* of an observation is its point's time just
-/// after it, so places never go back even where neighbouring stamps do.
-///
-/// B's observations are taken in B's order. Each is matched to the first packet at A, in A's order,
-/// that has its identity, was not matched before, and whose place lies between `timeout` before
-/// and `skew` after its own. If there is none, but one that was matched already, it is a
-/// duplicate of the last such; otherwise it is unexpected. Packets at A that nothing at B was
-/// matched to are lost.
-///
-/// So the outcomes depend on the two streams only, and not on how the calls for A and B interleave
-/// (unless memory runs out). What changes with the interleaving is when an outcome is
-/// reported: an observation at B for which no packet is at hand waits, and all behind it wait,
-/// until A has delivered the packet or A's time has passed it by `skew`. A loss is reported when
-/// the times of both points have passed the packet by `timeout`.
-///
-/// A stamp that is wrong and far ahead holds its point's time there, and with it the rule's
-/// window. Stamps must come from one clock for each point, without steps backwards larger than
-/// `skew`.
-///
-/// # Cost
-///
-/// Time is constant for each observation on average, but grows with the logarithm of how many
-/// identities several packets share where they do; memory is bounded by [`Config::memory`].
-/// Where one stream can run far ahead of the other, as with two files, the caller delivers the
-/// observations of both in the order of their stamps, or the memory does not do.
-pub struct Correlator {
-    config: Config,
-    difference_clock: Option<DifferenceClock>,
-    departures: Departures,
-    /// Observations at B that are not decided yet, in B's order.
-    waiting: Queue<Arrival>,
-    /// What the first of them waits for: a departure with its identity, or A's time to pass this.
-    held: Option<(PacketId, Time<Utc>)>,
-    /// A's time.
-    sent_until: Time<Utc>,
-    /// B's time.
-    delivered_until: Time<Utc>,
-    /// B's time, as far as B's observations are decided.
-    received_until: Time<Utc>,
-    /// What passed A without being seen there.
-    unseen_at_a: Unseen<Observation>,
-    /// What passed B without being seen there.
-    unseen_at_b: Unseen<Sent>,
-    finished: bool,
-}
-
 impl Correlator {
-    /// A correlator that has seen nothing. Negative spans are taken as 0.
-    #[must_use]
-    pub fn new(config: Config) -> Self {
-        let beginning = Time::from_nanos(i64::MIN);
-        let Config { memory, timeout, skew } = config;
-        let config =
-            Config { timeout: timeout.max(Span::ZERO), skew: skew.max(Span::ZERO), memory };
-        let Config { timeout, skew, .. } = config;
-        let suspects = memory / MISSED_SHARE / 2 / SUSPECT;
-        let (most, flows) = (memory / DEPARTURE, flows_share(memory) / Flows::BYTES_EACH);
-        Self {
-            config,
-            difference_clock: None,
-            departures: Departures::new(most, flows),
-            waiting: Queue::new(),
-            held: None,
-            sent_until: beginning,
-            delivered_until: beginning,
-            received_until: beginning,
-            unseen_at_a: Unseen::new(timeout, skew, suspects),
-            unseen_at_b: Unseen::new(skew, timeout, suspects),
-            finished: false,
-        }
-    }
-
     /// From now on, takes the delay between two stamps of this clock's domain from their raw
     /// values, not through UTC.
     ///
@@ -189,15 +110,6 @@ impl Correlator {
     pub fn advance(&mut self, point: Point, time: Time<Utc>, sink: &mut impl FnMut(Outcome)) {
         self.pass(point, time);
         self.settle(sink);
-    }
-
-    /// Moves a point's time on.
-    pub(crate) fn pass(&mut self, point: Point, time: Time<Utc>) {
-        let until = match point {
-            Point::A => &mut self.sent_until,
-            Point::B => &mut self.delivered_until,
-        };
-        *until = time.max(*until);
     }
 
     /// Before this place nothing is open: what is reported from now on is of packets that have this place or

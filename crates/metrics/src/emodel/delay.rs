@@ -1,6 +1,7 @@
 //! What delay does to a conversation: G.107 section 7.4.
 
-use super::{Parameters, simultaneous};
+use super::parameters::Parameters;
+use super::simultaneous;
 
 /// The delay that is not noticed, mT of table 1 for the default class of delay sensitivity, in
 /// milliseconds.

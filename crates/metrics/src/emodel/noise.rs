@@ -1,6 +1,6 @@
 //! The basic signal-to-noise ratio: G.107 section 7.2.
 
-use super::Parameters;
+use super::parameters::Parameters;
 
 /// Ro, equation 7-2, from the sum of noises that [`sum`] gives.
 pub(super) fn signal_to_noise(parameters: &Parameters, noise: f64) -> f64 {

@@ -1,6 +1,6 @@
 //! What impairs the voice while it is heard: G.107 section 7.3.
 
-use super::Parameters;
+use super::parameters::Parameters;
 
 /// Is, equation 7-8, from Ro and No.
 pub(super) fn impairment(parameters: &Parameters, basic: f64, noise: f64) -> f64 {

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use wirestamp_clock::Span;
 
 use super::*;
 

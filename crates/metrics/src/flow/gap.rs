@@ -5,6 +5,7 @@ use std::ops::Range;
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::doubt::{Doubt, ImpairmentDoubt};
+use super::gap_losses::Losses;
 
 /// Numbers of a gap that are looked at, the last: RTP has no gap that comes near (RFC 3550 appendix
 /// A.1), and a count of iperf3 only by damage.
@@ -43,18 +44,6 @@ enum Fate {
     Came,
     /// The capture lost them in the stretch of this number.
     Missed(u64),
-}
-
-/// What a gap comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Losses {
-    /// Packets that the network lost, and the runs that they make.
-    pub(super) by_network: u64,
-    pub(super) periods: u64,
-    /// Packets that the capture lost.
-    pub(super) by_capture: u64,
-    /// What is in doubt of what the network lost.
-    pub(super) in_doubt: ImpairmentDoubt,
 }
 
 impl Gap {
@@ -334,13 +323,6 @@ impl Gap {
         let at = parts.partition_point(|it| it.numbers.end <= numbers.start);
         parts.insert(at, Account { numbers, fate });
         self.accounts.splice(place..place, parts);
-    }
-}
-
-impl Losses {
-    fn lose(&mut self, packets: u64) {
-        self.by_network += packets;
-        self.periods += u64::from(packets > 0);
     }
 }
 

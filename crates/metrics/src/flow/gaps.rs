@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::gap::{Gap, Losses};
+use super::gap::Gap;
+use super::gap_losses::{Change, Losses};
 use super::missed::MissedTimes;
 
 /// Gaps of a source that are remembered.
@@ -34,7 +35,7 @@ impl Gaps {
         let place = self.newest_last.iter().rposition(|(gap, _)| gap.has(number))?;
         let (gap, told) = &mut self.newest_last[place];
         gap.came(number);
-        let change = Change::of(gap, told);
+        let change = change_of(gap, told);
         if gap.is_filled() {
             self.newest_last.remove(place);
         }
@@ -49,7 +50,7 @@ impl Gaps {
     /// Tells what a decision has changed, and makes room for more gaps.
     pub(super) fn settle(&mut self, missed: &mut MissedTimes, mut tell: impl FnMut(Change)) {
         for (gap, told) in &mut self.newest_last {
-            let change = Change::of(gap, told);
+            let change = change_of(gap, told);
             if change.before != change.now {
                 tell(change);
             }
@@ -65,18 +66,8 @@ impl Gaps {
     }
 }
 
-/// What a gap came to, and what it comes to now.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
-    pub(super) before: Losses,
-    pub(super) now: Losses,
-    /// When the packet behind the gap came.
-    pub(super) time: wirestamp_clock::Time<wirestamp_clock::Utc>,
-}
-
-impl Change {
-    fn of(gap: &Gap, told: &mut Losses) -> Self {
-        let now = gap.losses();
-        Self { before: std::mem::replace(told, now), now, time: gap.until() }
-    }
+/// The change since `reported`, which becomes the losses of now.
+fn change_of(gap: &Gap, reported: &mut Losses) -> Change {
+    let now = gap.losses();
+    Change { before: std::mem::replace(reported, now), now, time: gap.until() }
 }

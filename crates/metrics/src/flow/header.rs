@@ -4,7 +4,7 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::Rtp;
 
-use super::monitor::FlowConfig;
+use super::config::FlowConfig;
 use super::signalling::Announced;
 
 /// What is kept of an RTP packet until it is known whether it is one.

@@ -1,7 +1,8 @@
 //! What keeps a stream's packets from being heard or seen: how many, and how they are spread.
 
-use super::gaps::Change;
-use crate::distribution::count_to_f64;
+use super::doubt::ImpairmentDoubt;
+use super::gap_losses::Change;
+use crate::numeric::count_to_f64;
 
 /// Packets of a stream, or of a stretch of it, that were lost or came too late to be played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,15 @@ pub(super) struct Impairment {
     pub(super) late: u64,
     /// Runs of these.
     pub(super) late_periods: u64,
+}
+
+/// What an opinion comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Harm {
+    /// The share of packets that cannot be played, 0 to 1.
+    pub(super) ratio: f64,
+    /// How bursty they are, at least 1 where it is worse than random.
+    pub(super) burst_ratio: f64,
 }
 
 impl Impairment {
@@ -82,12 +92,40 @@ impl Impairment {
             late_periods: self.late_periods + other.late_periods,
         }
     }
+
+    /// The least and the greatest harm that there may be; none without packets.
+    ///
+    /// The effective equipment impairment (ITU-T G.107 equation 7-29) grows with the share of losses
+    /// and with the burst ratio, so that the least of both bounds an opinion from above, and the
+    /// greatest of both from below. Of n losses in p runs among e packets the burst ratio is n (1 - n / e) / p
+    /// (section 7.5), which is greatest next to e / 2.
+    pub(super) fn bounds(&self, in_doubt: ImpairmentDoubt) -> Option<[Harm; 2]> {
+        let ratio = self.ratio()?;
+        if in_doubt == ImpairmentDoubt::default() {
+            return Some([Harm { ratio, burst_ratio: self.burst_ratio() }; 2]);
+        }
+        let impaired = |lost: u64| (lost + self.late).min(self.expected);
+        let least = impaired(self.lost.saturating_sub(in_doubt.lost.fewer));
+        let most = impaired(self.lost.saturating_add(in_doubt.lost.more));
+        let runs = self.periods + self.late_periods;
+        let fewest = runs.saturating_sub(in_doubt.periods.fewer).max(1);
+        let expected = count_to_f64(self.expected);
+        let arrived = |lost: u64| count_to_f64(lost) * (1.0 - count_to_f64(lost) / expected);
+        let middle = (self.expected / 2).clamp(least, most);
+        let smoothest =
+            arrived(least).min(arrived(most)) / count_to_f64((runs + in_doubt.periods.more).max(1));
+        let burstiest = [least, middle, most].map(arrived).into_iter().fold(0.0, f64::max)
+            / count_to_f64(fewest);
+        let harm = |lost, burst_ratio| Harm { ratio: count_to_f64(lost) / expected, burst_ratio };
+        Some([harm(least, smoothest), harm(most, burstiest)])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::doubt::Doubt;
     use super::super::numbers::{Numbers, Seen};
     use super::*;
     use crate::LossPattern;
@@ -150,5 +188,44 @@ mod tests {
         assert_eq!(impairment.ratio(), Some(0.2));
         assert!((impairment.burst_ratio() - 1.6).abs() < 1e-12);
         assert_eq!(Impairment::default().ratio(), None);
+    }
+
+    #[test]
+    fn what_is_not_in_doubt_has_one_harm() {
+        let of = Impairment { expected: 100, lost: 6, periods: 2, ..Impairment::default() };
+        let harm = Harm { ratio: 0.06, burst_ratio: of.burst_ratio() };
+        assert_eq!(of.bounds(ImpairmentDoubt::default()), Some([harm; 2]));
+        assert_eq!(Impairment::default().bounds(ImpairmentDoubt::default()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_truth_is_its_harm_is_between_the_bounds(
+            expected in 1..60u64, late in 0..9u64, losses in [0..60u64, 0..60, 0..60],
+            runs in [0..30u64, 0..30, 0..30],
+        ) {
+            let [mut losses, mut runs] = [losses, runs];
+            losses.sort_unstable();
+            runs.sort_unstable();
+            let losses = losses.map(|lost| lost.min(expected.saturating_sub(late)));
+            let [late, late_periods] = [late.min(expected), late.min(expected).div_ceil(2)];
+            let impairment =
+                |lost, periods| Impairment { expected, lost, periods, late, late_periods };
+            let in_doubt = ImpairmentDoubt {
+                lost: Doubt::of(losses[1], losses[0], losses[2]),
+                periods: Doubt::of(runs[1], runs[0], runs[2]),
+            };
+            let found = impairment(losses[1], runs[1]).bounds(in_doubt).unwrap();
+            for (lost, periods) in (losses[0]..=losses[2])
+                .flat_map(|lost| (runs[0]..=runs[2]).map(move |periods| (lost, periods)))
+            {
+                let truth = impairment(lost, periods);
+                let (ratio, burst) = (truth.ratio().unwrap(), truth.burst_ratio().max(1.0));
+                let [least, most] = found;
+                prop_assert!(least.ratio <= ratio && ratio <= most.ratio, "{:?} {:?}", truth, found);
+                let [low, high] = [least, most].map(|harm| harm.burst_ratio.max(1.0));
+                prop_assert!(low <= burst + 1e-9 && burst <= high + 1e-9, "{:?} {:?}", truth, found);
+            }
+        }
     }
 }

@@ -6,7 +6,8 @@ use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 
 use super::doubt::ImpairmentDoubt;
 use super::gap::Gap;
-use super::gaps::{Change, Gaps};
+use super::gap_losses::Change;
+use super::gaps::Gaps;
 use super::missed::MissedTimes;
 use super::numbers::{Numbers, Seen};
 use crate::iperf3::Stream;

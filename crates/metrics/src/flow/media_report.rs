@@ -3,14 +3,13 @@
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 
-use super::doubt::Harm;
+use super::config::FlowConfig;
 use super::encoding::{Encoding, voice};
-use super::impairment::Impairment;
-use super::monitor::FlowConfig;
+use super::impairment::{Harm, Impairment};
 use super::stream::Stream;
 use super::video::{Video, VideoReport};
-use crate::distribution::nanos_to_f64;
 use crate::emodel::{Codec, Parameters, Rating};
+use crate::numeric::nanos_to_f64;
 
 /// The quality of an RTP stream; what cannot be known is null.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -176,7 +175,7 @@ impl Voice {
 
     /// The highest and the lowest opinion that there may be.
     fn bounds(&self, stream: &Stream) -> [Option<f64>; 2] {
-        let harms = stream.in_doubt.bounds(&stream.total);
+        let harms = stream.total.bounds(stream.in_doubt);
         let opinion = |harm| self.harmed(harm).map(|rating| rating.mos());
         harms.map_or([None; 2], |harms| harms.map(opinion))
     }

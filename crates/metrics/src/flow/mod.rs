@@ -22,9 +22,11 @@
 //! | `video.rs` | the media delivery index of a stream whose rate nobody told |
 //! | `report.rs`, `media_report.rs` | what is told of a flow, and of an RTP stream |
 
+mod config;
 mod doubt;
 mod encoding;
 mod gap;
+mod gap_losses;
 mod gaps;
 mod header;
 mod impairment;
@@ -47,10 +49,11 @@ mod unnumbered;
 mod video;
 mod volume;
 
+pub use config::FlowConfig;
 pub use iperf3::Iperf3Report;
 pub use media_report::RtpReport;
-pub use monitor::{FlowConfig, FlowMonitor, FlowPacket, GivenUp};
-pub use report::{FlowReport, TcpReport};
+pub use monitor::{FlowMonitor, FlowPacket};
+pub use report::{FlowReport, GivenUp, TcpReport};
 pub use video::VideoReport;
 
 #[cfg(test)]

@@ -4,41 +4,15 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, TcpSegment};
 
+use super::config::FlowConfig;
 use super::header::{Header, Surroundings};
 use super::media::{Found, Media};
 use super::missed::MissedTimes;
-use super::report::{self, FlowReport};
+use super::report::{self, FlowReport, GivenUp};
 use super::signalling::Announced;
 use super::table::{Carries, Flow, Table};
-use super::unnumbered::Unnumbered;
 use super::volume::Volume;
 use crate::Missed;
-
-/// How flows are watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowConfig {
-    /// Flows that have a state of their own, and RTP streams that do; at least 1. A flow takes a few
-    /// kilobytes, a stream some more.
-    pub flows: usize,
-    /// A packet train ends with a gap longer than this.
-    pub train_gap: Span,
-    /// The network's one-way delay that voice is rated with. One point cannot measure it.
-    pub delay: Span,
-    /// The de-jitter buffer of the receiver that voice is rated for: it adds to the delay, and what
-    /// comes later than it can wait is as good as lost.
-    pub buffer: Span,
-}
-
-impl Default for FlowConfig {
-    fn default() -> Self {
-        Self {
-            flows: 16_384,
-            train_gap: Span::from_millis(100),
-            delay: Span::ZERO,
-            buffer: Span::from_millis(60),
-        }
-    }
-}
 
 /// A packet at the point of observation.
 #[derive(Clone, Copy, Debug)]
@@ -49,22 +23,6 @@ pub struct FlowPacket<'a> {
     pub length: u32,
     /// When it passed.
     pub time: Time<Utc>,
-}
-
-/// What was counted beside the flows that have a state of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct GivenUp {
-    /// Flows that were idle for longest when there was no room for a new one. One that comes back is
-    /// a new one.
-    pub flows: u64,
-    /// Their RTP streams.
-    pub streams: u64,
-    /// Their packets.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// What they lost, as far as it was known ([`FlowReport::lost`]).
-    pub lost: u64,
 }
 
 /// The quality of each flow at one point, in bounded memory.
@@ -149,7 +107,7 @@ impl FlowMonitor {
         if !self.missed.has_news() {
             return;
         }
-        let others: Vec<_> = self.table.flows().iter().filter_map(Unnumbered::of).collect();
+        let others: Vec<_> = self.table.flows().iter().filter_map(Flow::unnumbered).collect();
         let mut gaps: Vec<_> = self.table.media().flat_map(Media::gaps).collect();
         self.missed.decide(&mut gaps, &others);
         self.table.media().for_each(|media| media.settle(&mut self.missed));

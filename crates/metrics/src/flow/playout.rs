@@ -2,7 +2,7 @@
 
 use wirestamp_clock::Span;
 
-use crate::distribution::nanos_to_f64;
+use crate::numeric::nanos_to_f64;
 
 /// After so many packets the buffer has followed a lasting change of the delay by two thirds.
 const FOLLOWS_AFTER: f64 = 256.0;

@@ -6,15 +6,31 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use wirestamp_packet::FlowKey;
 
+use super::config::FlowConfig;
 use super::iperf3::{Iperf3Report, Test};
 use super::media_report::RtpReport;
-use super::monitor::{FlowConfig, GivenUp};
 use super::stream::Stream;
 use super::table::{Carries, Flow};
 use super::tcp::Direction;
 use super::volume::Volume;
 use crate::Summary;
-use crate::distribution::count_to_f64;
+use crate::numeric::count_to_f64;
+
+/// What was counted beside the flows that have a state of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct GivenUp {
+    /// Flows that were idle for longest when there was no room for a new one. One that comes back is
+    /// a new one.
+    pub flows: u64,
+    /// Their RTP streams.
+    pub streams: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What they lost, as far as it was known ([`FlowReport::lost`]).
+    pub lost: u64,
+}
 
 /// The quality of a flow, or of one RTP stream of it.
 ///

@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::gaps::Change;
+use super::gap_losses::Change;
 use super::impairment::Impairment;
 
 /// Intervals that are kept: as many as a narrow screen has columns.

@@ -3,10 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use wirestamp_clock::Span;
 use wirestamp_packet::FlowKey;
 
 use super::media::Media;
 use super::tcp::Direction;
+use super::unnumbered::Unnumbered;
 use super::volume::Volume;
 
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").
@@ -48,6 +50,18 @@ impl Flow {
             Carries::Udp(media) => media.streams.len(),
             _ => 0,
         }
+    }
+
+    /// Its packets that have no numbers; none if it has none of these.
+    pub(super) fn unnumbered(&self) -> Option<Unnumbered> {
+        if let Carries::Udp(media) = &self.carries
+            && media.test.test().is_some()
+        {
+            return None;
+        }
+        let (first, last) = self.rest.first.zip(self.rest.last)?;
+        let closest = Span::from_nanos(self.rest.gaps.min().map_or(i64::MAX, |it| it.max(1)));
+        Some(Unnumbered { first, last, closest })
     }
 
     fn set_peer(&mut self, place: Option<usize>) {

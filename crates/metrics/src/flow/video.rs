@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::gaps::Change;
-use crate::distribution::{count_to_f64, nanos_to_f64};
+use super::gap_losses::Change;
+use crate::numeric::{count_to_f64, nanos_to_f64};
 use crate::{MediaDelivery, MediaPacket, MediaRate};
 
 /// An index is taken over one second, which serves streams of 1 Mbit/s and up (RFC 4445 section 3.1).

@@ -3,9 +3,9 @@
 use wirestamp_clock::{Span, Time, Utc};
 
 use crate::Summary;
-use crate::distribution::{count_to_f64, nanos_to_f64};
 use crate::histogram::Histogram;
 use crate::moments::Moments;
+use crate::numeric::{count_to_f64, nanos_to_f64};
 
 /// Packets, bytes, and the times between them.
 #[derive(Clone, Debug, Default)]

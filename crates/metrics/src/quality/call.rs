@@ -2,9 +2,10 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::Quality;
-use crate::distribution::count_to_f64;
+use super::accumulator::Quality;
+use super::course::Course;
 use crate::emodel::{Codec, Parameters};
+use crate::numeric::{count_to_f64, round_to_span};
 
 /// The shortest stretch of a call that is judged by itself. Shorter ones have too few packets to have a
 /// share of losses.
@@ -33,7 +34,7 @@ impl Quality {
     #[must_use]
     pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
         let losses = self.course()?.loss_pattern();
-        let delay = whole(self.delay.summary()?.mean);
+        let delay = round_to_span(self.delay.summary()?.mean);
         Parameters::of_call(codec, delay, losses.loss_ratio()?, self.burst_ratio())
     }
 
@@ -51,19 +52,14 @@ impl Quality {
             let place = (time - begins).as_nanos() / series.width().as_nanos();
             stretches.resize(usize::try_from(place).ok()?, None);
             let lost = count_to_f64(slot.lost) / count_to_f64(slot.lost + slot.matched);
-            let delay = whole(slot.mean().unwrap_or(delay));
+            let delay = round_to_span(slot.mean().unwrap_or(delay));
             stretches.push(Some(Parameters::of_call(codec, delay, lost, burst_ratio)?));
         }
         Some(CallOverTime { begins, interval: series.width(), stretches })
     }
 
     fn burst_ratio(&self) -> f64 {
-        let pattern = self.course().map(super::Course::loss_pattern);
+        let pattern = self.course().map(Course::loss_pattern);
         pattern.and_then(|losses| losses.burst_ratio()).unwrap_or(1.0)
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a mean of spans lies between them")]
-fn whole(nanos: f64) -> Span {
-    Span::from_nanos(nanos.round() as i64)
 }

@@ -2,8 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{Counts, Course, Quality};
-use crate::distribution::count_to_f64;
+use super::accumulator::Quality;
+use super::counts::Counts;
+use super::course::Course;
+use crate::numeric::count_to_f64;
 use crate::reordering::Reordering;
 use crate::{Distribution, LossPattern, Summary, TallySummary};
 

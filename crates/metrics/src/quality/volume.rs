@@ -3,7 +3,7 @@
 use wirestamp_clock::{Time, Utc};
 
 use crate::Observation;
-use crate::distribution::{count_to_f64, nanos_to_f64};
+use crate::numeric::{count_to_f64, nanos_to_f64};
 
 /// The bytes of the packets that passed a point, with link headers and without check sequences.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! How long the order of a stream holds: RFC 4737 section 4.6.
 
 use crate::Tally;
-use crate::distribution::count_to_f64;
+use crate::numeric::count_to_f64;
 
 /// The reordering-free runs of a stream: counts of packets in order between reordered ones. The
 /// letters are those of RFC 4737 section 4.6.2.

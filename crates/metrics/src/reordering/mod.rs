@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use wirestamp_clock::{Time, Utc};
 
-use crate::distribution::count_to_f64;
+use crate::numeric::count_to_f64;
 use crate::{Distribution, Tally};
 
 pub use arrival::{Arrival, Lateness, Order, OrderCounts};

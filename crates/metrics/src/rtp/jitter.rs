@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use wirestamp_clock::{Time, Utc};
 
-use crate::distribution::nanos_to_f64;
+use crate::numeric::nanos_to_f64;
 
 /// The interarrival jitter of RFC 3550 section 6.4.1: J += (|D| - J) / 16, where D is the time between
 /// two neighbours in the order of arrival less the time between their timestamps.

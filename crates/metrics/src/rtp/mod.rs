@@ -9,18 +9,18 @@
 //! | `jitter.rs` | interarrival jitter: RFC 3550 section 6.4.1 |
 //! | `skew.rs` | skew: how far the sender's clock and ours have come apart |
 //! | `wireshark.rs` | the figures of `tshark -z rtp,streams` |
-//! | `clock_rate.rs` | the clock rates of static payload types: RFC 3551 section 6 |
+//! | `packet.rs` | the fields of a packet; the clock rates of static payload types: RFC 3551 section 6 |
 
-mod clock_rate;
 mod jitter;
+mod packet;
 mod sequence;
 mod skew;
 mod stream;
 mod wireshark;
 
-pub use clock_rate::static_clock_rate;
 pub use jitter::Jitter;
+pub use packet::{Packet, static_clock_rate};
 pub use sequence::{Sequence, Step};
 pub use skew::Skew;
-pub use stream::{Packet, Stream};
+pub use stream::Stream;
 pub use wireshark::Analysis;

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::jitter::nominal_nanos;
-use crate::distribution::nanos_to_f64;
+use crate::numeric::{nanos_to_f64, round_to_span};
 
 /// The skew of a stream: the time since its first packet by its timestamps, less that by the arrivals.
 ///
@@ -47,19 +47,14 @@ impl Skew {
     /// The skew at the last packet.
     #[must_use]
     pub fn now(&self) -> Span {
-        span(self.now)
+        round_to_span(self.now)
     }
 
     /// The greatest skew so far, by magnitude, with its sign.
     #[must_use]
     pub fn greatest(&self) -> Span {
-        span(self.greatest)
+        round_to_span(self.greatest)
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-fn span(nanos: f64) -> Span {
-    Span::from_nanos(nanos.round() as i64)
 }
 
 #[cfg(test)]

@@ -1,29 +1,10 @@
 //! One RTP stream.
 
-use std::num::NonZeroU32;
-
-use wirestamp_clock::{Time, Utc};
-
-use super::{Analysis, Jitter, Sequence, Skew, Step};
-
-/// What is needed of an RTP packet (RFC 3550 section 5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// Its sequence number.
-    pub sequence: u16,
-    /// Its timestamp, in units of the payload's clock.
-    pub timestamp: u32,
-    /// The marker bit: for speech, the first packet after silence (RFC 3551 section 4.1).
-    pub marker: bool,
-    /// The payload type, 0 to 127.
-    pub payload_type: u8,
-    /// The rate of the timestamps in Hz: [`super::static_clock_rate`], or what the signalling said.
-    /// `None` where it is not known, and for telephone events, whose timestamps stand still (RFC 4733
-    /// section 2.2.1): such a packet has no part in jitter and skew.
-    pub clock_rate: Option<NonZeroU32>,
-    /// When it arrived.
-    pub arrival: Time<Utc>,
-}
+use super::jitter::Jitter;
+use super::packet::Packet;
+use super::sequence::{Sequence, Step};
+use super::skew::Skew;
+use super::wireshark::Analysis;
 
 /// All that one RTP stream says of itself, in constant memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,9 +66,9 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_clock::Span;
+    use wirestamp_clock::{Span, Time};
 
-    use super::super::static_clock_rate;
+    use super::super::packet::static_clock_rate;
     use super::*;
 
     fn packet(number: u16, timestamp: u32, millis: i64) -> Packet {

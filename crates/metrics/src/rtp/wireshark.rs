@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 use wirestamp_clock::Span;
 
-use super::Packet;
 use super::jitter::nominal_nanos;
-use crate::distribution::{count_to_f64, nanos_to_f64};
+use super::packet::Packet;
+use crate::numeric::{count_to_f64, nanos_to_f64};
 
 /// The payload types of comfort noise: that of RFC 3551 table 4, and that of its drafts.
 const COMFORT_NOISE: [u8; 2] = [13, 19];

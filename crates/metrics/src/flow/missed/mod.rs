@@ -125,3 +125,38 @@ impl MissedTimes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wirestamp_clock::{Span, Time};
+
+    use super::*;
+
+    /// Numbers are missing that were due every 50 ns from 50 ns on, and may have passed 10 ns before or
+    /// after; the capture lost one packet in each stretch. How many does it account for?
+    fn accounted_for(missing: u64, stretches: &[(i64, i64)]) -> u64 {
+        let times = (Time::from_nanos(0), Time::from_nanos(50 * (missing.cast_signed() + 1)));
+        let mut gap = Gap::before(missing, missing, times, Some(Span::from_nanos(10)));
+        let mut missed = MissedTimes::default();
+        for (from, until) in stretches {
+            let [from, until] = [from, until].map(|it| Time::from_nanos(*it));
+            missed.note(Missed { from, until, packets: 1 });
+        }
+        missed.decide(&mut [&mut gap], &[]);
+        gap.losses().by_capture
+    }
+
+    #[test]
+    fn a_stretch_leaves_to_another_what_only_that_can_account_for() {
+        // The first takes what was due at 100, which is all that is near the second.
+        assert_eq!(accounted_for(3, &[(60, 105), (100, 105)]), 2);
+        // So do the second and the third.
+        assert_eq!(accounted_for(4, &[(60, 105), (110, 155), (150, 155)]), 3);
+    }
+
+    #[test]
+    fn what_nobody_can_account_for_is_left_over() {
+        assert_eq!(accounted_for(3, &[(100, 105), (95, 105)]), 1);
+        assert_eq!(accounted_for(3, &[]), 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! Counts and distributions over the outcomes of a correlator.
+
+use super::counts::{ClockError, Counts};
+use super::course::Course;
+use super::volume::Volume;
+use crate::duplication::Duplication;
+use crate::{Distribution, Observation, Outcome, Point};
+
+/// What the network did to one flow, or to many taken together: counts and distributions over
+/// the [`Outcome`]s of a correlator.
+///
+/// Reordering and delay variation are taken within each flow even where several are recorded
+/// together, because packets of different flows have no order to keep. What takes a flow's packets
+/// in their order is the [`Course`]: that of one flow is recorded by [`Quality::of_flow`], that of
+/// several is put together with [`Quality::merge`].
+///
+/// Serialised, it is the counts; `owd_ns`, `ipdv_ns` and `pdv_ns` (distributions); `clock_error_ns`,
+/// the greatest bound of the clocks' error in any of the delays (null without delays), with
+/// `clock_error_mean_ns`; `throughput_bps`, `sent_bps`, `sent_bytes` and `received_bytes`;
+/// `duplication`; and of the course, if there is one, `reordering`, `loss_pattern`, `gap_a_ns` and
+/// `gap_b_ns`.
+#[derive(Clone, Debug, Default)]
+pub struct Quality {
+    pub(super) counts: Counts,
+    pub(super) delay: Distribution,
+    pub(super) variation: Distribution,
+    pub(super) clock_error: ClockError,
+    pub(super) sent: Volume,
+    pub(super) received: Volume,
+    pub(super) duplication: Duplication,
+    pub(super) course: Option<Box<Course>>,
+}
+
+impl Quality {
+    /// A quality over no packets, of any number of flows.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A quality over no packets yet of one flow, with its [`Course`]. Nothing but that flow's outcomes
+    /// may be recorded.
+    #[must_use]
+    pub fn of_flow() -> Self {
+        Self { course: Some(Box::default()), ..Self::default() }
+    }
+
+    /// Adds an outcome.
+    pub fn record(&mut self, outcome: &Outcome) {
+        let counts = &mut self.counts;
+        match outcome {
+            Outcome::Matched {
+                sent,
+                received,
+                sequence,
+                delay,
+                error,
+                reordered,
+                since_previous,
+                until_next,
+            } => {
+                counts.sent += 1;
+                counts.matched += 1;
+                counts.reordered += u64::from(*reordered);
+                self.delay.record(*delay);
+                self.clock_error.record(*error, counts.matched);
+                for variation in [since_previous, until_next].into_iter().flatten() {
+                    self.variation.record(*variation);
+                }
+                if let Some(course) = &mut self.course {
+                    course.record_match(*sequence, sent, received, *delay);
+                }
+                self.sent.record(sent);
+                self.receive(received);
+            }
+            Outcome::Lost { sent, sequence } => {
+                counts.sent += 1;
+                counts.lost += 1;
+                if let Some(course) = &mut self.course {
+                    course.record_loss(*sequence, sent);
+                }
+                self.sent.record(sent);
+            }
+            Outcome::Duplicated { sent, received } => {
+                counts.duplicated += 1;
+                self.duplication.record(sent);
+                self.receive(received);
+            }
+            Outcome::Unexpected { received } => {
+                counts.unexpected += 1;
+                self.receive(received);
+            }
+            Outcome::GivenUp { point: Point::A, observation, sequence, .. } => {
+                counts.sent += 1;
+                counts.given_up_sent += 1;
+                if let Some((course, sequence)) = self.course.as_mut().zip(*sequence) {
+                    course.record_unknown(sequence);
+                }
+                self.sent.record(observation);
+            }
+            Outcome::GivenUp { point: Point::B, observation, .. } => {
+                counts.given_up_received += 1;
+                self.receive(observation);
+            }
+            Outcome::Identical { .. } => counts.identical += 1,
+        }
+    }
+
+    fn receive(&mut self, received: &Observation) {
+        self.counts.received += 1;
+        self.received.record(received);
+    }
+
+    /// Adds what the network did to other flows, when all of it is recorded.
+    pub fn merge(&mut self, other: &Self) {
+        self.clock_error.merge(self.counts.matched, &other.clock_error, other.counts.matched);
+        self.counts.add(&other.counts);
+        self.delay.merge(&other.delay);
+        self.variation.merge(&other.variation);
+        self.sent.merge(&other.sent);
+        self.received.merge(&other.received);
+        self.duplication.merge(&other.duplication);
+        if let Some(course) = &other.course {
+            self.course.get_or_insert_default().merge(course);
+        }
+    }
+
+    /// How often each thing happened.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The one-way delays of the matched packets (RFC 7679 section 3.4). The delay of a lost packet
+    /// is undefined, not infinite: it is in the count of losses and in no percentile.
+    #[must_use]
+    pub fn delay(&self) -> &Distribution {
+        &self.delay
+    }
+
+    /// The delay variations (RFC 3393 section 2.4): for each two packets of a flow that left A one
+    /// directly after the other and were both matched, the delay of the later less that of the
+    /// earlier. Undefined, and left out, where either was lost; a loss therefore costs two.
+    /// Reordered packets take part.
+    #[must_use]
+    pub fn variation(&self) -> &Distribution {
+        &self.variation
+    }
+
+    /// What the clocks may have added to the delays, or `None` without delays.
+    #[must_use]
+    pub fn clock_error(&self) -> Option<ClockError> {
+        (self.counts.matched > 0).then_some(self.clock_error)
+    }
+
+    /// What the order of the packets tells, or `None` where flows were recorded together.
+    #[must_use]
+    pub fn course(&self) -> Option<&Course> {
+        self.course.as_deref()
+    }
+
+    /// Bits per second at A, as [`Self::throughput`].
+    #[must_use]
+    pub fn sent_rate(&self) -> Option<f64> {
+        self.sent.bits_per_second()
+    }
+
+    /// Bits per second at B, link headers included, over the time from the first to the last
+    /// packet; the first packet's bits are left out, because they arrived before that time began.
+    /// `None` below two packets, or if they all have the same stamp.
+    #[must_use]
+    pub fn throughput(&self) -> Option<f64> {
+        self.received.bits_per_second()
+    }
+}
