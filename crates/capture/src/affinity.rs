@@ -96,6 +96,17 @@ pub(crate) fn pin(core: Option<usize>) {
     }
 }
 
+/// The cores of a list such as `0-3,8` (cpuset(7), "List format"); what is no number is skipped.
+pub(crate) fn parse_cores(list: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<usize>().ok()?);
+        // As many as the kernel can be built for (CONFIG_NR_CPUS), whatever the list says.
+        Some(first..=last.min(8191))
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +158,13 @@ mod tests {
         assert!(error.is_usage());
         let expected = format!("core {}; choose among {:?}", CpuSet::MAX_CPU, allowed());
         assert!(error.to_string().ends_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn core_list_consists_of_numbers_and_ranges() {
+        assert_eq!(parse_cores("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(parse_cores("7"), [7]);
+        assert!(parse_cores("").is_empty());
+        assert_eq!(parse_cores("x,3-y,4"), [4]);
     }
 }

@@ -1,99 +1,24 @@
-//! A capture: what is asked for, what was granted, and the run.
+//! An open capture and its run.
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use wirestamp_clock::{ClockService, Domain, Phc, Time, Utc};
+use wirestamp_clock::{ClockService, Domain, Time, Utc};
 
 use crate::affinity::Cores;
-use crate::bpf_program::{Place, StampedBy};
 use crate::capabilities;
 use crate::card_stamps::CardStamping;
+use crate::config::Config;
+use crate::facts::Facts;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::live_ledger::LiveLedger;
-use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Method, Pair, StampSource, pair};
+use crate::method::{Pair, pair};
 use crate::packet_socket::Setup;
-use crate::pipeline::{self, LATENESS, Limit, Plan, Sink, Wait};
+use crate::pipeline::{self, LATENESS, Plan, Sink, Wait};
 use crate::priority;
 use crate::source::{Opening, Source};
 use crate::{Error, Ledger, Stop};
-
-/// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
-pub(crate) const LARGEST_PACKET: u32 = 262_144;
-
-/// What is asked for.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The interface, by its name in the calling thread's network namespace.
-    pub interface: String,
-    /// How packets are received.
-    pub method: Method,
-    /// Which clock stamps them.
-    pub stamp: StampSource,
-    /// Bytes of each packet to keep.
-    pub snaplen: u32,
-    /// A filter in pcap syntax.
-    pub filter: Option<String>,
-    /// Whether packets that this machine sends are captured too, where the method sees them.
-    pub outgoing: bool,
-    /// Bytes of memory for the ring between the kernel and us, or for the queue and the buffers
-    /// where there is no ring.
-    pub ring_bytes: usize,
-    /// Where the threads run: one lane, which is an acquiring and a converting thread, for each. With
-    /// several, the kernel spreads the packets over them, flow by flow, and they are merged in the
-    /// order of their stamps again, as long as none is later than [`LATENESS`](crate::LATENESS).
-    /// The first says where the consumer runs.
-    pub lanes: Vec<Cores>,
-    /// How the acquisition thread waits.
-    pub wait: Wait,
-    /// When the capture ends by itself.
-    pub limit: Limit,
-}
-
-impl Config {
-    /// A capture of whole packets on `interface` with the defaults of the command line. Its cores
-    /// are chosen for a process with one capture; see [`Cores::choose`] for more.
-    #[must_use]
-    pub fn new(interface: &str, method: Method, stamp: StampSource) -> Self {
-        Self {
-            interface: interface.to_owned(),
-            method,
-            stamp,
-            snaplen: LARGEST_PACKET,
-            filter: None,
-            outgoing: true,
-            ring_bytes: 32 << 20,
-            lanes: Cores::choose(1),
-            wait: Wait::Block { realtime: false },
-            limit: Limit::default(),
-        }
-    }
-}
-
-/// What was granted: goes into the output and into the file.
-#[derive(Clone, Debug, Serialize)]
-pub struct Facts {
-    /// The interface.
-    pub interface: String,
-    /// The reception method.
-    pub method: &'static str,
-    /// The timestamp source.
-    pub stamp: &'static str,
-    /// Where on a packet's way the stamp is taken.
-    pub taken: &'static str,
-    /// The clock that is read.
-    pub clock: String,
-    /// The smallest usual step of that clock, in nanoseconds, rounded up.
-    pub granularity_ns: i64,
-    /// Bytes kept of each packet at the most.
-    pub snaplen: u32,
-    /// The filter in pcap syntax, if there is one.
-    pub filter: Option<String>,
-    /// Where less was granted than asked for, in words.
-    pub notes: Vec<String>,
-}
 
 /// A capture that is set up: packets arrive in its ring already.
 pub struct Capture {
@@ -248,50 +173,5 @@ fn card_stamps(
             Err(Error::OtherCardClock { interface: interface.to_owned(), stamps, followed })
         }
         _ => CardStamping::of(interface).map(Some),
-    }
-}
-
-impl Facts {
-    fn of(pair: &Pair, config: &Config, clock: &ClockService) -> Self {
-        Self {
-            interface: config.interface.clone(),
-            method: pair.method.name(),
-            stamp: pair.stamp.name(),
-            taken: pair.taken,
-            clock: match pair.domain {
-                Domain::Counter => clock.counter().name().to_owned(),
-                Domain::Realtime => "CLOCK_REALTIME".to_owned(),
-                Domain::Monotonic => "CLOCK_MONOTONIC".to_owned(),
-                Domain::Nic => clock.nic().map_or_else(|| "none".to_owned(), Phc::name),
-            },
-            granularity_ns: clock.timeline(pair.domain).difference().granularity().as_nanos(),
-            snaplen: config.snaplen,
-            filter: config.filter.clone(),
-            notes: Vec::new(),
-        }
-    }
-
-    /// Says who stamps where there is an XDP program, and where it runs if that is later than it
-    /// should be.
-    pub(crate) fn xdp_program(&mut self, place: Place, stamped_by: StampedBy) {
-        match stamped_by {
-            StampedBy::Kernel | StampedBy::Card => {}
-            StampedBy::Counter { .. } => self.taken = IN_THE_SOFTIRQ_BY_FUNCTION,
-            StampedBy::Reader { because, .. } => {
-                self.taken = capabilities::THREAD_WITHOUT_FUNCTION;
-                let note = format!("raw stamps are taken by the acquisition thread: {because}");
-                self.notes.push(note);
-            }
-        }
-        if place == Place::Driver {
-            return;
-        }
-        let mut note =
-            format!("{}'s driver has no XDP: the network stack runs the program", self.interface);
-        if stamped_by.is_program() {
-            self.taken = capabilities::STACK_WITHOUT_XDP;
-            note += ", and stamps are taken there";
-        }
-        self.notes.push(note);
     }
 }

@@ -5,7 +5,8 @@ use wirestamp_clock::{ClockService, Counter, Domain};
 use crate::af_xdp::AfXdp;
 use crate::bpf_program::{Hook, StampedBy};
 use crate::capabilities::{counter_function, xdp_slows_transfers};
-use crate::capture::LARGEST_PACKET;
+use crate::config::LARGEST_PACKET;
+use crate::facts::Facts;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::libpcap::LibPcap;
@@ -15,7 +16,7 @@ use crate::pass::{LARGEST_HEAD, Pass};
 use crate::pipeline::{self, Plan, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
 use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
-use crate::{Error, Facts, Ledger};
+use crate::{Error, Ledger};
 
 /// What receivers are opened with.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use wirestamp_capture::capabilities::works_without_card;
-use wirestamp_capture::{Capture, Captured, Config, Error, Limit, PAIRS, Pair, Sink, Stop};
+use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Limit, PAIRS, Pair, Sink, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
 
@@ -51,7 +51,7 @@ struct Noting {
 }
 
 impl Sink for Noting {
-    fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         self.last = ALLOCATIONS.load(Ordering::Relaxed);
         self.first.get_or_insert(self.last);
         Ok(())

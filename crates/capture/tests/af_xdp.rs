@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use wirestamp_capture::capabilities::CounterFunction;
 use wirestamp_capture::xsk::Transmitter;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Facts, Ledger, Limit, Method, Sink, StampSource, Stop, Wait,
+    Capture, CapturedPacket, Config, Error, Facts, Ledger, Limit, Method, Sink, StampSource, Stop,
+    Wait,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
@@ -79,7 +80,7 @@ fn config(stamp: StampSource) -> Config {
 struct Telling(Sender<(Vec<u8>, u32)>);
 
 impl Sink for Telling {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let _ = self.0.send((packet.bytes.to_vec(), packet.length));
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Filter, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
+    Capture, CapturedPacket, Config, Error, Filter, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, PathLab, TAP_A};
@@ -26,7 +26,7 @@ struct UntilLast<'a> {
 }
 
 impl Sink for UntilLast<'_> {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         if packet.bytes == LAST {
             self.stop.request();
         } else {

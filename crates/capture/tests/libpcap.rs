@@ -8,7 +8,7 @@ use std::thread;
 
 use wirestamp_capture::file::Reader;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Limit, Method, PAIRS, Sink, StampSource, Stop,
+    Capture, CapturedPacket, Config, Error, Ledger, Limit, Method, PAIRS, Sink, StampSource, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
@@ -47,7 +47,7 @@ fn open(lab: &PathLab, config: Config, clock: &ClockService) -> Capture {
 struct Kept(Vec<(i64, Vec<u8>)>);
 
 impl Sink for Kept {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.0.push((packet.stamp.utc.as_nanos(), packet.bytes.to_vec()));
         Ok(())
     }

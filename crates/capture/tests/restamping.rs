@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use wirestamp_capture::file::{
     AnchorLog, Conversion, Provenance, Reader, Restamp, Restamped, Writer, read_anchors,
 };
-use wirestamp_capture::{Captured, Facts, Ledger, Sink};
+use wirestamp_capture::{CapturedPacket, Facts, Ledger, Sink};
 use wirestamp_clock::{AnchorFile, Domain, RawStamp, Span, Stamp, Time};
 
 const START_UTC: i64 = 1_795_269_909_000_000_000;
@@ -231,7 +231,9 @@ fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
         let utc = Time::from_nanos(START_UTC + tenth * SECOND / 10);
         let raw = RawStamp { domain: Domain::Counter, value };
         let stamp = Stamp { raw, utc, error: Span::from_nanos(2_000) };
-        writer.packet(&Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 }).unwrap();
+        writer
+            .packet(&CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length: 60 })
+            .unwrap();
     }
     writer.finish(&Ledger::default()).unwrap();
 
@@ -270,7 +272,9 @@ fn packets_that_the_network_card_did_not_stamp_keep_their_time() {
         };
         let raw = RawStamp { domain, value: value.unsigned_abs() };
         let stamp = Stamp { raw, utc: Time::from_nanos(utc), error: Span::from_nanos(error) };
-        writer.packet(&Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 }).unwrap();
+        writer
+            .packet(&CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length: 60 })
+            .unwrap();
     }
     writer.finish(&Ledger::default()).unwrap();
     let (_, counts, _) = restamp(&path, &anchors("phc0", BOOT)).unwrap();

@@ -3,7 +3,8 @@
 
 use wirestamp_capture::capabilities::{CounterFunction, works_without_card};
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Facts, Ledger, Limit, Method, Sink, StampSource, Stop, pair,
+    Capture, CapturedPacket, Config, Error, Facts, Ledger, Limit, Method, Sink, StampSource, Stop,
+    pair,
 };
 use wirestamp_clock::{ClockService, Counter, Domain, RawStamp};
 use wirestamp_lab::Netns;
@@ -37,7 +38,7 @@ fn link() -> Option<Netns> {
 struct Kept(Vec<(u8, RawStamp, u64)>);
 
 impl Sink for Kept {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.0.push((packet.bytes[14], packet.stamp.raw, Counter::select().read_ordered()));
         Ok(())
     }

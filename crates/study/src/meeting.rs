@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use wirestamp_capture::{Capture, Captured, Error, Facts, Ledger, Missed, Sink, Stop};
+use wirestamp_capture::{Capture, CapturedPacket, Error, Facts, Ledger, Missed, Sink, Stop};
 use wirestamp_metrics::{self as metrics, Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::LinkType;
 
@@ -109,9 +109,9 @@ struct Tap<'a, R> {
 }
 
 impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.recording.packet(packet)?;
-        let Captured { bytes, length, stamp, .. } = *packet;
+        let CapturedPacket { bytes, length, stamp, .. } = *packet;
         if let Some(observation) = self.sight.take(LinkType::Ethernet, bytes, length, stamp) {
             self.meeting.observe(self.point, observation);
         }

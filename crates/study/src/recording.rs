@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wirestamp_capture::file::{AnchorLog, Writer};
-use wirestamp_capture::{Captured, Error, Ledger, Missed, Sink};
+use wirestamp_capture::{CapturedPacket, Error, Ledger, Missed, Sink};
 use wirestamp_clock::{ClockService, DifferenceClock, Domain};
 use wirestamp_metrics::{Distribution, InterArrival};
 
@@ -130,7 +130,7 @@ impl<'a> Recording<'a> {
 }
 
 impl Sink for Recording<'_> {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         if self.figures.packets.is_multiple_of(REFRESH) {
             self.refresh();
         }
@@ -210,7 +210,7 @@ mod tests {
             Recording::new(&clock, Domain::Counter, Some(writer)).keep_anchors(anchors);
         let stamp = clock.timeline(Domain::Counter).convert(Counter::select().read());
         for _ in 0..=REFRESH {
-            let packet = Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 };
+            let packet = CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length: 60 };
             recording.packet(&packet).unwrap();
         }
         recording.pause().unwrap();
@@ -231,7 +231,7 @@ mod tests {
         let writer = Writer::create(&path, &facts(), Provenance::of(&facts(), 0)).unwrap();
         let mut recording = Recording::new(&clock, Domain::Counter, Some(writer));
         let stamp = clock.timeline(Domain::Counter).convert(Counter::select().read());
-        let packet = |length| Captured { stamp, kernel: None, bytes: &[7; 60], length };
+        let packet = |length| CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length };
         recording.packet(&packet(1514)).unwrap();
         recording.pause().unwrap();
         [60, 90].iter().for_each(|&length| recording.packet(&packet(length)).unwrap());

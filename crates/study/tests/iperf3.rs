@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use serde_json::Value;
-use wirestamp_capture::{Capture, Captured, Config, Error, Method, Sink, StampSource, Stop};
+use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Method, Sink, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Span, Time, Utc};
 use wirestamp_lab::impair::{Plan, SINK_V4, SINK_V6, Wire};
 use wirestamp_lab::{Netns, TAP_B, check_privilege};
@@ -41,7 +41,7 @@ const FAILED_AFTER: Duration = Duration::from_secs(20);
 struct Datagrams(Vec<(Vec<u8>, Time<Utc>)>);
 
 impl Sink for Datagrams {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         if let Some(payload) = test_payload(packet.bytes) {
             self.0.push((payload.to_vec(), packet.stamp.utc));
         }

@@ -15,7 +15,7 @@ use crate::filter::Filter;
 use crate::live_ledger::LiveLedger;
 use crate::packet_socket::Setup;
 use crate::pass::Pass;
-use crate::pipeline::{self, Captured, Limit, Plan, Sink, Wait};
+use crate::pipeline::{self, CapturedPacket, Limit, Plan, Sink, Wait};
 use crate::receiver::Receiver;
 use crate::ring::BlockRing;
 use crate::socket::{Recvmmsg, Recvmsg, Socket};
@@ -108,7 +108,7 @@ fn an_interface_without_a_card_has_nothing_to_switch() {
 struct Kept(Vec<(Domain, i64, i64, bool)>);
 
 impl Sink for Kept {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let stamp = packet.stamp;
         let (utc, error) = (stamp.utc.as_nanos(), stamp.error.as_nanos());
         self.0.push((stamp.raw.domain, utc, error, packet.kernel.is_some()));

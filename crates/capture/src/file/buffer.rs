@@ -2,12 +2,14 @@
 //! next.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use super::frames::Frames;
-use super::growing::Growing;
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::compress_bound;
+
+use super::growing::{Growing, Target};
 
 /// Records are collected up to this size before they are written. File systems with large folios
 /// (ext4 since Linux 6.16) take memory in the larger pieces the more is written at once.
@@ -16,12 +18,6 @@ pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 /// What may wait then: one more record, which is at the most a packet of the largest snap length
 /// with its header and its comment.
 pub(super) const PENDING_BYTES: usize = BUFFER_BYTES + 262_144 + 1024;
-
-/// What a buffer writes to.
-pub(super) trait Target: Write + Send {
-    /// Takes back what was written after the first `length` bytes.
-    fn cut_back(&mut self, length: u64) -> io::Result<()>;
-}
 
 /// The first record of a run of them.
 pub(super) struct Record {
@@ -45,6 +41,31 @@ impl Lost {
     }
 }
 
+/// The fastest of the levels that compress well: a capture must keep up with its packets.
+const LEVEL: i32 = 1;
+
+/// Compresses into zstd frames (RFC 8878). Each can be decompressed without the others.
+pub(super) struct ZstdFrames {
+    compressor: Compressor<'static>,
+    frame: Vec<u8>,
+}
+
+impl ZstdFrames {
+    pub(super) fn new() -> io::Result<Self> {
+        let mut compressor = Compressor::new(LEVEL)?;
+        compressor.include_checksum(true)?;
+        Ok(Self { compressor, frame: Vec::with_capacity(compress_bound(PENDING_BYTES)) })
+    }
+
+    /// A frame that holds `bytes`.
+    pub(super) fn compress(&mut self, bytes: &[u8]) -> io::Result<&[u8]> {
+        self.frame.clear();
+        self.frame.reserve(compress_bound(bytes.len()));
+        self.compressor.compress_to_buffer(bytes, &mut self.frame)?;
+        Ok(&self.frame)
+    }
+}
+
 /// Finds the first record of a run in a file's format; none where the run ends or makes no sense.
 pub(super) type FirstOf = fn(&[u8]) -> Option<Record>;
 
@@ -56,7 +77,7 @@ pub(super) struct Buffer<T = Growing> {
     first_of: FirstOf,
     pending: Vec<u8>,
     /// Compresses what is written, if it is to be.
-    frames: Option<Frames>,
+    frames: Option<ZstdFrames>,
     /// Bytes of whole records, or of whole frames of them, in the target.
     written: u64,
     /// Bytes of records that were collected and left, before compression.
@@ -71,7 +92,7 @@ impl Buffer {
     pub(super) fn create(
         path: &Path,
         first_of: FirstOf,
-        frames: Option<Frames>,
+        frames: Option<ZstdFrames>,
     ) -> io::Result<Self> {
         let file = if path == Path::new("-") { standard_output()? } else { File::create(path)? };
         let metadata = file.metadata()?;
@@ -81,7 +102,7 @@ impl Buffer {
 }
 
 impl<T: Target> Buffer<T> {
-    fn over(target: T, cuttable: bool, first_of: FirstOf, frames: Option<Frames>) -> Self {
+    fn over(target: T, cuttable: bool, first_of: FirstOf, frames: Option<ZstdFrames>) -> Self {
         let pending = Vec::with_capacity(PENDING_BYTES);
         let (written, collected, lost, dead) = (0, 0, Lost::default(), false);
         Self { target, cuttable, first_of, pending, frames, written, collected, lost, dead }
@@ -190,6 +211,8 @@ pub(super) fn standard_output() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::super::{pcap, pcapng};
     use super::*;
 
@@ -265,7 +288,7 @@ mod tests {
 
     #[test]
     fn of_a_frame_that_does_not_fit_every_packet_is_lost_and_the_frames_before_stay() {
-        let frames = Frames::new().unwrap();
+        let frames = ZstdFrames::new().unwrap();
         let mut buffer = Buffer::over(Disk(Vec::new(), 100), true, pcapng::first_of, Some(frames));
         write(&mut buffer, &[600, 600]).unwrap();
         let whole = buffer.target.0.len();

@@ -10,7 +10,7 @@ use super::buffer::FirstOf;
 use super::pcap::{self, Precision};
 use super::pcapng::{self, Section, Statistics};
 use super::raw::PacketComment;
-use crate::{Captured, Error, Facts};
+use crate::{CapturedPacket, Error, Facts};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Encoder {
     pub(super) fn packet(
         &self,
         into: &mut Vec<u8>,
-        packet: &Captured<'_>,
+        packet: &CapturedPacket<'_>,
         said: Option<&PacketComment<'_>>,
     ) {
         match self {

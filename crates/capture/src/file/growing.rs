@@ -9,8 +9,6 @@ use std::ops::RangeInclusive;
 
 use rustix::fs::{FallocateFlags, FsWord, fallocate, fstatfs};
 
-use super::buffer::Target;
-
 /// The type of ext4 in statfs(2) (`EXT4_SUPER_MAGIC` of linux/magic.h). XFS allocates ahead by itself,
 /// btrfs writes elsewhere, and tmpfs would clear the memory first.
 const EXT4: FsWord = 0xEF53;
@@ -18,6 +16,12 @@ const EXT4: FsWord = 0xEF53;
 /// As much is allocated at a time as the file has, within these bounds; a file below the lower one
 /// does without.
 const AHEAD: RangeInclusive<u64> = 1 << 20..=16 << 20;
+
+/// What a buffer writes to.
+pub(super) trait Target: Write + Send {
+    /// Takes back what was written after the first `length` bytes.
+    fn cut_back(&mut self, length: u64) -> io::Result<()>;
+}
 
 /// A file with space ahead of its end. What was not needed is given back when it is dropped, or
 /// else by whoever next truncates or deletes the file: its length is right at any time.

@@ -12,7 +12,6 @@ mod buffer;
 mod comment;
 mod destination;
 mod format;
-mod frames;
 mod growing;
 mod interface;
 mod local_time;

@@ -2,7 +2,7 @@
 
 use super::buffer::Record;
 use super::times::since_epoch;
-use crate::Captured;
+use crate::CapturedPacket;
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
@@ -30,7 +30,7 @@ pub(super) fn begin(into: &mut Vec<u8>, precision: Precision, snaplen: u32) {
 }
 
 /// Appends the record of a packet. The format's times end in 2106; a later one becomes the last.
-pub(super) fn packet(into: &mut Vec<u8>, precision: Precision, packet: &Captured<'_>) {
+pub(super) fn packet(into: &mut Vec<u8>, precision: Precision, packet: &CapturedPacket<'_>) {
     let time = since_epoch(packet.stamp.utc);
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     let fraction = match precision {

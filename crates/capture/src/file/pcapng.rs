@@ -22,7 +22,7 @@ use super::buffer::Record;
 use super::raw::PacketComment;
 use super::times::nanos;
 use super::{Provenance, comment};
-use crate::{Captured, Facts, Ledger};
+use crate::{CapturedPacket, Facts, Ledger};
 
 const ENHANCED_PACKET: u32 = 6; // block type (section 4.3)
 const ORIGINAL_LENGTH: usize = 24; // where such a block has the packet's length on the wire
@@ -133,7 +133,11 @@ fn statistics<'a>(said: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
 }
 
 /// Appends the block of a packet.
-pub(super) fn packet(into: &mut Vec<u8>, packet: &Captured<'_>, said: Option<&PacketComment<'_>>) {
+pub(super) fn packet(
+    into: &mut Vec<u8>,
+    packet: &CapturedPacket<'_>,
+    said: Option<&PacketComment<'_>>,
+) {
     let start = into.len();
     let ticks = nanos(packet.stamp.utc);
     let [high, low] = halves(ticks);

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Domain, Time, Utc};
 
-use super::buffer::{Buffer, Lost};
+use super::buffer::{Buffer, Lost, ZstdFrames};
 use super::format::Encoder;
-use super::frames::Frames;
 use super::pcapng::Statistics;
 use super::raw::{PacketComment, RawValue};
 use super::set::FileSet;
 use super::times::{now, since_epoch};
 use super::{Destination, Format, Provenance};
-use crate::{Captured, Error, Facts, Ledger, Missed, Sink};
+use crate::{CapturedPacket, Error, Facts, Ledger, Missed, Sink};
 
 /// With compression, a pause ends a frame only so long after the last one: frames of few packets
 /// are hardly smaller than those.
@@ -181,7 +180,7 @@ impl Writer {
 }
 
 impl Sink for Writer {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         // Before the packet is taken, so that it is not lost twice where that fails.
         self.make_room()?;
         if self.set.turn(packet.stamp.utc, self.file.buffer.length()) {
@@ -242,7 +241,7 @@ impl Open {
         provenance: &Provenance,
     ) -> Result<Self, Error> {
         let create = || {
-            let frames = zstd.then(Frames::new).transpose()?;
+            let frames = zstd.then(ZstdFrames::new).transpose()?;
             let mut buffer = Buffer::create(&path, format.first_of(), frames)?;
             let encoder = Encoder::begin(format, buffer.pending(), facts, provenance)?;
             buffer.flush()?;

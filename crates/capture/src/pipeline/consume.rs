@@ -15,7 +15,7 @@ const PAUSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A captured packet. Its bytes are on loan for the duration of the call they are passed to.
 #[derive(Clone, Copy, Debug)]
-pub struct Captured<'a> {
+pub struct CapturedPacket<'a> {
     /// When it was captured, by which clock, how exactly.
     pub stamp: Stamp,
     /// The kernel's own stamp of the same packet, where it is another one than `stamp`. How much
@@ -33,7 +33,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// An error ends the capture; packets after this one are counted as dropped by the consumer.
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error>;
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error>;
 
     /// Is told that the capture has lost packets, and when: before it is handed any that is stamped
     /// after that time, as long as none is later than [`LATENESS`](crate::LATENESS). Packets that are
@@ -135,7 +135,8 @@ impl<'a> Consumer<'a> {
             let kernel = kernel.map(Time::from_nanos);
             // Cut after the filter has seen all that there is.
             let bytes = &bytes[..bytes.len().min(self.plan.snaplen as usize)];
-            let taken = self.sink.packet(&Captured { stamp, kernel, bytes, length: frame.length });
+            let taken =
+                self.sink.packet(&CapturedPacket { stamp, kernel, bytes, length: frame.length });
             match taken {
                 Ok(()) => ledger.delivered += 1,
                 Err(_) => ledger.consumer_dropped += 1,

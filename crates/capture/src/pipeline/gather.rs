@@ -102,7 +102,7 @@ mod tests {
     use crate::affinity::Cores;
     use crate::interface::Interface;
     use crate::live_ledger::LiveLedger;
-    use crate::pipeline::consume::{Captured, Sink};
+    use crate::pipeline::consume::{CapturedPacket, Sink};
     use crate::pipeline::{Limit, Plan, Wait};
     use crate::receiver::{Frame, Ticket};
     use crate::{Error, Stop};
@@ -117,7 +117,7 @@ mod tests {
     struct Parking(Option<Producer<Stamped>>);
 
     impl Sink for Parking {
-        fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+        fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
             drop(self.0.take());
             thread::current().unpark(); // the converter's last deed
             thread::park();

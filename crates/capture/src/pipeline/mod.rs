@@ -33,7 +33,7 @@ use std::time::{Duration, SystemTime};
 use wirestamp_clock::{ClockService, Domain, Time, Utc};
 
 use acquire::Acquired;
-pub use consume::{Captured, Sink};
+pub use consume::{CapturedPacket, Sink};
 use consume::{Consumed, Consumer};
 use lane::Lane;
 pub use merge::LATENESS;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::host::Host;
 use super::place::{Knob, Place};
+use crate::affinity::parse_cores;
 
 /// A machine and one of its interfaces.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +31,7 @@ impl Machine {
         let mut queues = host.list(&folder("queues"));
         queues.retain(|queue| queue.starts_with("rx-"));
         let near = Place::of_interface(interface, "device/local_cpulist");
-        let near = host.read(&near).map_or(Vec::new(), |list| cores_of(&list));
+        let near = host.read(&near).map_or(Vec::new(), |list| parse_cores(&list));
         let machine = Self {
             interface: interface.to_owned(),
             driver: host.driver(),
@@ -91,28 +92,4 @@ fn vectors(host: &dyn Host, folder: &impl Fn(&str) -> String) -> Vec<u32> {
         folders.into_iter().map(numbers).find(|found| !found.is_empty()).unwrap_or_default();
     vectors.sort_unstable();
     vectors
-}
-
-/// The cores of a list such as `0-3,8` (cpuset(7), "List format"); what is no number is skipped.
-pub(super) fn cores_of(list: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<usize>().ok()?);
-        // As many as the kernel can be built for (CONFIG_NR_CPUS), whatever the list says.
-        Some(first..=last.min(8191))
-    };
-    list.split(',').filter_map(range).flatten().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_of_cores_is_numbers_and_ranges() {
-        assert_eq!(cores_of("0-2,5\n"), [0, 1, 2, 5]);
-        assert_eq!(cores_of("7"), [7]);
-        assert!(cores_of("").is_empty());
-        assert_eq!(cores_of("x,3-y,4"), [4]);
-    }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use super::machine::cores_of;
 use super::place::{Attribute, Place};
+use crate::affinity::parse_cores;
 use crate::priority;
 
 /// A kernel thread.
@@ -67,7 +67,7 @@ pub(super) fn write(pid: i32, name: &str, attribute: Attribute, value: &str) -> 
     match attribute {
         Attribute::Cores => {
             let mut set = CpuSet::new();
-            cores_of(value)
+            parse_cores(value)
                 .into_iter()
                 .filter(|&core| core < CpuSet::MAX_CPU)
                 .for_each(|core| set.set(core));

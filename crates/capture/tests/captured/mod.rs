@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wirestamp_capture::file::{Destination, Interface, Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Error, Facts, Sink};
+use wirestamp_capture::{CapturedPacket, Error, Facts, Sink};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 
 pub(crate) const FIRST_NS: i64 = 1_795_269_909_123_456_789;
@@ -35,7 +35,7 @@ pub(crate) fn stamp(after_ns: i64, error_ns: i64) -> Stamp {
 }
 
 pub(crate) fn give(writer: &mut Writer, stamp: Stamp, bytes: &[u8]) -> Result<(), Error> {
-    writer.packet(&Captured { stamp, kernel: None, bytes, length: 300_000 })
+    writer.packet(&CapturedPacket { stamp, kernel: None, bytes, length: 300_000 })
 }
 
 /// A packet read back: time, error and bytes.

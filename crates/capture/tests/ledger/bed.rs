@@ -6,7 +6,7 @@ use std::thread;
 use pcap::Active;
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Facts, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
+    Capture, CapturedPacket, Config, Error, Facts, Ledger, Limit, Method, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
@@ -162,7 +162,7 @@ pub(crate) fn frame(number: u32) -> Vec<u8> {
 struct Held(Option<mpsc::Receiver<()>>);
 
 impl Sink for Held {
-    fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         if let Some(all_sent) = self.0.take() {
             let _ = all_sent.recv();
         }

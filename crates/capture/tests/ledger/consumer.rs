@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Config, Cores, Error, Limit, Sink};
+use wirestamp_capture::{CapturedPacket, Config, Cores, Error, Limit, Sink};
 
 use crate::bed::{Wire, assert_accounted, config, limited, pairs, shareable_pairs};
 
@@ -20,7 +20,7 @@ struct Failing {
 }
 
 impl Sink for Failing {
-    fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         if self.taken == self.at {
             return Err(Error::NoSuchInterface("the disk".to_owned()));
         }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use wirestamp_capture::{Capture, Captured, Config, Error, Method, Sink, Stop};
+use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Method, Sink, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
 
@@ -26,7 +26,7 @@ struct Adding {
 }
 
 impl Sink for Adding {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.packets += 1;
         self.bytes += u64::from(packet.length);
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::SystemTime;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Config, Cores, Error, Ledger, Missed, Pair, Sink};
+use wirestamp_capture::{CapturedPacket, Config, Cores, Error, Ledger, Missed, Pair, Sink};
 use wirestamp_clock::{Time, Utc};
 
 use crate::bed::{self, Wire, assert_accounted, config, frame, pairs, shareable_pairs};
@@ -32,7 +32,7 @@ struct Rounds {
 }
 
 impl Sink for Rounds {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         if !self.in_round {
             self.in_round = true;
             let _ = self.sent.recv();

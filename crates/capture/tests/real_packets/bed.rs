@@ -6,7 +6,8 @@ use std::time::UNIX_EPOCH;
 
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Limit, Method, PAIRS, Pair, Sink, StampSource, Stop,
+    Capture, CapturedPacket, Config, Error, Ledger, Limit, Method, PAIRS, Pair, Sink, StampSource,
+    Stop,
 };
 use wirestamp_clock::{ClockService, Counter, Stamp};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
@@ -46,7 +47,7 @@ pub(crate) fn send(lab: &PathLab, count: u32) {
 pub(crate) struct Kept(pub(crate) Vec<(Stamp, Vec<u8>, u32)>);
 
 impl Sink for Kept {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.0.push((packet.stamp, packet.bytes.to_vec(), packet.length));
         Ok(())
     }

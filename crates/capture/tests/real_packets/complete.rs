@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use wirestamp_capture::{Captured, Error, Sink, StampSource};
+use wirestamp_capture::{CapturedPacket, Error, Sink, StampSource};
 use wirestamp_clock::{Time, Utc};
 
 use super::bed::{capture, config, lab, pairs, send};
@@ -20,7 +20,7 @@ struct Watching {
 }
 
 impl Sink for Watching {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.packets += 1;
         self.late += u32::from(packet.stamp.utc < self.until);
         self.newest = self.newest.max(packet.stamp.utc);

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{
-    Capture, Captured, Config, Cores, Error, Limit, Method, Pair, Sink, StampSource, Stop, Wait,
+    Capture, CapturedPacket, Config, Cores, Error, Limit, Method, Pair, Sink, StampSource, Stop,
+    Wait,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SINK_V4, TAP_B};
@@ -65,7 +66,7 @@ fn a_thread_that_looks_without_pause_finds_every_packet() {
 /// Holds every packet until it is told that all have been sent.
 struct Slow(mpsc::Receiver<()>, bool);
 impl Sink for Slow {
-    fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         if !self.1 {
             self.0.recv().unwrap();
             self.1 = true;
@@ -357,7 +358,7 @@ fn packets_that_one_call_fetched_share_their_raw_stamp_and_keep_the_kernels() {
     /// switched its stamping on.
     struct Both(Vec<(u64, Option<i64>)>);
     impl Sink for Both {
-        fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+        fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
             self.0.push((packet.stamp.raw.value, packet.kernel.map(|time| time.as_nanos())));
             Ok(())
         }
@@ -430,7 +431,7 @@ fn a_sink_that_stalls_when_the_capture_ends_loses_nothing() {
     /// Takes longer over its first packet than the kernel may over its last.
     struct Stalling(bool);
     impl Sink for Stalling {
-        fn packet(&mut self, _: &Captured<'_>) -> Result<(), Error> {
+        fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
             if !std::mem::replace(&mut self.0, true) {
                 thread::sleep(Duration::from_millis(1300));
             }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use wirestamp_capture::file::{Provenance, Writer};
-use wirestamp_capture::{Captured, Facts, Ledger, Sink};
+use wirestamp_capture::{CapturedPacket, Facts, Ledger, Sink};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 
 const CALLS: u16 = 500;
@@ -46,7 +46,7 @@ pub(crate) fn write(path: &Path, bytes: u64) -> anyhow::Result<u64> {
             let raw = RawStamp { domain: Domain::Realtime, value: 0 };
             let stamp = Stamp { raw, utc, error: Span::from_nanos(1) };
             let length = u32::try_from(frame.len())?;
-            writer.packet(&Captured { stamp, kernel: None, bytes: frame, length })?;
+            writer.packet(&CapturedPacket { stamp, kernel: None, bytes: frame, length })?;
             written += u64::from(length) + 32;
             packets += 1;
         }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::{Traces, is_root, json, run, stderr, tool, wirestamp};
 use serde_json::Value;
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{Captured, Facts, Ledger, Sink as _};
+use wirestamp_capture::{CapturedPacket, Facts, Ledger, Sink as _};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 
 /// Captures six seconds of packets, a millisecond apart, on a bed of their own.
@@ -187,7 +187,9 @@ fn small_capture(folder: &Path, boot_id: &str) {
         let raw = RawStamp { domain: Domain::Counter, value };
         let utc = Time::from_nanos(1_000_000_000_000_000_000 + value.cast_signed());
         let stamp = Stamp { raw, utc, error: Span::from_nanos(20_000) };
-        writer.packet(&Captured { stamp, kernel: None, bytes: &[7; 60], length: 60 }).unwrap();
+        writer
+            .packet(&CapturedPacket { stamp, kernel: None, bytes: &[7; 60], length: 60 })
+            .unwrap();
     }
     writer.finish(&Ledger::default()).unwrap();
 }

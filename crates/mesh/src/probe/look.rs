@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use crate::protocol::MachineClock;
-use wirestamp_capture::Captured;
+use wirestamp_capture::CapturedPacket;
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Missed, Observation, Sampling};
 use wirestamp_packet::{LinkType, Packet};
@@ -69,8 +69,8 @@ pub(super) struct Passing<'a> {
 }
 
 impl<'a> Passing<'a> {
-    pub(super) fn new(captured: &Captured<'a>) -> Self {
-        let Captured { bytes: frame, length, stamp, .. } = *captured;
+    pub(super) fn new(captured: &CapturedPacket<'a>) -> Self {
+        let CapturedPacket { bytes: frame, length, stamp, .. } = *captured;
         let (packet, observation) = (OnceCell::new(), OnceCell::new());
         Self { frame, length, stamp, packet, observation }
     }

@@ -101,7 +101,7 @@ impl Look for Tally {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_capture::Captured;
+    use wirestamp_capture::CapturedPacket;
     use wirestamp_clock::{Domain, RawStamp, Stamp};
 
     use super::*;
@@ -116,7 +116,7 @@ mod tests {
         for millis in millis {
             let raw = RawStamp { domain: Domain::Realtime, value: 0 };
             let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
-            let captured = Captured { stamp, kernel: None, bytes: &[], length: 100 };
+            let captured = CapturedPacket { stamp, kernel: None, bytes: &[], length: 100 };
             tally.packet(&Passing::new(&captured));
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tracing::warn;
-use wirestamp_capture::{Captured, Error, Filter, Missed, Sink};
+use wirestamp_capture::{CapturedPacket, Error, Filter, Missed, Sink};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics as metrics;
 
@@ -150,7 +150,7 @@ fn shown(time: Time<Utc>) -> Timestamp {
 }
 
 impl Sink for Tap {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.pass(&Passing::new(packet));
         Ok(())
     }

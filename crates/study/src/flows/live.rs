@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wirestamp_capture::{Capture, Captured, Error, Missed, Sink, Stop};
+use wirestamp_capture::{Capture, CapturedPacket, Error, Missed, Sink, Stop};
 use wirestamp_metrics::flow::{FlowConfig, FlowReport};
 use wirestamp_packet::LinkType;
 
@@ -77,7 +77,7 @@ impl<'a> FlowTap<'a> {
 }
 
 impl Sink for FlowTap<'_> {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.recording.packet(packet)?;
         let time = packet.stamp.utc;
         self.flows.lock().observe(LinkType::Ethernet, packet.bytes, packet.length, time);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wirestamp_capture::{Captured, Error, Sink};
+use wirestamp_capture::{CapturedPacket, Error, Sink};
 use wirestamp_clock::{ClockService, Domain, Timeline};
 use wirestamp_metrics::{Distribution, InterArrival};
 use wirestamp_packet::{LinkType, Packet};
@@ -62,7 +62,7 @@ impl<'a> Tasks<'a> {
 }
 
 impl Sink for Tasks<'_> {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.volume.packets += 1;
         self.volume.bytes += u64::from(packet.length);
         if let Some(more) = &mut self.more {
@@ -73,8 +73,8 @@ impl Sink for Tasks<'_> {
 }
 
 impl More<'_> {
-    fn packet(&mut self, packet: &Captured<'_>) {
-        let Captured { bytes, length, stamp, .. } = *packet;
+    fn packet(&mut self, packet: &CapturedPacket<'_>) {
+        let CapturedPacket { bytes, length, stamp, .. } = *packet;
         if self.identified.is_multiple_of(REFRESH) {
             self.sent_by = self.clock.timeline(Domain::Monotonic);
         }

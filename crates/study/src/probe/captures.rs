@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wirestamp_capture::{
-    Capture, Captured, Config, Cores, Error, Ledger, Sink, StampSource, Stop, Wait,
+    Capture, CapturedPacket, Config, Cores, Error, Ledger, Sink, StampSource, Stop, Wait,
 };
 use wirestamp_clock::{ClockService, Time, Utc};
 use wirestamp_lab::TAP_A;
@@ -61,7 +61,7 @@ struct Taker<'a> {
 }
 
 impl Sink for Taker<'_> {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let parsed = Packet::parse(LinkType::Ethernet, packet.bytes).ok();
         let payload = parsed.and_then(|parsed| Payload::decode(parsed.payload()).ok());
         if let Some(Payload { sequence, .. }) = payload {

@@ -1,6 +1,6 @@
 //! What a tap saw: the stamp of each replica, by its number.
 
-use wirestamp_capture::{Captured, Error, Sink};
+use wirestamp_capture::{CapturedPacket, Error, Sink};
 use wirestamp_clock::RawStamp;
 
 use super::frame;
@@ -19,7 +19,7 @@ impl Tap {
 }
 
 impl Sink for Tap {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let number = frame::number(packet.bytes).and_then(|number| usize::try_from(number).ok());
         // Those that go ahead of a round have numbers beyond all others.
         if let Some(place) = number.and_then(|number| self.stamps.get_mut(number)) {

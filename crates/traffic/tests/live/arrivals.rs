@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Limit as Until, Method, Sink as Taker, StampSource,
-    Stop,
+    Capture, CapturedPacket, Config, Error, Ledger, Limit as Until, Method, Sink as Taker,
+    StampSource, Stop,
 };
 use wirestamp_clock::{ClockService, Counter, Span};
 use wirestamp_lab::{PathLab, SOURCE_INTERFACE, TAP_A, TAP_B};
@@ -27,7 +27,7 @@ struct Seen {
 struct Kept(Vec<Seen>);
 
 impl Taker for Kept {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let payload = Payload::decode(&packet.bytes[42..]).unwrap();
         let sent = payload.sent_monotonic().unwrap();
         assert_eq!(packet.stamp.raw.domain, sent.domain);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::capabilities::works_without_card;
 use wirestamp_capture::{
-    Capture, Captured, Config, Error, Ledger, Method, PAIRS, Pair, Sink, Stop,
+    Capture, CapturedPacket, Config, Error, Ledger, Method, PAIRS, Pair, Sink, Stop,
 };
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SOURCE_INTERFACE, TAP_A};
@@ -25,7 +25,7 @@ const LOST_AFTER: Duration = Duration::from_millis(100);
 struct Telling(Sender<u64>);
 
 impl Sink for Telling {
-    fn packet(&mut self, packet: &Captured<'_>) -> Result<(), Error> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let _ = self.0.send(Payload::decode(&packet.bytes[42..]).unwrap().sequence);
         Ok(())
     }

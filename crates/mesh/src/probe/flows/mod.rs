@@ -119,7 +119,7 @@ impl Look for Flows {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use wirestamp_capture::Captured;
+    use wirestamp_capture::CapturedPacket;
     use wirestamp_clock::{Domain, RawStamp, Stamp};
 
     use super::*;
@@ -145,7 +145,12 @@ mod tests {
         frame[42..54].copy_from_slice(payload);
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
-        flows.packet(&Passing::new(&Captured { stamp, kernel: None, bytes: &frame, length: 60 }));
+        flows.packet(&Passing::new(&CapturedPacket {
+            stamp,
+            kernel: None,
+            bytes: &frame,
+            length: 60,
+        }));
     }
 
     /// A packet of an RTP stream, every 20 ms.
