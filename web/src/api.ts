@@ -28,8 +28,8 @@ export interface Task {
   ended: string | null;
 }
 
-/** What one who keeps a clock says of it. */
-export interface Keeper {
+/** Synchronisation of a clock as one clock source reports it. */
+export interface SyncStatus {
   by: string;
   source: string | null;
   stratum: number | null;
@@ -57,7 +57,7 @@ export interface Health {
   held_bytes: number;
   captures: { interface: string; packets: number; lost: number }[];
   troubles: { task: number; why: string }[];
-  keepers: Keeper[];
+  keepers: SyncStatus[];
   clock_offsets: ClockOffset[];
   /** What its ends of active tests have refused. */
   tests: { task: number; end: 'sender' | 'reflector'; forged: number; too_short: number }[];

@@ -1,6 +1,6 @@
 /** How tasks and probes do, in words. */
 
-import { isBrief, now, type Brief, type ClockOffset, type Keeper, type PathResult, type Probe, type Recent, type Result, type Task } from './api';
+import { isBrief, now, type Brief, type ClockOffset, type SyncStatus, type PathResult, type Probe, type Recent, type Result, type Task } from './api';
 import { sum } from './series';
 import { clock, lasting, time } from './units';
 
@@ -79,10 +79,10 @@ export function stateOfProbe(probe: Probe): State {
 }
 
 /** What one who keeps a clock says of it, as `chrony, GPS, stratum 1, ± 12 us`. */
-export function wordsOf(keeper: Keeper): string {
-  const error = keeper.error_ns === null ? 'not on UTC' : `\u00b1 ${time(keeper.error_ns)}`;
-  const stratum = keeper.stratum === null ? null : `stratum ${keeper.stratum}`;
-  return [keeper.by, keeper.source, stratum, error].filter((it) => it !== null).join(', ');
+export function wordsOf(status: SyncStatus): string {
+  const error = status.error_ns === null ? 'not on UTC' : `\u00b1 ${time(status.error_ns)}`;
+  const stratum = status.stratum === null ? null : `stratum ${status.stratum}`;
+  return [status.by, status.source, stratum, error].filter((it) => it !== null).join(', ');
 }
 
 /** Two clocks that were compared. */

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use wirestamp_clock::{Span, Synchronisation, Time, Utc};
+use wirestamp_clock::{KernelSync, Span, Time, Utc};
 use wirestamp_packet::stamp::{ErrorEstimate, Format};
 
 /// What an end of a test needs to know of its system clock. The kernel's packet stamps are by this clock
@@ -70,9 +70,9 @@ impl SystemClock for Kernel {
 
 /// What the kernel says; of a clock that nothing may be asked of, nothing is known.
 fn ask() -> ClockState {
-    match Synchronisation::read() {
-        Ok(Synchronisation { synchronised, greatest_error, tai, .. }) => {
-            ClockState { synchronised, error: greatest_error, tai }
+    match KernelSync::read() {
+        Ok(KernelSync { synchronised, max_error, tai, .. }) => {
+            ClockState { synchronised, error: max_error, tai }
         }
         Err(_) => ClockState { synchronised: false, error: Span::MAX, tai: None },
     }

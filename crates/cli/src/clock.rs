@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use wirestamp_clock::{
-    ClockService, ClockStatus, Counter, Keepers, Span, Statement, Survey, VmClock, stated_error,
-    survey,
+    ClockService, ClockSources, ClockStatus, Counter, Span, Survey, SyncStatus, VmClock, survey,
+    utc_error,
 };
 
 use crate::interrupt::stop_on_signal;
@@ -40,8 +40,9 @@ struct Document {
     vm_clock: Option<String>,
     /// How far the system clock can be from UTC; none if it is not on UTC.
     utc_error_ns: Option<i64>,
-    /// Who says what of that.
-    keepers: Vec<Statement>,
+    /// Sync statuses that `utc_error_ns` combines.
+    #[serde(rename = "keepers")]
+    clock_sources: Vec<SyncStatus>,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -58,8 +59,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
     let status = service.status();
     let vm_clock = VmClock::of_machine().err().map(ToString::to_string);
-    let keepers = Keepers::ask().statements();
-    output.result(&Document::new(survey, status, vm_clock, keepers), text)?;
+    let clock_sources = ClockSources::query().statuses();
+    output.result(&Document::new(survey, status, vm_clock, clock_sources), text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,11 +81,11 @@ impl Document {
         survey: Survey,
         status: ClockStatus,
         vm_clock: Option<String>,
-        keepers: Vec<Statement>,
+        clock_sources: Vec<SyncStatus>,
     ) -> Self {
         let ClockStatus { rate_error_ppm, error_ns, frequency_hz, granularity_ns, steps, .. } =
             status;
-        let utc_error_ns = stated_error(&keepers).ok().map(Span::as_nanos);
+        let utc_error_ns = utc_error(&clock_sources).ok().map(Span::as_nanos);
         Self {
             survey,
             rate_error_ppm,
@@ -94,7 +95,7 @@ impl Document {
             steps,
             vm_clock,
             utc_error_ns,
-            keepers,
+            clock_sources,
         }
     }
 }
@@ -144,17 +145,17 @@ fn text(document: &Document) -> String {
             None => "told by the hypervisor (/dev/vmclock0)".to_owned(),
             Some(reason) => format!("seen only if the clocks disagree after it: {reason}"),
         },
-        kept(&document.keepers),
+        utc_text(&document.clock_sources),
     )
 }
 
-/// How right the system clock is, and who says so.
-fn kept(keepers: &[Statement]) -> String {
-    let verdict = match stated_error(keepers) {
-        Ok(error) => format!("is UTC within {error}, the most that any of these states"),
-        Err(keeper) => format!("is not kept on UTC by the word of {keeper}"),
+/// Error of the system clock against UTC, and the reports of the clock sources.
+fn utc_text(statuses: &[SyncStatus]) -> String {
+    let verdict = match utc_error(statuses) {
+        Ok(error) => format!("is UTC within {error}, the max of these reports"),
+        Err(source) => format!("is not synchronised to UTC, as {source} reports"),
     };
-    let lines: String = keepers.iter().map(|keeper| format!("  {keeper}\n")).collect();
+    let lines: String = statuses.iter().map(|status| format!("  {status}\n")).collect();
     format!("The system clock {verdict}:\n{lines}")
 }
 

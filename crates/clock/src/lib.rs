@@ -78,7 +78,7 @@
 //! # What this cannot know
 //!
 //! - **Whether the system clock is right.** UTC here is `CLOCK_REALTIME`, and the error is against
-//!   that clock. How far it is from true UTC is known to whoever synchronises it: [`Keepers`] asks them.
+//!   that clock. How far it is from true UTC is known to whoever synchronises it: [`ClockSources`] queries it.
 //! - **How long a second is.** The difference clock measures in seconds of `CLOCK_MONOTONIC_RAW`,
 //!   which are off by the error of the oscillator's frequency, often some ppm, sometimes tens.
 //! - **A step or a slew before it shows.** A stamp converted at once is extrapolated. It is off by a
@@ -128,11 +128,11 @@ extern crate self as wirestamp_clock;
 mod anchor;
 mod anchor_file;
 mod calibrator;
+pub mod clock_sources;
 mod convert;
 mod counter;
 mod difference;
 mod history;
-pub mod keepers;
 mod phc;
 mod pieces;
 mod rate;
@@ -142,7 +142,6 @@ mod sleep;
 mod source;
 mod stamp;
 mod survey;
-mod synchronisation;
 mod sys;
 mod ticks;
 mod time;
@@ -153,17 +152,16 @@ mod wall;
 pub use anchor::{Anchor, Clocks};
 pub use anchor_file::{AnchorFile, AnchorFileError, AnchorWriter};
 pub use calibrator::{CalibrationError, Calibrator};
+pub use clock_sources::{ClockSource, ClockSources, KernelSync, SyncStatus, utc_error};
 pub use convert::OutOfRange;
 pub use counter::Counter;
 pub use difference::DifferenceClock;
-pub use keepers::{Keeper, Keepers, Statement, stated_error};
 pub use phc::{Phc, PhcError};
 pub use service::{ClockService, ClockStatus, StartError};
 pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
 pub use source::{SourceError, hpet::Hpet};
 pub use stamp::{Domain, RawStamp, Stamp};
 pub use survey::{Source, Survey, survey};
-pub use synchronisation::Synchronisation;
 pub use ticks::{
     CounterTicks, MonotonicTicks, OtherClock, RealtimeTicks, TickSpan, TickTime, Ticking,
 };

@@ -4,12 +4,12 @@
 //! `cargo test -p wirestamp --features mesh --test command delay::` runs one subject.
 
 mod capture;
+mod clock_sources;
 mod commands;
 mod common;
 mod delay;
 mod demo;
 mod flows;
-mod keepers;
 mod layers;
 #[cfg(feature = "mesh")]
 mod mesh;

@@ -26,8 +26,9 @@ pub struct Health {
     pub captures: Vec<CaptureHealth>,
     /// What it cannot measure.
     pub troubles: Vec<Trouble>,
-    /// Who says what of its system clock.
-    pub keepers: Vec<KeeperHealth>,
+    /// Sync statuses of its system clock.
+    #[serde(rename = "keepers")]
+    pub clock_sources: Vec<SyncStatusHealth>,
     /// How far the clocks of probes that it sends test packets to are ahead of its own.
     pub clock_offsets: Vec<ClockOffset>,
     /// Its ends of active tests since they were started.
@@ -85,28 +86,32 @@ pub struct Trouble {
     pub why: String,
 }
 
-/// What one who keeps a system clock says of it.
+/// Synchronisation of a system clock as one clock source reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub struct KeeperHealth {
-    /// Who: `kernel`, `chrony` or `ptp4l`.
-    pub by: String,
-    /// What it follows, if it says.
+#[schema(as = KeeperHealth)]
+pub struct SyncStatusHealth {
+    /// `kernel`, `chrony` or `ptp4l`.
+    #[serde(rename = "by")]
+    pub clock_source: String,
+    /// Reference that the source follows, if known.
+    #[serde(rename = "source")]
     #[schema(required)]
-    pub source: Option<String>,
-    /// How many steps that is away from a clock that knows the time, if it says.
+    pub reference: Option<String>,
+    /// Stratum, if reported.
     #[schema(required)]
     pub stratum: Option<u32>,
-    /// How far the clock is ahead of that.
-    pub ahead_ns: i64,
-    /// How far the clock can be from UTC; none if it is not on UTC.
+    /// Offset of the clock from the source's time; positive if the clock is ahead.
+    #[serde(rename = "ahead_ns")]
+    pub offset_ns: i64,
+    /// Bound of the clock's distance from UTC; none if it is not synchronised to UTC.
     #[schema(required)]
     pub error_ns: Option<u64>,
 }
 
-impl From<v1::Keeper> for KeeperHealth {
-    fn from(keeper: v1::Keeper) -> Self {
-        let v1::Keeper { by, source, stratum, ahead, error } = keeper;
-        Self { by, source, stratum, ahead_ns: ahead, error_ns: error }
+impl From<v1::SyncStatus> for SyncStatusHealth {
+    fn from(status: v1::SyncStatus) -> Self {
+        let v1::SyncStatus { clock_source, reference, stratum, offset, error } = status;
+        Self { clock_source, reference, stratum, offset_ns: offset, error_ns: error }
     }
 }
 
@@ -127,7 +132,7 @@ impl From<v1::Report> for Health {
             held_bytes: report.held,
             captures: captures.collect(),
             troubles: troubles.collect(),
-            keepers: report.keepers.into_iter().map(KeeperHealth::from).collect(),
+            clock_sources: report.clock_sources.into_iter().map(SyncStatusHealth::from).collect(),
             clock_offsets: report.clock_offsets.iter().map(ClockOffset::from).collect(),
             tests: report.tests.into_iter().map(TestHealth::from).collect(),
         }

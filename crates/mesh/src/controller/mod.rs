@@ -39,7 +39,7 @@ use tonic::service::Routes;
 
 pub use attendance::{Attendance, Attending};
 pub use clocks::ClockOffset;
-pub use health::{CaptureHealth, Health, KeeperHealth, TestEnd, TestHealth, Trouble};
+pub use health::{CaptureHealth, Health, SyncStatusHealth, TestEnd, TestHealth, Trouble};
 pub use local::{Loopback, NotLoopback};
 pub use plan::{Change, Plan};
 pub use sources::{NoAnswer, Sources};

@@ -8,9 +8,9 @@ use crate::protocol::MachineClock;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 use wirestamp_active::{ClockState, Kernel, SystemClock};
-use wirestamp_clock::{Span, Time, Utc, stated_error};
+use wirestamp_clock::{Span, Time, Utc, utc_error};
 
-use super::keepers::Said;
+use super::clock_sources::SharedClockSources;
 
 /// How long what the kernel says of its clock is good: its bound grows by 500 ppm (RFC 1589 section 3.3), which
 /// are 50 us in this time.
@@ -24,7 +24,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(super) struct Machine {
     clock: MachineClock,
     asked: Option<Instant>,
-    keepers: Said,
+    clock_sources: SharedClockSources,
 }
 
 impl Machine {
@@ -34,18 +34,18 @@ impl Machine {
         let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
         let machine = u128::from_str_radix(&digits, 16).map_err(io::Error::other)?;
         let clock = MachineClock { machine: machine.to_be_bytes(), error: None };
-        Ok(Self { clock, asked: None, keepers: Said::new() })
+        Ok(Self { clock, asked: None, clock_sources: SharedClockSources::new() })
     }
 
-    /// Who keeps its clock.
-    pub(super) fn keepers(&self) -> &Said {
-        &self.keepers
+    /// Sources of the error of its clock.
+    pub(super) fn clock_sources(&self) -> &SharedClockSources {
+        &self.clock_sources
     }
 
     /// How right its clock is.
     pub(super) fn clock(&mut self) -> MachineClock {
         if self.asked.is_none_or(|asked| asked.elapsed() > GOOD_FOR) {
-            self.clock.error = stated_error(&self.keepers.statements()).ok();
+            self.clock.error = utc_error(&self.clock_sources.statuses()).ok();
             self.asked = Some(Instant::now());
         }
         self.clock

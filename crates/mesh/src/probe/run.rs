@@ -13,12 +13,12 @@ use tokio::task::{self, JoinHandle, JoinSet, block_in_place};
 use tokio::time;
 use tracing::info;
 use wirestamp_capture::LiveLedger;
-use wirestamp_clock::{ClockService, Counter, Span, Statement, Time, stated_error};
+use wirestamp_clock::{ClockService, Counter, Span, SyncStatus, Time, utc_error};
 
 use super::attend::attend;
+use super::clock_sources::SharedClockSources;
 use super::duties::{Duties, Now};
 use super::heard::Heard;
-use super::keepers::Said;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
 use super::{Carrier, ChannelName, Direct, Error, Stock};
@@ -26,7 +26,7 @@ use crate::Name;
 use crate::member::{Member, Pause};
 use crate::pki::{Role, Token};
 use crate::spool::Spool;
-use crate::v1::{Assignment, Capture, ClockOffset, Keeper, Report, Trouble};
+use crate::v1::{self, Assignment, Capture, ClockOffset, Report, Trouble};
 
 /// What a probe needs.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct Probe {
 /// What others look at.
 struct State {
     stock: Arc<Stock>,
-    keepers: Said,
+    clock_sources: SharedClockSources,
     captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
     heard: Mutex<Vec<(ChannelName, Arc<Heard>)>>,
     troubles: Mutex<Vec<Trouble>>,
@@ -80,11 +80,11 @@ impl Probe {
         let clock =
             ClockService::start(Counter::select()).map_err(|it| Error::Clock(it.to_string()))?;
         let machine = Machine::new().map_err(Error::Machine)?;
-        let keepers = machine.keepers().clone();
+        let clock_sources = machine.clock_sources().clone();
         let runner = Runner::new(clock, machine, Arc::clone(&stock))?;
         let state = Arc::new(State {
             stock: Arc::clone(&stock),
-            keepers,
+            clock_sources,
             captures: Mutex::default(),
             heard: Mutex::default(),
             troubles: Mutex::default(),
@@ -110,7 +110,7 @@ impl Probe {
         let mut work = JoinSet::new();
         let told = Arc::clone(&assignments);
         work.spawn(attend_for_ever(Arc::clone(&self.member), Arc::clone(&self.state), told));
-        work.spawn(self.state.keepers.clone().keep_asking());
+        work.spawn(self.state.clock_sources.clone().query_periodically());
         let member = Arc::clone(&self.member);
         work.spawn(async move { member.stay().await });
         self.measure(assignments.subscribe(), &mut work, stop).await;
@@ -207,8 +207,8 @@ impl State {
     }
 
     fn report(&self) -> Report {
-        let statements = self.keepers.statements();
-        let known = stated_error(&statements).ok();
+        let statuses = self.clock_sources.statuses();
+        let known = utc_error(&statuses).ok();
         Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             clock: "CLOCK_REALTIME".to_owned(),
@@ -219,20 +219,20 @@ impl State {
             held: block_in_place(|| self.stock.bytes()),
             captures: self.captures(),
             troubles: self.troubles.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            keepers: statements.iter().map(keeper).collect(),
+            clock_sources: statuses.iter().map(sync_status).collect(),
             clock_offsets: self.clock_offsets(),
             tests: self.heard().iter().map(|(name, it)| it.account(*name)).collect(),
         }
     }
 }
 
-fn keeper(said: &Statement) -> Keeper {
-    Keeper {
-        by: said.by.name().to_owned(),
-        source: said.source.clone(),
-        stratum: said.stratum.map(u32::from),
-        ahead: said.ahead.as_nanos(),
-        error: said.error.map(unsigned),
+fn sync_status(status: &SyncStatus) -> v1::SyncStatus {
+    v1::SyncStatus {
+        clock_source: status.clock_source.name().to_owned(),
+        reference: status.reference.clone(),
+        stratum: status.stratum.map(u32::from),
+        offset: status.offset.as_nanos(),
+        error: status.error.map(unsigned),
     }
 }
 

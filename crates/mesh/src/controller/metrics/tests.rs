@@ -106,7 +106,7 @@ fn a_probe_is_shown_with_its_captures() {
         held_bytes: 7,
         captures: vec![CaptureHealth { interface: "eth0@n".to_owned(), packets: 9, lost: 2 }],
         troubles: Vec::new(),
-        keepers: Vec::new(),
+        clock_sources: Vec::new(),
         clock_offsets: Vec::new(),
         tests: vec![TestHealth { task: 3, end: TestEnd::Reflector, forged: 5, too_short: 4 }],
     };

@@ -1,14 +1,13 @@
-//! What chronyd says when it is asked how right the clock is: the request `tracking` of its command
-//! protocol, version 6, which chronyd has spoken since 2.0 (`candm.h` of its sources).
+//! The `tracking` request of chronyd's command protocol, version 6, used since chronyd 2.0 (`candm.h` of its sources).
 //!
-//! | reply, at | octets | what |
+//! | reply, at | octets | fields |
 //! |---|---|---|
-//! | 0 | 1, 1, 2 | version, 2 for a reply, nothing |
-//! | 4 | 2, 2, 2 | the request, the kind of reply, the status |
-//! | 16 | 4 | the number of the request |
-//! | 28 | 4 | the reference |
-//! | 32 | 16, 2, 2 | its address, which family that is of, nothing |
-//! | 52 | 2, 2, 12 | stratum, leap second, when it was updated |
+//! | 0 | 1, 1, 2 | version, 2 for a reply, reserved |
+//! | 4 | 2, 2, 2 | request, kind of reply, status |
+//! | 16 | 4 | sequence number of the request |
+//! | 28 | 4 | reference identifier |
+//! | 32 | 16, 2, 2 | reference address, its family, reserved |
+//! | 52 | 2, 2, 12 | stratum, leap status, time of the last update |
 //! | 68 | 9 times 4 | offset of the clock, last offset, its RMS, frequency, residual frequency, skew, root delay, root dispersion, interval |
 
 use std::fmt;
@@ -16,12 +15,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thiserror::Error;
 
-use super::{Keeper, Statement};
+use super::status::{ClockSource, SyncStatus};
 use crate::Span;
 use crate::ratio::ceil_nanos;
 
-/// Octets of a request, and of a reply to it: what is asked has to be as long as what is answered, so that
-/// nobody makes chronyd multiply traffic.
+/// Octets of a request and of its reply. chronyd requires equal lengths so that it cannot amplify traffic.
 pub const TRACKING_LENGTH: usize = 104;
 
 const VERSION: u8 = 6;
@@ -29,12 +27,12 @@ const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const REQUEST_TRACKING: u16 = 33;
 const REPLY_TRACKING: u16 = 5;
-/// What `local` in chronyd's configuration gives as the reference: the clock itself.
-const LOCAL: u32 = 0x7f7f_0101;
+/// Reference identifier of the machine's own clock (`local` in chronyd's configuration).
+const LOCAL_REFERENCE: u32 = 0x7f7f_0101;
 /// The leap status of a clock that is not synchronised (RFC 5905 section 7.3).
 const UNSYNCHRONISED: u16 = 3;
 
-/// Where the fields of a reply are.
+/// Offsets of the fields in a reply.
 mod field {
     pub(super) const VERSION: usize = 0;
     pub(super) const KIND: usize = 1;
@@ -52,7 +50,7 @@ mod field {
     pub(super) const ROOT_DISPERSION: usize = 96;
 }
 
-/// Asks how right the clock is; the reply has the same number.
+/// Encodes a tracking request. The reply repeats `number`.
 #[must_use]
 pub fn tracking_request(number: u32) -> [u8; TRACKING_LENGTH] {
     let mut request = [0; TRACKING_LENGTH];
@@ -63,35 +61,35 @@ pub fn tracking_request(number: u32) -> [u8; TRACKING_LENGTH] {
     request
 }
 
-/// Why something is no reply.
+/// Error of [`Tracking::parse`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum NotTracking {
-    /// It is shorter or longer.
-    #[error("{0} octets, and not {TRACKING_LENGTH}")]
+pub enum TrackingError {
+    /// Wrong number of octets.
+    #[error("{0} octets instead of {TRACKING_LENGTH}")]
     Length(usize),
-    /// It is of another version of the protocol.
-    #[error("version {0} of chronyd's protocol, and not {VERSION}")]
+    /// Unsupported version of the protocol.
+    #[error("version {0} of chronyd's protocol instead of {VERSION}")]
     Version(u8),
-    /// It does not answer this request.
-    #[error("no answer to what was asked")]
-    Other,
-    /// chronyd does not say.
-    #[error("chronyd refuses, with status {0}")]
+    /// Reply to another request.
+    #[error("the reply belongs to another request")]
+    OtherRequest,
+    /// Refusal by chronyd, with its status.
+    #[error("chronyd refuses the request with status {0}")]
     Refused(u16),
 }
 
-/// What chronyd follows.
+/// Reference of chronyd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// Nothing.
+    /// No reference.
     None,
-    /// This machine's own clock, because it is configured to (`local`).
+    /// The machine's own clock (`local` in the configuration).
     Local,
-    /// A clock at this machine, by its name: `GPS`, `PPS`.
+    /// A reference clock of this machine: `GPS`, `PPS`.
     Clock(String),
-    /// A server of NTP.
+    /// An NTP server.
     Server(IpAddr),
-    /// A server whose address is not known.
+    /// Identifier of a server without an address.
     Unresolved(u32),
 }
 
@@ -107,87 +105,87 @@ impl fmt::Display for Reference {
     }
 }
 
-/// What chronyd knows of the clock.
+/// chronyd's tracking data of the system clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracking {
-    /// What it follows.
+    /// Reference that chronyd follows.
     pub reference: Reference,
-    /// How many steps that is away from a clock that knows the time: 1 next to one.
+    /// Distance from a clock with its own reference clock, which has stratum 1.
     pub stratum: u16,
-    /// Whether it says that the clock is synchronised.
+    /// True if chronyd reports a synchronised clock.
     pub synchronised: bool,
-    /// How far the system clock is ahead of what chronyd takes for the time.
-    pub ahead: Span,
-    /// The time to the clock that knows the time and back.
+    /// System clock minus chronyd's estimate of the time.
+    pub offset: Span,
+    /// Round-trip delay to the root clock.
     pub root_delay: Span,
-    /// How far everything between may be off besides.
+    /// Further error accumulated on the way to the root clock.
     pub root_dispersion: Span,
 }
 
 impl Tracking {
-    /// Reads the reply to the request of this number.
+    /// Parses the reply to request `number`.
     ///
     /// # Errors
-    /// [`NotTracking`].
-    pub fn parse(reply: &[u8], number: u32) -> Result<Self, NotTracking> {
-        let length = NotTracking::Length(reply.len());
+    /// [`TrackingError`].
+    pub fn parse(reply: &[u8], number: u32) -> Result<Self, TrackingError> {
+        let length = TrackingError::Length(reply.len());
         let reply = Reply(reply.try_into().map_err(|_| length)?);
         let [version] = reply.octets(field::VERSION);
         if version != VERSION {
-            return Err(NotTracking::Version(version));
+            return Err(TrackingError::Version(version));
         }
         if reply.octets(field::KIND) != [REPLY]
             || reply.short(field::COMMAND) != REQUEST_TRACKING
             || reply.word(field::SEQUENCE) != number
         {
-            return Err(NotTracking::Other);
+            return Err(TrackingError::OtherRequest);
         }
         match (reply.short(field::STATUS), reply.short(field::REPLY)) {
             (0, REPLY_TRACKING) => {}
-            (0, _) => return Err(NotTracking::Other),
-            (status, _) => return Err(NotTracking::Refused(status)),
+            (0, _) => return Err(TrackingError::OtherRequest),
+            (status, _) => return Err(TrackingError::Refused(status)),
         }
         Ok(Self {
             reference: reply.reference(),
             stratum: reply.short(field::STRATUM),
             synchronised: reply.short(field::LEAP) < UNSYNCHRONISED,
-            // It says how far the clock is behind.
-            ahead: -reply.seconds(field::CORRECTION),
+            // chronyd's sign: positive if the clock is behind.
+            offset: -reply.seconds(field::CORRECTION),
             root_delay: reply.seconds(field::ROOT_DELAY),
             root_dispersion: reply.seconds(field::ROOT_DISPERSION),
         })
     }
 
-    /// How far the clock can be from UTC, if the clock at the root is right: the offset, the root dispersion,
-    /// and half of the root delay (chronyc(1), `tracking`). None if nobody says that it is on UTC; chronyd
-    /// that follows the machine's own clock claims to be right, and knows nothing of UTC.
+    /// Bound of the distance from UTC if the root clock is right: offset, root dispersion and half of the root
+    /// delay (chronyc(1), `tracking`). None if chronyd is not synchronised or follows the machine's own clock,
+    /// which is not UTC.
     #[must_use]
     pub fn error(&self) -> Option<Span> {
         let follows = !matches!(self.reference, Reference::None | Reference::Local);
         let delay = self.root_delay.abs().as_nanos();
         let half = Span::from_nanos(delay / 2 + delay % 2);
-        let error = self.ahead.abs() + self.root_dispersion.abs() + half;
+        let error = self.offset.abs() + self.root_dispersion.abs() + half;
         (self.synchronised && follows).then_some(error)
     }
 
-    /// That of the clock.
+    /// Sync status that chronyd reports.
     #[must_use]
-    pub fn statement(&self) -> Statement {
-        Statement {
-            by: Keeper::Chrony,
-            source: Some(self.reference.to_string()),
+    pub fn status(&self) -> SyncStatus {
+        SyncStatus {
+            clock_source: ClockSource::Chrony,
+            reference: Some(self.reference.to_string()),
             stratum: Some(self.stratum),
-            ahead: self.ahead,
+            offset: self.offset,
             error: self.error(),
         }
     }
 }
 
-/// A reply as it came.
+/// An unparsed reply of the right length.
 struct Reply<'a>(&'a [u8; TRACKING_LENGTH]);
 
 impl Reply<'_> {
-    /// Those from a place on; all fields lie within.
+    /// `N` octets from `at`; all fields lie within the reply.
     fn octets<const N: usize>(&self, at: usize) -> [u8; N] {
         let octets = self.0.get(at..).and_then(|rest| rest.first_chunk());
         octets.copied().unwrap_or([0; N])
@@ -205,7 +203,7 @@ impl Reply<'_> {
         let number = self.word(field::REFERENCE);
         match (self.short(field::FAMILY), number) {
             (0, 0) => Reference::None,
-            (0, LOCAL) => Reference::Local,
+            (0, LOCAL_REFERENCE) => Reference::Local,
             (0, _) => {
                 let name = self.octets::<4>(field::REFERENCE);
                 let name = name.iter().filter(|it| it.is_ascii_graphic());
@@ -217,13 +215,13 @@ impl Reply<'_> {
         }
     }
 
-    /// Seconds in chronyd's own format: 7 bits of a signed exponent and 25 bits of a signed coefficient, of
-    /// which the value is `coefficient * 2^(exponent - 25)`.
+    /// Seconds in chronyd's floating-point format: a signed exponent of 7 bits and a signed coefficient of
+    /// 25 bits. The value is `coefficient * 2^(exponent - 25)`.
     fn seconds(&self, at: usize) -> Span {
         let bits = self.word(at).cast_signed();
         let (exponent, coefficient) = (bits >> 25, bits << 7 >> 7);
         let nanos = f64::from(coefficient) * f64::from(exponent - 25).exp2() * 1e9;
-        // Away from zero: what it is part of is a bound.
+        // Rounded away from zero, because the result is part of a bound.
         let size = Span::from_nanos(ceil_nanos(nanos.abs()));
         if nanos < 0.0 { -size } else { size }
     }
@@ -260,13 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn what_chronyd_says_is_read() {
+    fn tracking_reply_is_parsed() {
         let gps = Tracking::parse(&reply(*b"GPS\0", 0, 0, seconds()), 7).unwrap();
         let expected = Tracking {
             reference: Reference::Clock("GPS".to_owned()),
             stratum: 1,
             synchronised: true,
-            ahead: Span::from_millis(-500),
+            offset: Span::from_millis(-500),
             root_delay: Span::from_millis(250),
             root_dispersion: Span::from_millis(125),
         };
@@ -274,66 +272,66 @@ mod tests {
         let behind = float(-(1 << 23), 1);
         let server =
             Tracking::parse(&reply([1; 4], 1, 1, [behind, 0, 0, 0, 0, 0, 0, 0, 0]), 7).unwrap();
-        assert_eq!(server.ahead, Span::from_millis(500));
+        assert_eq!(server.offset, Span::from_millis(500));
         assert_eq!(server.reference.to_string(), "192.0.2.1");
     }
 
     #[test]
-    fn a_clock_that_follows_nothing_is_on_no_time() {
+    fn clock_without_external_reference_has_no_error_bound() {
         for (reference, leap) in [([0; 4], 0), ([127, 127, 1, 1], 0), (*b"GPS\0", 3)] {
-            let said = Tracking::parse(&reply(reference, 0, leap, seconds()), 7).unwrap();
-            assert_eq!(said.error(), None, "{said:?}");
+            let tracking = Tracking::parse(&reply(reference, 0, leap, seconds()), 7).unwrap();
+            assert_eq!(tracking.error(), None, "{tracking:?}");
         }
     }
 
     #[test]
-    fn what_is_no_reply_is_refused() {
+    fn invalid_replies_are_rejected() {
         let good = reply(*b"GPS\0", 0, 0, seconds());
         let changed = |at: usize, octet: u8| {
             let mut reply = good.clone();
             reply[at] = octet;
             Tracking::parse(&reply, 7).unwrap_err()
         };
-        assert_eq!(Tracking::parse(&good[1..], 7), Err(NotTracking::Length(103)));
-        assert_eq!(changed(0, 5), NotTracking::Version(5));
-        assert_eq!(changed(1, 1), NotTracking::Other);
-        assert_eq!(changed(5, 34), NotTracking::Other);
-        assert_eq!(changed(7, 6), NotTracking::Other);
-        assert_eq!(changed(9, 2), NotTracking::Refused(2));
-        assert_eq!(Tracking::parse(&good, 8), Err(NotTracking::Other));
+        assert_eq!(Tracking::parse(&good[1..], 7), Err(TrackingError::Length(103)));
+        assert_eq!(changed(0, 5), TrackingError::Version(5));
+        assert_eq!(changed(1, 1), TrackingError::OtherRequest);
+        assert_eq!(changed(5, 34), TrackingError::OtherRequest);
+        assert_eq!(changed(7, 6), TrackingError::OtherRequest);
+        assert_eq!(changed(9, 2), TrackingError::Refused(2));
+        assert_eq!(Tracking::parse(&good, 8), Err(TrackingError::OtherRequest));
         assert_eq!(tracking_request(7)[..12], [6, 1, 0, 0, 0, 33, 0, 0, 0, 0, 0, 7]);
     }
 
     proptest! {
         #[test]
-        fn every_number_is_read_within_its_last_bit(
+        fn floats_are_parsed_within_their_last_bit(
             coefficient in -(1_i32 << 24)..1 << 24,
             exponent in -64_i32..64,
         ) {
             let seconds = [float(coefficient, exponent); 9];
-            let said = Tracking::parse(&reply(*b"PPS\0", 0, 0, seconds), 7).unwrap();
-            let wanted = f64::from(coefficient) * f64::from(exponent - 25).exp2() * 1e9;
-            if wanted.abs() < 9e18 {
-                let off = approx(said.root_delay.as_nanos().unsigned_abs()) - wanted.abs();
-                prop_assert!(off.abs() <= 1.0 + wanted.abs() * 1e-15, "{off}");
+            let tracking = Tracking::parse(&reply(*b"PPS\0", 0, 0, seconds), 7).unwrap();
+            let expected = f64::from(coefficient) * f64::from(exponent - 25).exp2() * 1e9;
+            if expected.abs() < 9e18 {
+                let off = approx(tracking.root_delay.as_nanos().unsigned_abs()) - expected.abs();
+                prop_assert!(off.abs() <= 1.0 + expected.abs() * 1e-15, "{off}");
             }
-            prop_assert_eq!(said.ahead, -said.root_delay);
-            prop_assert!(said.error().unwrap() >= said.ahead.abs());
+            prop_assert_eq!(tracking.offset, -tracking.root_delay);
+            prop_assert!(tracking.error().unwrap() >= tracking.offset.abs());
         }
 
         #[test]
-        fn no_octets_harm(octets in prop::collection::vec(any::<u8>(), 0..120), number: u32) {
-            if let Ok(said) = Tracking::parse(&octets, number) {
-                prop_assert!(said.error().is_none_or(|error| error >= Span::ZERO));
+        fn arbitrary_octets_do_not_panic(octets in prop::collection::vec(any::<u8>(), 0..120), number: u32) {
+            if let Ok(tracking) = Tracking::parse(&octets, number) {
+                prop_assert!(tracking.error().is_none_or(|error| error >= Span::ZERO));
             }
         }
 
         #[test]
-        fn no_reply_harms(octets: [u8; 76]) {
+        fn arbitrary_fields_do_not_panic(octets: [u8; 76]) {
             let mut reply = reply(*b"GPS\0", 0, 0, [0; 9]);
             reply[28..].copy_from_slice(&octets);
-            let said = Tracking::parse(&reply, 7).unwrap().statement();
-            prop_assert!(said.error.is_none_or(|error| error >= Span::ZERO));
+            let tracking = Tracking::parse(&reply, 7).unwrap().status();
+            prop_assert!(tracking.error.is_none_or(|error| error >= Span::ZERO));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who keeps the clock: chronyd and ptp4l as they are, which follow a clock of the test and steer none.
+//! Clock sources: unmodified chronyd and ptp4l that follow a clock of the test and steer no clock.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::{fs, thread};
 
 use crate::common::{is_root, stderr};
 use serde_json::Value;
-use wirestamp_clock::{Keeper, Keepers, Statement};
+use wirestamp_clock::{ClockSource, ClockSources, SyncStatus};
 use wirestamp_lab::Netns;
 
-/// Until then everything has come that is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Deadline for the expected sync status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// chronyd in a namespace of its own.
 struct Chronyd {
@@ -38,16 +38,20 @@ impl Chronyd {
         Self { namespace, process }
     }
 
-    /// What it says, as soon as that is wanted; does something before it is asked again.
-    fn says(&self, mut before: impl FnMut(), is_wanted: impl Fn(&Statement) -> bool) -> Statement {
-        let end = Instant::now() + PATIENCE;
+    /// Queries until a status matches; calls `before` ahead of each query.
+    fn wait_for_status(
+        &self,
+        mut before: impl FnMut(),
+        is_expected: impl Fn(&SyncStatus) -> bool,
+    ) -> SyncStatus {
+        let end = Instant::now() + STATUS_TIMEOUT;
         loop {
             before();
-            let statements = self.namespace.run(|| Keepers::ask().statements()).unwrap();
-            let said = statements.into_iter().find(|it| it.by == Keeper::Chrony);
-            match said {
-                Some(said) if is_wanted(&said) => return said,
-                said => assert!(Instant::now() < end, "{said:?}"),
+            let statuses = self.namespace.run(|| ClockSources::query().statuses()).unwrap();
+            let status = statuses.into_iter().find(|it| it.clock_source == ClockSource::Chrony);
+            match status {
+                Some(status) if is_expected(&status) => return status,
+                status => assert!(Instant::now() < end, "{status:?}"),
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -61,13 +65,13 @@ impl Drop for Chronyd {
     }
 }
 
-/// A sample for chronyd's reference clock of the kind `SOCK`: the clock is this far behind.
+/// A sample for chronyd's `SOCK` reference clock; the clock is `behind` seconds behind.
 fn sample(behind: f64) -> Vec<u8> {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
     let mut sample = now.as_secs().to_ne_bytes().to_vec();
     sample.extend(u64::from(now.subsec_micros()).to_ne_bytes());
     sample.extend(behind.to_ne_bytes());
-    // No pulse, no leap second, nothing, and the mark of a sample.
+    // No pulse, no leap second, padding, and the magic number of a sample.
     sample.extend([0, 0, 0, 0x534f_434b_i32].map(i32::to_ne_bytes).concat());
     sample
 }
@@ -80,7 +84,7 @@ fn clock(namespace: &Netns) -> Value {
 }
 
 #[test]
-fn chronyd_says_what_it_follows_and_how_well() {
+fn chronyd_reports_its_reference_and_error() {
     if !is_root() {
         return;
     }
@@ -88,40 +92,40 @@ fn chronyd_says_what_it_follows_and_how_well() {
     let socket = folder.path().join("gps");
     let gps = format!("refclock SOCK {} refid GPS poll 0 dpoll -3 filter 4", socket.display());
     let chronyd = Chronyd::start(folder.path(), &gps);
-    let nothing = chronyd.says(|| (), |_| true);
-    assert_eq!((nothing.error, nothing.source.as_deref()), (None, Some("nothing")));
+    let nothing = chronyd.wait_for_status(|| (), |_| true);
+    assert_eq!((nothing.error, nothing.reference.as_deref()), (None, Some("nothing")));
     let receiver = UnixDatagram::unbound().unwrap();
-    // Where it takes none, the next one is taken.
+    // chronyd may drop a sample; the next one arrives soon.
     let feed = || drop(receiver.send_to(&sample(0.25), &socket));
-    let said = chronyd.says(feed, |it| it.error.is_some());
-    assert_eq!((said.source.as_deref(), said.stratum), (Some("GPS"), Some(1)));
-    let behind = -said.ahead.as_nanos();
-    assert!((200_000_000..300_000_000).contains(&behind), "{said:?}");
-    assert!(said.error.unwrap() >= said.ahead.abs(), "{said:?}");
+    let status = chronyd.wait_for_status(feed, |it| it.error.is_some());
+    assert_eq!((status.reference.as_deref(), status.stratum), (Some("GPS"), Some(1)));
+    let behind = -status.offset.as_nanos();
+    assert!((200_000_000..300_000_000).contains(&behind), "{status:?}");
+    assert!(status.error.unwrap() >= status.offset.abs(), "{status:?}");
     let document = clock(&chronyd.namespace);
-    let keepers = document["keepers"].as_array().unwrap();
-    assert_eq!((&keepers[0]["by"], &keepers[1]["by"]), (&"kernel".into(), &"chrony".into()));
-    assert_eq!((&keepers[1]["source"], &keepers[1]["stratum"]), (&"GPS".into(), &1.into()));
-    // The kernel may not have been told of anything.
+    let statuses = document["keepers"].as_array().unwrap();
+    assert_eq!((&statuses[0]["by"], &statuses[1]["by"]), (&"kernel".into(), &"chrony".into()));
+    assert_eq!((&statuses[1]["source"], &statuses[1]["stratum"]), (&"GPS".into(), &1.into()));
+    // No program may have set the kernel's values.
     let known = document["utc_error_ns"].as_i64();
-    assert_eq!(known.is_some(), keepers[0]["error_ns"].is_i64());
+    assert_eq!(known.is_some(), statuses[0]["error_ns"].is_i64());
     assert!(known.is_none_or(|known| known > 200_000_000), "{document}");
 }
 
 #[test]
-fn chronyd_that_follows_the_machines_own_clock_knows_nothing_of_utc() {
+fn chronyd_with_local_reference_has_no_utc_error() {
     if !is_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let chronyd = Chronyd::start(folder.path(), "local stratum 5");
-    let said = chronyd.says(|| (), |it| it.source.as_deref() == Some("itself"));
-    assert_eq!((said.stratum, said.error), (Some(5), None));
+    let status = chronyd.wait_for_status(|| (), |it| it.reference.as_deref() == Some("itself"));
+    assert_eq!((status.stratum, status.error), (Some(5), None));
     assert_eq!(clock(&chronyd.namespace)["utc_error_ns"], Value::Null);
 }
 
-/// Two ptp4l at the ends of a cable, neither of which steers a clock. They have a `/run` of their own, and end
-/// with the first process of their namespace.
+/// Starts two ptp4l processes at the ends of a veth pair. Neither steers a clock. They have their own `/run` and
+/// end with the first process of their namespace.
 const PTP: &str = r#"
 mount -t tmpfs none /run
 ip link add grand type veth peer name slave
@@ -134,15 +138,15 @@ grand=$!
 quietly ptp4l $settings -i slave -s
 slave=$!
 for _ in $(seq 100); do
-	said=$("$0" clock --json --duration 0.1) || exit 1
-	case $said in *'"ptp4l"'*) echo "$said"; exit 0;; esac
+	status=$("$0" clock --json --duration 0.1) || exit 1
+	case $status in *'"ptp4l"'*) echo "$status"; exit 0;; esac
 	kill -0 $grand && kill -0 $slave || exit 1
 done
 exit 1
 "#;
 
 #[test]
-fn ptp4l_says_what_it_follows_and_how_well() {
+fn ptp4l_reports_its_grandmaster_and_error() {
     if !is_root() {
         return;
     }
@@ -153,11 +157,14 @@ fn ptp4l_says_what_it_follows_and_how_well() {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let keepers = document["keepers"].as_array().unwrap();
-    let said = keepers.iter().find(|it| it["by"] == "ptp4l").unwrap();
-    // One clock, and the delay between two programs of one machine.
-    let error = said["error_ns"].as_i64().unwrap();
-    assert!(error >= said["ahead_ns"].as_i64().unwrap().abs() && error < 1_000_000_000, "{said}");
-    let source = said["source"].as_str().unwrap();
-    assert!(source.len() == 18 && source.contains(".fffe."), "{said}");
+    let statuses = document["keepers"].as_array().unwrap();
+    let status = statuses.iter().find(|it| it["by"] == "ptp4l").unwrap();
+    // Both run on one clock: the error is the delay between two programs of one machine.
+    let error = status["error_ns"].as_i64().unwrap();
+    assert!(
+        error >= status["ahead_ns"].as_i64().unwrap().abs() && error < 1_000_000_000,
+        "{status}"
+    );
+    let source = status["source"].as_str().unwrap();
+    assert!(source.len() == 18 && source.contains(".fffe."), "{status}");
 }
