@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh test test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup build build-mesh install-clock install-mesh \
+.PHONY: help demo demo-mesh test test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup build build-mesh build-studies install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -43,7 +43,7 @@ bench: setup ## Measure what stamps, conversions, wake-ups, matching, collecting
 bench-capture: build ## Compare capture tools: loss, CPU time, stamps (root; 25 minutes, ARGS=--quick: 2)
 	tools/setup-bench
 	$(CARGO) build --release --locked --manifest-path bench/netring/Cargo.toml --target-dir $(TARGET)/netring
-	$(CARGO) bench --locked --quiet -p wirestamp-study --bench capture -- --output $(abspath $(BENCH_FOLDER)) $(ARGS)
+	$(CARGO) bench --locked --quiet -p wirestamp-studies --bench capture -- --output $(abspath $(BENCH_FOLDER)) $(ARGS)
 
 accuracy: setup ## Compare the wall clock with the system clock for 20 minutes, half of them busy
 	$(CARGO) bench --quiet -p wirestamp-clock --bench accuracy -- --seconds 600
@@ -58,7 +58,7 @@ bench-flows: setup ## Compare `flows` with capinfos and tshark on a capture of 1
 study-quick: setup ## Run every study quickly and open the reports in Chromium (root; 15 minutes at the most)
 	tools/study-quick
 
-results: build ## Run studies in full, all of them for hours, and archive them in docs/results (root; STUDIES="timers loss")
+results: build-studies ## Run studies in full, all of them for hours, and archive them in docs/results (root; STUDIES="timers loss")
 	tools/archive-studies $(RESULTS_FOLDER) $(STUDIES)
 
 fmt: ## Format the code
@@ -70,6 +70,10 @@ build: setup ## Build the tool
 build-mesh: setup ## Build the tool with the mesh: controller and its page, probe, pki (four minutes more)
 	tools/build-web
 	$(CARGO) build --release --locked -p wirestamp --features mesh
+
+build-studies: setup ## Build the tool with the mesh and the studies of papers (`wirestamp study`)
+	tools/build-web
+	$(CARGO) build --release --locked -p wirestamp --features mesh,studies
 
 install-clock: ## Install the clock's C library under PREFIX (by default /usr/local) in DESTDIR
 	tools/install-clock

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wirestamp_study::report::Check;
+use wirestamp_report::Check;
 
 use crate::table::table;
 

@@ -29,6 +29,7 @@ mod reflect;
 mod restamp;
 mod send;
 mod stamp;
+#[cfg_attr(not(feature = "studies"), path = "no_studies.rs")]
 mod study;
 mod table;
 mod tap;

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use wirestamp_study::mesh::BringUp;
 
 use crate::output::Output;
 use crate::usage::usage;
@@ -29,7 +28,8 @@ pub(crate) fn run(_: Command, _: Output) -> anyhow::Result<ExitCode> {
 }
 
 /// What brings up meshes for studies: nothing.
-pub(crate) fn bring_up() -> anyhow::Result<BringUp> {
+#[cfg(feature = "studies")]
+pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {
     not_built_in()
 }
 

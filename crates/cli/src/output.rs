@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
 use serde::Serialize;
-use wirestamp_study::report::format;
+use wirestamp_report::format;
 
 /// How results are printed; the same for every command.
 #[derive(Clone, Copy, Debug, Args)]

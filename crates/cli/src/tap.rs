@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use wirestamp_capture::Ledger;
-use wirestamp_study::{Figures, TapReport};
+use wirestamp_session::{Figures, TapReport};
 
 use crate::output::{things, time};
 

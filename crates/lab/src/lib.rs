@@ -26,6 +26,7 @@ mod netns;
 mod path;
 mod privilege;
 mod registry;
+pub mod results;
 mod run;
 mod sys;
 mod truth;

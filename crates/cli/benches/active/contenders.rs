@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 use serde_json::Value;
 use wirestamp_lab::Netns;
-use wirestamp_study::tester::Tool;
+use wirestamp_studies::tester::Tool;
 
 /// Where `tools/setup-active` installs the peers.
 const SUITE: &str =

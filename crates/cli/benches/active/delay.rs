@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use serde::Serialize;
 use wirestamp_lab::{Impairments, PathLab, SINK_V4};
-use wirestamp_study::tester::Spinner;
+use wirestamp_studies::tester::Spinner;
 
 use crate::Extent;
 use crate::contenders::{Contender, Ends, Figures, Told};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use wirestamp_study::tester::{Bed, RECEIVER};
+use wirestamp_studies::tester::{Bed, RECEIVER};
 
 use crate::contenders::Contender;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
-use wirestamp_study::tester::{Bed, RECEIVER, SENDING_INTERFACE, Tool};
+use wirestamp_studies::tester::{Bed, RECEIVER, SENDING_INTERFACE, Tool};
 
 use crate::Extent;
 use crate::contenders::{Contender, Ends};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, ensure};
 use wirestamp_capture::file::Reader;
 use wirestamp_lab::{EGRESS, Netns, PathLab, SOURCE_INTERFACE, TAP_A, TAP_B};
-use wirestamp_study::tester::Tool;
+use wirestamp_studies::tester::Tool;
 
 use crate::contenders::{Contender, Figures};
 use crate::spread::{median, real};

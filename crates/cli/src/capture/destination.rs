@@ -8,7 +8,7 @@ use clap::Args;
 use wirestamp_capture::Facts;
 use wirestamp_capture::file::{self, AnchorLog, Format, Provenance, Rotation, Writer};
 use wirestamp_clock::{ClockService, Domain};
-use wirestamp_study::Recording;
+use wirestamp_session::Recording;
 
 use crate::files::are_one;
 use crate::numbers::at_least_one;

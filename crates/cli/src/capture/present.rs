@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use wirestamp_capture::tune::Report;
 use wirestamp_capture::{Facts, Ledger};
-use wirestamp_study::Figures;
+use wirestamp_session::Figures;
 
 use super::tune;
 use crate::output::{mean, things, time};

@@ -2,7 +2,7 @@
 
 use wirestamp_clock::Span;
 use wirestamp_metrics::{Quality, SkewEstimate};
-use wirestamp_study::Correction;
+use wirestamp_session::Correction;
 
 /// The clocks of the two points.
 pub(super) struct Clocks {

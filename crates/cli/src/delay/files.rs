@@ -7,7 +7,7 @@ use wirestamp_capture::Filter;
 use wirestamp_capture::file::Reader;
 use wirestamp_clock::Span;
 use wirestamp_metrics::{FlowTable, Outcome};
-use wirestamp_study::{Comparison, Correction, Survey, Terms, compare, survey};
+use wirestamp_session::{Comparison, Correction, Survey, Terms, compare, survey};
 
 use super::beyond::Beyond;
 use super::clocks::{self, ClockError, Clocks, ONE_CLOCK, TOO_FEW};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Parameters};
 use wirestamp_metrics::{FlowTable, Quality, Sampling};
 use wirestamp_packet::FlowKey;
-use wirestamp_study::{Sight, TapReport};
+use wirestamp_session::{PointState, TapReport};
 
 use super::clocks::{ClockError, Clocks};
 use super::media::{Media, Voice};
@@ -23,7 +23,7 @@ pub(super) struct Findings {
     /// Which packets were measured, if not all.
     pub(super) sampling: Option<Sampling>,
     /// What A and B saw by themselves.
-    pub(super) sights: [Sight; 2],
+    pub(super) sights: [PointState; 2],
     /// Lost packets that left A before the first or after the last one seen at B.
     pub(super) lost_beyond: u64,
     /// What the captures themselves lost at each point: never the network's loss.

@@ -7,7 +7,7 @@ use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::flow::RtpReport;
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::StaticPayloadType;
-use wirestamp_study::Sight;
+use wirestamp_session::PointState;
 
 use super::findings::Findings;
 
@@ -37,9 +37,9 @@ pub(super) struct Voice {
 impl Media {
     /// What the points recognised. One of them may know more: a session description can pass by the
     /// other.
-    pub(super) fn seen(sights: &mut [Sight; 2]) -> Self {
+    pub(super) fn seen(sights: &mut [PointState; 2]) -> Self {
         let mut media = Self::default();
-        for report in sights.iter_mut().flat_map(Sight::flows) {
+        for report in sights.iter_mut().flat_map(PointState::flows) {
             if let Some(rtp) = &report.rtp {
                 media.add(report.flow(), Stream::of(rtp));
             }

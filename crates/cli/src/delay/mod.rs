@@ -24,7 +24,7 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::flow::FlowConfig;
 use wirestamp_metrics::{self as metrics, FlowTable, Sampling};
-use wirestamp_study::Sight;
+use wirestamp_session::PointState;
 
 use self::live::Live;
 use self::point::Point;
@@ -142,8 +142,8 @@ impl Arguments {
     }
 
     /// A point that has seen nothing yet.
-    fn sight(&self) -> Sight {
-        Sight::new(self.sample.as_ref()).watching(FlowConfig::default())
+    fn sight(&self) -> PointState {
+        PointState::new(self.sample.as_ref()).watching(FlowConfig::default())
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use wirestamp_metrics::Quality;
 use wirestamp_packet::FlowKey;
-use wirestamp_study::Circumstances;
-use wirestamp_study::report::{Call, DelayReport, Ledger, Subject, verdict};
+use wirestamp_report::Circumstances;
+use wirestamp_report::{Call, DelayReport, Ledger, Subject, verdict};
 
 use super::findings::Findings;
 use super::{Arguments, clocks};

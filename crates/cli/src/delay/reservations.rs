@@ -1,7 +1,7 @@
 //! What has to be known before the figures are believed.
 
 use wirestamp_metrics::Quality;
-use wirestamp_study::Sight;
+use wirestamp_session::PointState;
 
 use super::findings::Findings;
 use crate::output::time;
@@ -60,7 +60,7 @@ impl Findings {
         if unexpected > 0 {
             lines.push(format!("{unexpected} packets were seen at B only."));
         }
-        let given_up: u64 = self.sights.iter().map(Sight::given_up).sum();
+        let given_up: u64 = self.sights.iter().map(PointState::given_up).sum();
         if given_up > 0 {
             lines.push(format!(
                 "For want of room, {given_up} flows that were idle for longest were forgotten: if they \

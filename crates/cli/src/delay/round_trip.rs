@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::TcpReport;
 use wirestamp_packet::FlowKey;
-use wirestamp_study::Sight;
+use wirestamp_session::PointState;
 
 use super::findings::Findings;
 use crate::output::{mean, time};
@@ -28,7 +28,7 @@ pub(super) struct RoundTrip([Option<TcpReport>; 2]);
 
 impl RoundTrips {
     /// What A and B saw.
-    pub(super) fn seen(sights: &mut [Sight; 2]) -> Self {
+    pub(super) fn seen(sights: &mut [PointState; 2]) -> Self {
         let mut trips: HashMap<FlowKey, RoundTrip> = HashMap::new();
         for (point, sight) in sights.iter_mut().enumerate() {
             for report in sight.flows() {

@@ -13,7 +13,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::file::{Provenance, Writer};
 use wirestamp_capture::{Capture, Config, Error, Facts, Stop, pair};
-use wirestamp_study::Recording;
+use wirestamp_session::Recording;
 
 use super::Request;
 use crate::capture::{Arguments, clock};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use wirestamp_metrics::flow::{FlowReport, GivenUp};
-use wirestamp_study::TapReport;
-use wirestamp_study::flows::Flows;
+use wirestamp_session::TapReport;
+use wirestamp_session::flows::Flows;
 
 /// The document that `--json` prints.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wirestamp_capture::Filter;
 use wirestamp_capture::file::Reader;
-use wirestamp_study::flows::{FileOptions, of_file};
+use wirestamp_session::flows::{FileOptions, of_file};
 
 use super::arguments::Arguments;
 use super::document::Document;

@@ -8,8 +8,8 @@ use anyhow::bail;
 use wirestamp_capture::capabilities::card_clock;
 use wirestamp_capture::{Capture, Config, Cores, Error, Limit, Stop, pair};
 use wirestamp_clock::ClockService;
-use wirestamp_study::flows::{FlowTap, SharedFlows};
-use wirestamp_study::{Recording, TapReport};
+use wirestamp_session::flows::{FlowTap, SharedFlows};
+use wirestamp_session::{Recording, TapReport};
 
 use super::arguments::Arguments;
 use super::document::{Document, Tap};

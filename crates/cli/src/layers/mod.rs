@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use wirestamp_capture::layers::{Config, Direction, Facts, Journey, Layers, Reasons};
 use wirestamp_capture::{Error, Limit, Stop};
 use wirestamp_clock::{ClockService, Counter};
-use wirestamp_study::layers::html;
+use wirestamp_report::layers::html;
 
 use self::csv::Csv;
 use self::tally::Tally;

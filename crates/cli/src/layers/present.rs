@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirestamp_capture::layers::{Direction, End, Facts, LayersLedger, Point};
-use wirestamp_study::Circumstances;
-use wirestamp_study::layers::{Findings, Layer};
+use wirestamp_report::Circumstances;
+use wirestamp_report::layers::{Findings, Layer};
 
 use super::tally::{Fate, Segment, Tally};
 use crate::output::{count, plural, time};

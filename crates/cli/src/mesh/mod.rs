@@ -18,7 +18,6 @@ use clap::Subcommand;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
-use wirestamp_study::mesh::BringUp;
 
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
@@ -45,8 +44,9 @@ pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> 
 }
 
 /// What brings up meshes for studies.
+#[cfg(feature = "studies")]
 #[expect(clippy::unnecessary_wraps, reason = "without the mesh there is none")]
-pub(crate) fn bring_up() -> anyhow::Result<BringUp> {
+pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {
     Ok(lab::study::bring_up)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_results::Families;
-use wirestamp_study::LiveFigures;
+use wirestamp_session::LiveFigures;
 
 use super::Endpoint;
 use super::calibration::calibration;

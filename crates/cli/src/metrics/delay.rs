@@ -10,7 +10,7 @@ use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::{Counts, Outcome, Quality};
 use wirestamp_results::{Families, seconds};
-use wirestamp_study::LiveFigures;
+use wirestamp_session::LiveFigures;
 
 use super::Endpoint;
 use super::calibration::calibration;

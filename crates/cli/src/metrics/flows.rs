@@ -7,8 +7,8 @@ use wirestamp_capture::Capture;
 use wirestamp_clock::ClockService;
 use wirestamp_metrics::flow::FlowReport;
 use wirestamp_results::{Families, Labels};
-use wirestamp_study::LiveFigures;
-use wirestamp_study::flows::SharedFlows;
+use wirestamp_session::LiveFigures;
+use wirestamp_session::flows::SharedFlows;
 
 use super::{Endpoint, capture};
 use crate::output::Output;

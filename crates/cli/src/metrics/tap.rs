@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wirestamp_capture::{Capture, Facts, Ledger, LiveLedger};
 use wirestamp_results::{Families, Labels, seconds};
-use wirestamp_study::{Glance, LiveFigures};
+use wirestamp_session::{Glance, LiveFigures};
 
 /// A running capture: what it is, and where its figures are.
 pub(super) struct Tap {

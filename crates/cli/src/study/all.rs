@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use wirestamp_study::site::{self, Outcome};
-use wirestamp_study::{Options, STUDIES};
+use wirestamp_studies::site::{self, Outcome};
+use wirestamp_studies::{Options, STUDIES};
 
 use super::{named, show};
 use crate::interrupt::stop_on_signal;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wirestamp_study::{Entry, STUDIES};
+use wirestamp_studies::{Entry, STUDIES};
 
 use crate::output::Output;
 

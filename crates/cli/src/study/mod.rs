@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use wirestamp_study::Circumstances;
-use wirestamp_study::experiment::Progress;
-use wirestamp_study::report::Table;
+use wirestamp_report::Circumstances;
+use wirestamp_report::Table;
+use wirestamp_studies::experiment::Progress;
 
 use crate::output::{Output, plain};
 use crate::progress::per_mille;

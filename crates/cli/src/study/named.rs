@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use wirestamp_capture::Stop;
-use wirestamp_study::experiment::Progress;
-use wirestamp_study::{Account, Entry, Making, Options, Part, Section};
+use wirestamp_studies::experiment::Progress;
+use wirestamp_studies::{Account, Entry, Making, Options, Part, Section};
 
 use super::{header, show, titled};
 use crate::interrupt::stop_on_signal;

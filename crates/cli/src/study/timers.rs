@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use wirestamp_study::{Elsewhere, timers_beside};
+use wirestamp_studies::{Elsewhere, timers_beside};
 
 use super::named;
 use crate::output::Output;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use wirestamp_study::Entry;
+use wirestamp_studies::Entry;
 
 use super::named;
 use crate::mesh;

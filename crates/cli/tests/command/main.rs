@@ -1,7 +1,7 @@
 //! The built binary, as people and scripts run it: on real packets in namespaces, and beside other programs.
 //!
 //! All in one program, because linking one for each subject took longer than running most of them;
-//! `cargo test -p wirestamp --features mesh --test command delay::` runs one subject.
+//! `cargo test -p wirestamp --features mesh,studies --test command delay::` runs one subject.
 
 mod capture;
 mod clock_sources;
@@ -18,5 +18,6 @@ mod restamp;
 mod scraping;
 mod send;
 mod stamp;
+#[cfg(feature = "studies")]
 mod studies;
 mod tune;

@@ -9,7 +9,7 @@ use wirestamp_capture::file::{Provenance, Reader, Writer};
 use wirestamp_capture::{Capture, Cores, Error, Filter, Stop};
 use wirestamp_clock::{ClockService, Domain, Span};
 use wirestamp_metrics::{ClockSkew, Outcome, Point};
-use wirestamp_study::{Correction, Meeting, PipeReport, Recording, TapReport, Terms};
+use wirestamp_session::{Correction, PairSession, PipeReport, Recording, TapReport, Terms};
 
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
 use super::super::findings::Findings;
@@ -50,7 +50,7 @@ pub(in crate::delay) fn beside_pipe(
     coverage.begins(other(of_pipe), now(&clock));
     begin([&capture], &clock, output);
     let (mut flows, mut skew) = (flow_table(), ClockSkew::default());
-    let meeting = Meeting::new(terms.correlation, |outcome: Outcome| {
+    let meeting = PairSession::new(terms.correlation, |outcome: Outcome| {
         let outcome = coverage.judge(outcome);
         if let Outcome::Matched { sent, delay, .. } = &outcome {
             skew.record(sent.stamp.utc, *delay);
@@ -122,7 +122,7 @@ fn attend<R: FnMut(Outcome) + Send>(
     here: Here<'_>,
     of_pipe: Point,
     pipe: &Path,
-    meeting: &Meeting<R>,
+    meeting: &PairSession<R>,
     terms: &Terms<'_>,
     stop: &Stop,
 ) -> (Result<TapReport, Error>, Result<PipeReport, Error>) {

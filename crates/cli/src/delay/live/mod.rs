@@ -12,7 +12,7 @@ use clap::Args;
 use wirestamp_capture::{Capture, Config, Cores, Error, Limit, Method, StampSource, Stop, pair};
 use wirestamp_clock::{ClockService, Counter, Domain};
 use wirestamp_metrics::{FlowTable, Outcome, Point};
-use wirestamp_study::{Meeting, Recording, Sight, TapReport};
+use wirestamp_session::{PairSession, PointState, Recording, TapReport};
 
 pub(super) use beside::{beside_file, beside_pipe};
 
@@ -119,7 +119,7 @@ pub(super) fn interfaces(arguments: &Arguments, output: Output) -> anyhow::Resul
     let recordings =
         exported.figures().map(|figures| Recording::new(&clock, domain, None).show_in(figures));
     let mut flows = flow_table();
-    let meeting = Meeting::new(arguments.correlation(), |outcome| {
+    let meeting = PairSession::new(arguments.correlation(), |outcome| {
         let outcome = coverage.judge(outcome);
         flows.record(&outcome);
         exported.record(&outcome);
@@ -180,7 +180,7 @@ fn begin<'a>(
 fn attend<R: FnMut(Outcome) + Send>(
     [a, b]: [Capture; 2],
     [of_a, of_b]: [Recording<'_>; 2],
-    meeting: &Meeting<R>,
+    meeting: &PairSession<R>,
     timeout: Duration,
     failed: &Stop,
     end: impl FnOnce(),
@@ -253,7 +253,7 @@ fn silence(arguments: &Arguments, flows: &FlowTable, name: &str) -> Option<Strin
 fn findings(
     arguments: &Arguments,
     flows: FlowTable,
-    (taps, mut sights): (Vec<TapReport>, [Sight; 2]),
+    (taps, mut sights): (Vec<TapReport>, [PointState; 2]),
     clocks: Clocks,
 ) -> Findings {
     Findings {

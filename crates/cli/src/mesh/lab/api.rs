@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::transport::Channel;
 use tower::ServiceExt;
+use wirestamp_lab::results::{Interval, Second};
 use wirestamp_mesh::pki::{Credentials, Role};
 use wirestamp_mesh::transport::{Trust, call};
-use wirestamp_study::mesh::{Interval, Second};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);

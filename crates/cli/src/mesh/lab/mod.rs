@@ -5,6 +5,7 @@ mod nodes;
 mod present;
 mod relay;
 mod results;
+#[cfg(feature = "studies")]
 pub(super) mod study;
 mod traffic;
 mod truth;
@@ -21,8 +22,8 @@ use jiff::SignedDuration;
 use tempfile::TempDir;
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter};
+use wirestamp_lab::results::next_second;
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
-use wirestamp_study::mesh::next_second;
 
 use crate::interrupt::stop_on_signal;
 use crate::lab::Path as Bottleneck;

@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use wirestamp_lab::{CONTROLLER_V4, Netns};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
-use wirestamp_study::tester::stay_on;
 
 /// Where the controller listens, in its namespace, and a collector of its own.
 pub(super) const PORT: u16 = 4747;
@@ -244,7 +243,9 @@ impl Drop for Nodes {
 fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let Some(core) = core else { return start() };
     let before = sched_getaffinity(None).context("cannot see which cores there are")?;
-    stay_on(core)?;
+    let mut only = CpuSet::new();
+    only.set(core);
+    sched_setaffinity(None, &only).with_context(|| format!("cannot run on core {core}"))?;
     let started = start();
     sched_setaffinity(None, &before).context("cannot use other cores again")?;
     started

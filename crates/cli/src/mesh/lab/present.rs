@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use wirestamp_study::mesh::{Delay, Second};
-use wirestamp_study::report::Check;
+use wirestamp_lab::results::{Delay, Second};
+use wirestamp_report::Check;
 
 use super::results::Task;
 use crate::check::checks;

@@ -1,7 +1,7 @@
 //! What the mesh has measured since the traffic began.
 
 use serde::Serialize;
-use wirestamp_study::mesh::{Counts, Delay, Second};
+use wirestamp_lab::results::{Counts, Delay, Second};
 
 use super::api::Api;
 use super::traffic::TASKS;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tempfile::TempDir;
+use wirestamp_lab::results::{Interval, Second};
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
-use wirestamp_study::mesh::{Interval, Mesh, Plan, Second};
-use wirestamp_study::tester::processor_time;
+use wirestamp_studies::mesh::{Mesh, Plan};
+use wirestamp_studies::tester::processor_time;
 
 use super::api::Api;
 use super::nodes::{Files, Nodes, PORT, Place, Wanted};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wirestamp_lab::Impairments;
-use wirestamp_study::mesh::Counts;
-use wirestamp_study::report::Check;
+use wirestamp_lab::results::Counts;
+use wirestamp_report::Check;
 use wirestamp_traffic::SinkReport;
 
 use super::results::Results;
@@ -147,7 +147,7 @@ fn join(values: impl Iterator<Item = u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_study::mesh::Delay;
+    use wirestamp_lab::results::Delay;
     use wirestamp_traffic::{SendReport, StreamReport, StreamTruth};
 
     use super::*;

@@ -1,0 +1,194 @@
+//! What is known of the run from elsewhere than the taps, and whether the taps agree.
+
+use wirestamp_clock::Span;
+use wirestamp_lab::{BottleneckCounters, Impairments};
+use wirestamp_metrics::{Counts, Quality};
+use wirestamp_traffic::{SendReport, SinkReport, StreamTruth};
+
+use super::bed::{ROLES, full_frame, full_queue};
+use super::recorder::Recorder;
+use super::result::millis;
+use super::witness::Testimony;
+use wirestamp_report::Check;
+use wirestamp_session::TapReport;
+
+/// How far the mean delay may be from tcpdump's.
+const WITNESS_PERCENT: f64 = 2.0;
+/// How far the longest delay may be from the full queue's: packets do not fill the queue to the byte, and the token bucket lets some leave at once.
+const QUEUE_PERCENT: f64 = 10.0;
+
+/// What is known.
+pub(super) struct Truth<'a> {
+    /// The sender's own count.
+    pub(super) sent: &'a SendReport,
+    /// What each stream's socket received, in the order of the streams.
+    pub(super) arrived: &'a [SinkReport],
+    /// The queue's own count.
+    pub(super) bottleneck: BottleneckCounters,
+    /// Copies that the router says it made.
+    pub(super) copies: u64,
+    /// What the path was told to do.
+    pub(super) path: &'a Impairments,
+    /// tcpdump's measurement.
+    pub(super) witness: Option<&'a Testimony>,
+}
+
+impl Truth<'_> {
+    /// Sets the truth beside what the taps found.
+    pub(super) fn checks(&self, found: &Recorder, taps: &[TapReport]) -> Vec<Check> {
+        let mut checks = vec![
+            self.per_stream(
+                "Packets sent",
+                found,
+                |sent, _| sent,
+                |c| c.sent,
+                "the sender's count",
+            ),
+            self.per_stream(
+                "Packets lost",
+                found,
+                |sent, arrived| sent.saturating_sub(arrived.distinct),
+                |counts| counts.lost,
+                "sent, less the different ones that the receiving socket got",
+            ),
+            self.per_stream(
+                "Copies that arrived",
+                found,
+                |_, arrived| arrived.duplicated,
+                |counts| counts.duplicated,
+                "sequence numbers that the receiving socket got again",
+            ),
+            self.per_stream(
+                "Packets reordered",
+                found,
+                |_, arrived| arrived.reordered,
+                |counts| counts.reordered,
+                "sequence numbers below the next expected (RFC 4737) at the receiving socket",
+            ),
+            self.drops(found.total.counts()),
+            self.sockets(),
+            captures(taps),
+        ];
+        if self.queue_was_full() {
+            checks.extend(self.longest(&found.total));
+            checks.extend(self.witness(&found.total));
+        }
+        checks
+    }
+
+    /// Whether the bottleneck has queued up to its limit. A run that was over before that has no
+    /// delays but those of the machine itself, some tens of microseconds, of which 2 % is nothing
+    /// that two programs on one machine could agree on.
+    pub(super) fn queue_was_full(&self) -> bool {
+        self.bottleneck.dropped_packets > 0
+    }
+
+    fn per_stream(
+        &self,
+        what: &str,
+        found: &Recorder,
+        truth: impl Fn(u64, StreamTruth) -> u64,
+        measured: impl Fn(&Counts) -> u64,
+        how: &str,
+    ) -> Check {
+        let truth: Vec<u64> = (self.sent.streams.iter().zip(self.arrived))
+            .map(|(sent, arrived)| {
+                let arrived = arrived.streams.get(&sent.id).copied().unwrap_or_default();
+                truth(sent.sent, arrived)
+            })
+            .collect();
+        let measured: Vec<u64> =
+            found.streams.iter().map(|stream| measured(stream.quality.counts())).collect();
+        Check {
+            what: format!("{what}: {}", ROLES.map(|role| role.short).join(", ")),
+            truth: join(&truth),
+            measured: join(&measured),
+            within_percent: None,
+            holds: truth == measured,
+            how: format!("{how}; equal to the packet"),
+        }
+    }
+
+    fn drops(&self, found: &Counts) -> Check {
+        let truth = self.bottleneck.dropped_packets;
+        let measured = (found.sent + self.copies).saturating_sub(found.received);
+        Check {
+            what: "Packets that the bottleneck dropped, copies included".into(),
+            truth: truth.to_string(),
+            measured: measured.to_string(),
+            within_percent: None,
+            holds: truth == measured,
+            how: "the queue's own counter; equal to the packet".into(),
+        }
+    }
+
+    fn sockets(&self) -> Check {
+        let complete = self.arrived.iter().all(SinkReport::is_complete);
+        let dropped: u32 = self.arrived.iter().map(|report| report.dropped).sum();
+        Check {
+            what: "Packets that the receiving sockets dropped".into(),
+            truth: "0".into(),
+            measured: dropped.to_string(),
+            within_percent: None,
+            holds: complete,
+            how: "otherwise the counts above would be no truth".into(),
+        }
+    }
+
+    /// A machine that stands still keeps packets in the queue for longer; only tcpdump knows.
+    fn longest(&self, found: &Quality) -> Option<Check> {
+        let longest = millis(found.delay().summary()?.max);
+        let full = millis(full_queue(self.path).as_nanos());
+        let stood_still = self.witness.map_or(Span::ZERO, |w| w.stood_still(full_frame(self.path)));
+        let stood_still = millis(stood_still.as_nanos());
+        let truth = full + stood_still;
+        Some(Check {
+            what: "Longest delay".into(),
+            truth: format!("{truth:.1} ms"),
+            measured: format!("{longest:.1} ms"),
+            within_percent: Some(QUEUE_PERCENT),
+            holds: percent_off(longest, truth) <= QUEUE_PERCENT,
+            how: format!(
+                "the full queue at the bottleneck's rate, {full:.1} ms, and {stood_still:.1} ms in which \
+                 tcpdump saw nothing leave it"
+            ),
+        })
+    }
+
+    fn witness(&self, found: &Quality) -> Option<Check> {
+        let theirs = self.witness?.quality.delay().summary()?;
+        let ours = found.delay().summary()?;
+        let off = percent_off(ours.mean, theirs.mean);
+        Some(Check {
+            what: "Mean one-way delay".into(),
+            truth: format!("{:.4} ms over {} packets", theirs.mean / 1e6, theirs.count),
+            measured: format!("{:.4} ms over {} packets", ours.mean / 1e6, ours.count),
+            within_percent: Some(WITNESS_PERCENT),
+            holds: off <= WITNESS_PERCENT,
+            how: format!(
+                "tcpdump with the kernel's stamps at both taps; they differ by {off:.2} %"
+            ),
+        })
+    }
+}
+
+fn captures(taps: &[TapReport]) -> Check {
+    let lost: Vec<_> = taps.iter().map(|tap| tap.ledger.lost()).collect();
+    Check {
+        what: "Packets that the captures lost: tap A, tap B".into(),
+        truth: join(&vec![0; taps.len()]),
+        measured: join(&lost),
+        within_percent: None,
+        holds: taps.iter().all(|tap| tap.balanced && tap.ledger.lost() == 0),
+        how: "otherwise their loss could pass for the network's; the ledgers have to balance"
+            .into(),
+    }
+}
+
+fn join(values: &[u64]) -> String {
+    values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn percent_off(value: f64, expected: f64) -> f64 {
+    (value - expected).abs() / expected.abs() * 100.0
+}

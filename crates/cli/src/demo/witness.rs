@@ -1,0 +1,143 @@
+//! A second measurement of the same packets, by somebody else: tcpdump with the kernel's stamps at
+//! both taps.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Stdio};
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempPath;
+use wirestamp_capture::file::Reader;
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_lab::{Netns, PathLab, TAP_A, TAP_B};
+use wirestamp_metrics::{Outcome, Quality};
+
+use wirestamp_session::{Terms, compare};
+
+/// Two tcpdumps that are listening.
+pub(super) struct Witness {
+    taps: [Tcpdump; 2],
+}
+
+struct Tcpdump {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    /// Removed with this, however the run ends.
+    file: TempPath,
+}
+
+impl Witness {
+    /// Starts tcpdump at both taps and waits until both listen. `None` when it is not installed.
+    pub(super) fn start(lab: &PathLab, folder: &Path) -> anyhow::Result<Option<Self>> {
+        let start = |namespace: &Netns, tap: &str| {
+            Tcpdump::start(namespace, tap, folder.join(format!("witness-{tap}.pcap")))
+        };
+        let Some(a) = start(lab.router(), TAP_A)? else { return Ok(None) };
+        let Some(b) = start(lab.sink(), TAP_B)? else { return Ok(None) };
+        Ok(Some(Self { taps: [a, b] }))
+    }
+
+    /// Ends both, and says what they found.
+    pub(super) fn finish(mut self) -> anyhow::Result<Testimony> {
+        self.taps.iter_mut().try_for_each(Tcpdump::finish)?;
+        let [a, b] = self.taps.each_ref().map(|tap| Reader::open(&tap.file));
+        let mut testimony = Testimony::default();
+        compare(a?, b?, &Terms::default(), &mut |outcome| testimony.record(&outcome))?;
+        Ok(testimony)
+    }
+}
+
+/// What the two tcpdumps saw.
+#[derive(Default)]
+pub(super) struct Testimony {
+    pub(super) quality: Quality,
+    /// When each packet came to tap B, copies included.
+    arrivals: Vec<Time<Utc>>,
+    /// When the packet that took longest was at tap A, and how long it took.
+    longest: Option<(Time<Utc>, Span)>,
+}
+
+impl Testimony {
+    fn record(&mut self, outcome: &Outcome) {
+        self.quality.record(outcome);
+        match outcome {
+            Outcome::Matched { sent, received, delay, .. } => {
+                self.arrivals.push(received.stamp.utc);
+                if self.longest.is_none_or(|(_, longest)| longest < *delay) {
+                    self.longest = Some((sent.stamp.utc, *delay));
+                }
+            }
+            Outcome::Duplicated { received, .. } | Outcome::Unexpected { received } => {
+                self.arrivals.push(received.stamp.utc);
+            }
+            Outcome::Lost { .. } | Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}
+        }
+    }
+
+    /// How much of the longest delay nothing came to tap B in, beyond the time `frame` that one
+    /// packet takes to leave: there was a packet waiting all along, so the machine stood still.
+    pub(super) fn stood_still(&self, frame: Span) -> Span {
+        let Some((sent, delay)) = self.longest else { return Span::ZERO };
+        let waiting = sent..=sent + delay;
+        let mut during: Vec<_> =
+            self.arrivals.iter().copied().filter(|at| waiting.contains(at)).collect();
+        during.push(sent);
+        during.sort_unstable();
+        let beyond = during.windows(2).map(|pair| (pair[1] - pair[0] - frame).max(Span::ZERO));
+        beyond.fold(Span::ZERO, |sum, gap| sum + gap)
+    }
+}
+
+impl Tcpdump {
+    fn start(namespace: &Netns, tap: &str, file: PathBuf) -> anyhow::Result<Option<Self>> {
+        let mut command = namespace.command("tcpdump");
+        // Nanoseconds, each packet at once, and a large buffer, as its manual advises against
+        // drops; `-Z root` because it could not write to a folder of root's otherwise.
+        command.args(["-n", "--time-stamp-precision=nano", "--immediate-mode", "-B", "16384"]);
+        command.args(["-Z", "root", "-i", tap, "-w"]).arg(&file).arg("udp");
+        // Ctrl-C in a terminal is meant for us: tcpdump has to stay for the last packets.
+        command.process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).context("cannot start tcpdump"),
+        };
+        let said = child.stderr.take().context("tcpdump has no standard error")?;
+        let file = TempPath::try_from_path(file).context("cannot tell the current folder")?;
+        let mut tcpdump = Self { child, said: BufReader::new(said), file };
+        let mut all = String::new();
+        while !all.contains("listening on") {
+            if tcpdump.said.read_line(&mut all)? == 0 {
+                bail!("tcpdump does not listen on {tap}: {}", all.trim());
+            }
+        }
+        Ok(Some(tcpdump))
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).context("cannot end tcpdump")?;
+        let mut last_words = String::new();
+        self.said.read_to_string(&mut last_words)?;
+        self.child.wait()?;
+        let dropped = last_words
+            .lines()
+            .find_map(|line| line.strip_suffix(" packets dropped by kernel"))
+            .context("tcpdump did not say what it dropped")?;
+        if dropped != "0" {
+            bail!("tcpdump dropped {dropped} packets, which makes it no witness; run it again");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        // After `finish` both calls find nothing to do; without it, the run has failed elsewhere.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

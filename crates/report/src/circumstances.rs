@@ -1,0 +1,97 @@
+//! What a measurement was made on, as it stands above the results.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use wirestamp_clock::{OutOfRange, Time, Utc};
+
+/// The machine, the moment and the command. Serialises with these names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// When it was made, in UTC: `2026-11-21 14:05:09`.
+    pub date: String,
+    /// The version of this program, with the commit that it was built from if that is known.
+    #[serde(default)]
+    pub version: String,
+    /// The release of the kernel, as `uname -r` has it.
+    pub kernel: String,
+    /// The model of the processor and the number of its cores that this process may use.
+    pub processor: String,
+    /// What the kernel keeps time by.
+    pub clocksource: String,
+    /// The command line, with the program's name without its path.
+    pub command: String,
+}
+
+impl Circumstances {
+    /// Those of this process. What cannot be found out is "unknown".
+    #[must_use]
+    pub fn here() -> Self {
+        let now = Time::try_from(SystemTime::now()).unwrap_or_else(OutOfRange::into_nearest);
+        Self {
+            date: date(now),
+            version: env!("WIRESTAMP_VERSION").to_owned(),
+            kernel: read("/proc/sys/kernel/osrelease"),
+            processor: processor(),
+            clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            command: command(),
+        }
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
+}
+
+fn processor() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("unknown model", |rest| rest.trim_start_matches([' ', '\t', ':']));
+    let plural = if cores == 1 { "" } else { "s" };
+    format!("{model}, {cores} core{plural}")
+}
+
+fn command() -> String {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let program = Path::new(&program).file_name().unwrap_or_default().to_os_string();
+    let words = std::iter::once(program).chain(arguments);
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// A time as `2026-11-21 14:05:09`, by the civil calendar (the days-to-date algorithm of
+/// H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+pub fn date(time: Time<Utc>) -> String {
+    let seconds = time.as_nanos().div_euclid(1_000_000_000);
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let of = |seconds: i64| date(Time::from_nanos(seconds * 1_000_000_000));
+        assert_eq!(of(0), "1970-01-01 00:00:00");
+        assert_eq!(of(951_782_399), "2000-02-28 23:59:59");
+        assert_eq!(of(951_782_400), "2000-02-29 00:00:00");
+        assert_eq!(of(1_795_269_909), "2026-11-21 14:05:09");
+    }
+}

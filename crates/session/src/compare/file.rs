@@ -1,0 +1,158 @@
+//! The observations of a capture file.
+
+use std::collections::BTreeSet;
+
+use wirestamp_capture::file::{Provenance, Reader};
+use wirestamp_capture::{Error, Filter, Missed};
+use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
+use wirestamp_metrics::Observation;
+use wirestamp_packet::LinkType;
+
+use crate::pair_session::as_metrics_have_it;
+use crate::point_state::PointState;
+
+/// Stamps may go back by so much: the correlator's tolerance, unless it is told otherwise.
+const BEARABLE: Span = Span::from_millis(100);
+
+/// A file, as far as it has been read.
+pub(super) struct File<'a> {
+    pub(super) reader: Reader,
+    filter: Option<&'a Filter>,
+    partial: bool,
+    /// The interfaces of the packets that were recognised.
+    interfaces: BTreeSet<usize>,
+    pub(super) sight: PointState,
+    /// What the capture lost at times that the file says, and of that what is yet to be told.
+    dated: u64,
+    missed: Vec<Missed>,
+    pub(super) damage: Option<String>,
+    disorder: Disorder,
+}
+
+/// Packets that stand after ones with much later stamps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Disorder {
+    /// The latest stamp so far.
+    latest: Option<Time<Utc>>,
+    packets: u64,
+    /// By how much a stamp was behind the latest at the most.
+    most: Span,
+}
+
+impl Disorder {
+    /// Takes the next stamp; one that is behind by no more than `bearable` is in order.
+    fn record(&mut self, time: Time<Utc>, bearable: Span) {
+        let latest = self.latest.map_or(time, |latest| latest.max(time));
+        self.latest = Some(latest);
+        if latest - time > bearable {
+            self.packets += 1;
+            self.most = self.most.max(latest - time);
+        }
+    }
+}
+
+impl<'a> File<'a> {
+    /// A file of which nothing has been read yet.
+    pub(super) fn new(
+        reader: Reader,
+        partial: bool,
+        filter: Option<&'a Filter>,
+        sight: PointState,
+    ) -> Self {
+        let (interfaces, disorder) = (BTreeSet::new(), Disorder::default());
+        Self {
+            reader,
+            filter,
+            partial,
+            interfaces,
+            sight,
+            dated: 0,
+            missed: Vec::new(),
+            damage: None,
+            disorder,
+        }
+    }
+
+    /// The next packet that passes the filter, can be recognised, and is chosen if there is a sample.
+    pub(super) fn next(&mut self) -> Result<Option<Observation>, Error> {
+        while self.damage.is_none() {
+            let mut packet = match self.reader.next_packet() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break,
+                Err(error) if self.partial => {
+                    self.damage = Some(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            self.missed.append(&mut packet.missed);
+            if self.filter.is_some_and(|filter| !passes(filter, packet.link, &packet.bytes)) {
+                continue;
+            }
+            let stamp = stamp(packet.time);
+            let seen = self.sight.take(packet.link, &packet.bytes, packet.length, stamp);
+            if let Some(observation) = seen {
+                self.interfaces.insert(packet.interface);
+                self.disorder.record(packet.time, BEARABLE);
+                return Ok(Some(observation));
+            }
+        }
+        self.missed.extend(self.reader.take_missed());
+        Ok(None)
+    }
+
+    /// What the capture lost before the packet that was read last, and not before the one ahead of it.
+    pub(super) fn take_missed(&mut self) -> impl Iterator<Item = wirestamp_metrics::Missed> {
+        let packets = self.missed.iter().map(|missed| missed.packets);
+        self.dated = packets.fold(self.dated, u64::saturating_add);
+        self.missed.drain(..).map(|missed| as_metrics_have_it(&missed))
+    }
+
+    /// What the capture lost at times that the file does not say.
+    pub(super) fn undated(&self) -> u64 {
+        self.reader.capture_lost().saturating_sub(self.dated)
+    }
+
+    /// What is to be known of the file before figures are believed.
+    pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
+        let Disorder { packets, most, .. } = self.disorder;
+        let disorder = (packets > 0).then(|| {
+            format!(
+                "{packets} packets of {} stand after others that were stamped up to {most} later, and may \
+                 be missed where they belong: `reordercap` puts a file in order",
+                self.reader.path().display()
+            )
+        });
+        self.damage.clone().into_iter().chain(disorder)
+    }
+
+    /// What is said of the interfaces that took part; of all, if no packet did.
+    pub(super) fn used(&self) -> Vec<Option<&Provenance>> {
+        let interfaces = self.reader.interfaces();
+        let said = |place: usize| interfaces[place].provenance.as_ref();
+        if self.interfaces.is_empty() {
+            (0..interfaces.len()).map(said).collect()
+        } else {
+            self.interfaces.iter().copied().map(said).collect()
+        }
+    }
+}
+
+/// A file's stamps are system time already; how wrong they are is said for an interface as a whole.
+pub(super) fn stamp(time: Time<Utc>) -> Stamp {
+    let value = u64::try_from(time.as_nanos()).unwrap_or(0);
+    let raw = RawStamp { domain: Domain::Realtime, value };
+    Stamp { raw, utc: time, error: Span::ZERO }
+}
+
+/// Filters are compiled for Ethernet frames; a packet that was captured without gets a header.
+pub(crate) fn passes(filter: &Filter, link: LinkType, bytes: &[u8]) -> bool {
+    match link {
+        LinkType::Ethernet => filter.passes(bytes),
+        LinkType::Ip => {
+            let version = bytes.first().map_or(0, |byte| byte >> 4);
+            let ethertype: [u8; 2] = if version == 6 { [0x86, 0xdd] } else { [0x08, 0x00] };
+            filter.passes(&[&[0; 12], &ethertype[..], bytes].concat())
+        }
+    }
+}

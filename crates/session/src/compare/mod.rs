@@ -1,0 +1,125 @@
+//! Two capture files of the same packets, at two points.
+
+mod clocks;
+mod correction;
+mod file;
+mod pipe;
+mod survey;
+
+use wirestamp_capture::file::Reader;
+use wirestamp_capture::{Error, Filter};
+use wirestamp_clock::Span;
+use wirestamp_metrics::{
+    ClockSkew, Config, Correlator, Missed, Observation, Outcome, Point, SkewEstimate,
+};
+
+pub use correction::Correction;
+pub(crate) use file::passes;
+pub use pipe::PipeReport;
+pub use survey::{Survey, survey};
+
+use clocks::clock_error;
+use file::File;
+
+use crate::point_state::PointState;
+
+/// How two files are compared.
+#[derive(Clone, Copy, Default)]
+pub struct Terms<'a> {
+    /// What the correlator goes by.
+    pub correlation: Config,
+    /// Whether a damaged file counts up to the damage.
+    pub partial: bool,
+    /// If there is one, only the packets that pass it count, while what the captures lost is not known
+    /// to pass it: then it may account for losses that are the network's.
+    pub filter: Option<&'a Filter>,
+    /// What is taken off the stamps of file B.
+    pub correction: Correction,
+    /// What both points see, as long as they have seen nothing: every packet, and nothing beside, if
+    /// it is not said.
+    pub sight: Option<&'a PointState>,
+}
+
+/// What comparing two files found, beside the outcomes.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// How wrong a delay can be because of the clocks, or why that cannot be known.
+    pub clock_error: Result<Span, String>,
+    /// The skew between the clocks that is left in the delays; none where both are one clock, or
+    /// too few packets were matched.
+    pub skew: Option<SkewEstimate>,
+    /// What A and B saw by themselves.
+    pub sights: [PointState; 2],
+    /// Packets that the systems that captured say they dropped, at A and at B.
+    pub capture_lost: [u64; 2],
+    /// Those of them of which a file does not say when: so many of the packets counted as lost, or as
+    /// seen at B only, may be of these.
+    pub undated: [u64; 2],
+    /// What to know before the figures are believed: where a file was damaged and the part before that
+    /// was used (`partial`), and how far its packets are out of order.
+    pub remarks: Vec<String>,
+}
+
+/// Correlates the packets of file `a` with those of file `b`.
+///
+/// # Errors
+/// When a file is damaged and `partial` is not set.
+pub fn compare(
+    a: Reader,
+    b: Reader,
+    terms: &Terms<'_>,
+    record: &mut impl FnMut(Outcome),
+) -> Result<Comparison, Error> {
+    let Terms { correlation, partial, filter, correction, sight } = *terms;
+    let mut correlator = Correlator::new(correlation);
+    let sight = || sight.cloned().unwrap_or_default();
+    let mut files = [a, b].map(|file| File::new(file, partial, filter, sight()));
+    let mut ahead = [files[0].next()?, files[1].next()?];
+    let mut skew = ClockSkew::default();
+    let mut record = |outcome: Outcome| {
+        if let Outcome::Matched { sent, delay, .. } = &outcome {
+            skew.record(sent.stamp.utc, *delay);
+        }
+        record(outcome);
+    };
+    loop {
+        for missed in files[0].take_missed() {
+            correlator.missed(Point::A, missed);
+        }
+        for missed in files[1].take_missed() {
+            let [from, until] = [missed.from, missed.until].map(|time| correction.of_b(time));
+            correlator.missed(Point::B, Missed { from, until, ..missed });
+        }
+        let Some(point) = first(&ahead, &correction) else { break };
+        let of = usize::from(point == Point::B);
+        let next = files[of].next()?;
+        if let Some(mut observation) = std::mem::replace(&mut ahead[of], next) {
+            if point == Point::B {
+                observation.stamp = file::stamp(correction.of_b(observation.stamp.utc));
+            }
+            correlator.observe(point, observation, &mut record);
+        }
+    }
+    correlator.finish(&mut record);
+    let [a, b] = files;
+    let clock_error = clock_error(&a.used(), &b.used());
+    Ok(Comparison {
+        skew: skew.estimate().filter(|_| clock_error.is_err()),
+        clock_error,
+        undated: [a.undated(), b.undated()],
+        capture_lost: [a.reader.capture_lost(), b.reader.capture_lost()],
+        remarks: a.remarks().chain(b.remarks()).collect(),
+        sights: [a.sight, b.sight],
+    })
+}
+
+/// The point whose next packet is the earlier: in the order of time, neither file runs ahead of the
+/// other by more than it must. None at the end of both.
+fn first([a, b]: &[Option<Observation>; 2], correction: &Correction) -> Option<Point> {
+    match (a, b) {
+        (None, None) => None,
+        (Some(a), Some(b)) if correction.of_b(b.stamp.utc) < a.stamp.utc => Some(Point::B),
+        (Some(_), _) => Some(Point::A),
+        (None, Some(_)) => Some(Point::B),
+    }
+}

@@ -1,0 +1,103 @@
+//! The flows of a running capture.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use wirestamp_capture::{Capture, CapturedPacket, Error, Missed, Sink, Stop};
+use wirestamp_metrics::flow::{FlowConfig, FlowReport};
+use wirestamp_packet::LinkType;
+
+use super::Flows;
+use crate::pair_session::TapReport;
+use crate::recording::Recording;
+
+/// Flows that are reported before the capture gets a turn: a millisecond or two.
+const AT_ONCE: usize = 128;
+
+/// Flows that are filled by one thread and looked at by another.
+#[derive(Debug)]
+pub struct SharedFlows {
+    flows: Mutex<Flows>,
+}
+
+impl SharedFlows {
+    /// Flows of which nothing has been seen.
+    #[must_use]
+    pub fn new(config: FlowConfig) -> Self {
+        Self { flows: Mutex::new(Flows::new(config)) }
+    }
+
+    /// The flows as they are now. The capture waits for as long as this is held.
+    ///
+    /// A poisoned lock means that the capture's thread has panicked, which ends the run anyway.
+    pub fn lock(&self) -> MutexGuard<'_, Flows> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of each flow by now, in no particular order. The capture waits for some of them
+    /// at a time only; those told last are therefore some packets newer.
+    pub fn reports(&self) -> Vec<FlowReport> {
+        let (mut reports, mut told) = (Vec::new(), 0);
+        loop {
+            let mut flows = self.lock();
+            reports.extend(flows.monitor.some_flows(told, AT_ONCE));
+            told += AT_ONCE;
+            if told >= flows.monitor.len() {
+                return reports;
+            }
+        }
+    }
+}
+
+/// Brings the packets of a capture to the flows.
+pub struct FlowTap<'a> {
+    flows: &'a SharedFlows,
+    recording: Recording<'a>,
+}
+
+impl<'a> FlowTap<'a> {
+    /// A tap whose packets are recorded too.
+    #[must_use]
+    pub fn new(flows: &'a SharedFlows, recording: Recording<'a>) -> Self {
+        Self { flows, recording }
+    }
+
+    /// Runs the capture to its end.
+    ///
+    /// # Errors
+    /// What ended the capture early, or kept its file from being finished.
+    pub fn attend(mut self, capture: Capture, stop: &Stop) -> Result<TapReport, Error> {
+        let facts = capture.facts().clone();
+        let clock = self.recording.clock();
+        let (ledger, outcome) = capture.run(clock, stop, &mut self);
+        let unidentified = self.flows.lock().not_ip;
+        let (figures, written) = self.recording.finish(&ledger);
+        outcome.and(written)?;
+        Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
+    }
+}
+
+impl Sink for FlowTap<'_> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
+        self.recording.packet(packet)?;
+        let time = packet.stamp.utc;
+        self.flows.lock().observe(LinkType::Ethernet, packet.bytes, packet.length, time);
+        Ok(())
+    }
+
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.flows.lock().missed(missed);
+        self.recording.missed(missed)
+    }
+
+    fn pause(&mut self) -> Result<(), Error> {
+        self.recording.pause()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.recording.end()
+    }
+
+    fn lost(&self) -> u64 {
+        self.recording.lost()
+    }
+}

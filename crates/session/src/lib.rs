@@ -1,0 +1,19 @@
+//! Observation points of one process, from the capture to the correlator.
+//!
+//! [`Recording`] counts and writes the packets of a capture. [`PairSession`] brings the captures of two points to one
+//! correlator, and [`compare()`] does the same with two capture files. [`flows`] follows the flows of one point.
+
+#![forbid(unsafe_code)]
+
+mod compare;
+pub mod flows;
+mod live;
+mod pair_session;
+mod point_state;
+mod recording;
+
+pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
+pub use live::{Glance, LiveFigures};
+pub use pair_session::{PairSession, TapReport};
+pub use point_state::PointState;
+pub use recording::{AnchorCount, Figures, Recording};

@@ -1,0 +1,145 @@
+//! Two running captures that meet at one correlator.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use wirestamp_capture::{Capture, CapturedPacket, Error, Facts, Ledger, Missed, Sink, Stop};
+use wirestamp_metrics::{self as metrics, Config, Correlator, Observation, Outcome, Point};
+use wirestamp_packet::LinkType;
+
+use crate::point_state::PointState;
+use crate::recording::{Figures, Recording};
+
+/// Where the observations of two points on this machine meet. `record` is told of every outcome.
+pub struct PairSession<R> {
+    state: Mutex<(Correlator, R)>,
+    /// The two points: as they begin, and when they have ended, as they were.
+    sights: [Mutex<PointState>; 2],
+}
+
+/// What one tap captured.
+#[derive(Debug, Serialize)]
+pub struct TapReport {
+    /// The capture's set-up.
+    pub facts: Facts,
+    /// Where its packets went.
+    pub ledger: Ledger,
+    /// Whether that accounts for every packet.
+    pub balanced: bool,
+    /// What was recorded of them.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Packets with no identity: not IP, or cut too short. They take no part in the measurement.
+    pub unidentified: u64,
+}
+
+impl<R: FnMut(Outcome) + Send> PairSession<R> {
+    /// A meeting of two points that have seen nothing yet.
+    pub fn new(config: Config, record: R) -> Self {
+        Self { state: Mutex::new((Correlator::new(config), record)), sights: Default::default() }
+    }
+
+    /// The points see what this one does, rather than every packet and nothing beside.
+    #[must_use]
+    pub fn seeing(self, sight: &PointState) -> Self {
+        Self { sights: [(); 2].map(|()| Mutex::new(sight.clone())), ..self }
+    }
+
+    /// Runs the capture at one point to its end, and brings its packets to the meeting.
+    ///
+    /// # Errors
+    /// What ended the capture early, or kept its file from being finished.
+    pub fn attend(
+        &self,
+        point: Point,
+        capture: Capture,
+        recording: Recording<'_>,
+        stop: &Stop,
+    ) -> Result<TapReport, Error> {
+        let facts = capture.facts().clone();
+        let mut tap = Tap { point, meeting: self, recording, sight: self.sight(point).clone() };
+        let clock = tap.recording.clock();
+        let (ledger, outcome) = capture.run(clock, stop, &mut tap);
+        let Tap { recording, sight, .. } = tap;
+        let unidentified = sight.unidentified;
+        *self.sight(point) = sight;
+        let (figures, written) = recording.finish(&ledger);
+        outcome.and(written)?;
+        Ok(TapReport { facts, balanced: ledger.balances(), ledger, figures, unidentified })
+    }
+
+    /// Takes an observation that was made elsewhere.
+    pub(crate) fn observe(&self, point: Point, observation: Observation) {
+        let (correlator, record) = &mut *self.lock();
+        correlator.observe(point, observation, record);
+    }
+
+    /// Takes note that a capture missed packets.
+    pub(crate) fn missed(&self, point: Point, missed: metrics::Missed) {
+        self.lock().0.missed(point, missed);
+    }
+
+    /// Decides what is still open; what A and B saw.
+    pub fn finish(self) -> [PointState; 2] {
+        let (correlator, mut record) =
+            self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        correlator.finish(&mut record);
+        self.sights.map(|sight| sight.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A poisoned lock means that the other tap's thread has panicked, which ends the run anyway.
+    fn lock(&self) -> MutexGuard<'_, (Correlator, R)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a point saw; it is taken out while the point is at work, and nobody waits for it.
+    pub(crate) fn sight(&self, point: Point) -> MutexGuard<'_, PointState> {
+        let sight = &self.sights[usize::from(point == Point::B)];
+        sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One observation point: records the packets of a capture, identifies them and brings them to
+/// the meeting.
+struct Tap<'a, R> {
+    point: Point,
+    meeting: &'a PairSession<R>,
+    recording: Recording<'a>,
+    sight: PointState,
+}
+
+impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
+        self.recording.packet(packet)?;
+        let CapturedPacket { bytes, length, stamp, .. } = *packet;
+        if let Some(observation) = self.sight.take(LinkType::Ethernet, bytes, length, stamp) {
+            self.meeting.observe(self.point, observation);
+        }
+        Ok(())
+    }
+
+    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+        self.meeting.missed(self.point, as_metrics_have_it(missed));
+        self.recording.missed(missed)
+    }
+
+    fn pause(&mut self) -> Result<(), Error> {
+        let clock = self.recording.difference_clock();
+        self.meeting.lock().0.set_difference_clock(clock);
+        self.recording.pause()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.recording.end()
+    }
+
+    fn lost(&self) -> u64 {
+        self.recording.lost()
+    }
+}
+
+/// What a capture missed, in the terms of the correlator.
+pub(crate) fn as_metrics_have_it(missed: &Missed) -> metrics::Missed {
+    let Missed { from, until, packets } = *missed;
+    metrics::Missed { from, until, packets }
+}

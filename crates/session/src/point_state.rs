@@ -1,0 +1,66 @@
+//! What an observation point makes of its packets before they are correlated.
+
+use wirestamp_clock::Stamp;
+use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket, FlowReport};
+use wirestamp_metrics::{Observation, Sampling};
+use wirestamp_packet::{LinkType, Packet};
+
+/// The packets of one point, as it sees them itself.
+#[derive(Clone, Debug, Default)]
+pub struct PointState {
+    sampling: Option<Sampling>,
+    monitor: Option<FlowMonitor>,
+    /// Packets that could not be recognised: not IP, or cut too short. They take no part.
+    pub unidentified: u64,
+    /// Packets that the sample does without.
+    pub not_chosen: u64,
+}
+
+impl PointState {
+    /// A point that has seen nothing, and of whose packets a sample is correlated if there is one.
+    #[must_use]
+    pub fn new(sampling: Option<&Sampling>) -> Self {
+        Self { sampling: sampling.cloned(), ..Self::default() }
+    }
+
+    /// The point watches what its flows carry too: of all packets, because streams are recognised, and
+    /// round trips taken, by packets that follow each other.
+    #[must_use]
+    pub fn watching(self, config: FlowConfig) -> Self {
+        Self { monitor: Some(FlowMonitor::new(config)), ..self }
+    }
+
+    /// What is known of the flows by this point alone, in no particular order.
+    pub fn flows(&mut self) -> impl Iterator<Item = FlowReport> {
+        self.monitor.iter_mut().flat_map(FlowMonitor::flows)
+    }
+
+    /// Flows of which something was forgotten, for want of room.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.monitor.as_ref().map_or(0, |monitor| monitor.given_up().flows)
+    }
+
+    /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. The
+    /// observation is none if it is to take no part.
+    pub fn take(
+        &mut self,
+        link: LinkType,
+        bytes: &[u8],
+        length: u32,
+        stamp: Stamp,
+    ) -> Option<Observation> {
+        let packet = Packet::parse(link, bytes).ok();
+        if let Some((monitor, packet)) = self.monitor.as_mut().zip(packet.as_ref()) {
+            monitor.observe(&FlowPacket { packet, length, time: stamp.utc });
+        }
+        let Some(observation) = packet.and_then(|packet| Observation::of(&packet, length, stamp))
+        else {
+            self.unidentified += 1;
+            return None;
+        };
+        let chosen = self.sampling.as_ref().is_none_or(|sampling| sampling.chooses(&observation));
+        self.not_chosen += u64::from(!chosen);
+        chosen.then_some(observation)
+    }
+}

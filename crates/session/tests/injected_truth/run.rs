@@ -1,0 +1,187 @@
+//! The measurement: a sender, the stage, the witness, and two captures that meet at the correlator.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
+use wirestamp_clock::{ClockService, Counter, Domain, Span};
+use wirestamp_lab::impair::{Account, Plan, Stage, Testimony, Wire, Witness};
+use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
+use wirestamp_metrics::{Config, Point};
+use wirestamp_packet::{LinkType, Packet};
+use wirestamp_session::{PairSession, Recording, TapReport};
+use wirestamp_traffic::{
+    Pattern, Payload, Plan as Sending, SendMethod, SendReport, Sender, ServiceClock, Stream,
+    Transmission,
+};
+
+use crate::found::Found;
+
+pub(crate) const PACKETS: u64 = 1_000_000;
+const PORT: u16 = 5000;
+/// Bursts of 50 each millisecond: the sender sleeps in between, and leaves the two cores of a small
+/// machine to the stage, the witness and the captures.
+const BURST: u32 = 50;
+const INTERVAL: Span = Span::from_millis(1);
+const FRAME_BYTES: u16 = 100;
+/// How many packets may be on their way to the stage. On a busy machine the sender waits for it, so
+/// that its socket is not overrun, and the delays are those that were chosen rather than the
+/// machine's.
+const AHEAD: u64 = 1_000;
+/// How long a packet may be under way. On a busy machine the stage sends when it has its turn.
+const TIMEOUT: Span = Span::from_secs(10);
+/// How long nothing may move before the test counts as failed.
+const FAILED_AFTER: Duration = Duration::from_secs(30);
+
+/// What everybody who took part has to say.
+pub(crate) struct Run {
+    sent: SendReport,
+    pub(crate) account: Account,
+    pub(crate) testimony: Testimony,
+    taps: [TapReport; 2],
+    pub(crate) found: Found,
+}
+
+/// Does something at the end of a block, also when it ends in a panic: threads that were not told
+/// to end would have the test hang rather than fail.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
+/// Sends a million packets to `destination` through a stage with that plan, and measures.
+pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
+    let clock = ClockService::start(Counter::select()).unwrap();
+    let wire = Wire::new().unwrap();
+    let (stage, witness) = (wire.stage(plan).unwrap(), wire.witness().unwrap());
+    let mut cores = Cores::choose(2).into_iter();
+    let mut open = |netns, tap| capture(&clock, netns, tap, cores.next());
+    let (a, b) = (open(wire.wire(), TAP_A), open(wire.sink(), TAP_B));
+    let sender = sender(&wire, destination);
+
+    let mut found = Found::default();
+    let config = Config { timeout: TIMEOUT, ..Config::default() };
+    let meeting = PairSession::new(config, |outcome| found.record(&outcome));
+    let stop = Stop::new().unwrap();
+    let attend = |point, capture| {
+        let recording = Recording::new(&clock, Domain::Realtime, None);
+        meeting.attend(point, capture, recording, &stop).unwrap()
+    };
+    let ((sent, account, testimony), taps) = thread::scope(|scope| {
+        let taps = [scope.spawn(|| attend(Point::A, a)), scope.spawn(|| attend(Point::B, b))];
+        let traffic = {
+            let _end = AtEnd(|| stop.request());
+            traffic(&clock, sender, stage, witness)
+        };
+        (traffic, taps.map(|tap| tap.join().unwrap()))
+    });
+    meeting.finish();
+    Run { sent, account, testimony, taps, found }
+}
+
+/// Sends all packets, and ends when the last has come out.
+fn traffic(
+    clock: &ClockService,
+    sender: Sender,
+    stage: Stage,
+    witness: Witness,
+) -> (SendReport, Account, Testimony) {
+    let (ended, all_out) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (arrived, seen) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| witness.run(&number_of, &all_out, &seen).unwrap());
+        let all_out = AtEnd(|| all_out.store(true, Ordering::Release));
+        let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived).unwrap());
+        let sent = {
+            let _end = AtEnd(|| ended.store(true, Ordering::Release));
+            let sent = scope.spawn(|| send(clock, sender, &arrived)).join().unwrap();
+            await_count(&arrived, sent.sent());
+            sent
+        };
+        let account = passing.join().unwrap();
+        let went_on = account.passages.iter().flat_map(|passage| passage.sent).flatten();
+        await_count(&seen, went_on.count() as u64);
+        drop(all_out);
+        (sent, account, watching.join().unwrap())
+    })
+}
+
+/// A capture with the kernel's stamps, as `wirestamp delay` has it.
+fn capture(clock: &ClockService, netns: &Netns, tap: &str, cores: Option<Cores>) -> Capture {
+    let config = wirestamp_capture::Config {
+        filter: Some(format!("udp port {PORT}")),
+        outgoing: false,
+        lanes: vec![cores.unwrap_or_default()],
+        ..wirestamp_capture::Config::new(tap, Method::Ring, StampSource::Kernel)
+    };
+    netns.run(|| Capture::open(config, clock).unwrap()).unwrap()
+}
+
+fn sender(wire: &Wire, destination: IpAddr) -> Sender {
+    let pattern = Pattern::new("bursts", FRAME_BYTES, INTERVAL).unwrap();
+    let pattern = pattern.with_burst(BURST, Span::ZERO).unwrap();
+    let plan = Sending { pattern, start: Span::ZERO, packets: PACKETS };
+    let stream = Stream {
+        interface: Some(SOURCE_INTERFACE.into()),
+        ..Stream::new(1, plan, (destination, PORT).into())
+    };
+    let transmission = Transmission { method: SendMethod::Packet, ..Transmission::default() };
+    wire.source().run(|| Sender::open_with(vec![stream], &transmission).unwrap()).unwrap()
+}
+
+fn number_of(frame: &[u8]) -> Option<u64> {
+    let packet = Packet::parse(LinkType::Ethernet, frame).ok()?;
+    Payload::decode(packet.payload()).ok().map(|payload| payload.sequence)
+}
+
+/// Sends on a thread of its own, [`AHEAD`] of the stage at most.
+fn send(clock: &ClockService, sender: Sender, arrived: &AtomicU64) -> SendReport {
+    sender.run(&mut ServiceClock::new(clock), &AtomicBool::new(false), |sent| {
+        await_count(arrived, sent.sequence.saturating_sub(AHEAD));
+    })
+}
+
+/// Waits until `counter` has come to `count`, or has stood still for too long: the packets that are
+/// missing then are told of by everybody's own counts.
+fn await_count(counter: &AtomicU64, count: u64) {
+    let (mut before, mut since) = (0, Instant::now());
+    loop {
+        let now = counter.load(Ordering::Acquire);
+        if now >= count || (now == before && since.elapsed() > FAILED_AFTER) {
+            return;
+        }
+        if now != before {
+            (before, since) = (now, Instant::now());
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+impl Run {
+    /// A packet that somebody had no room for is a fault of this machine at this moment, not of the
+    /// correlator: it must not pass for either's truth.
+    pub(crate) fn assert_nobody_missed_anything(&self) {
+        assert_eq!(self.sent.sent(), PACKETS, "{:?}", self.sent);
+        let Account { missed, unstamped, .. } = self.account;
+        assert_eq!((missed, unstamped), (0, 0), "the stage was overrun");
+        let Testimony { missed, unstamped, .. } = self.testimony;
+        assert_eq!((missed, unstamped), (0, 0), "the witness was overrun");
+        for tap in &self.taps {
+            let ledger = &tap.ledger;
+            assert!(tap.balanced, "{ledger:?}");
+            let missed = (ledger.lost(), ledger.interface_dropped, ledger.stamped_late);
+            assert_eq!(
+                missed,
+                (0, 0, 0),
+                "capture at {} was overrun: {ledger:?}",
+                tap.facts.interface
+            );
+            assert_eq!((tap.unidentified, tap.figures.clock_steps), (0, 0));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Who is compared, and how each is set up: as its manual says, with 64 MiB between kernel and tool
+//! and packets handed over in blocks, not one by one (tcpdump's "immediate mode" is off).
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+use wirestamp_capture::capabilities::works_without_card;
+use wirestamp_capture::{Method, PAIRS, Pair, StampSource};
+use wirestamp_studies::tester::{Bed, CAPTURE_CORE, INTERFACE};
+
+const BUFFER_MIB: u32 = 64;
+const BUFFER_KIB: u32 = BUFFER_MIB * 1024;
+
+/// A capture tool, or a method of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Contender {
+    Tcpdump,
+    Dumpcap,
+    NetsniffNg,
+    Netring,
+    Wirestamp(&'static Pair),
+}
+
+impl Contender {
+    pub(crate) const PEERS: [Self; 4] =
+        [Self::Tcpdump, Self::Dumpcap, Self::NetsniffNg, Self::Netring];
+
+    /// The peers and every pair of ours; `brief` leaves the first pair of each method.
+    pub(crate) fn all(brief: bool) -> Vec<Self> {
+        let is_wanted = |pair: &&Pair| {
+            works_without_card(pair) && (!brief || pair.stamp == pair.method.default_stamp())
+        };
+        let ours = PAIRS.iter().filter(is_wanted).map(Self::Wirestamp);
+        Self::PEERS.into_iter().chain(ours).collect()
+    }
+
+    /// The one with this [`Self::name`].
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let all = Self::all(false);
+        let names = || all.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+        let found = all.iter().find(|it| it.name() == name);
+        found.copied().ok_or_else(|| format!("there are {}", names()))
+    }
+
+    /// Our method and stamp, which are one of [`PAIRS`].
+    pub(crate) fn ours(method: Method, stamp: StampSource) -> anyhow::Result<Self> {
+        Ok(Self::Wirestamp(wirestamp_capture::pair(method, stamp)?))
+    }
+
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Tcpdump => "tcpdump".into(),
+            Self::Dumpcap => "dumpcap".into(),
+            Self::NetsniffNg => "netsniff-ng".into(),
+            Self::Netring => "netring".into(),
+            Self::Wirestamp(pair) => format!("{}/{}", pair.method, pair.stamp),
+        }
+    }
+
+    /// The command that captures to `file`.
+    pub(crate) fn command(self, programs: &Programs, bed: &Bed, file: &Path) -> Command {
+        let arguments = match self {
+            // As root it would change to a user who may not write here.
+            Self::Tcpdump => format!("-i {INTERFACE} -n -B {BUFFER_KIB} -Z root -w"),
+            Self::Dumpcap => format!("-i {INTERFACE} -B {BUFFER_MIB} -q -w"),
+            // tcpdump's "-B" is "--ring-size" here. The manual wants "--silent", and with it
+            // "--bind-cpu" for middle to high rates. A namespace has no socket memory to set.
+            Self::NetsniffNg => format!(
+                "--in {INTERFACE} --ring-size {BUFFER_MIB}MiB --silent --bind-cpu {CAPTURE_CORE} \
+                 --no-sock-mem --out"
+            ),
+            Self::Netring => INTERFACE.into(),
+            Self::Wirestamp(Pair { method, stamp, .. }) => format!(
+                "capture --json -i {INTERFACE} -B {BUFFER_KIB} --method {method} --stamp {stamp} -w"
+            ),
+        };
+        let mut command = bed.receiver().command(programs.path(self));
+        command.args(arguments.split_whitespace()).arg(file);
+        if matches!(self, Self::Netring) {
+            command.arg(BUFFER_MIB.to_string());
+        }
+        command
+    }
+
+    /// What it prints when it captures.
+    pub(crate) const fn announcement(self) -> &'static str {
+        match self {
+            Self::Tcpdump => "listening on",
+            Self::Dumpcap => "File:",
+            Self::NetsniffNg => "Running!",
+            Self::Netring | Self::Wirestamp(_) => "capturing on",
+        }
+    }
+
+    /// How long the kernel may keep packets of a block that does not fill: the timeout that tcpdump
+    /// gives to pcap_set_timeout(3PCAP), dumpcap's `CAP_READ_TIMEOUT`, netring's default, and more
+    /// than ours and what the kernel chooses for netsniff-ng, which are some 10 ms.
+    pub(crate) const fn retires_within(self) -> Duration {
+        Duration::from_millis(match self {
+            Self::Tcpdump => 1000,
+            Self::Dumpcap => 250,
+            Self::NetsniffNg | Self::Netring | Self::Wirestamp(_) => 60,
+        })
+    }
+}
+
+/// Where the programs are, and where they write.
+pub(crate) struct Programs {
+    wirestamp: PathBuf,
+    netring: PathBuf,
+    /// Goes with everything in it. It is beside the results, so that captures are on a disk.
+    captures: TempDir,
+}
+
+impl Programs {
+    /// Ours and netring's are built beside this one: `target/release` and `target/netring/release`.
+    pub(crate) fn find(output: &Path) -> anyhow::Result<Self> {
+        let here = env::current_exe()?;
+        let release = here.parent().and_then(Path::parent).context("no target folder")?;
+        let wirestamp = release.join("wirestamp");
+        let netring = release.join("../netring/release/netring-capture");
+        for program in [&wirestamp, &netring] {
+            ensure!(program.exists(), "{} is missing: `make bench-capture`", program.display());
+        }
+        std::fs::create_dir_all(output)
+            .with_context(|| format!("cannot make the folder {}", output.display()))?;
+        let captures = tempfile::Builder::new().prefix("captures-").tempdir_in(output)?;
+        Ok(Self { wirestamp, netring, captures })
+    }
+
+    fn path(&self, contender: Contender) -> &Path {
+        match contender {
+            Contender::Tcpdump => Path::new("tcpdump"),
+            Contender::Dumpcap => Path::new("dumpcap"),
+            Contender::NetsniffNg => Path::new("netsniff-ng"),
+            Contender::Netring => &self.netring,
+            Contender::Wirestamp(_) => &self.wirestamp,
+        }
+    }
+
+    /// A file to capture to.
+    pub(crate) fn capture_file(&self, contender: Contender) -> PathBuf {
+        self.captures.path().join(contender.name().replace('/', "-") + ".pcap")
+    }
+}

@@ -1,0 +1,229 @@
+//! What a capture costs an endpoint: a TCP transfer to the interface with `xdp-pass`, with
+//! `tc-pass` and with neither.
+//!
+//! A veth hands over super-packets of many segments, and no longer does when an XDP program is
+//! there, with which it would be compared with itself. So the sender cuts its segments before the
+//! link in all cases (no TSO, no GSO), as every wire wants it. The receiver's kernel joins them
+//! again (GRO), after `xdp-pass` and before `tc-pass`, which therefore sees fewer packets of the
+//! same bytes.
+//!
+//! A veth copies what TCP sends before an XDP program may see it, which drivers of network cards
+//! have no need to. What that takes is seen with the program of `xdp-pass` and a filter that
+//! nothing passes. Where nothing else limits a transfer over a veth, it is `tc-pass` that has to
+//! keep its rate.
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+use serde_json::Value;
+use wirestamp_capture::Method;
+use wirestamp_studies::tester::{Bed, RECEIVER, SENDING_INTERFACE, spawn};
+
+use crate::Bench;
+use crate::arguments::Arguments;
+use crate::contenders::Contender;
+use crate::process::Running;
+use crate::results::Results;
+use crate::statistics::Spread;
+
+/// Passes nothing that is sent here: a type for experiments (IEEE 802, table of EtherTypes).
+const NOTHING: &str = "ether proto 0x88b5";
+
+/// What a transfer must keep of its rate.
+const KEPT: f64 = 0.95;
+
+/// A link between the sender and the interface.
+struct Link {
+    name: &'static str,
+    /// The command that makes it one.
+    make: &'static str,
+    /// The captures under which a transfer over it has to keep its rate.
+    keeping: &'static [Beside],
+}
+
+const LINKS: [Link; 3] = [
+    Link {
+        name: "1 Gbit/s",
+        make: "tc qdisc replace dev IF root tbf rate 1gbit burst 128kb latency 10ms",
+        keeping: &[Beside::XdpPass, Beside::TcPass],
+    },
+    Link {
+        name: "2.5 Gbit/s",
+        make: "tc qdisc replace dev IF root tbf rate 2500mbit burst 320kb latency 10ms",
+        keeping: &[Beside::XdpPass, Beside::TcPass],
+    },
+    Link {
+        name: "no limit",
+        make: "tc qdisc replace dev IF root pfifo limit 10000",
+        keeping: &[Beside::TcPass],
+    },
+];
+
+/// What is there beside a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Beside {
+    Nothing,
+    /// The program of `xdp-pass`, which no packet passes the filter of.
+    XdpProgram,
+    XdpPass,
+    TcPass,
+}
+
+impl Beside {
+    const ALL: [Self; 4] = [Self::Nothing, Self::XdpProgram, Self::XdpPass, Self::TcPass];
+
+    /// What is run, and its filter.
+    fn capture(self) -> Option<(Method, &'static [&'static str])> {
+        match self {
+            Self::Nothing => None,
+            Self::XdpProgram => Some((Method::XdpPass, &[NOTHING])),
+            Self::XdpPass => Some((Method::XdpPass, &[])),
+            Self::TcPass => Some((Method::TcPass, &[])),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "no capture",
+            Self::XdpProgram => "the program of xdp-pass and no packet for it",
+            Self::XdpPass => "xdp-pass",
+            Self::TcPass => "tc-pass",
+        }
+    }
+}
+
+/// One transfer.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    link: &'static str,
+    beside: Beside,
+    repetition: u32,
+    bits_per_second: f64,
+    retransmits: u64,
+    /// Packets that the capture saw, and those it lost.
+    seen: Option<u64>,
+    lost: Option<u64>,
+}
+
+pub(crate) fn run(bench: &mut Bench, arguments: &Arguments) -> anyhow::Result<()> {
+    let seconds = if arguments.quick { 1 } else { 3 };
+    let rows = transfers(bench, arguments, seconds)?;
+    bench.results.csv("endpoint.csv", &rows)?;
+    for link in &LINKS {
+        let of_link: Vec<&Row> = rows.iter().filter(|row| row.link == link.name).collect();
+        report(link, &of_link, &mut bench.results);
+    }
+    Ok(())
+}
+
+fn transfers(bench: &Bench, arguments: &Arguments, seconds: u32) -> anyhow::Result<Vec<Row>> {
+    let (bed, mut rows) = (&bench.bed, Vec::new());
+    bed.settle(bed.sender(), &format!("ethtool -K {SENDING_INTERFACE} tso off gso off"))?;
+    for link in &LINKS {
+        bed.settle(bed.sender(), &link.make.replace("IF", SENDING_INTERFACE))?;
+        for repetition in 1..=arguments.repetitions() {
+            // There and back: a drift meets all alike.
+            let mut all = Beside::ALL;
+            if repetition % 2 == 0 {
+                all.reverse();
+            }
+            for beside in all {
+                if bench.interrupted() {
+                    return Ok(rows);
+                }
+                match transfer(bench, beside, seconds) {
+                    Ok(row) => rows.push(Row { link: link.name, repetition, ..row }),
+                    // Ctrl-C reaches iperf3 too, which then has no answer.
+                    Err(_) if bench.interrupted() => return Ok(rows),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn transfer(bench: &Bench, beside: Beside, seconds: u32) -> anyhow::Result<Row> {
+    let start = |(method, filter): (Method, &[&str])| {
+        let contender = Contender::ours(method, method.default_stamp())?;
+        // Heads are what an endpoint's delays are computed from.
+        let arguments = [&["--snaplen", "128"], filter].concat();
+        Running::start(contender, &arguments, &bench.programs, &bench.bed)
+    };
+    let capture = beside.capture().map(start).transpose()?;
+    let answer = iperf(&bench.bed, seconds)?;
+    let account = match capture {
+        Some(capture) => {
+            capture.rest()?;
+            Some(capture.stop()?.json()?)
+        }
+        None => None,
+    };
+    let ledger = |name: &str| account.as_ref()?.pointer(&format!("/ledger/{name}"))?.as_u64();
+    let sum = |names: &[&str]| names.iter().map(|name| ledger(name)).sum::<Option<u64>>();
+    Ok(Row {
+        link: "",
+        beside,
+        repetition: 0,
+        bits_per_second: number(&answer, "/end/sum_received/bits_per_second")?,
+        retransmits: answer
+            .pointer("/end/sum_sent/retransmits")
+            .and_then(Value::as_u64)
+            .unwrap_or(0),
+        seen: ledger("seen"),
+        lost: sum(&["kernel_dropped", "left_behind", "consumer_dropped"]),
+    })
+}
+
+/// A transfer by iperf3(1), from the sender to the receiver.
+fn iperf(bed: &Bed, seconds: u32) -> anyhow::Result<Value> {
+    let address = RECEIVER.to_string();
+    let mut command = bed.receiver().command("iperf3");
+    let (mut server, lines) = spawn(command.args(["-s", "-1", "--forceflush", "-B", &address]))
+        .context("cannot start iperf3; tools/setup-bench")?;
+    let is_ready = lines.iter().any(|line| line.contains("Server listening"));
+    let seconds = seconds.to_string();
+    let mut client = bed.sender().command("iperf3");
+    let output = client.args(["-J", "-c", &address, "-t", &seconds]).output();
+    // It has ended by itself after one transfer, unless there was none.
+    let _ = server.kill();
+    server.wait()?;
+    ensure!(is_ready, "iperf3 does not listen");
+    Ok(serde_json::from_slice(&output?.stdout)?)
+}
+
+fn number(answer: &Value, path: &str) -> anyhow::Result<f64> {
+    let said = || answer.get("error").map_or_else(|| "nothing".into(), Value::to_string);
+    answer.pointer(path).and_then(Value::as_f64).with_context(|| format!("iperf3 said {}", said()))
+}
+
+fn report(link: &Link, rows: &[&Row], results: &mut Results) {
+    let rate = |beside: Beside| {
+        let mine = rows.iter().filter(|row| row.beside == beside);
+        Spread::of(mine.map(|row| row.bits_per_second / 1e9))
+    };
+    let Some(without) = rate(Beside::Nothing) else { return };
+    results
+        .say(&format!("TCP over a link of {}: {without:.3} Gbit/s without a capture", link.name));
+    for beside in Beside::ALL {
+        let (Some((method, filter)), Some(with)) = (beside.capture(), rate(beside)) else {
+            continue;
+        };
+        let (name, ratio) = (beside.name(), with.median / without.median);
+        results.say(&format!("  {with:.3} Gbit/s with {name}, {ratio:.3} of that"));
+        if link.keeping.contains(&beside) {
+            let text = format!(
+                "TCP, {}: with {name} at least {KEPT} of the rate without: {ratio:.3}",
+                link.name
+            );
+            results.verdict(ratio >= KEPT, text);
+        }
+        if filter.is_empty() {
+            let mine = || rows.iter().filter(|row| row.beside == beside);
+            let sum = |number: fn(&Row) -> Option<u64>| mine().filter_map(|row| number(row)).sum();
+            let (seen, lost): (u64, u64) = (sum(|row| row.seen), sum(|row| row.lost));
+            let text = format!("TCP, {}: {method} loses none of {seen} packets: {lost}", link.name);
+            results.verdict(lost == 0, text);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The load: live frames to nobody.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::ensure;
+use serde::{Serialize, Serializer};
+use wirestamp_clock::Span;
+use wirestamp_studies::tester::{self, Ends};
+use wirestamp_traffic::live::{Limit, LiveReport, Pace};
+
+use crate::Bench;
+use crate::statistics::real;
+
+/// What a capture file may grow to: it shall stay in the page cache, or the disk is what is measured.
+const FILE_BYTES: f64 = 2e9;
+/// What a file format adds to a frame, at the most: an enhanced packet block of pcapng.
+const RECORD_BYTES: u16 = 36;
+/// More than the generator brings past a tap, to guess how large a file gets.
+const FASTEST: f64 = 1.5e6;
+
+/// Frames a second, of any size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rate {
+    Paced(u64),
+    /// As fast as it goes.
+    Max,
+}
+
+/// Frames of one size at one rate, for some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// Check sequence included.
+    pub(super) frame_bytes: u16,
+    pub(super) rate: Rate,
+    time: Duration,
+}
+
+impl Load {
+    /// For `time`, or as long as files stay small.
+    pub(super) fn new(frame_bytes: u16, rate: Rate, time: Duration) -> Self {
+        let frames_a_second = match rate {
+            Rate::Paced(rate) => real(rate),
+            Rate::Max => FASTEST,
+        };
+        let bytes_a_second = frames_a_second * f64::from(frame_bytes + RECORD_BYTES);
+        let time = time.min(Duration::from_secs_f64(FILE_BYTES / bytes_a_second));
+        Self { frame_bytes, rate, time }
+    }
+}
+
+/// Sends the load, or until somebody asks to stop, which is an error.
+pub(super) fn send(bench: &Bench, load: Load) -> anyhow::Result<LiveReport> {
+    let pace = match load.rate {
+        Rate::Paced(rate) => Pace::rate(rate)?,
+        Rate::Max => Pace::full_speed(),
+    };
+    let duration = Span::from_nanos(i64::try_from(load.time.as_nanos())?);
+    let limit = Limit { frames: None, duration: Some(duration) };
+    let ends = Ends::of_the_bed();
+    let load = tester::Load { frame_bytes: load.frame_bytes, pace, limit, ends };
+    let report = load.send(&bench.bed, &bench.clock, &bench.stop)?;
+    ensure!(!report.stopped, "interrupted");
+    Ok(report)
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paced(rate) => f.pad(&rate.to_string()),
+            Self::Max => f.pad("max"),
+        }
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        let rate = text.parse().map_err(|_| "expected frames a second, such as 200000, or max")?;
+        Pace::rate(rate).map_err(|error| error.to_string())?;
+        Ok(Self::Paced(rate))
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

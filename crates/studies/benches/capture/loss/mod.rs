@@ -1,0 +1,120 @@
+//! Loss and CPU time against rate.
+
+mod load;
+mod tables;
+mod verdicts;
+
+use serde::Serialize;
+use serde_json::Value;
+use wirestamp_studies::tester::{CAPTURE_CORE, Spinner};
+
+pub(crate) use self::load::Rate;
+use self::load::{Load, send};
+use crate::Bench;
+use crate::arguments::Arguments;
+use crate::contenders::Contender;
+use crate::process::Running;
+use crate::statistics::{micros, real};
+
+/// By how many places the order of the contenders changes from one repetition to the next.
+const ROTATION: usize = 4;
+
+/// One run of one contender.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    contender: String,
+    /// Check sequence included.
+    frame_bytes: u16,
+    /// What was asked for, in frames a second.
+    rate: Rate,
+    repetition: u32,
+    busy_core: bool,
+    seconds: f64,
+    sent: u64,
+    /// What came of `rate`: less where the tap keeps the sending core, whose softIRQ it works in,
+    /// from sending.
+    frames_per_second: f64,
+    /// Packets in the file, by capinfos.
+    written: u64,
+    /// Packets in the file by the tool's own account; ours only.
+    accounted: Option<u64>,
+    loss: f64,
+    /// Frames that the receiving interface had no room for; they are part of the loss.
+    interface_dropped: u64,
+    cpu_seconds: f64,
+    cpu_seconds_per_million: f64,
+}
+
+pub(crate) fn run(bench: &mut Bench, arguments: &Arguments) -> anyhow::Result<()> {
+    let _spinner = arguments.busy.then(|| Spinner::on(CAPTURE_CORE));
+    let mut rows = Vec::new();
+    for (frame_bytes, rates) in arguments.loads() {
+        for rate in rates {
+            let load = Load::new(frame_bytes, rate, arguments.load_time());
+            rows.extend(rounds(bench, arguments, load));
+        }
+    }
+    bench.results.csv("loss.csv", &rows)?;
+    tables::print(&rows, &mut bench.results);
+    tables::draw(&rows, &mut bench.results)?;
+    verdicts::give(&rows, &mut bench.results);
+    Ok(())
+}
+
+/// All contenders in turn, and that several times, each time beginning with another one, so that
+/// neither a disturbance nor what the last one left in the caches always meets the same.
+fn rounds(bench: &mut Bench, arguments: &Arguments, load: Load) -> Vec<Row> {
+    // Long frames are for the differences between methods; those between stamps show at 64 bytes.
+    let mut contenders = arguments.contenders(load.frame_bytes > 64);
+    let mut rows = Vec::new();
+    for repetition in 1..=arguments.repetitions() {
+        for &contender in &contenders {
+            if bench.interrupted() {
+                return rows;
+            }
+            match measure(bench, contender, load) {
+                Ok(row) => rows.push(Row { repetition, busy_core: arguments.busy, ..row }),
+                Err(error) => {
+                    let name = contender.name();
+                    bench.results.say(&format!("{name} at {} is left out: {error:#}", load.rate));
+                }
+            }
+        }
+        let places = ROTATION.min(contenders.len());
+        contenders.rotate_left(places);
+    }
+    rows
+}
+
+fn measure(bench: &Bench, contender: Contender, load: Load) -> anyhow::Result<Row> {
+    let capture = Running::start(contender, &[], &bench.programs, &bench.bed)?;
+    let before = capture.cpu_seconds()?;
+    let report = send(bench, load)?;
+    capture.rest()?;
+    let cpu_seconds = capture.cpu_seconds()? - before;
+    let finished = capture.stop()?;
+    let written = finished.written()?;
+    let accounted = match contender {
+        Contender::Wirestamp(_) => {
+            finished.json()?.pointer("/ledger/delivered").and_then(Value::as_u64)
+        }
+        _ => None,
+    };
+    let seconds = micros(report.elapsed.as_nanos()) / 1e6;
+    Ok(Row {
+        contender: contender.name(),
+        frame_bytes: load.frame_bytes,
+        rate: load.rate,
+        repetition: 0,
+        busy_core: false,
+        seconds,
+        sent: report.sent,
+        frames_per_second: real(report.sent) / seconds,
+        written,
+        accounted,
+        loss: 1.0 - real(written) / real(report.sent),
+        interface_dropped: report.dropped,
+        cpu_seconds,
+        cpu_seconds_per_million: cpu_seconds / (real(written) / 1e6),
+    })
+}

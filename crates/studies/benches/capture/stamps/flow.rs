@@ -1,0 +1,94 @@
+//! A paced flow, and the sender's own record of it.
+
+use anyhow::{bail, ensure};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_studies::tester::{DESTINATION, NOBODY, SENDING_INTERFACE};
+use wirestamp_traffic::PacingClock;
+use wirestamp_traffic::{
+    Pattern, Plan, SendMethod, Sender, Sent, ServiceClock, Stream, Transmission,
+};
+
+use crate::Bench;
+
+/// A packet that left later than this after it could, or by a call that took longer, was sent by a
+/// thread that had been interrupted. A call takes a few microseconds, and some tens where it wakes
+/// several sleeping captures; another thread that got the core may keep it for 700 and more
+/// (`base_slice_ns` of the scheduler).
+///
+/// A packet can leave when it is due and the call for the one before it has returned. That a sender
+/// lags behind its plan, because the taps cost it more time than there is between packets, says
+/// nothing against its record.
+pub(super) const BOUND: Span = Span::from_micros(250);
+
+const FRAME_BYTES: u16 = 140;
+
+/// Packets at an interval, for some time.
+pub(super) struct Flow {
+    pub(super) name: &'static str,
+    plan: Plan,
+}
+
+/// When each packet was sent, by its sequence number; none for one that the sender's thread was
+/// interrupted at.
+#[derive(Default)]
+pub(super) struct Departures {
+    times: Vec<Option<Time<Utc>>>,
+    /// When the last call returned.
+    free: Option<Time<Utc>>,
+    /// Packets that left more than [`BOUND`] after they could.
+    pub(super) late: u64,
+    /// Other packets whose call took longer than [`BOUND`].
+    pub(super) held: u64,
+}
+
+impl Flow {
+    pub(super) fn new(name: &'static str, interval: Span, time: Span) -> anyhow::Result<Self> {
+        let pattern = Pattern::new(name, FRAME_BYTES, interval)?;
+        let packets = pattern.packets_in(time);
+        Ok(Self { name, plan: Plan { pattern, start: Span::ZERO, packets } })
+    }
+
+    /// Sends it, each packet as a frame to nobody.
+    pub(super) fn send(&self, bench: &Bench) -> anyhow::Result<Departures> {
+        bench.bed.send(|| {
+            let mut stream = Stream::new(1, self.plan.clone(), DESTINATION.into());
+            stream.interface = Some(SENDING_INTERFACE.into());
+            let way = Transmission {
+                method: SendMethod::Packet,
+                mac: Some(NOBODY),
+                ..Transmission::default()
+            };
+            let sender = Sender::open_with(vec![stream], &way)?;
+            let watch = ServiceClock::new(&bench.clock);
+            let mut departures = Departures::default();
+            // Called as soon as the call that sent the packet has returned.
+            let note = |sent: &Sent| departures.note(sent, watch.utc(watch.now()));
+            let report = sender.run(&mut ServiceClock::new(&bench.clock), &bench.stop, note);
+            ensure!(!report.stopped, "interrupted");
+            if let Some(error) = report.streams.iter().find_map(|it| it.first_error.as_ref()) {
+                bail!("the kernel refused a packet: {error}");
+            }
+            Ok(departures)
+        })
+    }
+}
+
+impl Departures {
+    fn note(&mut self, sent: &Sent, returned: Time<Utc>) {
+        let could = self.free.replace(returned).map_or(sent.intended, |it| it.max(sent.intended));
+        let late = sent.actual - could > BOUND;
+        let held = !late && returned - sent.actual > BOUND;
+        self.late += u64::from(late);
+        self.held += u64::from(held);
+        self.times.push((!late && !held).then_some(sent.actual));
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        u64::try_from(self.times.len()).unwrap_or(u64::MAX)
+    }
+
+    /// When packet `sequence` was sent, if that is known well.
+    pub(super) fn of(&self, sequence: u64) -> Option<Time<Utc>> {
+        *self.times.get(usize::try_from(sequence).ok()?)?
+    }
+}

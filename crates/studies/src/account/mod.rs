@@ -1,0 +1,135 @@
+//! What came of a study, in the parts that a page, a terminal and a program show.
+//!
+//! A study fills in an [`Account`]; how it looks is the same for all of them.
+
+mod page;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::experiment::{Claim, Runs};
+use wirestamp_report::Circumstances;
+use wirestamp_report::Table;
+use wirestamp_report::figures::{FIRST_SERIES, Figure};
+use wirestamp_report::sheet::{key, on_every_screen};
+
+pub(crate) use page::{claims, html};
+
+/// What came of a study. Serialises as the document of `wirestamp study NAME --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Account {
+    /// What was asked: the headline.
+    #[serde(skip)]
+    pub title: &'static str,
+    /// How the runs were made.
+    #[serde(flatten)]
+    pub making: Making,
+    /// What the paper finds, and whether it is so here.
+    pub claims: Vec<Claim>,
+    /// The paper that this is compared with.
+    pub paper: &'static str,
+    /// The study's own figures, by their names in the document.
+    #[serde(flatten)]
+    pub data: Map<String, Value>,
+    /// Tables, figures and remarks in the order that they are read.
+    #[serde(skip)]
+    pub sections: Vec<Section>,
+    /// Where the experiment departs from the paper's: the subject, and what is done and why.
+    #[serde(skip)]
+    pub deviations: &'static [(&'static str, &'static str)],
+    /// What else to know of the machines, here and in the paper: what, and which.
+    #[serde(skip)]
+    pub machine: Vec<(String, String)>,
+    /// The report, if one was wanted.
+    pub report: Option<PathBuf>,
+}
+
+/// How the runs of a study were made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Making {
+    /// When, on what, and by what command the last runs were made.
+    #[serde(flatten)]
+    pub circumstances: Circumstances,
+    /// In how many sittings the runs were made: more than one if it was resumed.
+    pub sittings: usize,
+    /// Whether it was stopped before all runs were done.
+    pub interrupted: bool,
+    /// What made the order of the runs.
+    pub seed: u64,
+    /// Repetitions that were done of every cell.
+    pub repetitions: u32,
+}
+
+impl Making {
+    /// That of these runs.
+    #[must_use]
+    pub fn of<S>(runs: &Runs<S>) -> Self {
+        Self {
+            circumstances: runs.sittings.last().cloned().unwrap_or_else(Circumstances::here),
+            sittings: runs.sittings.len(),
+            interrupted: runs.interrupted,
+            seed: runs.seed,
+            repetitions: runs.complete(),
+        }
+    }
+}
+
+/// What belongs together on the page.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Its name within the page: letters, digits and hyphens.
+    pub id: String,
+    /// Its heading.
+    pub heading: String,
+    /// What is in it.
+    pub parts: Vec<Part>,
+}
+
+/// A study's findings, a structure, as members of its document.
+///
+/// # Errors
+/// When they are no structure, or it has members that JSON cannot write.
+pub(crate) fn members(findings: &impl Serialize) -> anyhow::Result<Map<String, Value>> {
+    match serde_json::to_value(findings).context("cannot write the findings as JSON")? {
+        Value::Object(members) => Ok(members),
+        other => bail!("the findings are no structure but {other}"),
+    }
+}
+
+impl Section {
+    /// A section.
+    pub(crate) fn new(id: &str, heading: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self { id: id.to_owned(), heading: heading.into(), parts }
+    }
+}
+
+/// A part of a section.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// A table, which the terminal shows too. Left out if it has no rows.
+    Table(Table),
+    /// A remark in whole sentences, which the terminal shows too.
+    Remark(String),
+    /// A figure, as HTML.
+    Figure(String),
+}
+
+impl Part {
+    /// A figure that `draw` makes of a size and an identity, with the names of its series in the order of
+    /// their colours from [`FIRST_SERIES`] on; a remark if there is nothing to draw.
+    pub(crate) fn figure<'a>(
+        heading: &str,
+        id: &str,
+        names: impl IntoIterator<Item = &'a str>,
+        draw: impl Fn((u32, u32), &str) -> Option<Figure>,
+    ) -> Self {
+        let key = key(names.into_iter(), FIRST_SERIES);
+        let drawn = on_every_screen(heading, &key, id, draw);
+        let nothing =
+            || format!("<h3>{heading}</h3>\n<p class=\"empty\">Nothing was measured.</p>\n");
+        Self::Figure(drawn.unwrap_or_else(nothing))
+    }
+}

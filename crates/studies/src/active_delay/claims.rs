@@ -1,0 +1,134 @@
+//! What the report finds and what this project claims, and what the data here say of both.
+
+use super::measured::Measured;
+use super::paper::PUBLISHED;
+use crate::experiment::{Claim, Estimate, Runs};
+use wirestamp_report::format::{count, duration, length, plural, real};
+
+/// What active and passive mean may differ by.
+const SMALL_NS: f64 = 5_000.0;
+/// "In general they have lower error than the previous parameters since the error average is around 3 ms"
+/// (section 3.7.1). A third of it counts as such an error.
+const LARGE_NS: f64 = 1e6;
+/// Which of [`Measured::differences_ns`].
+const MEAN: usize = 1;
+
+/// All claims.
+pub(super) fn claims(runs: &Runs<Measured>) -> Vec<Claim> {
+    vec![
+        means_agree(runs),
+        never_negative(runs),
+        counts_agree(runs),
+        least_is_negative(runs),
+        mean_is_off(runs),
+        passive_sees_more(runs),
+    ]
+}
+
+fn all(runs: &Runs<Measured>) -> impl Iterator<Item = &Measured> {
+    runs.runs.iter().flat_map(|(_, samples)| samples)
+}
+
+/// What `of` says of the runs of each cell, where it is a number.
+fn each_cell(runs: &Runs<Measured>, of: impl Fn(&Measured) -> f64) -> Vec<Option<Estimate>> {
+    let of_cell = |index| {
+        let of_runs = runs.of_cell(index).flatten().map(&of).filter(|value| value.is_finite());
+        Estimate::of(&of_runs.collect::<Vec<_>>())
+    };
+    (0..runs.design.cells().len()).map(of_cell).collect()
+}
+
+/// A number that was counted and not estimated.
+const fn certain(mean: f64) -> Option<Estimate> {
+    Some(Estimate { mean, ci95: Some(0.0) })
+}
+
+fn means_agree(runs: &Runs<Measured>) -> Claim {
+    let difference = |run: &Measured| run.differences_ns()[MEAN].abs();
+    let lead = each_cell(runs, |run| SMALL_NS - difference(run));
+    let most = all(runs).map(difference).filter(|it| it.is_finite()).reduce(f64::max);
+    let paper = PUBLISHED.map(|test| test.differences_ms()[MEAN].abs());
+    let paper = paper.into_iter().fold(0.0, f64::max);
+    let numbers = most.map_or_else(String::new, |most| {
+        format!("by {} at the most (paper: {})", duration(most), duration(paper * 1e6))
+    });
+    Claim::goal(
+        "the mean delays of active and passive measurement differ by less than 5 us",
+        lead,
+        &numbers,
+    )
+}
+
+fn never_negative(runs: &Runs<Measured>) -> Claim {
+    let least = all(runs).map(|run| run.active_min_ns).reduce(f64::min);
+    let negative: u64 = all(runs).map(|run| run.negative).sum();
+    let packets = all(runs).map(|run| run.active_received).sum();
+    let paper = PUBLISHED.map(|test| test.min_ms[0]).into_iter().fold(0.0, f64::min);
+    let numbers = least.map_or_else(String::new, |least| {
+        format!(
+            "of {} delays {} below 0, and the least is {} (paper: {})",
+            count(packets),
+            plural(negative, "is", "are"),
+            duration(least),
+            duration(paper * 1e6)
+        )
+    });
+    Claim::goal("an active delay is never negative", vec![least.and_then(certain)], &numbers)
+}
+
+fn counts_agree(runs: &Runs<Measured>) -> Claim {
+    let whole: Vec<_> = all(runs).filter(|run| run.saw_everything()).collect();
+    let others = all(runs).count() - whole.len();
+    let off = whole.iter().map(|run| run.disagreement() + run.undecided).max();
+    let sent: u64 = whole.iter().map(|run| run.sent).sum();
+    let received = whole.iter().map(|run| run.at_b).sum();
+    let numbers = off.map_or_else(String::new, |off| {
+        format!(
+            "off by {off} packets at the most in {} runs, in which {} were sent and {} received; in \
+             {others} more a capture lost packets itself (paper: up to 852)",
+            whole.len(),
+            count(sent),
+            count(received)
+        )
+    });
+    let claim = "active and passive measurement count the same packets";
+    // Less than half a packet.
+    Claim::goal(claim, vec![off.and_then(|off| certain(0.5 - real(off)))], &numbers)
+}
+
+fn least_is_negative(runs: &Runs<Measured>) -> Claim {
+    let lead = each_cell(runs, |run| -run.active_min_ns);
+    let negative = all(runs).filter(|run| run.active_min_ns < 0.0).collect::<Vec<_>>();
+    let tests = all(runs).collect::<Vec<_>>();
+    let numbers = if tests.is_empty() {
+        String::new()
+    } else {
+        format!("in {} of {} runs (paper: in 7 of 7)", length(&negative), length(&tests))
+    };
+    Claim::of("the least delay that is measured actively is negative", lead, &numbers)
+}
+
+fn mean_is_off(runs: &Runs<Measured>) -> Claim {
+    let difference = |run: &Measured| run.differences_ns()[MEAN].abs();
+    let lead = each_cell(runs, |run| difference(run) - LARGE_NS);
+    let means = each_cell(runs, difference);
+    let means: Vec<_> = means.into_iter().flatten().map(|it| duration(it.mean)).collect();
+    let numbers = if means.is_empty() {
+        String::new()
+    } else {
+        format!("on the average of runs it differs by {}", means.join(", "))
+    };
+    let claim = "the mean delay that is measured actively is milliseconds off";
+    Claim::of(claim, lead, &numbers)
+}
+
+fn passive_sees_more(runs: &Runs<Measured>) -> Claim {
+    let more = |run: &Measured| real(run.at_b) - real(run.active_received);
+    // By half a packet at least.
+    let lead = each_cell(runs, |run| more(run) - 0.5);
+    let most = all(runs).map(more).reduce(f64::max);
+    let numbers =
+        most.map_or_else(String::new, |most| format!("{most} more at the most (paper: 49 to 852)"));
+    let claim = "the passive measurement sees packets at the far end that the active one does not";
+    Claim::of(claim, lead, &numbers)
+}

@@ -1,0 +1,204 @@
+//! What a run brings: what both measurements say of the same packets.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use wirestamp_active::reflector::Counts;
+use wirestamp_active::sender::{Heard, Report};
+use wirestamp_metrics::{Outcome, Taken};
+
+use crate::mesh::Total;
+use crate::passive_delay::summary;
+use wirestamp_report::format::{approximate, length};
+use wirestamp_session::TapReport;
+
+/// A run: a row of the report's tables.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Packets of the test, by the sender.
+    pub(super) sent: u64,
+    /// Those that reached the reflector, by its own count.
+    pub(super) reflected: u64,
+    /// Packets that reached the reflector, by what the sender made of the answers.
+    pub(super) active_received: u64,
+    /// Packets of which the sender does not know whether they did.
+    pub(super) undecided: u64,
+    /// Packets at tap A.
+    pub(super) at_a: u64,
+    /// Packets at tap B.
+    pub(super) at_b: u64,
+    /// Packets that the captures lost themselves, and those that they cannot tell of.
+    pub(super) own_loss: u64,
+    /// Whether both ledgers account for every packet.
+    pub(super) balanced: bool,
+    /// Packets and answers whose time of sending is a program's, not the kernel's. A mesh does not tell.
+    pub(super) stamped_late: u64,
+    /// The delays of all packets of which it is known, in nanoseconds, measured actively: the least.
+    pub(super) active_min_ns: f64,
+    /// Their mean.
+    pub(super) active_mean_ns: f64,
+    /// The longest.
+    pub(super) active_max_ns: f64,
+    /// The same measured passively.
+    pub(super) passive_min_ns: f64,
+    /// Their mean.
+    pub(super) passive_mean_ns: f64,
+    /// The longest.
+    pub(super) passive_max_ns: f64,
+    /// Active delays below zero; of a mesh, seconds with one.
+    pub(super) negative: u64,
+    /// By how much both delays of a packet differ, whatever the sign: the median. A mesh does not tell.
+    pub(super) packet_difference_ns: f64,
+}
+
+impl Measured {
+    pub(super) fn of(
+        report: &Report,
+        reflector: Counts,
+        active: &Active,
+        passive: &Passive,
+        taps: &[TapReport; 2],
+    ) -> Self {
+        let counts = report.both.counts;
+        let passive = passive.of_the_test(counts.sent);
+        let [a, b] = taps;
+        let own_loss = a.ledger.lost() + b.ledger.lost() + passive.given_up;
+        let [active_min_ns, active_mean_ns, active_max_ns] = summary(active.0.values().copied());
+        let [passive_min_ns, passive_mean_ns, passive_max_ns] =
+            summary(passive.delays.values().copied());
+        let (sent, late) = (report.stamped_by_kernel, report.returned_by_kernel);
+        Self {
+            sent: counts.sent,
+            reflected: reflector.reflected.saturating_sub(report.closing),
+            active_received: counts.sent - counts.lost_there - counts.undecided,
+            undecided: counts.undecided,
+            at_a: length(&passive.at_a),
+            at_b: passive.at_b,
+            own_loss,
+            balanced: a.balanced && b.balanced,
+            stamped_late: counts.sent.saturating_sub(sent) + counts.answered.saturating_sub(late),
+            active_min_ns,
+            active_mean_ns,
+            active_max_ns,
+            passive_min_ns,
+            passive_mean_ns,
+            passive_max_ns,
+            negative: length(&active.0.values().filter(|delay| **delay < 0).collect::<Vec<_>>()),
+            packet_difference_ns: median_difference(&active.0, &passive.delays),
+        }
+    }
+
+    /// What two tasks of a mesh tell of the same packets.
+    pub(super) fn of_tasks(active: &Total, passive: &Total) -> Self {
+        let received = |total: &Total| total.counts.matched + total.counts.duplicated;
+        let [active_min_ns, active_mean_ns, active_max_ns] = active.delays_ns();
+        let [passive_min_ns, passive_mean_ns, passive_max_ns] = passive.delays_ns();
+        let wirestamp_lab::results::Counts {
+            sent,
+            matched,
+            lost,
+            given_up_sent,
+            given_up_received,
+            ..
+        } = passive.counts;
+        Self {
+            sent: active.counts.sent,
+            reflected: received(active),
+            active_received: received(active),
+            undecided: active.counts.given_up_sent,
+            at_a: sent,
+            at_b: received(passive),
+            own_loss: given_up_sent + given_up_received,
+            balanced: sent == matched + lost + given_up_sent,
+            stamped_late: 0,
+            active_min_ns,
+            active_mean_ns,
+            active_max_ns,
+            passive_min_ns,
+            passive_mean_ns,
+            passive_max_ns,
+            negative: active.negative,
+            packet_difference_ns: f64::NAN,
+        }
+    }
+
+    /// Whether the captures saw everything.
+    pub(super) fn saw_everything(&self) -> bool {
+        self.balanced && self.own_loss == 0
+    }
+
+    /// By how much the least, the mean and the longest active delay exceed the passive ones.
+    pub(super) fn differences_ns(&self) -> [f64; 3] {
+        [
+            self.active_min_ns - self.passive_min_ns,
+            self.active_mean_ns - self.passive_mean_ns,
+            self.active_max_ns - self.passive_max_ns,
+        ]
+    }
+
+    /// By how many packets both disagree, at both ends together.
+    pub(super) fn disagreement(&self) -> u64 {
+        self.sent.abs_diff(self.at_a) + self.active_received.abs_diff(self.at_b)
+    }
+}
+
+/// Delays in nanoseconds by the packets' numbers.
+type Delays = BTreeMap<u64, i64>;
+
+/// What the sender heard.
+#[derive(Debug, Default)]
+pub(super) struct Active(Delays);
+
+impl Active {
+    /// Takes an answer.
+    pub(super) fn record(&mut self, heard: &Heard) {
+        if let (Some(there), Taken::First) = (heard.there, heard.taken) {
+            self.0.insert(heard.sequence, there.as_nanos());
+        }
+    }
+}
+
+/// What the captures saw. A packet's number is its place among those at tap A.
+#[derive(Debug, Default)]
+pub(super) struct Passive {
+    at_a: Vec<u64>,
+    at_b: u64,
+    given_up: u64,
+    delays: Delays,
+}
+
+impl Passive {
+    /// Takes an outcome of the correlator.
+    pub(super) fn record(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Matched { sequence, delay, .. } => {
+                self.at_a.push(*sequence);
+                self.at_b += 1;
+                self.delays.insert(*sequence, delay.as_nanos());
+            }
+            Outcome::Lost { sequence, .. } => self.at_a.push(*sequence),
+            Outcome::GivenUp { .. } => self.given_up += 1,
+            Outcome::Duplicated { .. } | Outcome::Unexpected { .. } => self.at_b += 1,
+            Outcome::Identical { .. } => {}
+        }
+    }
+
+    /// Without what the sender sent behind the end of the test of `packets`.
+    fn of_the_test(&self, packets: u64) -> Self {
+        let behind = self.delays.range(packets..).count() as u64;
+        Self {
+            at_a: self.at_a.iter().copied().filter(|number| *number < packets).collect(),
+            at_b: self.at_b - behind,
+            given_up: self.given_up,
+            delays: self.delays.range(..packets).map(|(number, delay)| (*number, *delay)).collect(),
+        }
+    }
+}
+
+/// The median of what the delays of a packet differ by; not a number where no packet has both.
+fn median_difference(active: &Delays, passive: &Delays) -> f64 {
+    let difference = |(number, active): (&u64, &i64)| Some((active - passive.get(number)?).abs());
+    let mut differences: Vec<_> = active.iter().filter_map(difference).collect();
+    differences.sort_unstable();
+    differences.get(differences.len() / 2).copied().map_or(f64::NAN, approximate)
+}

@@ -1,0 +1,20 @@
+//! Experiments that are run cell by cell: in a random order, repeated, and resumed where they were
+//! stopped.
+//!
+//! A [`Study`] is data, its [`Design`], and one function that runs one cell. [`run`] makes the runs
+//! and keeps what they bring; [`Estimate`] and [`effects()`] are what is computed of it.
+
+mod archive;
+mod claim;
+mod correlation;
+mod design;
+mod effects;
+mod runner;
+
+pub use claim::{Claim, Verdict};
+pub use correlation::{pearson, spearman};
+pub use design::{Cell, Design, Factor, Turn};
+pub(crate) use effects::factors;
+pub use effects::{Effect, effects};
+pub use runner::{Progress, Runs, Study, run};
+pub use wirestamp_report::estimate::{Estimate, Sign, deviation, mean};

@@ -1,0 +1,171 @@
+//! Runs the cells of a study in their order, and keeps what they bring.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wirestamp_capture::Stop;
+
+use super::archive::Archive;
+use super::{Cell, Design, Turn};
+use wirestamp_report::Circumstances;
+
+/// A study: what is varied, and how one cell is run.
+pub trait Study {
+    /// A raw result, of which a run brings many: a row of a CSV file.
+    type Sample: Serialize + DeserializeOwned;
+
+    /// What is varied.
+    fn design(&self) -> Design;
+
+    /// How long a run of this cell lasts, about.
+    fn lasts(&self, cell: &Cell) -> Duration;
+
+    /// Runs a cell once. What it brings after `stop` was requested is thrown away.
+    ///
+    /// # Errors
+    /// When the cell cannot be run; the experiment ends with it.
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Self::Sample>>;
+}
+
+/// How far an experiment is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What share of the work is done, 0 to 1.
+    pub share: f64,
+    /// How long the rest will take, about.
+    pub left: Duration,
+    /// What is run now.
+    pub doing: String,
+}
+
+/// What came of an experiment.
+#[derive(Clone, Debug)]
+pub struct Runs<S> {
+    /// What was varied.
+    pub design: Design,
+    /// What made the order.
+    pub seed: u64,
+    /// When and where runs were made: once more for each time the experiment was resumed.
+    pub sittings: Vec<Circumstances>,
+    /// Whether it was stopped before all runs were done.
+    pub interrupted: bool,
+    /// The runs in their order, each with its samples.
+    pub runs: Vec<(Turn, Vec<S>)>,
+}
+
+impl<S> Runs<S> {
+    /// How many repetitions were done of every cell.
+    #[must_use]
+    pub fn complete(&self) -> u32 {
+        let cells = self.design.cells().len();
+        let whole = self.runs.len() / cells.max(1);
+        u32::try_from(whole).unwrap_or(u32::MAX)
+    }
+
+    /// The runs of a cell, by repetition.
+    pub fn of_cell(&self, cell: usize) -> impl Iterator<Item = &[S]> {
+        let runs = self.runs.iter().filter(move |(turn, _)| turn.cell == cell);
+        runs.map(|(_, samples)| samples.as_slice())
+    }
+
+    /// What `response` makes of each run, for each cell by repetition: of whole repetitions only, so
+    /// that it is balanced. A run of which it makes nothing counts as not a number.
+    pub fn responses(&self, response: impl Fn(&[S]) -> Option<f64>) -> Vec<Vec<f64>> {
+        let complete = usize::try_from(self.complete()).unwrap_or(usize::MAX);
+        let of_run = |samples: &[S]| response(samples).unwrap_or(f64::NAN);
+        let of_cell = |cell| self.of_cell(cell).take(complete).map(of_run).collect();
+        (0..self.design.cells().len()).map(of_cell).collect()
+    }
+}
+
+/// Runs all cells in an order by `seed`, until `stop` is requested. What an earlier run has left in
+/// `folder` is not done again, and keeps the order of then. Before each run `progress` is told how far it
+/// is; so one that was stopped before it began still says how long the rest will take.
+///
+/// # Errors
+/// When a cell cannot be run, the folder cannot be used, or it holds the results of another design.
+pub fn run<T: Study>(
+    study: &mut T,
+    folder: Option<&Path>,
+    seed: u64,
+    stop: &Stop,
+    progress: &mut dyn FnMut(&Progress),
+) -> anyhow::Result<Runs<T::Sample>> {
+    let mut archive = Archive::open(folder, study.design(), seed)?;
+    let design = archive.record.design.clone();
+    let (cells, order) = (design.cells(), design.order(archive.record.seed));
+    let lasts: Vec<_> = order.iter().map(|turn| study.lasts(&cells[turn.cell])).collect();
+    let mut work = Work::new(lasts.iter().sum());
+    let mut runs = Vec::new();
+    for (turn, lasts) in order.iter().zip(lasts) {
+        let cell = &cells[turn.cell];
+        if let Some(samples) = archive.load(*turn)? {
+            runs.push((*turn, samples));
+            work.skip(lasts);
+            continue;
+        }
+        progress(&work.progress(format!(
+            "{} {} of {}",
+            design.levels(cell).join(" "),
+            turn.repetition + 1,
+            design.repetitions
+        )));
+        if stop.is_requested() {
+            break;
+        }
+        let samples = study.run(cell, stop)?;
+        if stop.is_requested() {
+            break;
+        }
+        archive.keep(*turn, &samples)?;
+        runs.push((*turn, samples));
+        work.done(lasts);
+    }
+    let interrupted = runs.len() < order.len();
+    let record = archive.record;
+    Ok(Runs { design, seed: record.seed, sittings: record.sittings, interrupted, runs })
+}
+
+/// How much is done, and how long it took compared with what was expected.
+struct Work {
+    all: Duration,
+    skipped: Duration,
+    done: Duration,
+    since: Instant,
+}
+
+impl Work {
+    fn new(all: Duration) -> Self {
+        Self { all, skipped: Duration::ZERO, done: Duration::ZERO, since: Instant::now() }
+    }
+
+    fn skip(&mut self, lasts: Duration) {
+        self.skipped += lasts;
+    }
+
+    fn done(&mut self, lasts: Duration) {
+        self.done += lasts;
+    }
+
+    fn progress(&self, doing: String) -> Progress {
+        let finished = self.skipped + self.done;
+        let share = finished.as_secs_f64() / self.all.as_secs_f64().max(f64::MIN_POSITIVE);
+        let left = left(self.since.elapsed(), self.done, self.all.saturating_sub(finished));
+        Progress { share: share.min(1.0), left, doing }
+    }
+}
+
+/// How long the rest will take that was expected to last for `rest`, if what was expected to last for
+/// `done` took `took`.
+fn left(took: Duration, done: Duration, rest: Duration) -> Duration {
+    if done.is_zero() {
+        return rest;
+    }
+    let slower = took.as_secs_f64() / done.as_secs_f64();
+    Duration::try_from_secs_f64(rest.as_secs_f64() * slower).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests;

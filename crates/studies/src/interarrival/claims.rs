@@ -1,0 +1,87 @@
+//! What the paper finds, and what the data here say of it.
+
+use super::correlation::Correlation;
+use super::findings::{Clock, Findings, passages};
+use super::stamps::between;
+use crate::experiment::{Claim, Estimate, Runs, deviation, mean};
+use crate::overhead::packets::{Packets, Stamped};
+use crate::overhead::paper::{Method, Traffic};
+use crate::probe::gaps;
+use wirestamp_report::estimate::coefficient;
+use wirestamp_report::format::duration;
+
+/// A figure of the times between the stamps of a run, by which ktime and the counter are compared.
+struct Measure {
+    claim: &'static str,
+    of: fn(&[f64]) -> Option<f64>,
+    /// What it is called where numbers are given.
+    name: &'static str,
+}
+
+const MEASURES: [Measure; 2] = [
+    Measure {
+        claim: "the times between raw stamps deviate less than those between stamps of ktime",
+        of: deviation,
+        name: "a deviation of",
+    },
+    Measure {
+        claim: "ktime has extreme times between arrivals that raw stamps do not have",
+        of: |gaps| Some(gaps.iter().copied().reduce(f64::max)? - mean(gaps)?),
+        name: "at most, above the mean,",
+    },
+];
+
+/// The paper's claims, held against the runs.
+pub(super) fn claims(runs: &Runs<Stamped>, findings: &Findings) -> Vec<Claim> {
+    let correlated = of_overhead(&findings.correlation);
+    [correlated].into_iter().chain(MEASURES.iter().map(|measure| measure.claim(runs))).collect()
+}
+
+/// That a large overhead comes with a large time between arrivals.
+fn of_overhead(correlations: &[Correlation]) -> Claim {
+    let of_ktime = |pattern: Traffic| {
+        let is_it = |c: &&Correlation| c.method == Method::Ktime && c.pattern == pattern;
+        correlations.iter().find(is_it).and_then(|found| found.spearman)
+    };
+    let lead = Traffic::ALL.map(of_ktime);
+    let number = |(pattern, rho): (Traffic, &Option<Estimate>)| {
+        Some(format!("a rank correlation of {} for the {}", coefficient((*rho)?), pattern.name()))
+    };
+    let numbers: Vec<_> = Traffic::ALL.into_iter().zip(&lead).filter_map(number).collect();
+    let claim = "large times between arrivals go with large overheads of the stamp, with ktime";
+    Claim::of(claim, lead.into(), &numbers.join(", "))
+}
+
+impl Measure {
+    /// Both clocks were read for the same packets, so they are compared run by run.
+    fn claim(&self, runs: &Runs<Stamped>) -> Claim {
+        let figures = Traffic::ALL.map(|pattern| self.figures(runs, pattern));
+        // Logarithms of deviations are spread alike whatever their size (Bartlett and Kendall, "The
+        // statistical analysis of variance-heterogeneity", 1946).
+        let lead = |figures: &Vec<(f64, f64)>| {
+            let logs = figures.iter().map(|(ktime, raw)| (ktime / raw).ln());
+            Estimate::of(&logs.filter(|log| log.is_finite()).collect::<Vec<_>>())
+        };
+        let number = |(pattern, figures): (Traffic, &Vec<(f64, f64)>)| {
+            let (ktime, raw): (Vec<_>, Vec<_>) = figures.iter().copied().unzip();
+            let (ktime, raw) = (duration(mean(&ktime)?), duration(mean(&raw)?));
+            Some(format!("{} {raw} against {ktime} for the {}", self.name, pattern.name()))
+        };
+        let numbers = Traffic::ALL.into_iter().zip(&figures).filter_map(number);
+        let numbers = numbers.collect::<Vec<_>>().join(", ");
+        Claim::of(self.claim, figures.iter().map(lead).collect(), &numbers)
+    }
+
+    /// The figure by ktime and by the counter, of each run that ktime stamped.
+    fn figures(&self, runs: &Runs<Stamped>, pattern: Traffic) -> Vec<(f64, f64)> {
+        let cells = runs.design.cells();
+        let Some(cell) =
+            cells.iter().position(|cell| Packets::of(cell) == (Method::Ktime, pattern))
+        else {
+            return Vec::new();
+        };
+        let by = |run: &[Stamped], clock| (self.of)(&between(&gaps(passages(run, clock))));
+        let both = |run: &[Stamped]| Some((by(run, Clock::Stamp)?, by(run, Clock::Counter)?));
+        runs.of_cell(cell).filter_map(both).collect()
+    }
+}

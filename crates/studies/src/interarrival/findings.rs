@@ -1,0 +1,157 @@
+//! What is found in the raw results.
+
+use serde::Serialize;
+
+use super::cable::{self, Cable, Row, SOURCES};
+use super::correlation::Correlation;
+use super::stamps::{Stamps, errors};
+use crate::experiment::{Design, Effect, Factor, Runs, deviation, effects};
+use crate::overhead::packets::{Packets, Size, Stamped};
+use crate::overhead::paper::{Method, Traffic};
+use crate::probe::{Gap, Passage, gaps};
+use wirestamp_report::format::length;
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// The smallest usual step of the counter in nanoseconds.
+    pub(super) step_ns: f64,
+    /// ktime and the counter, read for the same packets in user space, and their sender.
+    pub(super) user_space: Vec<Stamps>,
+    /// Captures at the end of a cable, of the same packets, and their sender.
+    pub(super) captures: Vec<Stamps>,
+    /// How the overhead of a stamp goes with the time between arrivals.
+    pub(super) correlation: Vec<Correlation>,
+    /// What source and pattern do to the natural logarithm of the deviation of the errors of a run.
+    pub(super) effects_on_log_deviation: Vec<Effect>,
+    /// Sources that this machine refused, with the reason.
+    pub(super) refused: Vec<(String, String)>,
+}
+
+/// What the sender's own record is called among the sources.
+const SENDER: &str = "the sender";
+
+/// What tells the time of a packet that was stamped in user space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The stamp itself.
+    Stamp,
+    /// The counter, right before the stamp.
+    Counter,
+    /// The sender's own record, which is its own truth and has no errors.
+    Sender,
+}
+
+/// The packets of a run in user space.
+pub(super) fn passages(run: &[Stamped], clock: Clock) -> impl Iterator<Item = Passage> {
+    run.iter().map(move |stamped| Passage {
+        packet: stamped.packet,
+        sent_ns: (clock != Clock::Sender).then_some(stamped.sent_ns),
+        stamped_ns: match clock {
+            Clock::Stamp => stamped.stamp_ns,
+            Clock::Counter => stamped.at_ns,
+            Clock::Sender => stamped.sent_ns,
+        },
+    })
+}
+
+impl Findings {
+    /// Computes what the runs tell.
+    pub(super) fn of(
+        captured: &Runs<Row>,
+        stamped: &Runs<Stamped>,
+        size: Size,
+        step_ns: f64,
+        refused: Vec<(String, String)>,
+    ) -> Self {
+        Self {
+            step_ns,
+            user_space: user_space(stamped, size),
+            captures: captures(captured, size),
+            correlation: Correlation::of_all(stamped),
+            effects_on_log_deviation: effects_of_sources(captured),
+            refused,
+        }
+    }
+
+    /// What stamped packets of a pattern in user space.
+    pub(super) fn in_user_space(&self, pattern: Traffic) -> Vec<&Stamps> {
+        self.user_space.iter().filter(|stamps| stamps.pattern == pattern).collect()
+    }
+
+    /// The captures of a pattern, without the sender.
+    pub(super) fn captures_of(&self, pattern: Traffic) -> Vec<&Stamps> {
+        let are_of = |stamps: &&Stamps| stamps.pattern == pattern && stamps.error_ns.is_some();
+        self.captures.iter().filter(are_of).collect()
+    }
+}
+
+/// The packets that ktime stamped, by ktime and by the counter at the checkpoint before.
+fn user_space(runs: &Runs<Stamped>, size: Size) -> Vec<Stamps> {
+    let cells = runs.design.cells();
+    let cells = cells.iter().enumerate().map(|(index, cell)| (index, Packets::of(cell)));
+    let of_ktime = cells.filter(|(_, (method, _))| *method == Method::Ktime);
+    let of_pattern = |(index, (_, pattern)): (usize, (Method, Traffic))| {
+        let runs: Vec<&[Stamped]> = runs.of_cell(index).collect();
+        let packets: Vec<_> = runs.iter().map(|run| run.len()).collect();
+        let missed = Stamps::missing(sent(&runs, size, pattern), &packets);
+        let by = |clock| -> Vec<Vec<Gap>> {
+            runs.iter().map(|run| gaps(passages(run, clock))).collect()
+        };
+        [
+            Stamps::of("ktime", pattern, missed, &by(Clock::Stamp)),
+            Stamps::of("raw", pattern, missed, &by(Clock::Counter)),
+            Stamps::of(SENDER, pattern, 0, &by(Clock::Sender)),
+        ]
+    };
+    of_ktime.flat_map(of_pattern).collect()
+}
+
+fn sent<T>(runs: &[T], size: Size, pattern: Traffic) -> u64 {
+    length(runs) * u64::from(size.packets_of(pattern))
+}
+
+/// The sources that stamped anything with each pattern, and the sender.
+fn captures(runs: &Runs<Row>, size: Size) -> Vec<Stamps> {
+    let of_cell = |(index, cell)| {
+        let pattern = Cable::of(cell);
+        let runs: Vec<&[Row]> = runs.of_cell(index).collect();
+        let sent = sent(&runs, size, pattern);
+        let of_source = |source: usize| {
+            let packets: Vec<_> =
+                runs.iter().map(|run| cable::passages(run, source).count()).collect();
+            let gaps: Vec<_> = runs.iter().map(|run| gaps(cable::passages(run, source))).collect();
+            let missed = Stamps::missing(sent, &packets);
+            let name = SOURCES[source].to_string();
+            (missed < sent).then(|| Stamps::of(&name, pattern, missed, &gaps))
+        };
+        let by_the_sender: Vec<_> = runs.iter().map(|run| gaps(cable::departures(run))).collect();
+        let sources: Vec<_> = (0..SOURCES.len()).filter_map(of_source).collect();
+        sources.into_iter().chain([Stamps::of(SENDER, pattern, 0, &by_the_sender)])
+    };
+    let cells = runs.design.cells();
+    cells.iter().enumerate().flat_map(of_cell).collect()
+}
+
+/// What sources and patterns do to the deviation of the errors, among the sources that there are.
+fn effects_of_sources(runs: &Runs<Row>) -> Vec<Effect> {
+    let cells = runs.design.cells().len();
+    let of_source = |source: usize| {
+        let deviation = |run: &[Row]| {
+            let deviation = deviation(&errors(&gaps(cable::passages(run, source))))?;
+            Some(deviation.ln()).filter(|log| log.is_finite())
+        };
+        let responses = runs.responses(deviation);
+        responses.iter().flatten().all(|log| log.is_finite()).then_some(responses)
+    };
+    let found = (0..SOURCES.len()).filter_map(|source| Some((source, of_source(source)?)));
+    let (found, responses): (Vec<_>, Vec<_>) = found.unzip();
+    let names: Vec<_> = found.iter().map(|source| SOURCES[*source].to_string()).collect();
+    let names = Factor::new("source", names.iter().map(String::as_str));
+    let factors = [vec![names], runs.design.factors.clone()].concat();
+    let responses = responses.concat();
+    if responses.len() != found.len() * cells {
+        return Vec::new();
+    }
+    effects(&Design { factors, ..runs.design.clone() }, &responses)
+}

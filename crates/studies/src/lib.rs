@@ -1,0 +1,29 @@
+//! The experiments of papers, reproduced on this machine: [`STUDIES`].
+//!
+//! [`experiment`] runs a design cell by cell and keeps the raw results. [`site`] collects the reports of all studies.
+//! [`tester`] is the bed, the load and the tools that captures are measured with.
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod active_delay;
+pub mod experiment;
+mod interarrival;
+mod limit_rate;
+mod loss;
+pub mod mesh;
+mod overhead;
+mod passive_delay;
+mod probe;
+mod reception;
+mod replicas;
+pub mod site;
+mod step;
+mod studies;
+pub mod tester;
+mod timers;
+mod timestamp_jitter;
+
+pub use account::{Account, Making, Part, Section};
+pub use studies::{Entry, Options, STUDIES, timers_beside};
+pub use timers::Elsewhere;

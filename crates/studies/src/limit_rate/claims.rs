@@ -1,0 +1,211 @@
+//! What the report concludes, and what the data here say of it.
+
+use super::findings::Measured;
+use super::model::Line;
+use super::saturation::{Saturation, saturation};
+use super::trials::Trial;
+use crate::experiment::{Claim, Estimate, Runs, mean};
+use wirestamp_report::format::count;
+
+/// Losses, in percentage points, that differ by less are called the same: the report speaks of
+/// "negligible" ones of up to 0.12.
+const SAME: f64 = 1.0;
+/// A line that explains more of the variance than this is "almost linear".
+const ALMOST_LINEAR: f64 = 0.9;
+
+const LOAD: fn(&Trial) -> f64 = Trial::load_percent;
+const LOSS: fn(&Trial) -> f64 = Trial::loss_percent;
+
+/// Which of several levels.
+#[derive(Clone, Copy)]
+enum Which {
+    First,
+    Last,
+    /// The mean of all.
+    All,
+}
+use Which::{All, First, Last};
+
+/// The report's conclusions (2.1.5, 2.2.6, 2.4.4, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
+pub(super) fn claims(measured: &Measured) -> Vec<Claim> {
+    vec![
+        processor(&measured.searches),
+        linear(measured),
+        same(
+            measured,
+            "memory",
+            "the amount of memory has no influence on the loss",
+            (First, All),
+            (Last, All),
+        ),
+        same(
+            measured,
+            "filter",
+            "the complexity of the filter has no influence on the loss",
+            (First, All),
+            (Last, All),
+        ),
+        more(
+            measured,
+            "tasks",
+            "four tasks take more CPU than one",
+            LOAD,
+            [((Last, First), (First, First)), ((Last, Last), (First, Last))],
+        ),
+        same(
+            measured,
+            "tasks",
+            "four tasks lose no more than one to speak of",
+            (First, All),
+            (Last, All),
+        ),
+        more(
+            measured,
+            "frame",
+            "the CPU load falls as frames grow",
+            LOAD,
+            [((All, First), (All, Last))],
+        ),
+        more(
+            measured,
+            "gap",
+            "the CPU load grows as the time between packets shrinks",
+            LOAD,
+            [((All, First), (All, Last))],
+        ),
+        same(
+            measured,
+            "gap",
+            "the time between packets has no influence on the loss, below the limit rate",
+            (All, First),
+            (All, Last),
+        ),
+        more(
+            measured,
+            "duration",
+            "the loss grows with the duration of the measurement",
+            LOSS,
+            [((All, Last), (All, First))],
+        ),
+    ]
+}
+
+/// Cells of a series: which lines, and which points.
+type Cells = (Which, Which);
+
+/// The first of each pair has more of it than the second.
+fn more<const N: usize>(
+    measured: &Measured,
+    series: &str,
+    claim: &str,
+    of: fn(&Trial) -> f64,
+    pairs: [(Cells, Cells); N],
+) -> Claim {
+    let pairs = pairs.map(|(a, b)| [a, b].map(|cells| by_repetition(measured, series, cells, of)));
+    let leads = pairs.iter().map(|pair| Estimate::of(&differences(pair))).collect();
+    let words: Vec<_> = pairs.iter().map(compared).collect();
+    Claim::of(claim, leads, &words.join(", "))
+}
+
+/// Both lose the same share of the frames.
+fn same(measured: &Measured, series: &str, claim: &str, a: Cells, b: Cells) -> Claim {
+    let pair = [a, b].map(|cells| by_repetition(measured, series, cells, LOSS));
+    // Under pressure there is loss to be changed; where there is none, nothing was tried.
+    let is_pressed = measured.of(series).is_some_and(|(sweep, _)| sweep.base.parts > 1);
+    if is_pressed && pair.iter().flatten().all(|loss| *loss <= 0.0) {
+        return Claim::of(claim, vec![None], "nothing was lost with either");
+    }
+    let words = format!("{} (the same if less than {SAME} apart)", compared(&pair));
+    let lead = Estimate::of(&differences(&pair))
+        .map(|difference| Estimate { mean: SAME - difference.mean.abs(), ci95: difference.ci95 });
+    Claim::of(claim, vec![lead], &words)
+}
+
+/// By how much the first is more in each repetition in which both are known.
+fn differences([a, b]: &[Vec<f64>; 2]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).filter(|it| it.is_finite()).collect()
+}
+
+/// Both in numbers, of the repetitions in which both are known.
+fn compared([a, b]: &[Vec<f64>; 2]) -> String {
+    let known = |(a, b): &(&f64, &f64)| a.is_finite() && b.is_finite();
+    let (a, b): (Vec<f64>, Vec<f64>) = a.iter().zip(b).filter(known).unzip();
+    match mean(&a).zip(mean(&b)) {
+        Some((a, b)) => format!("{a:.2} % against {b:.2} %"),
+        None => "the sender was too slow for one of the rates".to_owned(),
+    }
+}
+
+/// A figure of these cells of a series, their mean for each whole repetition; not a number where the
+/// sender was too slow for one of them.
+fn by_repetition(
+    measured: &Measured,
+    series: &str,
+    (lines, points): Cells,
+    of: fn(&Trial) -> f64,
+) -> Vec<f64> {
+    let Some((sweep, runs)) = measured.of(series) else { return Vec::new() };
+    let asked_for = |trial: &&Trial| !trial.is_short_of_the_rate();
+    let responses = runs.responses(|run| run.first().filter(asked_for).map(of));
+    let is_meant = |which, index: usize, of: usize| match which {
+        First => index == 0,
+        Last => index + 1 == of,
+        All => true,
+    };
+    let width = sweep.points.len();
+    let meant = responses.iter().enumerate().filter(|(cell, _)| {
+        is_meant(lines, cell / width, sweep.lines.len()) && is_meant(points, cell % width, width)
+    });
+    let meant: Vec<_> = meant.map(|(_, response)| response).collect();
+    let repetitions = usize::try_from(runs.complete()).unwrap_or(0);
+    let of = |repetition| {
+        mean(&meant.iter().filter_map(|it| it.get(repetition).copied()).collect::<Vec<_>>())
+    };
+    (0..repetitions).filter_map(of).collect()
+}
+
+/// A better processor, here more of a core, has a higher saturation point.
+fn processor(searches: &Runs<Trial>) -> Claim {
+    // With one task, which is every other cell.
+    let last = searches.design.cells().len().saturating_sub(2);
+    let found = |cell| searches.of_cell(cell).filter_map(saturation).collect::<Vec<_>>();
+    let (whole, part) = (found(0), found(last));
+    let lead = |(whole, part): (&Saturation, &Saturation)| match part {
+        Saturation::Reached(part) => Some(whole.at_least() - part),
+        // Of two that are not reached, nobody knows which is higher.
+        Saturation::NotReached(_) => None,
+    };
+    let leads: Vec<_> = whole.iter().zip(&part).filter_map(lead).collect();
+    let words = |found: &[Saturation]| {
+        let mean = mean(&found.iter().map(|it| it.at_least()).collect::<Vec<_>>())?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
+        let rate = count(mean.max(0.0) as u64);
+        let is_bound = found.iter().any(|it| matches!(it, Saturation::NotReached(_)));
+        Some(format!("{}{rate}", if is_bound { "at least " } else { "" }))
+    };
+    let numbers = words(&whole).zip(words(&part)).map(|(whole, part)| {
+        format!("{whole} frames a second on a whole core, {part} on the least part of one")
+    });
+    let claim = "the faster the processor is, the higher is the saturation point";
+    Claim::of(claim, vec![Estimate::of(&leads)], &numbers.unwrap_or_default())
+}
+
+/// Below the saturation point the CPU load is almost a line.
+fn linear(measured: &Measured) -> Claim {
+    let claim = "the CPU load grows almost linearly with the rate as long as nothing is lost";
+    let Some((sweep, runs)) = measured.of("cpu") else { return Claim::of(claim, vec![None], "") };
+    let repetitions = usize::try_from(runs.complete()).unwrap_or(0);
+    let explained = |repetition: usize| {
+        let of_cell = |cell: usize| runs.of_cell(cell).nth(repetition)?.first();
+        let trials = (0..sweep.points.len()).filter_map(of_cell);
+        let without_loss = trials.filter(|it| it.loss_percent() <= super::paper::TOLERATED_PERCENT);
+        let points: Vec<_> = without_loss.map(|it| (it.rate(), it.load_percent())).collect();
+        Line::through(&points).map(|line| line.explained)
+    };
+    let explained: Vec<_> = (0..repetitions).filter_map(explained).collect();
+    let lead: Vec<_> = explained.iter().map(|explained| explained - ALMOST_LINEAR).collect();
+    let words = mean(&explained).map(|explained| {
+        format!("a line explains {:.1} % of the variance, on a whole core", 100.0 * explained)
+    });
+    Claim::of(claim, vec![Estimate::of(&lead)], &words.unwrap_or_default())
+}

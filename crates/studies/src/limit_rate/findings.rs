@@ -1,0 +1,202 @@
+//! What is found in the trials.
+
+use serde::Serialize;
+
+use super::model::{Area, Model, area};
+use super::paper::{PROCESSORS, Processor, TOLERATED_PERCENT};
+use super::saturation::{Saturation, saturation};
+use super::setting::Level;
+use super::sweeps::{Size, Sweep};
+use super::trials::Trial;
+use crate::experiment::{Cell, Estimate, Runs};
+use wirestamp_report::format::real;
+
+/// The trials of all series, and the searches.
+pub(super) struct Measured {
+    pub(super) size: Size,
+    pub(super) series: Vec<(Sweep, Runs<Trial>)>,
+    pub(super) searches: Runs<Trial>,
+}
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// Loss up to which a rate counts as one without.
+    pub(super) tolerated_percent: f64,
+    /// The highest rates of all: with each part of the core, and each number of tasks.
+    pub(super) saturation: Vec<Saturated>,
+    /// The model, for each part of the core.
+    pub(super) models: Vec<Modelled>,
+    /// The series, in the report's order.
+    pub(super) series: Vec<SeriesFindings>,
+    /// The report's numbers.
+    pub(super) published: [Processor; 3],
+}
+
+/// Where the probe is saturated. Rates are in frames of 84 bytes a second.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Saturated {
+    pub(super) part: String,
+    #[serde(skip)]
+    pub(super) part_in_words: String,
+    pub(super) tasks: String,
+    /// Of all searches that found the point, or if none did, the most that the sender could do.
+    pub(super) rate: Option<Estimate>,
+    /// Searches that found it, and those that the sender was too slow for.
+    pub(super) reached: u64,
+    pub(super) not_reached: u64,
+}
+
+/// The model with a part of the core.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Modelled {
+    pub(super) part: String,
+    #[serde(skip)]
+    pub(super) part_in_words: String,
+    pub(super) model: Option<Model>,
+}
+
+/// A series.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct SeriesFindings {
+    pub(super) name: &'static str,
+    pub(super) factors: [&'static str; 2],
+    pub(super) cells: Vec<CellFindings>,
+}
+
+/// All trials of a line at a point.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CellFindings {
+    pub(super) line: String,
+    pub(super) point: String,
+    /// Line and point.
+    #[serde(skip)]
+    pub(super) in_words: [String; 2],
+    /// Where it lies on the abscissa.
+    #[serde(skip)]
+    pub(super) at: f64,
+    /// Frames a second that were sent.
+    pub(super) rate: Option<Estimate>,
+    pub(super) loss_percent: Option<Estimate>,
+    pub(super) load_percent: Option<Estimate>,
+    /// The area of the model that the mean loss lies in.
+    pub(super) area: Option<Area>,
+    /// Frames of all trials.
+    pub(super) sent: u64,
+    pub(super) interface_dropped: u64,
+    pub(super) kernel_dropped: u64,
+    pub(super) captured: u64,
+    pub(super) unaccounted: i64,
+    /// Trials in which the sender itself was slower than asked for.
+    pub(super) short_of_the_rate: u64,
+}
+
+impl Findings {
+    /// Computes what the trials tell.
+    pub(super) fn of(measured: &Measured) -> Self {
+        let Measured { size, series, searches } = measured;
+        let parts = size.parts();
+        let modelled = |(line, &part): (usize, &u8)| Modelled {
+            part: Level::Part(part).name(),
+            part_in_words: Level::Part(part).words(),
+            model: measured.of("cpu").and_then(|(sweep, runs)| {
+                let trials: Vec<_> = sweep.of_line(runs, line).copied().collect();
+                Model::fit(&trials, part)
+            }),
+        };
+        Self {
+            tolerated_percent: TOLERATED_PERCENT,
+            saturation: saturated(searches, *size),
+            models: parts.iter().enumerate().map(modelled).collect(),
+            series: series.iter().map(|(sweep, runs)| sweep.found(runs)).collect(),
+            published: PROCESSORS,
+        }
+    }
+}
+
+impl Measured {
+    /// A series by its name.
+    pub(super) fn of(&self, name: &str) -> Option<&(Sweep, Runs<Trial>)> {
+        self.series.iter().find(|(sweep, _)| sweep.name == name)
+    }
+
+    /// Whether all series and searches were done.
+    pub(super) fn interrupted(&self) -> bool {
+        self.searches.interrupted || self.series.iter().any(|(_, runs)| runs.interrupted)
+    }
+}
+
+impl Sweep {
+    /// All trials of a line.
+    fn of_line<'a>(&self, runs: &'a Runs<Trial>, line: usize) -> impl Iterator<Item = &'a Trial> {
+        let points = self.points.len();
+        let cells = line * points..(line + 1) * points;
+        cells.flat_map(|cell| runs.of_cell(cell)).flatten()
+    }
+
+    fn found(&self, runs: &Runs<Trial>) -> SeriesFindings {
+        let levels =
+            self.lines.iter().flat_map(|line| self.points.iter().map(move |at| (line, at)));
+        let cell = |(index, (line, point)): (usize, (&Level, &Level))| {
+            let trials: Vec<_> = runs.of_cell(index).flatten().copied().collect();
+            of_cell(*line, *point, &trials)
+        };
+        let cells = levels.enumerate().map(cell).collect();
+        SeriesFindings { name: self.name, factors: self.factors, cells }
+    }
+}
+
+fn of_cell(line: Level, point: Level, trials: &[Trial]) -> CellFindings {
+    let estimate = |of: fn(&Trial) -> f64| Estimate::of(&trials.iter().map(of).collect::<Vec<_>>());
+    let sum = |of: fn(&Trial) -> u64| trials.iter().map(of).sum();
+    let (rate, loss_percent) = (estimate(Trial::rate), estimate(Trial::loss_percent));
+    let at = match (point, rate) {
+        (Level::Rate(_), Some(rate)) => rate.mean,
+        _ => point.number(),
+    };
+    CellFindings {
+        line: line.name(),
+        point: point.name(),
+        in_words: [line, point].map(Level::words),
+        at,
+        rate,
+        loss_percent,
+        load_percent: estimate(Trial::load_percent),
+        area: loss_percent.map(|loss| area(loss.mean)),
+        sent: sum(|trial| trial.sent),
+        interface_dropped: sum(|trial| trial.interface_dropped),
+        kernel_dropped: sum(|trial| trial.kernel_dropped),
+        captured: sum(|trial| trial.captured),
+        unaccounted: trials.iter().map(Trial::unaccounted).sum(),
+        short_of_the_rate: sum(|trial| u64::from(trial.is_short_of_the_rate())),
+    }
+}
+
+fn saturated(searches: &Runs<Trial>, size: Size) -> Vec<Saturated> {
+    let cell = |(index, cell): (usize, Cell)| {
+        let part_in_words = Level::Part(size.of_search(&cell).parts).words();
+        let [part, tasks] = [0, 1].map(|factor| {
+            let levels = searches.design.levels(&cell);
+            levels.get(factor).map_or_else(String::new, |level| (*level).to_owned())
+        });
+        let found: Vec<_> = searches.of_cell(index).filter_map(saturation).collect();
+        let is_reached = |found: &&Saturation| matches!(found, Saturation::Reached(_));
+        let reached: Vec<_> = found.iter().filter(is_reached).map(|it| it.at_least()).collect();
+        let all: Vec<_> = found.iter().map(|it| it.at_least()).collect();
+        let count = |of: &[f64]| u64::try_from(of.len()).unwrap_or(u64::MAX);
+        Saturated {
+            part,
+            part_in_words,
+            tasks,
+            rate: Estimate::of(if reached.is_empty() { &all } else { &reached }),
+            reached: count(&reached),
+            not_reached: count(&all) - count(&reached),
+        }
+    };
+    searches.design.cells().into_iter().enumerate().map(cell).collect()
+}
+
+/// Thousands of frames a second.
+pub(super) fn thousands(rate: f64) -> f64 {
+    rate / real(1000)
+}

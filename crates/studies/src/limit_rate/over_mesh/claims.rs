@@ -1,0 +1,104 @@
+//! What this project claims of its probe and the report of tasks, and what the data here say of it.
+
+use super::AIM;
+use super::findings::{Findings, Level, ONE_BESIDE, cpu_ns, found};
+use crate::experiment::{Claim, Estimate, Runs};
+use crate::limit_rate::saturation::Saturation;
+use crate::limit_rate::trials::Trial;
+use wirestamp_report::format::{count, estimate, real};
+
+/// The rate with several tasks is to be as much of that with one.
+const KEPT: f64 = 0.8;
+
+/// Set-ups in which the probe's core does everything: with one task, and with more.
+const ONE: usize = 0;
+const MORE: [usize; 2] = [1, 2];
+/// More tasks where it takes no frames.
+const FOUR_BESIDE: usize = 4;
+const FIVE_BESIDE: usize = 6;
+
+/// All claims.
+pub(super) fn claims(runs: &Runs<Trial>) -> Vec<Claim> {
+    let findings = Findings::of(runs);
+    let threads = "the threads of a probe on one core have";
+    let everything = "a probe has, on a core that takes the frames too,";
+    vec![
+        aim(runs, &findings, threads, [ONE_BESIDE, FOUR_BESIDE, FIVE_BESIDE]),
+        aim(runs, &findings, everything, [ONE, MORE[0], MORE[1]]),
+        kept(runs, &findings, MORE[0]),
+        kept(runs, &findings, MORE[1]),
+        more(runs, &findings),
+    ]
+}
+
+/// What `of` makes of each run of two set-ups, of the same repetition.
+fn pairs(
+    runs: &Runs<Trial>,
+    [one, more]: [usize; 2],
+    of: impl Fn(&[Trial], &[Trial]) -> Option<f64>,
+) -> Option<Estimate> {
+    let pairs = runs.of_cell(one).zip(runs.of_cell(more));
+    Estimate::of(&pairs.filter_map(|(one, more)| of(one, more)).collect::<Vec<_>>())
+}
+
+/// Something of some set-ups, in words.
+fn each(findings: &Findings, which: &[usize], of: impl Fn(&Level) -> Option<String>) -> String {
+    let levels = which.iter().filter_map(|index| findings.levels.get(*index));
+    let words = levels.filter_map(|level| Some(format!("{} with {}", of(level)?, level.in_words)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn rates(findings: &Findings, which: &[usize]) -> String {
+    let rates = each(findings, which, Level::rate_in_words);
+    if rates.is_empty() { rates } else { format!("{rates} (thousands a second; report: 70)") }
+}
+
+fn aim(runs: &Runs<Trial>, findings: &Findings, who: &str, which: [usize; 3]) -> Claim {
+    let above = |trials: &[Trial]| match found(trials)? {
+        // Of what was not sent nobody knows what would have become.
+        Saturation::NotReached(rate) if rate < real(AIM) => None,
+        found => Some(found.at_least() - real(AIM)),
+    };
+    let lead =
+        |index: &usize| Estimate::of(&runs.of_cell(*index).filter_map(above).collect::<Vec<_>>());
+    let claim = format!(
+        "{who} {} packets of 84 bytes a second without loss, whatever its tasks are",
+        count(AIM)
+    );
+    Claim::goal(claim, which.iter().map(lead).collect(), &rates(findings, &which))
+}
+
+fn kept(runs: &Runs<Trial>, findings: &Findings, more: usize) -> Claim {
+    let lead = |one: &[Trial], more: &[Trial]| {
+        let (one, more) = (found(one)?, found(more)?);
+        let lead = more.at_least() - KEPT * one.at_least();
+        let is_decided = match (one, more) {
+            (Saturation::Reached(_), Saturation::Reached(_)) => true,
+            // What is not reached is known to be as much, and may be more.
+            (Saturation::Reached(_), Saturation::NotReached(_)) => lead > 0.0,
+            (Saturation::NotReached(_), Saturation::Reached(_)) => lead < 0.0,
+            (Saturation::NotReached(_), Saturation::NotReached(_)) => false,
+        };
+        is_decided.then_some(lead)
+    };
+    let share = |one: &[Trial], more: &[Trial]| match (found(one)?, found(more)?) {
+        (Saturation::Reached(one), Saturation::Reached(more)) if one > 0.0 => Some(more / one),
+        _ => None,
+    };
+    let share = pairs(runs, [ONE, more], share)
+        .map_or(String::new(), |share| format!("a share of {}: ", estimate(share, 2)));
+    let in_words = findings.levels.get(more).map_or("more tasks", |level| level.in_words);
+    let claim =
+        format!("with {in_words} a probe keeps at least {KEPT} of the rate that it has with one");
+    let numbers = format!("{share}{}", rates(findings, &[ONE, more]));
+    Claim::goal(claim, vec![pairs(runs, [ONE, more], lead)], &numbers)
+}
+
+/// Section 2.5.1.
+fn more(runs: &Runs<Trial>, findings: &Findings) -> Claim {
+    let lead = |one: &[Trial], more: &[Trial]| Some(cpu_ns(more)? - cpu_ns(one)?);
+    let which = [ONE_BESIDE, FOUR_BESIDE];
+    let numbers =
+        each(findings, &which, |level| Some(format!("{} ns a packet", estimate(level.cpu_ns?, 0))));
+    Claim::of("four tasks take more CPU than one", vec![pairs(runs, which, lead)], &numbers)
+}

@@ -1,0 +1,193 @@
+//! What is found in the trials, and how it is shown.
+
+use serde::Serialize;
+
+use super::AIM;
+use super::trials::{SETUPS, Setup};
+use crate::experiment::{Estimate, Runs};
+use crate::limit_rate::findings::thousands;
+use crate::limit_rate::paper::{PROCESSORS, TOLERATED_PERCENT};
+use crate::limit_rate::saturation::{Saturation, saturation};
+use crate::limit_rate::trials::Trial;
+use wirestamp_report::Table;
+use wirestamp_report::format::{NOTHING, count, estimate};
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// Frames a second that are aimed at.
+    aim: u64,
+    /// Loss up to which a rate counts as one without.
+    tolerated_percent: f64,
+    /// For each set-up.
+    pub(super) levels: Vec<Level>,
+    /// Frames of all trials.
+    sent: u64,
+    interface_dropped: u64,
+    probe_lost: u64,
+    measured: u64,
+    unaccounted: i64,
+}
+
+/// All runs of a set-up. Rates are in frames of 84 bytes a second.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Level {
+    pub(super) tasks: &'static str,
+    #[serde(skip)]
+    pub(super) in_words: &'static str,
+    /// The highest rate without loss of each search, or what the load came to.
+    pub(super) rate: Option<Estimate>,
+    /// Searches in which the probe lost packets above it, and those in which the load was the limit.
+    pub(super) limited_by_probe: usize,
+    pub(super) limited_by_load: usize,
+    /// What the probe lost at the rate that is aimed at, in percent.
+    loss_percent: Option<Estimate>,
+    /// The share of its core that it took there.
+    load_percent: Option<Estimate>,
+    /// CPU time of a packet there; none where the kernel takes frames on that core, too, and interrupts.
+    pub(super) cpu_ns: Option<Estimate>,
+    /// The same as fast as it goes.
+    cpu_ns_at_full_speed: Option<Estimate>,
+    /// That with one task as a share of it, run by run.
+    pub(super) cpu_ratio: Option<Estimate>,
+}
+
+/// The set-up with one task and frames taken beside: what a packet costs is compared with that.
+pub(super) const ONE_BESIDE: usize = 3;
+
+/// The trial at the rate that is aimed at, and those of the search.
+pub(super) fn of_run(trials: &[Trial]) -> Option<(&Trial, &[Trial])> {
+    trials.split_first()
+}
+
+/// The CPU time of a packet at the rate that is aimed at.
+pub(super) fn cpu_ns(trials: &[Trial]) -> Option<f64> {
+    of_run(trials).map(|(aimed, _)| aimed.cpu_ns_a_packet()).filter(|it| it.is_finite())
+}
+
+/// What the search of a run found.
+pub(super) fn found(trials: &[Trial]) -> Option<Saturation> {
+    of_run(trials).and_then(|(_, searched)| saturation(searched))
+}
+
+impl Findings {
+    /// Computes what the trials tell.
+    pub(super) fn of(runs: &Runs<Trial>) -> Self {
+        let trials = || runs.runs.iter().flat_map(|(_, trials)| trials);
+        let sum = |of: fn(&Trial) -> u64| trials().map(of).sum();
+        let levels = runs.design.cells().into_iter().enumerate();
+        Self {
+            aim: AIM,
+            tolerated_percent: TOLERATED_PERCENT,
+            levels: levels.map(|(index, _)| level(runs, index)).collect(),
+            sent: sum(|trial| trial.sent),
+            interface_dropped: sum(|trial| trial.interface_dropped),
+            probe_lost: sum(|trial| trial.kernel_dropped),
+            measured: sum(|trial| trial.captured),
+            unaccounted: trials().map(Trial::unaccounted).sum(),
+        }
+    }
+
+    /// The limits, here and in the report.
+    pub(super) fn limits(&self) -> Table {
+        let here = self.levels.iter().map(|level| {
+            let rate = level.rate_in_words().unwrap_or(NOTHING.to_owned());
+            let (probe, load) = (level.limited_by_probe, level.limited_by_load);
+            let limit = match (probe, load) {
+                (0, 0) => NOTHING.to_owned(),
+                (_, 0) => "the probe".to_owned(),
+                (0, _) => "the load".to_owned(),
+                _ => format!("the probe in {probe} of {} searches", probe + load),
+            };
+            vec![format!("here, {}", level.in_words), rate, limit]
+        });
+        let there = PROCESSORS.iter().map(|processor| {
+            let limit = Estimate { mean: thousands(processor.limit), ci95: None };
+            let name = format!("report: {}, one task", processor.name);
+            vec![name, estimate(limit, 1), "the probe".to_owned()]
+        });
+        Table::new(
+            "The highest rate without loss, frames of 84 bytes",
+            &["", "thousands a second", "what is the limit"],
+            here.chain(there).collect(),
+        )
+    }
+
+    /// What packets cost.
+    pub(super) fn costs(&self) -> Table {
+        let text = |it: Option<Estimate>, decimals| {
+            it.map_or(NOTHING.to_owned(), |it| estimate(it, decimals))
+        };
+        let row = |level: &Level| {
+            vec![
+                level.in_words.to_owned(),
+                text(level.loss_percent, 2),
+                text(level.load_percent, 1),
+                text(level.cpu_ns, 0),
+                text(level.cpu_ns_at_full_speed, 0),
+                text(level.cpu_ratio, 2),
+            ]
+        };
+        Table::new(
+            &format!("What a packet costs the probe, at {} a second", count(AIM)),
+            &[
+                "",
+                "loss (%)",
+                "CPU load (%)",
+                "CPU time of a packet (ns)",
+                "as fast as it goes (ns)",
+                "that with one task, as a share of it",
+            ],
+            self.levels.iter().map(row).collect(),
+        )
+    }
+
+    /// What all trials together leave without an account.
+    pub(super) fn accounts(&self) -> String {
+        format!(
+            "Of {} frames that were sent in all trials, {} were measured by every task that counts, {} lost by \
+             the probe's capture, and {} before it, for want of room; nobody accounts for {}.",
+            count(self.sent),
+            count(self.measured),
+            count(self.probe_lost),
+            count(self.interface_dropped),
+            self.unaccounted.to_string().replace('-', "\u{2212}"),
+        )
+    }
+}
+
+impl Level {
+    /// Its rate in thousands, which is a lower bound if not all searches found the probe's limit.
+    pub(super) fn rate_in_words(&self) -> Option<String> {
+        let Estimate { mean, ci95 } = self.rate?;
+        let rate = estimate(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1);
+        Some(if self.limited_by_load > 0 { format!("at least {rate}") } else { rate })
+    }
+}
+
+fn level(runs: &Runs<Trial>, index: usize) -> Level {
+    let estimate = |of: &dyn Fn(&[Trial]) -> Option<f64>| {
+        let values = runs.of_cell(index).filter_map(of).filter(|it| it.is_finite());
+        Estimate::of(&values.collect::<Vec<_>>())
+    };
+    let aimed = |of: fn(&Trial) -> f64| estimate(&|trials| of_run(trials).map(|it| of(it.0)));
+    let searches: Vec<_> = runs.of_cell(index).filter_map(found).collect();
+    let of_probe = searches.iter().filter(|it| matches!(it, Saturation::Reached(_))).count();
+    let rates: Vec<_> = searches.iter().map(|it| it.at_least()).collect();
+    let ratios = runs.of_cell(ONE_BESIDE).zip(runs.of_cell(index));
+    let ratios = ratios.filter_map(|(one, several)| Some(cpu_ns(one)? / cpu_ns(several)?));
+    let Setup { name, words, takes_frames, .. } = SETUPS[index % SETUPS.len()];
+    let alone = |it: Option<Estimate>| it.filter(|_| !takes_frames);
+    Level {
+        tasks: name,
+        in_words: words,
+        rate: Estimate::of(&rates),
+        limited_by_probe: of_probe,
+        limited_by_load: rates.len() - of_probe,
+        loss_percent: aimed(Trial::loss_percent),
+        load_percent: aimed(Trial::load_percent),
+        cpu_ns: alone(estimate(&cpu_ns)),
+        cpu_ns_at_full_speed: alone(estimate(&|trials| Some(trials.get(1)?.cpu_ns_a_packet()))),
+        cpu_ratio: alone(Estimate::of(&ratios.collect::<Vec<_>>())),
+    }
+}

@@ -1,0 +1,91 @@
+//! The measurement tasks that run on one capture, packet by packet.
+
+use std::sync::Arc;
+
+use wirestamp_capture::{CapturedPacket, Error, Sink};
+use wirestamp_clock::{ClockService, Domain, Timeline};
+use wirestamp_metrics::{Distribution, InterArrival};
+use wirestamp_packet::{LinkType, Packet};
+use wirestamp_traffic::Payload;
+
+use wirestamp_session::PointState;
+
+/// Packets for which a clock's timeline is good: some milliseconds of a high rate.
+const REFRESH: u64 = 4096;
+
+/// The report's tasks (section 2.5): volume alone, or with three more.
+pub(super) struct Tasks<'a> {
+    volume: Volume,
+    more: Option<More<'a>>,
+}
+
+/// Task 1, "volume measurement".
+#[derive(Default)]
+struct Volume {
+    packets: u64,
+    bytes: u64,
+}
+
+/// Tasks 2 to 4.
+struct More<'a> {
+    clock: &'a ClockService,
+    /// Of the clock that senders read; fetched anew after [`REFRESH`] packets.
+    sent_by: Arc<Timeline>,
+    /// Passive one-way delay: who a packet is, as a correlator wants it.
+    passive: PointState,
+    identified: u64,
+    /// Active one-way delay: the sender's time in the packet against its stamp.
+    active: Distribution,
+    /// "Traffic measurement": the rhythm of the packets.
+    traffic: InterArrival,
+}
+
+impl<'a> Tasks<'a> {
+    /// One task, or all four.
+    pub(super) fn new(count: u8, clock: &'a ClockService) -> Self {
+        let more = (count > 1).then(|| More {
+            clock,
+            sent_by: clock.timeline(Domain::Monotonic),
+            passive: PointState::default(),
+            identified: 0,
+            active: Distribution::default(),
+            traffic: InterArrival::default(),
+        });
+        Self { volume: Volume::default(), more }
+    }
+
+    /// Packets that every task has taken. All tasks but the first know their packets by what is in them.
+    pub(super) fn measured(&self) -> u64 {
+        let more = self.more.as_ref();
+        more.map_or(self.volume.packets, |more| more.identified.min(more.active.count()))
+    }
+}
+
+impl Sink for Tasks<'_> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
+        self.volume.packets += 1;
+        self.volume.bytes += u64::from(packet.length);
+        if let Some(more) = &mut self.more {
+            more.packet(packet);
+        }
+        Ok(())
+    }
+}
+
+impl More<'_> {
+    fn packet(&mut self, packet: &CapturedPacket<'_>) {
+        let CapturedPacket { bytes, length, stamp, .. } = *packet;
+        if self.identified.is_multiple_of(REFRESH) {
+            self.sent_by = self.clock.timeline(Domain::Monotonic);
+        }
+        let seen = self.passive.take(LinkType::Ethernet, bytes, length, stamp);
+        self.identified += u64::from(seen.is_some());
+        let payload = Packet::parse(LinkType::Ethernet, bytes).ok();
+        let payload = payload.and_then(|packet| Payload::decode(packet.payload()).ok());
+        if let Some(sent) = payload.and_then(|payload| payload.sent_monotonic()) {
+            let sent = self.sent_by.convert(sent.value);
+            self.active.record(stamp.utc - sent.utc);
+        }
+        self.traffic.record(stamp);
+    }
+}

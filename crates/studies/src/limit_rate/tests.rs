@@ -1,0 +1,147 @@
+use super::findings::Findings;
+use super::setting::Setting;
+use super::sweeps::Sweep;
+use super::trials::Trial;
+use super::*;
+use crate::account;
+use crate::experiment::{Design, Runs, Turn, Verdict};
+use wirestamp_report::format::real;
+
+/// What a sender of a million frames a second at the most and a probe make of a setting: frames a second
+/// that the probe has, and its CPU load in percent.
+type Of = fn(Setting, u32) -> (u64, u64);
+
+/// A probe that has 300,000 frames a second on a whole core, in proportion on a part, and is full then.
+fn as_in_the_report(setting: Setting, repetition: u32) -> (u64, u64) {
+    let limit = 300_000 / u64::from(setting.parts);
+    let rate = setting.rate.unwrap_or(1_000_000);
+    let load = rate.min(limit) * u64::from(setting.tasks) * 80 / limit / 4;
+    (limit, load + u64::from(repetition))
+}
+
+fn trial(setting: Setting, repetition: u32, of: Of) -> Trial {
+    let (limit, load) = of(setting, repetition);
+    let sent = setting.rate.unwrap_or(1_000_000);
+    let captured = sent.min(limit);
+    Trial {
+        asked: setting.rate,
+        sent,
+        elapsed_ns: 1_000_000_000,
+        interface_dropped: 0,
+        kernel_dropped: sent - captured,
+        captured,
+        cpu_ns: load * 10_000_000,
+    }
+}
+
+fn runs(design: Design, trials: impl Fn(usize, u32) -> Vec<Trial>) -> Runs<Trial> {
+    let run = |turn: Turn| (turn, trials(turn.cell, turn.repetition));
+    let runs = design.order(1).into_iter().map(run).collect();
+    Runs { design, seed: 1, sittings: Vec::new(), interrupted: false, runs }
+}
+
+fn measured(of: Of) -> Measured {
+    let size = Size { quick: true };
+    let of_sweep = |sweep: Sweep| {
+        let points = sweep.points.len();
+        let runs = runs(sweep.design(), |cell, repetition| {
+            let setting = sweep.setting(sweep.lines[cell / points], sweep.points[cell % points]);
+            vec![trial(setting, repetition, of)]
+        });
+        (sweep, runs)
+    };
+    let cells = size.searched().cells();
+    let searches = runs(size.searched(), |cell, repetition| {
+        let setting = size.of_search(&cells[cell]);
+        let Ok::<_, std::convert::Infallible>(trials) = saturation::search(1.0 / 32.0, |rate| {
+            Ok(trial(Setting { rate, ..setting }, repetition, of))
+        });
+        trials
+    });
+    Measured { size, series: size.sweeps().into_iter().map(of_sweep).collect(), searches }
+}
+
+fn verdicts(of: Of) -> Vec<Verdict> {
+    claims::claims(&measured(of)).iter().map(|claim| claim.verdict).collect()
+}
+
+#[test]
+fn a_probe_as_in_the_report_confirms_it_but_for_what_one_run_cannot_tell() {
+    use Verdict::{Confirmed, Open};
+    // Two of the three rates of the quick run lose nothing: too few for a line.
+    let expected =
+        [Open, Open, Confirmed, Confirmed, Confirmed, Confirmed, Open, Confirmed, Confirmed, Open];
+    let found = verdicts(as_in_the_report);
+    assert_eq!(found[2..6], expected[2..6]);
+    assert_eq!(found[7..], expected[7..]);
+}
+
+#[test]
+fn a_probe_that_is_the_contrary_contradicts_the_report() {
+    // More memory and a filter lose more; fewer tasks, longer frames and longer gaps take more.
+    let contrary: Of = |setting, repetition| {
+        let hindered = setting.memory_kib > 4096 && setting.parts > 1 || setting.filter as u8 > 1;
+        let limit = if hindered { 50_000 } else { 150_000 };
+        let load = 50 / u64::from(setting.tasks) + u64::from(setting.frame_bytes) / 50;
+        let slow = setting.rate.map_or(0, |rate| 10_000_000 / rate.max(1));
+        (limit, load + slow + u64::from(repetition))
+    };
+    let found = verdicts(contrary);
+    for claim in [2, 3, 4, 6, 7] {
+        assert_eq!(found[claim], Verdict::Contradicted, "claim {claim}");
+    }
+}
+
+#[test]
+fn the_senders_limit_is_no_saturation_point() {
+    let all: Of = |_, _| (u64::MAX, 10);
+    let found = Findings::of(&measured(all));
+    assert!(found.saturation.iter().all(|it| it.reached == 0 && it.not_reached == 2));
+    assert!(found.saturation().rows[0][1].starts_with("at least "));
+    // Nor does a probe that loses nothing tell what would have changed its losses.
+    assert_eq!(verdicts(all)[..4], [Verdict::Open, Verdict::Open, Verdict::Open, Verdict::Open]);
+    let slow =
+        Trial { sent: 90, asked: Some(100), elapsed_ns: 1_000_000_000, ..trial_of_nothing() };
+    assert!(slow.is_short_of_the_rate() && !Trial { sent: 96, ..slow }.is_short_of_the_rate());
+}
+
+fn trial_of_nothing() -> Trial {
+    Trial {
+        asked: None,
+        sent: 0,
+        elapsed_ns: 0,
+        interface_dropped: 0,
+        kernel_dropped: 0,
+        captured: 0,
+        cpu_ns: 0,
+    }
+}
+
+#[test]
+fn the_saturation_points_are_those_of_the_probe() {
+    let found = Findings::of(&measured(as_in_the_report));
+    for (saturated, limit) in found.saturation.iter().zip([300_000_u64, 300_000, 18_750, 18_750]) {
+        let rate = saturated.rate.unwrap().mean;
+        assert!((rate - real(limit)).abs() < 32_000.0, "{saturated:?}");
+        assert_eq!((saturated.reached, saturated.not_reached), (2, 0));
+    }
+}
+
+#[test]
+fn any_trials_make_a_page() {
+    let nothing: Of = |_, _| (0, 0);
+    for of in [as_in_the_report, nothing, |_, _| (u64::MAX, 250)] {
+        let page = account::html(&super::account::account(&measured(of)).unwrap());
+        assert!(!page.contains("NaN") && !page.contains(">inf") && !page.contains("inf ±"));
+        assert!(page.contains("report: AMD K6, 450 MHz"));
+        // Loss and load of each of seven series, and Figure 2-10, for two sizes of screen.
+        assert!(page.matches("<svg ").count() >= 30);
+        assert!(page.len() < 900_000, "{} bytes", page.len());
+    }
+    let none = measured(as_in_the_report);
+    let empty = |runs: &Runs<Trial>| Runs { runs: Vec::new(), interrupted: true, ..runs.clone() };
+    let series = none.series.iter().map(|(sweep, runs)| (sweep.clone(), empty(runs))).collect();
+    let none = Measured { size: none.size, series, searches: empty(&none.searches) };
+    let page = account::html(&super::account::account(&none).unwrap());
+    assert!(page.contains("was interrupted") && page.contains("Nothing was measured.<"));
+}

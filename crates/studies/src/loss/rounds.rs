@@ -1,0 +1,180 @@
+//! The rounds: 20,000 packets of one size with one gap, captured in one way.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use wirestamp_capture::Stop;
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_traffic::live::{Limit, Pace};
+
+use super::capture::Capturing;
+use super::paper::{Method, PACKETS};
+use crate::experiment::{Cell, Design, Factor, Study};
+use crate::tester::{Bed, CAPTURE_CORE, Ends, Load, Spinner};
+use wirestamp_report::format::{approximate, real};
+
+/// Frames leave back to back as many as come in this time: each call that sends takes tens of
+/// microseconds, so single frames could not be closer than that.
+const BURST_NS: u64 = 64_000;
+/// The most frames back to back that there is a gap between: the kernel works on so many at a time.
+const MOST_IN_A_BURST: u64 = 64;
+
+/// What is varied, and how often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) repetitions: u32,
+    /// Bytes of a frame, check sequence included.
+    pub(super) frame_bytes: &'static [u16],
+    /// From the beginning of a frame to that of the next, on average, in nanoseconds; 0 for as fast as
+    /// it goes.
+    pub(super) gaps_ns: &'static [u64],
+}
+
+impl Size {
+    /// As much as 30 minutes have room for; the paper does not say what it took.
+    pub(super) const FULL: Self = Self {
+        repetitions: 10,
+        frame_bytes: &[64, 128, 256, 512, 1024, 1518],
+        gaps_ns: &[0, 1_000, 2_000, 4_000, 8_000],
+    };
+    /// As much as 35 seconds have room for.
+    pub(super) const QUICK: Self =
+        Self { repetitions: 3, frame_bytes: &[64, 1518], gaps_ns: &[0, 4_000] };
+}
+
+/// What one round brought: how many packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Round {
+    /// Sent, and how long that took.
+    pub(super) sent: u64,
+    pub(super) elapsed_ns: i64,
+    /// Dropped by the receiving interface, before any capture.
+    pub(super) interface_dropped: u64,
+    /// Dropped by the kernel because the capture's memory was full, and left there at the end; none
+    /// where the capture does not tell.
+    pub(super) kernel_dropped: Option<u64>,
+    /// Captured: in the file.
+    pub(super) captured: u64,
+}
+
+impl Round {
+    /// The share of the packets sent that is not in the file, in percent.
+    pub(super) fn loss_percent(&self) -> f64 {
+        100.0 * real(self.sent.saturating_sub(self.captured)) / real(self.sent.max(1))
+    }
+
+    /// How fast they were sent.
+    pub(super) fn packets_per_second(&self) -> f64 {
+        real(self.sent) * 1e9 / approximate(self.elapsed_ns.max(1))
+    }
+
+    /// Packets that neither the interface nor the capture accounts for; none where the capture does not
+    /// tell what it dropped.
+    pub(super) fn unaccounted(&self) -> Option<i64> {
+        let accounted = self.interface_dropped + self.kernel_dropped? + self.captured;
+        i64::try_from(i128::from(self.sent) - i128::from(accounted)).ok()
+    }
+}
+
+/// Whether the core that captures is busy with something else.
+pub(super) const CORES: [&str; 2] = ["idle", "busy"];
+
+/// A combination of levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Condition {
+    #[serde(skip)]
+    pub(super) method: usize,
+    /// Bytes of a frame, check sequence included.
+    pub(super) frame_bytes: u16,
+    /// From the beginning of a frame to that of the next, on average.
+    pub(super) gap_ns: u64,
+    /// Whether the core that captures is kept busy.
+    pub(super) busy_core: bool,
+}
+
+impl Size {
+    /// What a cell is about.
+    pub(super) fn condition(self, cell: &Cell) -> Condition {
+        let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
+        Condition {
+            method: level(0),
+            frame_bytes: self.frame_bytes.get(level(1)).copied().unwrap_or(64),
+            gap_ns: self.gaps_ns.get(level(2)).copied().unwrap_or(0),
+            busy_core: level(3) == 1,
+        }
+    }
+
+    /// The design, with these names for the ways to capture.
+    pub(super) fn design(self, methods: [&str; 3]) -> Design {
+        let sizes: Vec<_> = self.frame_bytes.iter().map(u16::to_string).collect();
+        let gaps: Vec<_> = self.gaps_ns.iter().map(|gap| format!("{gap}ns")).collect();
+        Design {
+            name: "loss".to_owned(),
+            factors: vec![
+                Factor::new("method", methods),
+                Factor::new("frame bytes", sizes.iter().map(String::as_str)),
+                Factor::new("gap", gaps.iter().map(String::as_str)),
+                Factor::new("core", CORES),
+            ],
+            repetitions: self.repetitions,
+            constants: vec![("packets".to_owned(), PACKETS.to_string())],
+        }
+    }
+}
+
+/// The study, with the bed that it sends over.
+pub(super) struct Rounds {
+    size: Size,
+    bed: Bed,
+    clock: ClockService,
+    capturing: Capturing,
+}
+
+impl Rounds {
+    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+        wirestamp_lab::check_privilege()?;
+        let clock =
+            ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
+        Ok(Self { size, bed: Bed::build()?, clock, capturing: Capturing::new()? })
+    }
+
+    /// The ways to capture, by their names.
+    pub(super) fn methods(&self) -> [&'static str; 3] {
+        Method::ALL.map(|method| self.capturing.name(method))
+    }
+}
+
+impl Study for Rounds {
+    type Sample = Round;
+
+    fn design(&self) -> Design {
+        self.size.design(self.methods())
+    }
+
+    fn lasts(&self, cell: &Cell) -> Duration {
+        let condition = self.size.condition(cell);
+        let round = Duration::from_nanos(condition.gap_ns.max(1_000) * PACKETS);
+        round + self.capturing.around(Method::ALL[condition.method % 3])
+    }
+
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Round>> {
+        let condition = self.size.condition(cell);
+        let load = load(condition)?;
+        let _busy = condition.busy_core.then(|| Spinner::on(CAPTURE_CORE));
+        let method = Method::ALL[condition.method % 3];
+        Ok(vec![self.capturing.round(method, (&self.bed, &self.clock), &load, stop)?])
+    }
+}
+
+fn load(Condition { frame_bytes, gap_ns, .. }: Condition) -> anyhow::Result<Load> {
+    let pace = match gap_ns {
+        0 => Pace::full_speed(),
+        gap_ns => {
+            let burst = (BURST_NS / gap_ns).clamp(1, MOST_IN_A_BURST);
+            Pace::rate(1_000_000_000 / gap_ns)?.with_burst(u32::try_from(burst)?)?
+        }
+    };
+    let limit = Limit { frames: Some(PACKETS), duration: None };
+    Ok(Load { frame_bytes, pace, limit, ends: Ends::of_the_bed() })
+}

@@ -1,0 +1,104 @@
+//! The findings as tables, for the page and for the terminal alike.
+
+use super::findings::{CellFindings, Findings};
+use super::paper::PACKETS;
+use super::rounds::{CORES, Condition, Size};
+use crate::experiment::Effect;
+use wirestamp_report::Table;
+use wirestamp_report::format::{NOTHING, count, duration, estimate, real};
+
+impl Findings {
+    /// The loss of every way to capture under every condition.
+    pub(super) fn losses(&self, size: Size, busy_core: bool) -> Table {
+        let conditions = size.frame_bytes.iter().flat_map(|&frame_bytes| {
+            let of = move |&gap_ns| Condition { method: 0, frame_bytes, gap_ns, busy_core };
+            size.gaps_ns.iter().map(of)
+        });
+        let row = |condition: Condition| {
+            let cells: Vec<_> = (0..self.methods.len())
+                .map(|method| self.cell(Condition { method, ..condition }))
+                .collect();
+            let first = [
+                format!("{} bytes", condition.frame_bytes),
+                gap(condition.gap_ns),
+                of(cells.first().copied().flatten(), sent),
+            ];
+            let losses = cells.iter().map(|cell| of(*cell, loss));
+            first.into_iter().chain(losses).collect()
+        };
+        let methods = self.methods.iter().map(String::as_str);
+        let heads: Vec<_> =
+            ["frame", "gap", "packets a second, at the first"].into_iter().chain(methods).collect();
+        let core = CORES[usize::from(busy_core)];
+        Table::new(
+            &format!("Packets lost of {} (%), on a core that is {core}", count(PACKETS)),
+            &heads,
+            conditions.map(row).collect(),
+        )
+    }
+
+    /// Where the packets of each way to capture went, under all conditions together.
+    pub(super) fn accounts(&self) -> Table {
+        let row = |method: &String| {
+            let cells: Vec<_> = self.cells.iter().filter(|cell| cell.method == *method).collect();
+            let sum = |of: fn(&CellFindings) -> u64| cells.iter().map(|cell| of(cell)).sum();
+            let dropped: Option<u64> = cells.iter().map(|cell| cell.kernel_dropped).sum();
+            let unaccounted: Option<i64> = cells.iter().map(|cell| cell.unaccounted).sum();
+            let or_nothing = |it: Option<String>| it.unwrap_or_else(|| NOTHING.to_owned());
+            vec![
+                method.clone(),
+                count(sum(|cell| cell.sent)),
+                count(sum(|cell| cell.interface_dropped)),
+                or_nothing(dropped.map(count)),
+                count(sum(|cell| cell.captured)),
+                or_nothing(unaccounted.map(|packets| packets.to_string().replace('-', "\u{2212}"))),
+            ]
+        };
+        Table::new(
+            "Where the packets went",
+            &[
+                "",
+                "sent",
+                "dropped by the interface",
+                "dropped for want of memory",
+                "captured",
+                "nobody accounts for",
+            ],
+            self.methods.iter().map(row).collect(),
+        )
+    }
+
+    /// What method, size, gap and core do, each alone, and each with the method.
+    pub(super) fn effects(&self) -> Table {
+        let row = |Effect { levels, effect }: &Effect| {
+            let levels: Vec<_> =
+                levels.iter().map(|(factor, level)| format!("{factor} {level}")).collect();
+            vec![levels.join(" with "), estimate(*effect, 2)]
+        };
+        let is_shown = |effect: &&Effect| {
+            effect.levels.len() == 1 || effect.levels.iter().any(|(factor, _)| factor == "method")
+        };
+        let effects = self.effects_on_loss_percent.iter().filter(is_shown);
+        Table::new(
+            "Main effects, and interactions with the method: away from the mean of all rounds",
+            &["", "on the loss (percentage points)"],
+            effects.map(row).collect(),
+        )
+    }
+}
+
+fn of(cell: Option<&CellFindings>, text: fn(&CellFindings) -> Option<String>) -> String {
+    cell.and_then(text).unwrap_or_else(|| NOTHING.to_owned())
+}
+
+fn loss(cell: &CellFindings) -> Option<String> {
+    cell.loss_percent.map(|loss| estimate(loss, 2))
+}
+
+fn sent(cell: &CellFindings) -> Option<String> {
+    cell.packets_per_second.map(|rate| estimate(rate, 0))
+}
+
+fn gap(gap_ns: u64) -> String {
+    if gap_ns == 0 { "none".to_owned() } else { duration(real(gap_ns)) }
+}

@@ -1,0 +1,203 @@
+//! A mesh to measure with: what a study asks of one, and what it tells. Whoever runs the study brings it up,
+//! with a controller and probes that are processes of their own.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use wirestamp_capture::Stop;
+use wirestamp_lab::results::{Counts, Delay, Interval, Second};
+use wirestamp_lab::{Impairments, MeshLab, SINK_V6, TAP_A, TAP_B};
+
+use wirestamp_report::format::approximate;
+
+/// How often a mesh is asked for what is new: nothing tells of results but an answer.
+pub(crate) const ASK: Duration = Duration::from_millis(100);
+
+/// How long results may take once they can be had, and how long a mesh may take until it measures.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is brought up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What the path does.
+    pub path: Impairments,
+    /// The tasks, as a controller reads them from a file. There are the probes `street` at the source, `roof` at
+    /// the first router, and `cellar` at the sink.
+    pub tasks: String,
+    /// Where each node runs, if that matters.
+    pub confined: Option<Confined>,
+}
+
+/// Cores that nodes are kept on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confined {
+    /// That of the probe `roof`, which has it alone.
+    pub roof: usize,
+    /// That of all others.
+    pub others: usize,
+}
+
+/// Brings up a mesh.
+pub type BringUp = fn(&Plan) -> anyhow::Result<Box<dyn Mesh>>;
+
+/// A mesh that runs. It is gone when this is dropped.
+pub trait Mesh {
+    /// The bed that it is in.
+    fn lab(&self) -> &MeshLab;
+
+    /// What a task has measured between two points in the seconds that begin at a time, in nanoseconds since
+    /// 1970 (UTC), or later: those that will not change any more.
+    ///
+    /// # Errors
+    /// When a node has ended, or the controller does not answer.
+    fn seconds(&mut self, task: &str, from: i64) -> anyhow::Result<Vec<Second>>;
+
+    /// What a task has counted so far at one point.
+    ///
+    /// # Errors
+    /// As of [`Mesh::seconds`].
+    fn intervals(&mut self, task: &str) -> anyhow::Result<Vec<Interval>>;
+
+    /// The CPU time of each thread of the probe `roof`, by its number.
+    ///
+    /// # Errors
+    /// When it has ended.
+    fn processor_time(&mut self) -> anyhow::Result<BTreeMap<u32, Duration>>;
+
+    /// Ends all nodes.
+    ///
+    /// # Errors
+    /// When one does not end well.
+    fn end(self: Box<Self>) -> anyhow::Result<()>;
+}
+
+/// Seconds, taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Total {
+    pub(crate) counts: Counts,
+    pub(crate) delay: Option<Delay>,
+    /// Seconds with a delay below zero.
+    pub(crate) negative: u64,
+}
+
+impl Total {
+    pub(crate) fn of<'a>(seconds: impl IntoIterator<Item = &'a Second>) -> Self {
+        seconds.into_iter().fold(Self::default(), |mut total, second| {
+            total.counts.add(&second.counts);
+            total.delay = match (total.delay, second.delay_ns) {
+                (Some(a), Some(b)) => Some(a.and(b)),
+                (a, b) => a.or(b),
+            };
+            total.negative += u64::from(second.delay_ns.is_some_and(|delay| delay.min < 0));
+            total
+        })
+    }
+
+    /// The least, the mean and the longest delay in nanoseconds; not numbers without any.
+    pub(crate) fn delays_ns(&self) -> [f64; 3] {
+        let of = |Delay { min, mean, max, .. }: Delay| [approximate(min), mean, approximate(max)];
+        self.delay.map_or([f64::NAN; 3], of)
+    }
+}
+
+/// A mesh that is kept for as long as the same is wanted of it.
+pub(crate) struct Kept {
+    bring_up: BringUp,
+    kept: Option<(Plan, Box<dyn Mesh>)>,
+}
+
+impl Kept {
+    pub(crate) const fn new(bring_up: BringUp) -> Self {
+        Self { bring_up, kept: None }
+    }
+
+    /// The mesh of a plan. One that has just been brought up is made `ready`.
+    pub(crate) fn with(
+        &mut self,
+        plan: Plan,
+        ready: impl FnOnce(&mut dyn Mesh) -> anyhow::Result<()>,
+    ) -> anyhow::Result<&mut dyn Mesh> {
+        if self.kept.as_ref().is_none_or(|(of, _)| *of != plan) {
+            self.end()?;
+            let mut mesh = (self.bring_up)(&plan)?;
+            ready(&mut *mesh)?;
+            self.kept = Some((plan, mesh));
+        }
+        match &mut self.kept {
+            Some((_, mesh)) => Ok(&mut **mesh),
+            None => bail!("there is no mesh"),
+        }
+    }
+
+    /// Ends what is kept.
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
+        self.kept.take().map_or(Ok(()), |(_, mesh)| mesh.end())
+    }
+}
+
+/// Asks until there is an answer, or `stop` is requested.
+///
+/// # Errors
+/// When there is none in half a minute, which `what` says the thing of; or that of `ask`.
+pub(crate) fn until<T>(
+    what: &str,
+    stop: &Stop,
+    mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<Option<T>> {
+    let deadline = Instant::now() + PATIENCE;
+    while !stop.is_requested() {
+        if let Some(answer) = ask()? {
+            return Ok(Some(answer));
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "the mesh does not tell {what}; `wirestamp lab mesh --keep FOLDER` shows what nodes say"
+            );
+        }
+        stop.wait(ASK);
+    }
+    Ok(None)
+}
+
+/// A task that measures from tap A to tap B what passes a filter, or a share of it.
+pub(crate) fn passive(filter: &str, share: f64) -> String {
+    format!(
+        "[[task]]\nname = \"passive\"\nmeasure = \"passive-delay\"\nfrom = \"roof/{TAP_A}\"\n\
+         to = \"cellar/{TAP_B}\"\nfilter = \"{filter}\"\nshare = {share:?}\n\n"
+    )
+}
+
+/// A task that counts at tap A, or follows flows there, called as what it measures.
+pub(crate) fn at_tap_a(measure: &str) -> String {
+    format!("[[task]]\nname = \"{measure}\"\nmeasure = \"{measure}\"\nat = \"roof/{TAP_A}\"\n\n")
+}
+
+/// A task that tests the way from a probe to the sink, with so many packets a second and bytes above IP.
+pub(crate) fn active(from: &str, port: u16, rate: u32, bytes: u16) -> String {
+    format!(
+        "[[task]]\nname = \"active\"\nmeasure = \"active-delay\"\nfrom = \"{from}\"\nto = \"cellar\"\n\
+         address = \"{SINK_V6}\"\nport = {port}\nrate = {rate}\nbytes = {bytes}\n\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(delay: Option<(u64, i64, f64)>) -> Second {
+        let delay_ns = delay.map(|(count, min, mean)| Delay { count, min, mean, max: 9 });
+        let counts = Counts { sent: 2, lost: 1, ..Counts::default() };
+        Second { begin_ns: 0, counts, delay_ns, error_ns: None, contradicts_the_clocks: false }
+    }
+
+    #[test]
+    fn seconds_add_up() {
+        let seconds = [Some((1, -1, 10.0)), None, Some((3, 1, 2.0))].map(second);
+        let total = Total::of(&seconds);
+        assert_eq!((total.counts.sent, total.counts.lost, total.negative), (6, 3, 1));
+        assert_eq!(total.delay.map(|it| it.count), Some(4));
+        assert_eq!(total.delays_ns(), [-1.0, 4.0, 9.0]);
+        assert!(Total::of(&[]).delays_ns().iter().all(|it| it.is_nan()));
+    }
+}

@@ -1,0 +1,126 @@
+//! What is found in the raw results.
+
+use serde::Serialize;
+
+use super::packets::{Packets, Size, Stamped};
+use super::paper::{Method, PUBLISHED, Published, Traffic};
+use super::series;
+use super::softirq::{self, Added, Program};
+use crate::experiment::{Effect, Estimate, Runs, deviation, effects, mean};
+use crate::timers::Cost;
+use wirestamp_report::format::length;
+
+/// The longest lag of the auto-correlations, in packets.
+pub(super) const LAGS: usize = 20;
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// The smallest usual step of the counter in nanoseconds, which overheads are known to.
+    pub(super) step_ns: f64,
+    /// Each method with each pattern, in user space.
+    pub(super) cells: Vec<CellFindings>,
+    /// What method and pattern do to the mean overhead of a run.
+    pub(super) effects_on_mean: Vec<Effect>,
+    /// What they do to its standard deviation.
+    pub(super) effects_on_deviation: Vec<Effect>,
+    /// What a stamp adds to a program in the softIRQ.
+    pub(super) softirq: Vec<Added>,
+    /// Why nothing was measured there; none if it was.
+    pub(super) softirq_reason: Option<String>,
+    /// The paper's numbers.
+    pub(super) published: [Published; 4],
+}
+
+/// One method with one pattern. Everything but the auto-correlation is in nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CellFindings {
+    /// How packets were stamped.
+    pub(super) method: Method,
+    /// The traffic.
+    pub(super) pattern: Traffic,
+    /// Packets that were sent and not received: the socket was full while the receiver waited for its
+    /// core.
+    pub(super) missing: u64,
+    /// The overheads of all packets that were received.
+    pub(super) overhead_ns: Option<Cost>,
+    /// The mean overhead of a run.
+    pub(super) mean_ns: Option<Estimate>,
+    /// The standard deviation of a run.
+    pub(super) deviation_ns: Option<Estimate>,
+    /// The variance of all packets, in square nanoseconds.
+    pub(super) variance_ns2: Option<f64>,
+    /// What an overhead tells of that of the packets after it: for the lags from 1, the mean of all
+    /// runs.
+    pub(super) autocorrelation: Vec<f64>,
+    /// The overheads themselves.
+    #[serde(skip)]
+    pub(super) overheads: Vec<f64>,
+}
+
+impl Findings {
+    /// Computes what the runs tell.
+    pub(super) fn of(
+        runs: &Runs<Stamped>,
+        softirq: anyhow::Result<Runs<Program>>,
+        size: Size,
+        step_ns: f64,
+    ) -> Self {
+        let cells = (0..).zip(runs.design.cells());
+        let cells = cells.map(|(index, cell)| of_cell(runs, index, Packets::of(&cell), size));
+        let effects_on = |of: fn(&[f64]) -> Option<f64>| {
+            effects(&runs.design, &runs.responses(|run| of(&overheads(run))))
+        };
+        let (softirq, softirq_reason) = match softirq {
+            Ok(runs) => (softirq::added(&runs), None),
+            Err(error) => (Vec::new(), Some(format!("{error:#}"))),
+        };
+        Self {
+            step_ns,
+            cells: cells.collect(),
+            effects_on_mean: effects_on(mean),
+            effects_on_deviation: effects_on(deviation),
+            softirq,
+            softirq_reason,
+            published: PUBLISHED,
+        }
+    }
+
+    /// What was found of a method with a pattern.
+    pub(super) fn cell(&self, method: Method, pattern: Traffic) -> Option<&CellFindings> {
+        self.cells.iter().find(|cell| cell.method == method && cell.pattern == pattern)
+    }
+}
+
+/// The overheads of a run.
+pub(super) fn overheads(run: &[Stamped]) -> Vec<f64> {
+    run.iter().map(Stamped::overhead_ns).collect()
+}
+
+fn of_cell(
+    runs: &Runs<Stamped>,
+    index: usize,
+    (method, pattern): (Method, Traffic),
+    size: Size,
+) -> CellFindings {
+    let of_runs: Vec<Vec<f64>> = runs.of_cell(index).map(overheads).collect();
+    let estimate = |of: fn(&[f64]) -> Option<f64>| {
+        Estimate::of(&of_runs.iter().filter_map(|run| of(run)).collect::<Vec<_>>())
+    };
+    let overheads = of_runs.concat();
+    let sent = length(&of_runs) * u64::from(size.packets_of(pattern));
+    let correlations: Vec<_> =
+        of_runs.iter().filter_map(|run| series::autocorrelation(run, LAGS)).collect();
+    let at_lag = |lag: usize| mean(&correlations.iter().map(|run| run[lag]).collect::<Vec<_>>());
+    CellFindings {
+        method,
+        pattern,
+        missing: sent.saturating_sub(length(&overheads)),
+        overhead_ns: series::cost(&overheads),
+        mean_ns: estimate(mean),
+        deviation_ns: estimate(deviation),
+        variance_ns2: deviation(&overheads).map(|deviation| deviation.powi(2)),
+        autocorrelation: (0..LAGS).filter_map(at_lag).collect(),
+        overheads,
+    }
+}

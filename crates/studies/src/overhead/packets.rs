@@ -1,0 +1,257 @@
+//! What a stamp costs in user space, packet by packet: a stream over the loopback interface, each
+//! packet of which is stamped by the thread that receives it.
+
+use std::hint::black_box;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, ensure};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+use wirestamp_capture::{Cores, Stop};
+use wirestamp_clock::{ClockService, Counter, Span, survey};
+use wirestamp_traffic::{Pattern, Payload, Plan, Sender, ServiceClock, Stream};
+
+use super::paper::{Method, Traffic};
+use crate::experiment::{Cell, Design, Factor, Study};
+use wirestamp_report::format::{approximate, real};
+
+/// No packet is waited for longer than this: many times the longest gap of the patterns.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many packets a run of each of the paper's patterns has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// How often each cell is run.
+    pub(crate) repetitions: u32,
+    /// Packets of a run of pattern 1, and of pattern 2.
+    pub(crate) packets: [u32; 2],
+}
+
+impl Size {
+    /// As many packets as 20 minutes have room for; the paper does not say how many it took.
+    pub(crate) const FULL: Self = Self { repetitions: 10, packets: [1_500, 20_000] };
+    /// As many as 35 seconds have room for.
+    pub(crate) const QUICK: Self = Self { repetitions: 5, packets: [100, 1_000] };
+
+    /// Packets of a run of this pattern.
+    pub(crate) const fn packets_of(self, traffic: Traffic) -> u32 {
+        let [first, second] = self.packets;
+        match traffic {
+            Traffic::Call => first,
+            Traffic::Video => second,
+        }
+    }
+}
+
+/// One packet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stamped {
+    /// Its number in the stream, from 0.
+    pub(crate) packet: u64,
+    /// When its sender sent it, in nanoseconds since it sent the first that arrived.
+    pub(crate) sent_ns: f64,
+    /// When the checkpoint before the stamp was taken, in nanoseconds since the first packet's.
+    pub(crate) at_ns: f64,
+    /// The stamp itself, in nanoseconds since the first packet's, as its clock has it.
+    pub(crate) stamp_ns: f64,
+    /// From that checkpoint to the one after the stamp, in nanoseconds.
+    pub(crate) between_ns: f64,
+    /// What a checkpoint alone costs, in nanoseconds: the same for all packets of a run.
+    pub(crate) checkpoint_ns: f64,
+}
+
+impl Stamped {
+    /// The overhead of the stamp in nanoseconds. It may be below zero by a step of the counter.
+    pub(crate) fn overhead_ns(&self) -> f64 {
+        self.between_ns - self.checkpoint_ns
+    }
+}
+
+/// The study, with a counter for the checkpoints and for pacing.
+pub(crate) struct Packets {
+    /// What its results are called.
+    name: &'static str,
+    size: Size,
+    clock: ClockService,
+    tick_ns: f64,
+    /// The smallest usual step of the counter, in nanoseconds.
+    pub(crate) step_ns: f64,
+}
+
+impl Packets {
+    pub(crate) fn new(name: &'static str, size: Size) -> anyhow::Result<Self> {
+        let survey = survey();
+        let source = survey.sources.iter().find(|source| source.name == survey.selected);
+        let source = source.context("the counter is not known")?;
+        let tick_ns = 1e9 / source.frequency_hz.context("the counter's frequency is not known")?;
+        let step_ns = source.granularity_ns.unwrap_or(0.0).max(tick_ns);
+        let counter = Counter::select();
+        let clock = ClockService::start(counter).context("cannot calibrate the counter")?;
+        Ok(Self { name, size, clock, tick_ns, step_ns })
+    }
+
+    /// What a cell is about.
+    pub(crate) fn of(cell: &Cell) -> (Method, Traffic) {
+        let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
+        (Method::ALL[level(0) % 2], Traffic::ALL[level(1) % 2])
+    }
+
+    /// Readings as samples.
+    fn samples(&self, method: Method, readings: &[Reading], checkpoint_ns: f64) -> Vec<Stamped> {
+        let Some(first) = readings.first() else { return Vec::new() };
+        let nanos = |from: u64, to: u64| real(to.saturating_sub(from)) * self.tick_ns;
+        let sample = |&Reading { sent, before, stamp, after }: &Reading| Stamped {
+            packet: sent.sequence,
+            sent_ns: approximate((sent.actual - first.sent.actual).as_nanos()),
+            at_ns: nanos(first.before, before),
+            stamp_ns: match method {
+                Method::Ktime => real(stamp.saturating_sub(first.stamp)),
+                Method::Raw => nanos(first.stamp, stamp),
+            },
+            between_ns: nanos(before, after),
+            checkpoint_ns,
+        };
+        readings.iter().map(sample).collect()
+    }
+}
+
+impl Study for Packets {
+    type Sample = Stamped;
+
+    fn design(&self) -> Design {
+        let Size { repetitions, packets } = self.size;
+        let constant = |(traffic, packets): (Traffic, u32)| {
+            (format!("packets of {}", traffic.name()), packets.to_string())
+        };
+        Design {
+            name: self.name.to_owned(),
+            factors: vec![
+                Factor::new("method", Method::ALL.map(Method::name)),
+                Factor::new("pattern", Traffic::ALL.map(Traffic::name)),
+            ],
+            repetitions,
+            constants: Traffic::ALL.into_iter().zip(packets).map(constant).collect(),
+        }
+    }
+
+    fn lasts(&self, cell: &Cell) -> Duration {
+        let (_, traffic) = Self::of(cell);
+        let gap = u64::try_from(traffic.pattern().interval().as_nanos()).unwrap_or(0);
+        Duration::from_nanos(gap) * self.size.packets_of(traffic)
+    }
+
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Stamped>> {
+        let (method, traffic) = Self::of(cell);
+        let packets = self.size.packets_of(traffic);
+        let socket = socket().context("cannot open a UDP socket on the loopback interface")?;
+        let sender = sender(traffic.pattern(), packets, &socket)?;
+        let counter = self.clock.counter();
+        let checkpoint_ns = checkpoint(counter) * self.tick_ns;
+        let received = thread::scope(|scope| {
+            let receiver = thread::Builder::new().name("ws-receiver".into());
+            let receiver =
+                receiver.spawn_scoped(scope, || receive(&socket, packets, method, counter))?;
+            let mut clock = ServiceClock::new(&self.clock);
+            sender.run(&mut clock, stop.flag(), |_| ());
+            receiver.join().map_err(|_| io::Error::other("the receiver failed"))?
+        })
+        .context("cannot receive packets on the loopback interface")?;
+        ensure!(
+            !received.is_empty() || stop.is_requested(),
+            "no packet arrived over the loopback interface: is it up?"
+        );
+        Ok(self.samples(method, &received, checkpoint_ns))
+    }
+}
+
+fn socket() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
+fn sender(pattern: Pattern, packets: u32, to: &UdpSocket) -> anyhow::Result<Sender> {
+    let plan = Plan { pattern, start: Span::ZERO, packets: packets.into() };
+    Ok(Sender::open(vec![Stream::new(1, plan, to.local_addr()?)])?)
+}
+
+/// What a checkpoint costs, in ticks: the least mean of many in a row.
+fn checkpoint(counter: Counter) -> f64 {
+    const IN_A_ROW: u32 = 1000;
+    let mean = |_| {
+        let start = counter.read_ordered();
+        let mut end = start;
+        for _ in 0..IN_A_ROW {
+            end = counter.read_ordered();
+        }
+        real(end.saturating_sub(start)) / f64::from(IN_A_ROW)
+    };
+    (0..50).map(mean).fold(f64::INFINITY, f64::min)
+}
+
+/// What a packet's sender says of it, the counter at the checkpoints before and after its stamp, and
+/// the stamp in the unit of its clock.
+struct Reading {
+    sent: Payload,
+    before: u64,
+    stamp: u64,
+    after: u64,
+}
+
+/// Receives packets and stamps each as soon as it is there, on a core of its own where there is one:
+/// all of them, or until no more come.
+fn receive(
+    socket: &UdpSocket,
+    packets: u32,
+    method: Method,
+    counter: Counter,
+) -> io::Result<Vec<Reading>> {
+    if let Some(core) = Cores::choose(1).first().and_then(|cores| cores.acquire) {
+        let mut only = CpuSet::new();
+        only.set(core);
+        sched_setaffinity(None, &only)?;
+    }
+    match method {
+        Method::Ktime => receive_with(socket, packets, counter, SystemTime::now, nanos),
+        Method::Raw => receive_with(socket, packets, counter, || counter.read(), |stamp| stamp),
+    }
+}
+
+/// Nanoseconds since 1970.
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Stamps packets by `stamp`, whose values `value` makes comparable afterwards.
+fn receive_with<T>(
+    socket: &UdpSocket,
+    packets: u32,
+    counter: Counter,
+    stamp: impl Fn() -> T,
+    value: impl Fn(T) -> u64,
+) -> io::Result<Vec<Reading>> {
+    let mut readings = Vec::with_capacity(usize::try_from(packets).unwrap_or(0));
+    let mut packet = [0; 2048];
+    while readings.len() < readings.capacity() {
+        match socket.recv(&mut packet) {
+            Ok(bytes) => {
+                // The first after a pause is slow, and what is subtracted is the cost of a quick one.
+                black_box(counter.read_ordered());
+                let before = counter.read_ordered();
+                let stamp = black_box(stamp());
+                let after = counter.read_ordered();
+                if let Ok(sent) = Payload::decode(&packet[..bytes]) {
+                    readings.push(Reading { sent, before, stamp: value(stamp), after });
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(readings)
+}

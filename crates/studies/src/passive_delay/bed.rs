@@ -1,0 +1,187 @@
+//! One run: sending, capturing at both taps, and the witnesses who know better.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use wirestamp_capture::{Capture, Config, Method, StampSource, Stop};
+use wirestamp_clock::{ClockService, Span};
+use wirestamp_lab::{
+    BottleneckCounters, LAST_EGRESS, MeshLab, Netns, SOURCE_INTERFACE, TAP_A, TAP_B,
+};
+use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::{self as metrics, Outcome, Point};
+use wirestamp_traffic::{SendReport, Sender, ServiceClock, Sink, SinkReport, StreamReport};
+
+use super::measured::{self, Found, Measured};
+use super::setting::{PASSIVE, PORTS, Setting, at_the_sink};
+use super::witness::{Seen, Witness};
+use wirestamp_report::format::approximate;
+use wirestamp_session::{PairSession, PointState, Recording, TapReport};
+
+/// How long the packets under way at the end may take to leave the queue: many times what it holds.
+const LAST_PACKETS: Duration = Duration::from_secs(5);
+/// How often the bottleneck is asked whether it has let them all out. It has no event to wait for, and
+/// asking starts a process.
+const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The ends of the path, and how it is known that the last packet has left it.
+pub(super) struct Ends<'a> {
+    pub(super) source: &'a Netns,
+    pub(super) sink: &'a Netns,
+    /// Waits for the last packet of what was sent.
+    pub(super) await_last: &'a mut dyn FnMut(&SendReport) -> anyhow::Result<()>,
+}
+
+/// What the ends of the path know.
+pub(super) struct Traffic {
+    sent: SendReport,
+    arrived: Vec<SinkReport>,
+}
+
+/// Runs a setting once, or until `stop` is requested.
+///
+/// # Errors
+/// When the lab, a capture or the sender cannot be had.
+pub(super) fn run(
+    setting: &Setting,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<Measured> {
+    let lab = MeshLab::new(&setting.impairments())?;
+    let taps = [open(lab.roof(), TAP_A, clock)?, open(lab.cellar(), TAP_B, clock)?];
+    let ends = [
+        Witness::open(lab.source(), SOURCE_INTERFACE, clock)?,
+        Witness::open(lab.last_router(), LAST_EGRESS, clock)?,
+    ];
+    let mut found = Found::default();
+    // The longest of the delays is 0.4 s.
+    let correlation = metrics::Config { timeout: Span::from_secs(2), ..metrics::Config::default() };
+    let meeting = PairSession::new(correlation, |outcome| found.record(&outcome));
+    let watched = PointState::new(None).watching(FlowConfig::default());
+    let meeting = if setting.tasks > 1 { meeting.seeing(&watched) } else { meeting };
+
+    let before = lab.bottleneck()?;
+    let captures_stop = Stop::new().context("cannot make the stop event")?;
+    let (traffic, seen, taps) = thread::scope(|scope| {
+        let (meeting, stopped) = (&meeting, &captures_stop);
+        let witnesses = ends.map(|end| scope.spawn(move || end.watch(stopped)));
+        let [a, b] = taps;
+        let taps = [(a, Point::A), (b, Point::B)].map(|(capture, point)| {
+            scope.spawn(move || attend(meeting, point, capture, clock, stopped))
+        });
+        let await_last = &mut |sent: &SendReport| await_last(&lab, before, sent.sent());
+        let ends = Ends { source: lab.source(), sink: lab.cellar(), await_last };
+        let traffic = traffic(setting, ends, clock, stop);
+        captures_stop.request();
+        let ([source, bottleneck], [a, b]) = (witnesses.map(join), taps.map(join));
+        anyhow::Ok((traffic?, [source?, bottleneck?], [a?, b?]))
+    })?;
+    meeting.finish();
+    let mut measured = known(&traffic, since(before, lab.bottleneck()?));
+    measured.seconds = approximate(setting.lasting.as_nanos()) / 1e9;
+    measured.unknown = unknown(&traffic, &seen);
+    measured.of_taps(&taps);
+    measured.of_packets(&found, &measured::true_delays(&seen.map(|seen| seen.departures)));
+    Ok(measured)
+}
+
+/// Captures what arrives at a tap.
+fn open(namespace: &Netns, interface: &str, clock: &ClockService) -> anyhow::Result<Capture> {
+    let usual = Config::new(interface, Method::Ring, StampSource::Kernel);
+    let config = Config { filter: Some("udp".into()), outgoing: false, ..usual };
+    let open = || Capture::open(config, clock);
+    Ok(namespace.run(open).context("cannot enter the lab")??)
+}
+
+/// Brings what a capture sees at a point to the meeting, until `stop` is requested.
+pub(crate) fn attend<R: FnMut(Outcome) + Send>(
+    meeting: &PairSession<R>,
+    point: Point,
+    capture: Capture,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<TapReport> {
+    let recording = Recording::new(clock, capture.domain(), None);
+    Ok(meeting.attend(point, capture, recording, stop)?)
+}
+
+/// Sends everything, waits until it has left the bottleneck, and collects what the ends counted.
+pub(super) fn traffic(
+    setting: &Setting,
+    Ends { source, sink, await_last }: Ends<'_>,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<Traffic> {
+    let listen = || PORTS.map(|port| Sink::bind(at_the_sink(port)));
+    let sinks = sink.run(listen).context("cannot enter the lab")?;
+    let streams = setting.streams()?;
+    let sender = source.run(|| Sender::open(streams)).context("cannot enter the lab")??;
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sinks = sinks.map(|sink| {
+            let end = &end;
+            scope.spawn(move || anyhow::Ok(sink?.run(end)?))
+        });
+        let send = || sender.run(&mut ServiceClock::new(clock), stop.flag(), |_| ());
+        let sent = join(scope.spawn(send));
+        let awaited = await_last(&sent);
+        end.store(true, Ordering::Release);
+        let arrived = sinks.into_iter().map(join).collect::<anyhow::Result<_>>()?;
+        awaited?;
+        Ok(Traffic { sent, arrived })
+    })
+}
+
+/// What a bottleneck has done since.
+pub(super) fn since(before: BottleneckCounters, now: BottleneckCounters) -> BottleneckCounters {
+    BottleneckCounters {
+        sent_packets: now.sent_packets - before.sent_packets,
+        dropped_packets: now.dropped_packets - before.dropped_packets,
+    }
+}
+
+/// Waits until every packet has left the bottleneck or was dropped by it.
+fn await_last(lab: &MeshLab, before: BottleneckCounters, sent: u64) -> anyhow::Result<()> {
+    let deadline = Instant::now() + LAST_PACKETS;
+    loop {
+        let since = since(before, lab.bottleneck()?);
+        if since.sent_packets + since.dropped_packets >= sent || Instant::now() > deadline {
+            return Ok(());
+        }
+        thread::park_timeout(LAST_PACKETS_INTERVAL);
+    }
+}
+
+/// Why the truth is not whole, if it is not.
+pub(super) fn unknown(traffic: &Traffic, seen: &[Seen; 2]) -> Option<String> {
+    let sockets = traffic.arrived.iter().all(SinkReport::is_complete);
+    let sockets = (!sockets).then(|| "a receiving socket dropped packets".to_owned());
+    seen.iter().find_map(Seen::unknown).or(sockets)
+}
+
+/// What the ends of the path and the bottleneck know.
+pub(super) fn known(
+    Traffic { sent, arrived }: &Traffic,
+    bottleneck: BottleneckCounters,
+) -> Measured {
+    let distinct = |id: u16| {
+        let streams = arrived.iter().filter_map(|report| report.streams.get(&id));
+        streams.map(|stream| stream.distinct).sum::<u64>()
+    };
+    let of_passive = |stream: &&StreamReport| stream.id == PASSIVE;
+    let all: u64 = sent.streams.iter().map(|stream| distinct(stream.id)).sum();
+    Measured {
+        sent: sent.streams.iter().find(of_passive).map_or(0, |stream| stream.sent),
+        arrived: distinct(PASSIVE),
+        bottleneck_dropped: bottleneck.dropped_packets,
+        missing: sent.sent().saturating_sub(all),
+        ..Measured::default()
+    }
+}
+
+/// What a thread came to; its panic, if it had one.
+pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

@@ -1,0 +1,194 @@
+//! What the paper finds and what this project claims, and what the data here say of both.
+
+use super::findings::{AllRuns, known};
+use super::measured::Measured;
+use super::measurements::{SHORTEST_FRAME, TASKS};
+use super::setting::Setting;
+use crate::experiment::{Claim, Estimate, Runs, mean};
+use wirestamp_report::format::{count, duration, plural, real};
+
+/// What counts as a small error, and as no influence. The paper calls 27 us none (section 3.6).
+const SMALL_NS: f64 = 1_000.0;
+/// Which of [`Measured::errors_ns`].
+const LEAST: usize = 0;
+const MEAN: usize = 1;
+
+/// All claims. `setting` says how a cell of the second section is run.
+pub(super) fn claims(runs: &AllRuns, setting: impl Fn(usize) -> Setting) -> Vec<Claim> {
+    let [precision, frames, lasting] = runs;
+    vec![
+        small(
+            runs,
+            MEAN,
+            "the mean one-way delay is less than 1 us off",
+            "376 us, and 982 us at full load",
+        ),
+        small(runs, LEAST, "the least one-way delay is less than 1 us off", "387 us"),
+        never_negative(runs),
+        exact_loss(runs),
+        least_is_worse(precision),
+        more_load(frames, &setting),
+        longer_frames(frames, &setting),
+        tasks(frames, &setting),
+        durations(lasting),
+    ]
+}
+
+fn all(runs: &AllRuns) -> impl Iterator<Item = &Measured> {
+    runs.iter().flat_map(|runs| &runs.runs).flat_map(|(_, samples)| known(samples))
+}
+
+/// The errors of the runs of each section, on the average of runs.
+fn small(runs: &AllRuns, which: usize, claim: &str, paper: &str) -> Claim {
+    let error = |run: &Measured| run.errors_ns()[which].abs();
+    let lead = runs.each_ref().map(|runs| {
+        let runs = runs.runs.iter().flat_map(|(_, samples)| known(samples));
+        Estimate::of(&runs.map(|run| SMALL_NS - error(run)).collect::<Vec<_>>())
+    });
+    let average = |lead: &Option<Estimate>| lead.map(|lead| duration(SMALL_NS - lead.mean));
+    let averages: Vec<_> = lead.iter().filter_map(average).collect();
+    let most = all(runs).map(error).reduce(f64::max);
+    let numbers = most.map_or_else(String::new, |most| {
+        format!(
+            "on the average of runs {} in the three experiments, {} at the most (paper: up to {paper})",
+            averages.join(", "),
+            duration(most)
+        )
+    });
+    Claim::goal(claim, lead.into(), &numbers)
+}
+
+/// A number that was counted and not estimated.
+const fn certain(mean: f64) -> Option<Estimate> {
+    Some(Estimate { mean, ci95: Some(0.0) })
+}
+
+fn never_negative(runs: &AllRuns) -> Claim {
+    let least = all(runs).map(|run| run.min_ns).reduce(f64::min);
+    let negative: u64 = all(runs).map(|run| run.negative).sum();
+    let packets = all(runs).map(|run| run.arrived).sum();
+    let numbers = least.map_or_else(String::new, |least| {
+        let negative = plural(negative, "is", "are");
+        format!(
+            "of {} delays {negative} below 0, and the least is {}",
+            count(packets),
+            duration(least)
+        )
+    });
+    Claim::goal("a delay is never negative", vec![least.and_then(certain)], &numbers)
+}
+
+fn exact_loss(runs: &AllRuns) -> Claim {
+    let whole: Vec<_> = all(runs).filter(|run| run.saw_everything()).collect();
+    let off = whole.iter().map(|run| run.lost.abs_diff(run.truly_lost()));
+    let off = off.max().map(real);
+    let lost = whole.iter().map(|run| run.truly_lost()).sum();
+    let others = all(runs).count() - whole.len();
+    let numbers = off.map_or_else(String::new, |off| {
+        format!(
+            "off by {off} packets at the most in {} runs, in which the network lost {}; in {others} more \
+             a capture lost packets itself (paper: the first probe lost up to 58 %)",
+            whole.len(),
+            count(lost)
+        )
+    });
+    let claim = "loss is counted to the packet where our ledgers show none of our own";
+    // Less than half a packet.
+    Claim::goal(claim, vec![off.and_then(|off| certain(0.5 - off))], &numbers)
+}
+
+fn least_is_worse(runs: &Runs<Measured>) -> Claim {
+    let shares = |run: &Measured| {
+        let [least, mean, _] = run.errors_ns().map(f64::abs);
+        [least / run.true_min_ns, mean / run.true_mean_ns].map(|share| share * 100.0)
+    };
+    let shares: Vec<_> =
+        runs.runs.iter().flat_map(|(_, samples)| known(samples)).map(shares).collect();
+    let lead: Vec<_> = shares.iter().map(|[least, mean]| least - mean).collect();
+    let average =
+        |which: usize| mean(&shares.iter().map(|shares| shares[which]).collect::<Vec<_>>());
+    let numbers = average(0).zip(average(1)).map(|(least, mean)| {
+        format!("{least:.2} % against {mean:.5} % (paper: up to 77.9 % against 0.28 %)")
+    });
+    let claim = "the least delay is measured less precisely than the mean, for its size";
+    Claim::of(claim, vec![Estimate::of(&lead)], &numbers.unwrap_or_default())
+}
+
+/// The absolute error of the mean in each whole repetition of the cells that `of` chooses, averaged over
+/// those cells.
+fn mean_errors(runs: &Runs<Measured>, of: impl Fn(usize) -> bool) -> Vec<f64> {
+    let responses = runs.responses(|run| Some(known(run).next()?.errors_ns()[MEAN].abs()));
+    let chosen: Vec<_> =
+        (0..).zip(&responses).filter(|(cell, _)| of(*cell)).map(|(_, errors)| errors).collect();
+    let repetitions = chosen.iter().map(|errors| errors.len()).min().unwrap_or(0);
+    let average = |repetition: usize| {
+        mean(&chosen.iter().map(|errors| errors[repetition]).collect::<Vec<_>>())
+    };
+    (0..repetitions).filter_map(average).collect()
+}
+
+/// Claims that the first errors are greater than the second ones.
+fn greater(claim: &str, [first, second]: [Vec<f64>; 2], paper: &str) -> Claim {
+    let lead: Vec<_> = first
+        .iter()
+        .zip(&second)
+        .map(|(first, second)| first - second)
+        .filter(|l| l.is_finite())
+        .collect();
+    let average = |errors: &[f64]| {
+        let finite: Vec<_> = errors.iter().copied().filter(|error| error.is_finite()).collect();
+        mean(&finite).map(duration)
+    };
+    let numbers = average(&first).zip(average(&second));
+    let numbers =
+        numbers.map(|(first, second)| format!("{first} against {second} (paper: {paper})"));
+    Claim::of(claim, vec![Estimate::of(&lead)], &numbers.unwrap_or_default())
+}
+
+fn more_load(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
+    let errors = [1000, 400].map(|load| mean_errors(runs, |cell| setting(cell).load == load));
+    let claim = "the mean is less precise at 100 % load than at 40 %";
+    greater(claim, errors, "769 us against 87 us")
+}
+
+fn longer_frames(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
+    let errors =
+        [SHORTEST_FRAME, 1500].map(|frame| mean_errors(runs, |cell| setting(cell).frame == frame));
+    let claim = "the mean is more precise with the longest frames than with the shortest";
+    greater(claim, errors, "423 us against 546 us, though its text says so")
+}
+
+fn tasks(runs: &Runs<Measured>, setting: &impl Fn(usize) -> Setting) -> Claim {
+    let [one, four] = TASKS.map(|tasks| mean_errors(runs, |cell| setting(cell).tasks == tasks));
+    let differences: Vec<_> = one.iter().zip(&four).map(|(one, four)| four - one).collect();
+    let claim =
+        "four measurement tasks do not change the precision of the mean (here: by 1 us or more)";
+    unchanged(
+        claim,
+        &differences,
+        "15.8 to 186 us with four, 40 to 128 us with one at another load",
+    )
+}
+
+fn durations(runs: &Runs<Measured>) -> Claim {
+    let cells = runs.design.cells().len();
+    let errors: Vec<_> = (0..cells).map(|cell| mean_errors(runs, |c| c == cell)).collect();
+    let differences: Vec<_> = match errors.as_slice() {
+        [first, .., last] => first.iter().zip(last).map(|(first, last)| last - first).collect(),
+        _ => Vec::new(),
+    };
+    let claim = "the duration does not change the precision of the mean (here: by 1 us or more)";
+    unchanged(claim, &differences, "up to 38 us")
+}
+
+/// Claims that the mean of these differences is less than 1 us to either side of nothing.
+fn unchanged(claim: &str, differences: &[f64], paper: &str) -> Claim {
+    let finite: Vec<_> = differences.iter().copied().filter(|d| d.is_finite()).collect();
+    let difference = Estimate::of(&finite);
+    let lead =
+        difference.map(|Estimate { mean, ci95 }| Estimate { mean: SMALL_NS - mean.abs(), ci95 });
+    let numbers = difference.map(|difference| {
+        format!("its error changes by {} (paper: {paper})", duration(difference.mean))
+    });
+    Claim::of(claim, vec![lead], &numbers.unwrap_or_default())
+}

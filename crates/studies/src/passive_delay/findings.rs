@@ -1,0 +1,137 @@
+//! What is found in the runs.
+
+use serde::Serialize;
+
+use super::measured::Measured;
+use super::measurements::{Measurements, Size};
+use super::paper::{PUBLISHED, Published, Question};
+use super::setting::Setting;
+use crate::experiment::{Effect, Estimate, Runs, effects, mean};
+use wirestamp_report::format::{approximate, length};
+
+/// The runs of the sections, in their order.
+pub(super) type AllRuns = [Runs<Measured>; 3];
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// Every cell, by section.
+    pub(super) cells: Vec<CellFindings>,
+    /// What frame size, load and tasks do to the error of the mean delay, with its sign.
+    pub(super) effects_on_mean_error: Vec<Effect>,
+    /// Why the truth of a run was not known, once for each such run.
+    pub(super) unknown: Vec<String>,
+    /// The paper's numbers.
+    pub(super) published: [Published; 27],
+}
+
+/// A cell. Errors are whatever their sign, times are nanoseconds and means of runs.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CellFindings {
+    pub(super) question: Question,
+    /// Bytes with check sequence.
+    pub(super) frame: u16,
+    /// In thousandths of 100 Mbit/s.
+    pub(super) load: u32,
+    pub(super) tasks: u32,
+    pub(super) seconds: f64,
+    /// Runs of which the truth is known.
+    pub(super) runs: u64,
+    /// Packets that were sent, all runs together.
+    pub(super) sent: u64,
+    /// Of them those that truly were lost.
+    pub(super) truly_lost: u64,
+    /// Those that were found lost.
+    pub(super) lost: u64,
+    /// What the captures lost themselves.
+    pub(super) own_loss: u64,
+    /// The true delays: the least, the mean, and the longest.
+    pub(super) truth_ns: [f64; 3],
+    /// How far the least, the mean and the longest delay of each run are off.
+    pub(super) errors_ns: Vec<[f64; 3]>,
+    /// How far the least delay of a run is off.
+    pub(super) min_error_ns: Option<Estimate>,
+    /// How far the mean is.
+    pub(super) mean_error_ns: Option<Estimate>,
+    /// How far the longest is.
+    pub(super) max_error_ns: Option<Estimate>,
+    /// How far a packet's delay is off: the median.
+    pub(super) packet_error_ns: f64,
+}
+
+impl Findings {
+    /// Computes what the runs tell.
+    pub(super) fn of(runs: &AllRuns, size: Size) -> Self {
+        let cells = Question::ALL.into_iter().zip(runs).flat_map(|(question, runs)| {
+            let cells = (0..).zip(runs.design.cells());
+            cells.map(move |(index, cell)| {
+                of_cell(question, Measurements::setting(question, size, &cell), runs, index)
+            })
+        });
+        let [_, frames, _] = runs;
+        let mean_error = |run: &[Measured]| Some(known(run).next()?.errors_ns()[1]);
+        let responses = frames.responses(mean_error);
+        let whole = responses.iter().flatten().all(|response| response.is_finite());
+        let all = runs.iter().flat_map(|runs| &runs.runs).flat_map(|(_, samples)| samples);
+        Self {
+            cells: cells.collect(),
+            effects_on_mean_error: if whole {
+                effects(&frames.design, &responses)
+            } else {
+                Vec::new()
+            },
+            unknown: all.filter_map(|run| run.unknown.clone()).collect(),
+            published: PUBLISHED,
+        }
+    }
+
+    /// The cells of a section.
+    pub(super) fn of_question(&self, question: Question) -> impl Iterator<Item = &CellFindings> {
+        self.cells.iter().filter(move |cell| cell.question == question)
+    }
+}
+
+/// The samples of which the truth is known.
+pub(super) fn known(samples: &[Measured]) -> impl Iterator<Item = &Measured> {
+    samples
+        .iter()
+        .filter(|run| run.unknown.is_none() && run.errors_ns().iter().all(|e| e.is_finite()))
+}
+
+fn of_cell(
+    question: Question,
+    setting: Setting,
+    runs: &Runs<Measured>,
+    index: usize,
+) -> CellFindings {
+    let runs: Vec<&Measured> = runs.of_cell(index).flat_map(known).collect();
+    let total = |of: fn(&Measured) -> u64| runs.iter().map(|run| of(run)).sum();
+    let mean = |of: fn(&Measured) -> f64| {
+        mean(&runs.iter().map(|run| of(run)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    };
+    let error = |which: usize| {
+        Estimate::of(&runs.iter().map(|run| run.errors_ns()[which].abs()).collect::<Vec<_>>())
+    };
+    CellFindings {
+        question,
+        frame: setting.frame,
+        load: setting.load,
+        tasks: setting.tasks,
+        seconds: approximate(setting.lasting.as_nanos()) / 1e9,
+        runs: length(&runs),
+        sent: total(|run| run.sent),
+        truly_lost: total(Measured::truly_lost),
+        lost: total(|run| run.lost),
+        own_loss: total(|run| run.own_loss_a + run.own_loss_b),
+        truth_ns: [
+            mean(|run| run.true_min_ns),
+            mean(|run| run.true_mean_ns),
+            mean(|run| run.true_max_ns),
+        ],
+        errors_ns: runs.iter().map(|run| run.errors_ns().map(f64::abs)).collect(),
+        min_error_ns: error(0),
+        mean_error_ns: error(1),
+        max_error_ns: error(2),
+        packet_error_ns: mean(|run| run.packet_error_ns),
+    }
+}

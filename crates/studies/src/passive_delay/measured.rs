@@ -1,0 +1,173 @@
+//! What a run brings: what the captures found beside what is known.
+
+use serde::{Deserialize, Serialize};
+use wirestamp_metrics::{Outcome, Quality};
+
+use super::setting::PASSIVE_PORT;
+use super::witness::{Departures, Left};
+use crate::mesh::Total;
+use wirestamp_report::format::{approximate, length, real};
+use wirestamp_session::TapReport;
+
+/// A run: a row of the paper's tables. Counts and times are of the passive traffic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// How the captures stamped.
+    pub(super) stamp: String,
+    /// How long was sent, in seconds.
+    pub(super) seconds: f64,
+    /// Why the truth is not known, if it is not.
+    pub(super) unknown: Option<String>,
+    /// Packets that the sender handed to its kernel.
+    pub(super) sent: u64,
+    /// Of them, those that the receiving socket got.
+    pub(super) arrived: u64,
+    /// Packets that the bottleneck says it dropped, of all traffic.
+    pub(super) bottleneck_dropped: u64,
+    /// Packets of all traffic that were sent and did not arrive.
+    pub(super) missing: u64,
+    /// The delays of all packets that arrived, in nanoseconds: the least, by the witnesses.
+    pub(super) true_min_ns: f64,
+    /// Their mean.
+    pub(super) true_mean_ns: f64,
+    /// The longest.
+    pub(super) true_max_ns: f64,
+    /// The same as the captures have it.
+    pub(super) min_ns: f64,
+    /// Their mean.
+    pub(super) mean_ns: f64,
+    /// The longest.
+    pub(super) max_ns: f64,
+    /// How far the delay of a packet is off, whatever the sign: the median. A mesh does not tell.
+    pub(super) packet_error_ns: f64,
+    /// Packets at tap A and at tap B as the captures have it.
+    pub(super) at_a: u64,
+    /// The latter.
+    pub(super) at_b: u64,
+    /// Packets that the captures say the network lost.
+    pub(super) lost: u64,
+    /// Packets of which they cannot say it.
+    pub(super) given_up: u64,
+    /// Packets with a delay below zero; of a mesh, seconds with one.
+    pub(super) negative: u64,
+    /// Packets that the capture at A lost itself, by its ledger.
+    pub(super) own_loss_a: u64,
+    /// The same at B.
+    pub(super) own_loss_b: u64,
+    /// Whether both ledgers account for every packet.
+    pub(super) balanced: bool,
+}
+
+impl Measured {
+    /// Whether our ledgers show no loss of our own.
+    pub(super) fn saw_everything(&self) -> bool {
+        self.balanced && self.own_loss_a + self.own_loss_b == 0
+    }
+
+    /// Packets that the network lost, by the sender and the receiving socket.
+    pub(super) fn truly_lost(&self) -> u64 {
+        self.sent.saturating_sub(self.arrived)
+    }
+
+    /// How far the shortest, the mean and the longest delay are off, in nanoseconds.
+    pub(super) fn errors_ns(&self) -> [f64; 3] {
+        [
+            self.min_ns - self.true_min_ns,
+            self.mean_ns - self.true_mean_ns,
+            self.max_ns - self.true_max_ns,
+        ]
+    }
+
+    /// Notes what the captures say of themselves.
+    pub(super) fn of_taps(&mut self, [a, b]: &[TapReport; 2]) {
+        self.stamp = format!("{} {}", a.facts.method, a.facts.stamp);
+        (self.own_loss_a, self.own_loss_b) = (a.ledger.lost(), b.ledger.lost());
+        self.balanced = a.balanced && b.balanced;
+    }
+
+    /// Notes what the captures found, and what is true of each packet.
+    pub(super) fn of_packets(&mut self, found: &Found, truth: &[Option<i64>]) {
+        let counts = found.quality.counts();
+        (self.at_a, self.at_b, self.lost) = (counts.sent, counts.received, counts.lost);
+        self.given_up = counts.given_up_sent + counts.given_up_received;
+        self.negative = length(&found.delays.iter().filter(|(_, d)| *d < 0).collect::<Vec<_>>());
+        let [min, mean, max] = summary(found.delays.iter().map(|(_, delay)| *delay));
+        (self.min_ns, self.mean_ns, self.max_ns) = (min, mean, max);
+        self.of_truth(truth);
+        let of_packet = |&(number, delay): &(u64, i64)| {
+            let truth = truth.get(usize::try_from(number).ok()?)?.as_ref()?;
+            Some((delay - truth).abs())
+        };
+        let mut errors: Vec<_> = found.delays.iter().filter_map(of_packet).collect();
+        errors.sort_unstable();
+        self.packet_error_ns = errors.get(errors.len() / 2).copied().map_or(f64::NAN, approximate);
+    }
+
+    /// Notes what a task of a mesh found, and what is true of each packet.
+    pub(super) fn of_task(&mut self, found: &Total, truth: &[Option<i64>]) {
+        let counts = found.counts;
+        "mesh".clone_into(&mut self.stamp);
+        (self.at_a, self.lost) = (counts.sent, counts.lost);
+        self.at_b =
+            counts.matched + counts.duplicated + counts.unexpected + counts.given_up_received;
+        self.given_up = counts.given_up_sent + counts.given_up_received;
+        // Nobody knows what became of a packet where the capture at the other end has lost some.
+        (self.own_loss_a, self.own_loss_b) = (counts.given_up_received, counts.given_up_sent);
+        self.balanced = counts.sent == counts.matched + counts.lost + counts.given_up_sent;
+        self.negative = found.negative;
+        [self.min_ns, self.mean_ns, self.max_ns] = found.delays_ns();
+        self.packet_error_ns = f64::NAN;
+        self.of_truth(truth);
+    }
+
+    fn of_truth(&mut self, truth: &[Option<i64>]) {
+        let truth: Vec<_> = truth.iter().flatten().copied().collect();
+        let (seen, arrived) = (length(&truth), self.arrived);
+        if seen != arrived && self.unknown.is_none() {
+            self.unknown =
+                Some(format!("the witnesses saw {seen} packets, of which {arrived} arrived"));
+        }
+        [self.true_min_ns, self.true_mean_ns, self.true_max_ns] = summary(truth.into_iter());
+    }
+}
+
+/// What the captures found of the passive traffic.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    quality: Quality,
+    /// The place of each packet among those that left A, and its delay in nanoseconds.
+    delays: Vec<(u64, i64)>,
+}
+
+impl Found {
+    /// Takes an outcome of the correlator.
+    pub(super) fn record(&mut self, outcome: &Outcome) {
+        if outcome.flow().destination.port() != PASSIVE_PORT {
+            return;
+        }
+        self.quality.record(outcome);
+        if let Outcome::Matched { sequence, delay, .. } = outcome {
+            self.delays.push((*sequence, delay.as_nanos()));
+        }
+    }
+}
+
+/// The delay of each packet by its number, in nanoseconds: from when it left the source for tap A to when
+/// it left the bottleneck for tap B. None for those that did not.
+pub(super) fn true_delays([source, bottleneck]: &[Departures; 2]) -> Vec<Option<i64>> {
+    let delay =
+        |(left, passed): (&Left, &Left)| Some((*passed)?.cast_signed() - (*left)?.cast_signed());
+    source.iter().zip(bottleneck).map(delay).collect()
+}
+
+/// The least, the mean and the greatest of these; not numbers without any.
+pub(crate) fn summary(values: impl Iterator<Item = i64> + Clone) -> [f64; 3] {
+    let ends = values.clone().min().zip(values.clone().max());
+    let Some((min, max)) = ends else { return [f64::NAN; 3] };
+    let (sum, count) =
+        values.fold((0, 0), |(sum, count), value| (sum + i128::from(value), count + 1));
+    // Differences from the least are small, so that no digit of a nanosecond is lost.
+    let above = u64::try_from(sum - i128::from(min) * i128::from(count)).unwrap_or(u64::MAX);
+    let mean = approximate(min) + real(above) / real(count);
+    [approximate(min), mean, approximate(max)]
+}

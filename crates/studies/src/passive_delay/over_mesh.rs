@@ -1,0 +1,114 @@
+//! One run that a mesh measures: its probes capture at the taps, its collector tells what came of it.
+
+use std::net::UdpSocket;
+use std::thread;
+
+use anyhow::Context;
+use wirestamp_capture::Stop;
+use wirestamp_clock::ClockService;
+use wirestamp_lab::results::{Second, next_second};
+use wirestamp_lab::{LAST_EGRESS, SOURCE_INTERFACE};
+use wirestamp_traffic::SendReport;
+
+use super::bed::{self, Ends, join, traffic};
+use super::measured::{Measured, true_delays};
+use super::setting::{
+    ACTIVE_ABOVE_IP, PASSIVE, PASSIVE_PORT, REFLECTOR_PORT, Setting, at_the_sink,
+};
+use super::witness::Witness;
+use crate::mesh::{self, Kept, Mesh, Plan, Total, until};
+use wirestamp_report::format::approximate;
+
+/// Runs a setting once, or until `stop` is requested.
+///
+/// # Errors
+/// When the mesh, a witness or the sender cannot be had, or a node ends.
+pub(super) fn run(
+    setting: &Setting,
+    kept: &mut Kept,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<Measured> {
+    let mesh = kept.with(plan(setting), |mesh| await_first(mesh, setting, stop))?;
+    let ends = [
+        Witness::open(mesh.lab().source(), SOURCE_INTERFACE, clock)?,
+        Witness::open(mesh.lab().last_router(), LAST_EGRESS, clock)?,
+    ];
+    let before = mesh.lab().bottleneck()?;
+    let begin = next_second()?;
+    let witnesses_stop = Stop::new().context("cannot make the stop event")?;
+    let (traffic, seen, seconds) = thread::scope(|scope| {
+        let stopped = &witnesses_stop;
+        let ends = ends.map(|end| scope.spawn(move || end.watch(stopped)));
+        let sent = send(setting, &mut *mesh, begin, clock, stop);
+        witnesses_stop.request();
+        let [source, bottleneck] = ends.map(join);
+        let (traffic, seconds) = sent?;
+        anyhow::Ok((traffic, [source?, bottleneck?], seconds))
+    })?;
+    let mut measured = bed::known(&traffic, bed::since(before, mesh.lab().bottleneck()?));
+    measured.seconds = approximate(setting.lasting.as_nanos()) / 1e9;
+    measured.unknown = bed::unknown(&traffic, &seen);
+    measured.of_task(&Total::of(&seconds), &true_delays(&seen.map(|seen| seen.departures)));
+    Ok(measured)
+}
+
+/// The bottleneck, and the tasks: that of passive delay alone, or volume, traffic and active delay too.
+fn plan(setting: &Setting) -> Plan {
+    let passive = mesh::passive(&format!("udp dst port {PASSIVE_PORT}"), 1.0);
+    let active = mesh::active("roof", REFLECTOR_PORT, 1_000, ACTIVE_ABOVE_IP);
+    let others = [mesh::at_tap_a("volume"), mesh::at_tap_a("traffic"), active];
+    let others = if setting.tasks > 1 { others.concat() } else { String::new() };
+    Plan { path: setting.impairments(), tasks: passive + &others, confined: None }
+}
+
+/// Waits until the tasks that tell of delays have told of one.
+fn await_first(mesh: &mut dyn Mesh, setting: &Setting, stop: &Stop) -> anyhow::Result<()> {
+    let open = || UdpSocket::bind("[::]:0");
+    let socket = mesh.lab().source().run(open).context("cannot enter the lab")??;
+    let tasks: &[_] = if setting.tasks > 1 { &["passive", "active"] } else { &["passive"] };
+    let mut number = 0_u64;
+    let first = || {
+        // One unlike all before.
+        number += 1;
+        socket
+            .send_to(&number.to_be_bytes(), at_the_sink(PASSIVE_PORT))
+            .context("cannot send in the lab")?;
+        for task in tasks {
+            if mesh.seconds(task, 0)?.iter().all(|second| second.delay_ns.is_none()) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    };
+    until("a first delay", stop, first).map(drop)
+}
+
+/// Sends, and waits until the mesh has settled what became of every packet.
+fn send(
+    setting: &Setting,
+    mesh: &mut dyn Mesh,
+    begin: i64,
+    clock: &ClockService,
+    stop: &Stop,
+) -> anyhow::Result<(bed::Traffic, Vec<Second>)> {
+    let lab = mesh.lab();
+    let (source, sink) = (lab.source().clone(), lab.cellar().clone());
+    let mut seconds = Vec::new();
+    let mut await_last = |sent: &SendReport| {
+        let of_passive = sent.streams.iter().filter(|stream| stream.id == PASSIVE);
+        let sent: u64 = of_passive.map(|stream| stream.sent).sum();
+        let settled = || {
+            seconds = mesh.seconds("passive", begin)?;
+            let counts = Total::of(&seconds).counts;
+            // Packets that the first tap's capture lost are known by the second's.
+            Ok((counts.sent + counts.given_up_received >= sent).then_some(()))
+        };
+        until("what became of every packet", stop, settled).map(drop)
+    };
+    // A mesh with several tasks sends the active traffic itself.
+    let setting = Setting { tasks: 1, ..*setting };
+    let ends = Ends { source: &source, sink: &sink, await_last: &mut await_last };
+    let traffic = traffic(&setting, ends, clock, stop)?;
+    Ok((traffic, seconds))
+}

@@ -1,0 +1,93 @@
+//! The findings as tables, for the page and for the terminal alike.
+
+use super::findings::{CellFindings, Findings};
+use super::paper::{Published, Question};
+use crate::experiment::{Effect, Estimate};
+use wirestamp_report::Table;
+use wirestamp_report::format::{NOTHING, count, duration, percent};
+
+impl Findings {
+    /// The errors of a section's cells, and of the paper's.
+    pub(super) fn errors(&self, question: Question) -> Table {
+        let here = self.of_question(question).filter(|cell| cell.runs > 0).map(of_cell);
+        let published = self.published.iter().filter(|row| row.question == question);
+        Table::new(
+            &format!(
+                "Section {}: how far delays and loss are off (T: tasks of a probe)",
+                question.place()[0]
+            ),
+            &[
+                "",
+                "clocks apart",
+                "true mean",
+                "error of the least",
+                "of the mean",
+                "of the longest",
+                "lost",
+                "counted wrong",
+            ],
+            here.chain(published.map(of_paper)).collect(),
+        )
+    }
+
+    /// What frame size, load and tasks do to the error of the mean.
+    pub(super) fn effects(&self) -> Table {
+        let row = |Effect { levels, effect }: &Effect| {
+            let levels: Vec<_> = levels.iter().map(|(_, level)| level.as_str()).collect();
+            vec![levels.join(" with "), estimate(*effect)]
+        };
+        Table::new(
+            "Main effects, and interactions of two: away from the mean of all runs",
+            &["", "on the error of the mean delay, with its sign"],
+            self.effects_on_mean_error.iter().map(row).collect(),
+        )
+    }
+}
+
+/// A test in words.
+fn name(question: Question, frame: u16, load: u32, tasks: u32, seconds: &str) -> String {
+    match question {
+        Question::Precision => format!("{frame} B, 2.5 %, {seconds} s"),
+        Question::Frames => format!("{frame} B, {} %, {tasks} T", load / 10),
+        Question::Duration => format!("{seconds} s"),
+    }
+}
+
+fn of_cell(cell: &CellFindings) -> Vec<String> {
+    let seconds = cell.seconds.to_string();
+    let text = |error: Option<Estimate>| error.map_or_else(|| NOTHING.to_owned(), estimate);
+    vec![
+        format!("here: {}", name(cell.question, cell.frame, cell.load, cell.tasks, &seconds)),
+        "one clock".to_owned(),
+        duration(cell.truth_ns[1]),
+        text(cell.min_error_ns),
+        text(cell.mean_error_ns),
+        text(cell.max_error_ns),
+        percent(cell.truly_lost, cell.sent),
+        // By no packet where nothing is wrong.
+        count(cell.lost.abs_diff(cell.truly_lost)),
+    ]
+}
+
+fn of_paper(row: &Published) -> Vec<String> {
+    let us = |us: f64| duration(us * 1e3);
+    let seconds = row.seconds.to_string();
+    vec![
+        format!("paper: {}", name(row.question, row.frame, row.load, row.tasks, &seconds)),
+        us(row.offset_us),
+        NOTHING.to_owned(),
+        row.min_error_us.map_or_else(|| NOTHING.to_owned(), us),
+        us(row.mean_error_us),
+        us(row.max_error_us),
+        NOTHING.to_owned(),
+        format!("{} % by probe 1", row.own_loss_percent),
+    ]
+}
+
+/// With the interval of 95 % confidence.
+fn estimate(Estimate { mean, ci95 }: Estimate) -> String {
+    match ci95 {
+        Some(ci95) => format!("{} ± {}", duration(mean), duration(ci95)),
+        None => duration(mean),
+    }
+}

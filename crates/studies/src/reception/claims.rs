@@ -1,0 +1,135 @@
+//! What the paper finds, and what the data here say of it.
+
+use super::cells::Conditions;
+use super::findings::{Response, error_deviation, measured_percent};
+use super::paper::{FIGURES_5_AND_6, LOADS};
+use crate::experiment::{Claim, Estimate, Runs, mean};
+use crate::replicas::Block;
+use wirestamp_report::format::duration;
+
+/// The techniques whose stamps the paper finds hurt by a stressed CPU.
+const HURT: [&str; 2] = ["ring:kernel", "recvmmsg:kernel"];
+/// What it calls XDP.
+const XDP: &str = "xdp:xdp";
+const MMAP: &str = "ring:kernel";
+const SYSTEM_CALLS: &str = "recvmmsg:kernel";
+
+/// The paper's claims, held against whole repetitions. Those about deviations are compared by their
+/// logarithms, which are spread alike whatever the size (Bartlett and Kendall, "The statistical
+/// analysis of variance-heterogeneity", 1946).
+pub(super) fn claims(runs: &Runs<Block>) -> Vec<Claim> {
+    let data = Data { runs };
+    vec![data.stress_hurts(), data.stress_spares_xdp(), data.system_calls_lose(), data.mmap_leads()]
+}
+
+struct Data<'a> {
+    runs: &'a Runs<Block>,
+}
+
+impl Data<'_> {
+    fn stress_hurts(&self) -> Claim {
+        let lead = HURT.map(|technique| {
+            let logarithms = self.with_stress(technique)?;
+            Estimate::of(&logarithms)
+        });
+        Claim::of(
+            "a stressed CPU makes software stamps of mmap and recvmmsg deviate more",
+            lead.into(),
+            &self.deviations(&HURT),
+        )
+    }
+
+    fn stress_spares_xdp(&self) -> Claim {
+        let lead = HURT.map(|technique| {
+            let (theirs, xdp) = (self.with_stress(technique)?, self.with_stress(XDP)?);
+            difference(&theirs, &xdp)
+        });
+        Claim::of(
+            "a stressed CPU hardly touches the deviation of XDP's stamps, less than that of mmap's and \
+             recvmmsg's",
+            lead.into(),
+            &self.deviations(&[XDP]),
+        )
+    }
+
+    fn system_calls_lose(&self) -> Claim {
+        self.more_measured(
+            "system calls with recvmmsg measure fewer packets than mmap, libpcap and XDP",
+            &["ring:kernel", "libpcap:kernel", XDP],
+            &[SYSTEM_CALLS],
+        )
+    }
+
+    fn mmap_leads(&self) -> Claim {
+        self.more_measured(
+            "mmap tends to measure more packets than libpcap and XDP, though not significantly",
+            &[MMAP],
+            &["libpcap:kernel", XDP],
+        )
+    }
+
+    /// That each of the `leaders` measures more packets than each of the `others`, idle and stressed.
+    fn more_measured(&self, claim: &str, leaders: &[&str], others: &[&str]) -> Claim {
+        let pairs = leaders.iter().flat_map(|a| others.iter().map(move |b| (*a, *b)));
+        let pairs = pairs.flat_map(|pair| [(pair, false), (pair, true)]);
+        let lead = pairs.map(|((leader, other), stressed)| {
+            let share = |technique| self.responses(technique, stressed, measured_percent);
+            difference(&share(leader)?, &share(other)?)
+        });
+        let numbers = [others, leaders].concat().into_iter().filter_map(|technique| {
+            let share = |stressed| mean(&self.responses(technique, stressed, measured_percent)?);
+            Some(format!("{technique} {:.2} % idle, {:.2} % stressed", share(false)?, share(true)?))
+        });
+        Claim::of(claim, lead.collect(), &numbers.collect::<Vec<_>>().join("; "))
+    }
+
+    /// The deviations of techniques, idle and stressed, in words.
+    fn deviations(&self, techniques: &[&str]) -> String {
+        let words = techniques.iter().filter_map(|technique| {
+            let of = |stressed| mean(&self.responses(technique, stressed, error_deviation)?);
+            let [idle, stressed] = [of(false)?, of(true)?].map(duration);
+            Some(format!("{technique} {idle} idle, {stressed} stressed"))
+        });
+        words.collect::<Vec<_>>().join("; ")
+    }
+
+    /// By which factor stress widens the deviation of a technique: logarithms by repetition.
+    fn with_stress(&self, technique: &str) -> Option<Vec<f64>> {
+        let of = |stressed| self.responses(technique, stressed, error_deviation);
+        let ratio = |(stressed, idle): (f64, f64)| (stressed / idle).ln();
+        Some(of(true)?.into_iter().zip(of(false)?).map(ratio).collect())
+    }
+
+    /// A figure of each run of a technique under the conditions of Figures 5 and 6, by repetition; none
+    /// if there is no such cell, or it has no whole repetition.
+    fn responses(&self, technique: &str, stressed: bool, of: Response) -> Option<Vec<f64>> {
+        let (frame_bytes, speed) = FIGURES_5_AND_6;
+        let wanted = Conditions {
+            technique: technique.to_owned(),
+            frame_bytes,
+            speed: speed.to_owned(),
+            stressed,
+        };
+        let design = &self.runs.design;
+        let mut cells = design.cells().into_iter();
+        let cell =
+            cells.position(|cell| Conditions::of(design, &cell).as_ref() == Some(&wanted))?;
+        let responses = self.runs.responses(of).swap_remove(cell);
+        (!responses.is_empty() && responses.iter().all(|it| it.is_finite())).then_some(responses)
+    }
+}
+
+/// By how much one is ahead of the other within a repetition.
+fn difference(one: &[f64], other: &[f64]) -> Option<Estimate> {
+    Estimate::of(&one.iter().zip(other).map(|(one, other)| one - other).collect::<Vec<_>>())
+}
+
+/// The conditions that the claims were looked at under, for the page.
+pub(super) fn conditions() -> String {
+    let (frame_bytes, speed) = FIGURES_5_AND_6;
+    let [idle, stress] = LOADS;
+    format!(
+        "The paper's findings are looked at with {frame_bytes}-byte frames at {speed}, as in its \
+         Figures 5 and 6, {idle} and with {stress}."
+    )
+}

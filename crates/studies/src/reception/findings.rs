@@ -1,0 +1,198 @@
+//! What is found in the raw results.
+
+use serde::Serialize;
+
+use super::cells::Conditions;
+use super::paper::{LOADS, PUBLISHED, Published};
+use crate::experiment::{Effect, Estimate, Runs, effects};
+use crate::replicas::{Block, Moments};
+use wirestamp_report::format::real;
+
+/// What came of it, in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Findings {
+    /// The techniques, in the order of the design.
+    #[serde(skip)]
+    pub(super) techniques: Vec<String>,
+    /// Each combination of levels.
+    pub(super) cells: Vec<CellFindings>,
+    /// What each level, and each pair of levels, does to the three responses of a run.
+    pub(super) effects: Vec<Effects>,
+    /// Techniques that this machine cannot do.
+    pub(super) missing: Option<String>,
+    /// The paper's numbers.
+    pub(super) published: [Published; 3],
+}
+
+/// A response, and what the levels do to it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Effects {
+    /// The response.
+    pub(super) on: &'static str,
+    /// Its unit.
+    pub(super) unit: Unit,
+    /// None where a cell has no response in one of its runs.
+    pub(super) of_levels: Vec<Effect>,
+}
+
+/// What a response is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unit {
+    Percent,
+    Nanoseconds,
+}
+
+/// One combination of levels. All times are in nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CellFindings {
+    /// How packets were received and stamped.
+    pub(super) technique: String,
+    /// Check sequence included.
+    pub(super) frame_bytes: u16,
+    /// The link's speed.
+    pub(super) speed: String,
+    /// Whether the captures' cores were busy with something else.
+    pub(super) stressed: bool,
+    /// Packets that were sent in all runs.
+    pub(super) sent: u64,
+    /// Packets a second that were sent.
+    pub(super) packets_per_second: Option<Estimate>,
+    /// The share of them that was measured, in percent.
+    pub(super) measured_percent: Option<Estimate>,
+    /// The mean delay that was measured.
+    pub(super) delay_ns: Option<Estimate>,
+    /// Its standard deviation in a run.
+    pub(super) delay_deviation_ns: Option<Estimate>,
+    /// What the measured delay is more than that of the sender, mean.
+    pub(super) error_ns: Option<Estimate>,
+    /// The standard deviation of that in a run: what would be measured of a delay that never changes.
+    pub(super) error_deviation_ns: Option<Estimate>,
+    /// Half of the distance from the least to the most error of a run.
+    pub(super) fluctuation_ns: Option<Estimate>,
+    /// Replicas that the captures lost, by their ledgers.
+    pub(super) captures_lost: u64,
+    /// Replicas that the interfaces dropped.
+    pub(super) interfaces_dropped: u64,
+    /// Replicas that were not seen, and that nobody counted.
+    pub(super) unexplained: u64,
+    /// Replicas that the kernel stamped late.
+    pub(super) stamped_late: u64,
+}
+
+/// A figure of a run.
+pub(super) type Response = fn(&[Block]) -> Option<f64>;
+
+/// The three of the paper: the deviation is that of the error, which is the delay's where the truth
+/// does not change.
+const RESPONSES: [(&str, Unit, Response); 3] = [
+    ("packets measured (%)", Unit::Percent, measured_percent),
+    ("mean error", Unit::Nanoseconds, error),
+    ("standard deviation of the error", Unit::Nanoseconds, error_deviation),
+];
+
+impl Findings {
+    /// Computes what the runs tell.
+    pub(super) fn of(runs: &Runs<Block>, missing: Option<String>) -> Self {
+        let cells = (0..).zip(runs.design.cells());
+        let cells = cells.filter_map(|(index, cell)| {
+            Some(of_cell(runs, index, Conditions::of(&runs.design, &cell)?))
+        });
+        let of = |(on, unit, response): (&'static str, Unit, Response)| {
+            let responses = runs.responses(response);
+            let is_whole = responses.iter().flatten().all(|response| response.is_finite());
+            let of_levels = if is_whole { effects(&runs.design, &responses) } else { Vec::new() };
+            Effects { on, unit, of_levels }
+        };
+        let techniques = runs.design.factors.first().map(|factor| factor.levels.clone());
+        Self {
+            techniques: techniques.unwrap_or_default(),
+            cells: cells.collect(),
+            effects: RESPONSES.map(of).into(),
+            missing,
+            published: PUBLISHED,
+        }
+    }
+
+    /// The cell of a technique, a frame size and a speed, idle or not.
+    pub(super) fn cell(
+        &self,
+        technique: &str,
+        (frame_bytes, speed): (u16, &str),
+        stressed: bool,
+    ) -> Option<&CellFindings> {
+        self.cells.iter().find(|cell| {
+            cell.technique == technique
+                && (cell.frame_bytes, cell.speed.as_str(), cell.stressed)
+                    == (frame_bytes, speed, stressed)
+        })
+    }
+}
+
+impl CellFindings {
+    /// Its conditions in a few words.
+    pub(super) fn conditions(&self) -> String {
+        let load = LOADS[usize::from(self.stressed)];
+        format!("{}, {} bytes, {}, {load}", self.technique, self.frame_bytes, self.speed)
+    }
+}
+
+/// The share of the packets of a run that was measured, in percent.
+pub(super) fn measured_percent(run: &[Block]) -> Option<f64> {
+    let sum = |of: fn(&Block) -> u64| real(run.iter().map(of).sum());
+    let sent = sum(|block| block.sent);
+    (sent > 0.0).then(|| 100.0 * sum(|block| block.measured) / sent)
+}
+
+fn error(run: &[Block]) -> Option<f64> {
+    Some(errors(run)?.mean())
+}
+
+/// The standard deviation of the errors of a run.
+pub(super) fn error_deviation(run: &[Block]) -> Option<f64> {
+    errors(run)?.deviation()
+}
+
+fn errors(run: &[Block]) -> Option<Moments> {
+    Moments::of(run, |block| (block.error_ns, block.error_deviation_ns))
+}
+
+fn delays(run: &[Block]) -> Option<Moments> {
+    Moments::of(run, |block| (block.delay_ns, block.delay_deviation_ns))
+}
+
+fn fluctuation(run: &[Block]) -> Option<f64> {
+    let least = run.iter().filter_map(|block| block.error_least_ns).reduce(f64::min)?;
+    let most = run.iter().filter_map(|block| block.error_most_ns).reduce(f64::max)?;
+    Some((most - least) / 2.0)
+}
+
+fn of_cell(runs: &Runs<Block>, index: usize, conditions: Conditions) -> CellFindings {
+    let estimate =
+        |of: Response| Estimate::of(&runs.of_cell(index).filter_map(of).collect::<Vec<_>>());
+    // What is said of a whole run is in each of its blocks.
+    let sum = |of: fn(&Block) -> u64| -> u64 {
+        runs.of_cell(index).filter_map(|run| run.first()).map(of).sum()
+    };
+    CellFindings {
+        technique: conditions.technique,
+        frame_bytes: conditions.frame_bytes,
+        speed: conditions.speed,
+        stressed: conditions.stressed,
+        sent: runs.of_cell(index).flatten().map(|block| block.sent).sum(),
+        packets_per_second: estimate(|run| {
+            let sent = real(run.iter().map(|block| block.sent).sum());
+            run.first().map(|block| sent / block.seconds).filter(|rate| rate.is_finite())
+        }),
+        measured_percent: estimate(measured_percent),
+        delay_ns: estimate(|run| Some(delays(run)?.mean())),
+        delay_deviation_ns: estimate(|run| delays(run)?.deviation()),
+        error_ns: estimate(error),
+        error_deviation_ns: estimate(error_deviation),
+        fluctuation_ns: estimate(fluctuation),
+        captures_lost: sum(|run| run.captures_lost),
+        interfaces_dropped: sum(|run| run.interfaces_dropped),
+        unexplained: sum(|run| run.unexplained),
+        stamped_late: sum(|run| run.stamped_late),
+    }
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::account::Making;
+use crate::experiment::{Claim, Estimate};
+use wirestamp_report::Circumstances;
+
+fn account(claims: Vec<Claim>) -> Account {
+    let making = Making {
+        circumstances: Circumstances::default(),
+        sittings: 1,
+        interrupted: false,
+        seed: 1,
+        repetitions: 2,
+    };
+    Account {
+        title: "Does it rain",
+        making,
+        claims,
+        paper: "A <paper>",
+        data: serde_json::Map::new(),
+        sections: Vec::new(),
+        deviations: &[],
+        machine: Vec::new(),
+        report: None,
+    }
+}
+
+fn rains(_: &Options, stop: &Stop, progress: &mut dyn FnMut(&Progress)) -> anyhow::Result<Account> {
+    progress(&Progress { share: 0.0, left: Duration::from_secs(60), doing: "it".to_owned() });
+    let lead = |mean| vec![Some(Estimate { mean, ci95: Some(0.5) })];
+    let claims = vec![
+        Claim::of("it rains", lead(1.0), "<b>"),
+        Claim::of("it snows", lead(-1.0), "2"),
+        Claim::of("it hails", lead(0.1), "3"),
+    ];
+    let mut account = account(claims);
+    account.making.interrupted = stop.is_requested();
+    Ok(account)
+}
+
+fn fails(_: &Options, _: &Stop, _: &mut dyn FnMut(&Progress)) -> anyhow::Result<Account> {
+    Err(anyhow::anyhow!("no <cloud>").context("cannot rain"))
+}
+
+fn stops(options: &Options, stop: &Stop, _: &mut dyn FnMut(&Progress)) -> anyhow::Result<Account> {
+    stop.request();
+    rains(options, stop, &mut |_| ())
+}
+
+static WEATHER: &[Entry] = &[
+    Entry { name: "fails", about: "whether it fails", paper: "B", run: fails, run_over_mesh: None },
+    Entry {
+        name: "rains",
+        about: "whether it rains",
+        paper: "A <paper>",
+        run: rains,
+        run_over_mesh: None,
+    },
+    Entry { name: "stops", about: "whether it stops", paper: "C", run: stops, run_over_mesh: None },
+    Entry {
+        name: "never",
+        about: "whether it is reached",
+        paper: "D",
+        run: rains,
+        run_over_mesh: None,
+    },
+];
+
+const OPTIONS: Options = Options { quick: true, seed: 1, folder: None };
+
+#[test]
+fn one_that_cannot_be_run_does_not_keep_the_others_from_it_and_a_stop_does() {
+    let mut told = Vec::new();
+    let stop = Stop::new().unwrap();
+    let outcomes =
+        run(WEATHER, &OPTIONS, &stop, &mut |progress| told.push(progress.clone())).unwrap();
+    let names: Vec<_> = outcomes.iter().map(|outcome| outcome.study).collect();
+    assert_eq!(names, ["fails", "rains", "stops"]);
+    assert_eq!(outcomes[0].error(), Some("cannot rain: no <cloud>"));
+    assert!(outcomes[2].account().unwrap().making.interrupted);
+    // The last of them takes a minute, too.
+    let left = told[0].left.as_secs();
+    assert!((119..=120).contains(&left) && told[0].doing == "rains it", "{told:?}");
+
+    let document = serde_json::to_value(&outcomes).unwrap();
+    assert_eq!(document[0]["error"], "cannot rain: no <cloud>");
+    assert_eq!((&document[1]["study"], &document[1]["seed"]), (&"rains".into(), &1.into()));
+}
+
+#[test]
+fn the_page_has_a_card_for_each_with_every_verdict_and_takes_no_text_for_markup() {
+    let stop = Stop::new().unwrap();
+    let outcomes = run(WEATHER, &OPTIONS, &stop, &mut |_| ()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let index = write(folder.path(), &outcomes).unwrap();
+    let page = fs::read_to_string(index).unwrap();
+    for text in [
+        "<a href=\"rains.html\">Does it rain</a>",
+        "Could not be run: cannot rain: no &lt;cloud&gt;",
+        "A &lt;paper&gt;",
+        "✓</span> The paper finds that it rains: confirmed here; &lt;b&gt;.",
+        "✗</span> The paper finds that it snows: contradicted here",
+        "?</span> The paper finds that it hails: not decided here",
+        "3 studies on this machine. Of 6 findings of the papers 2 are confirmed",
+        "It was interrupted",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(!page.contains("<b>") && !page.contains("http"), "{page}");
+    assert!(page::html(&[]).contains("0 studies"));
+}

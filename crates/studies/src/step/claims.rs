@@ -1,0 +1,28 @@
+//! What the paper finds, and what the data here say of it.
+
+use super::findings::Findings;
+use super::paper::STEP_NS;
+use crate::experiment::{Claim, Estimate};
+use wirestamp_report::format::{count, duration};
+
+/// The technique of the paper's Figure 3: the shared ring, stamped by the kernel.
+const RING: &str = "ring:kernel";
+
+/// The paper's claims, held against all runs with its step: it is masked where chance makes more than
+/// what was measured of it.
+pub(super) fn claims(findings: &Findings) -> Vec<Claim> {
+    let of_ring = findings.techniques.iter().find(|it| it.technique == RING);
+    let step = of_ring.and_then(|ring| ring.steps.iter().find(|step| step.true_ns == STEP_NS));
+    let numbers = step.and_then(|step| {
+        Some(format!(
+            "a third of {} packets was raised by it and measured {} above the rest, and chance makes {} \
+             once in 100",
+            count(findings.packets.into()),
+            duration(step.measured_ns?.mean),
+            duration(step.chance_ns?.mean)
+        ))
+    });
+    let lead = step.and_then(|step| Estimate::of(&step.masked_ns));
+    let claim = format!("{STEP_NS} ns are masked by the fluctuations of software stamps");
+    vec![Claim::of(claim, vec![lead], &numbers.unwrap_or_default())]
+}

@@ -1,0 +1,142 @@
+//! Whether a step is in a series: by how much the mean of a third of it is above that of the rest, held
+//! against what chance makes of that where there is no step.
+//!
+//! The values are medians of packets in a row, so that a packet that met an interruption does not hide
+//! all others. Neighbours are alike, and no formula for independent values says how far such differences
+//! stray. Series without a step say it: the difference is taken at every place of them, so that neighbours
+//! stay neighbours, as the moving-block bootstrap does (Künsch, "The jackknife and the bootstrap for
+//! general stationary observations", 1989).
+
+use crate::experiment::mean;
+use wirestamp_report::format::length;
+
+/// How rarely a step is found where there is none, and how rarely one of the smallest size is missed.
+const FOUND_IN_NOTHING: f64 = 0.01;
+const MISSED: f64 = 0.01;
+
+/// By how much the mean of the values `within` is above that of those `around`.
+pub(super) fn difference(around: &[f64], within: &[f64]) -> Option<f64> {
+    Some(mean(within)? - mean(around)?)
+}
+
+/// The differences that chance makes, in ascending order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chance(Vec<f64>);
+
+impl Chance {
+    /// Those of series without a step, each as if it were a ring.
+    pub(super) fn of<'a>(series: impl IntoIterator<Item = &'a [f64]>) -> Self {
+        let mut all: Vec<f64> = series.into_iter().flat_map(everywhere).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        Self(all)
+    }
+
+    /// A difference above this is a step: chance makes one in a hundred that is larger. None if nothing
+    /// is known of chance.
+    pub(super) fn critical(&self) -> Option<f64> {
+        self.quantile(1.0 - FOUND_IN_NOTHING)
+    }
+
+    /// The smallest step that is found 99 times in 100: what chance takes off it leaves more than the
+    /// critical difference.
+    pub(super) fn smallest(&self) -> Option<f64> {
+        Some(self.critical()? - self.quantile(MISSED)?)
+    }
+
+    /// At how many places a step of this size would be found, by a critical difference.
+    pub(super) fn found(&self, step: f64, critical: f64) -> Found {
+        let found = self.0.iter().filter(|chance| *chance + step > critical).count();
+        Found { found: u64::try_from(found).unwrap_or(u64::MAX), of: length(&self.0) }
+    }
+
+    /// The least difference that this share does not exceed.
+    fn quantile(&self, share: f64) -> Option<f64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a share of some thousand places"
+        )]
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0.get(rank.max(1) - 1).copied()
+    }
+}
+
+/// The difference between a third and the rest, with the third at every place.
+fn everywhere(series: &[f64]) -> Vec<f64> {
+    let third = series.len() / 3;
+    let mut turned = series.to_vec();
+    let at_a_place = |_: &f64| {
+        turned.rotate_left(1);
+        let (within, around) = turned.split_at(third);
+        difference(around, within)
+    };
+    series.iter().filter_map(at_a_place).collect()
+}
+
+/// Of how many tests a step was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub(super) struct Found {
+    pub(super) found: u64,
+    pub(super) of: u64,
+}
+
+impl Found {
+    /// Both together.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self { found: self.found + other.found, of: self.of + other.of }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of which each keeps nine tenths of the one before: what a batch of them shows is much
+    /// less than what as many independent ones would.
+    fn drifting(count: usize, seed: u64) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut value = 0.0;
+        let next = |_| {
+            value = 0.9 * value + random.f64() - 0.5;
+            value
+        };
+        (0..count).map(next).collect()
+    }
+
+    #[test]
+    fn the_smallest_step_is_found_nearly_always_and_nothing_nearly_never_though_neighbours_are_alike()
+     {
+        let series: Vec<_> = (0..40).map(|seed| drifting(150, seed)).collect();
+        let (known, others) = series.split_at(20);
+        let known = Chance::of(known.iter().map(Vec::as_slice));
+        let others = Chance::of(others.iter().map(Vec::as_slice));
+        let (critical, smallest) = (known.critical().unwrap(), known.smallest().unwrap());
+        let share = |step| {
+            let Found { found, of } = others.found(step, critical);
+            assert_eq!(of, 3000);
+            found * 100 / of
+        };
+        // Of 3,000 places that overlap, some sixty are independent.
+        assert!(share(0.0) <= 5 && share(smallest) >= 95, "{} {}", share(0.0), share(smallest));
+        assert!(share(smallest / 2.0) < 90 && share(2.0 * smallest) == 100);
+    }
+
+    #[test]
+    fn differences_are_those_of_the_thirds() {
+        let chance = Chance::of([&[0.0, 0.0, 0.0, 0.0, 9.0, 9.0][..]]);
+        // At six places: 9, 4.5 twice, 0 less 4.5 three times... one and a half less where neither is in.
+        assert_eq!(chance.0.len(), 6);
+        assert_eq!((chance.critical(), chance.quantile(0.01)), (Some(9.0), Some(-4.5)));
+        assert_eq!(chance.smallest(), Some(13.5));
+    }
+
+    #[test]
+    fn series_that_are_short_or_do_not_vary_are_no_trouble() {
+        assert_eq!(Chance::of([&[][..], &[1.0][..]]).smallest(), None);
+        let sure = Chance::of([&[2.0; 9][..]]);
+        assert_eq!((sure.critical(), sure.smallest()), (Some(0.0), Some(0.0)));
+        assert_eq!(sure.found(0.0, 0.0), Found { found: 0, of: 9 });
+        assert_eq!(sure.found(0.1, 0.0).found, 9);
+    }
+}

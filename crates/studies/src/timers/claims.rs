@@ -1,0 +1,176 @@
+//! What the paper finds, and what the data here say of it.
+
+use super::contender::Way;
+use super::findings::{Costs, Findings};
+use super::paper::{Published, Timer};
+use super::reads::Size;
+use super::tally::Cost;
+use crate::experiment::{Claim, Estimate, Runs};
+use wirestamp_report::format::duration;
+
+/// A figure of two timers, the first of which the paper finds to be lower.
+struct Comparison {
+    claim: &'static str,
+    lower: Timer,
+    higher: Timer,
+    of: Figure,
+}
+
+/// What is compared.
+#[derive(Clone, Copy)]
+enum Figure {
+    Mean,
+    Deviation,
+}
+
+const COMPARISONS: [Comparison; 4] = [
+    Comparison {
+        claim: "a read of the TSC costs less than one of the OS timer",
+        lower: Timer::Tsc,
+        higher: Timer::Os,
+        of: Figure::Mean,
+    },
+    Comparison {
+        claim: "the cost of a read of the TSC deviates less than that of the OS timer",
+        lower: Timer::Tsc,
+        higher: Timer::Os,
+        of: Figure::Deviation,
+    },
+    Comparison {
+        claim: "a read of the TSC costs less than one of the HPET",
+        lower: Timer::Tsc,
+        higher: Timer::Hpet,
+        of: Figure::Mean,
+    },
+    Comparison {
+        claim: "the cost of a read of the TSC deviates less than that of the HPET",
+        lower: Timer::Tsc,
+        higher: Timer::Hpet,
+        of: Figure::Deviation,
+    },
+];
+
+/// Where the kernel keeps time by the TSC, as in Table 1.
+const BY_TSC: Comparison = Comparison {
+    claim: "the OS timer costs less than the HPET where the kernel keeps time by the TSC",
+    lower: Timer::Os,
+    higher: Timer::Hpet,
+    of: Figure::Mean,
+};
+
+/// Where it keeps time by the HPET, as in Table 2.
+const BY_HPET: Comparison = Comparison {
+    claim: "the OS timer costs more than the HPET where the kernel keeps time by the HPET",
+    lower: Timer::Hpet,
+    higher: Timer::Os,
+    of: Figure::Mean,
+};
+
+/// The paper's claims, held against the runs.
+pub(super) fn claims(
+    runs: &Runs<Size>,
+    ways: &[Way],
+    findings: &Findings,
+    clocksource: &str,
+) -> Vec<Claim> {
+    let here = match clocksource {
+        "tsc" => Some(BY_TSC),
+        "hpet" => Some(BY_HPET),
+        _ => None,
+    };
+    let comparisons = COMPARISONS.iter().chain(&here);
+    let compared = comparisons.map(|comparison| comparison.claim(runs, ways, findings));
+    compared.chain([peaks(runs, ways)]).collect()
+}
+
+impl Comparison {
+    fn claim(&self, runs: &Runs<Size>, ways: &[Way], findings: &Findings) -> Claim {
+        let numbers = self.numbers(findings);
+        Claim::of(self.claim, vec![self.lead(runs, ways)], &numbers)
+    }
+
+    /// By how much the one is below the other within a run.
+    fn lead(&self, runs: &Runs<Size>, ways: &[Way]) -> Option<Estimate> {
+        let [lower, higher] = [self.lower, self.higher].map(|timer| way(ways, timer));
+        let (lower, higher) = (lower?, higher?);
+        estimate(runs, |run| {
+            let [lower, higher] = [lower, higher].map(|way| Costs::of(way, run));
+            Some(self.of.lead(lower?.filtered, higher?.filtered))
+        })
+    }
+
+    /// Both here and in the tables where the kernel kept time as it does in the claim; or which of
+    /// them cannot be read here.
+    fn numbers(&self, findings: &Findings) -> String {
+        let lacks = |timer: &Timer| findings.timer(*timer).is_none_or(|way| !way.is_available());
+        if let Some(timer) = [self.lower, self.higher].iter().find(|timer| lacks(timer)) {
+            return format!("the {} is not available here", timer.name());
+        }
+        let text = |cost: Option<Cost>| cost.map(|cost| self.of.text(cost.mean, cost.stddev));
+        let [Some(lower), Some(higher)] =
+            [self.lower, self.higher].map(|timer| text(findings.cost(timer)))
+        else {
+            return String::new();
+        };
+        let published: Vec<_> =
+            findings.published.iter().filter_map(|it| self.in_table(it)).collect();
+        format!("{lower} against {higher} ({})", published.join(", "))
+    }
+
+    fn in_table(&self, published: &Published) -> Option<String> {
+        let cost = |timer| published.cost(timer).map(|cost| self.of.text(cost.mean, cost.stddev));
+        let (lower, higher) = (cost(self.lower)?, cost(self.higher)?);
+        Some(format!("{}: {lower} against {higher}", published.table))
+    }
+}
+
+impl Figure {
+    fn lead(self, lower: Cost, higher: Cost) -> f64 {
+        match self {
+            Self::Mean => higher.mean - lower.mean,
+            // Logarithms of deviations are spread alike whatever their size, as in `overhead`.
+            Self::Deviation => (higher.stddev / lower.stddev).ln(),
+        }
+    }
+
+    fn text(self, mean: f64, stddev: f64) -> String {
+        duration(match self {
+            Self::Mean => mean,
+            Self::Deviation => stddev,
+        })
+    }
+}
+
+/// "Rarely occurring peak values" destroy "mean and especially standard deviation values", "with all
+/// time sources".
+fn peaks(runs: &Runs<Size>, ways: &[Way]) -> Claim {
+    let timers = Timer::ALL.into_iter().filter_map(|timer| Some((timer, way(ways, timer)?)));
+    let grown = |way: &Way, of: fn(f64, f64) -> f64| {
+        estimate(runs, |run| {
+            let Costs { filtered, unfiltered, .. } = Costs::of(way, run)?;
+            let mean = unfiltered.mean / filtered.mean;
+            Some(of(mean, unfiltered.stddev / filtered.stddev))
+        })
+    };
+    let (mut lead, mut numbers) = (Vec::new(), Vec::new());
+    for (timer, way) in timers {
+        lead.push(grown(way, |mean, deviation| (deviation / mean).ln()));
+        let times = [grown(way, |mean, _| mean), grown(way, |_, deviation| deviation)];
+        if let [Some(mean), Some(deviation)] = times {
+            let (name, mean, deviation) = (timer.name(), mean.mean, deviation.mean);
+            numbers.push(format!("{mean:.2} and {deviation:.0} times for the {name}"));
+        }
+    }
+    let claim = "rare peaks spoil the mean, and the standard deviation more, with every source";
+    Claim::of(claim, lead, &numbers.join(", "))
+}
+
+fn way(ways: &[Way], timer: Timer) -> Option<&Way> {
+    ways.iter().find(|way| way.timer == Some(timer))
+}
+
+/// The mean of what `of` makes of each run; of those that it makes a number of.
+fn estimate(runs: &Runs<Size>, of: impl Fn(&[Size]) -> Option<f64>) -> Option<Estimate> {
+    let values: Vec<_> = runs.of_cell(0).filter_map(of).filter(|value| value.is_finite()).collect();
+    Estimate::of(&values)
+}

@@ -1,0 +1,56 @@
+//! What another machine measured, to stand beside what this one cannot.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::findings::Measured;
+use wirestamp_report::Circumstances;
+
+/// Measurements of another machine: what this program keeps of the document of
+/// `wirestamp study timers --json` there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// When, on what, and by what command.
+    #[serde(flatten)]
+    pub(super) circumstances: Circumstances,
+    /// Each way to read each source.
+    pub(super) ways: Vec<Measured>,
+}
+
+impl Elsewhere {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not such a document.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        let text =
+            fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_str(&text).with_context(|| {
+            let file = file.display();
+            format!("{file} is no document of `wirestamp study timers --json`")
+        })
+    }
+
+    /// The measurements of those sources that could not be read here.
+    pub(super) fn of_what_lacks(&self, here: &[Measured]) -> Self {
+        let is_here =
+            |source: &str| here.iter().any(|way| way.source == source && way.is_available());
+        let ways = self.ways.iter().filter(|way| way.is_available() && !is_here(&way.source));
+        Self { circumstances: self.circumstances.clone(), ways: ways.cloned().collect() }
+    }
+
+    /// Where this was measured, and how far it can be believed, in a sentence.
+    pub(super) fn origin(&self) -> String {
+        let Circumstances { date, kernel, processor, .. } = &self.circumstances;
+        let emulator = self.ways.iter().find_map(|way| way.emulated_by.as_deref());
+        let remark = match emulator {
+            _ if self.ways.is_empty() => "; it has no source that this machine lacks".to_owned(),
+            Some(name) => format!("; emulated by {name}, so the costs are not those of hardware"),
+            None => String::new(),
+        };
+        format!("Elsewhere: {date} UTC, Linux {kernel}, {processor}{remark}.")
+    }
+}

@@ -1,0 +1,194 @@
+use std::fs;
+
+use wirestamp_clock::{Source, Survey};
+
+use super::account::account;
+use super::contender::Way;
+use super::findings::Measured;
+use super::paper::Timer;
+use super::reads::Size;
+use super::*;
+use crate::account::html;
+use crate::experiment::{Design, Runs, Turn, Verdict};
+use wirestamp_report::Circumstances;
+use wirestamp_report::Table;
+
+const WAYS: [Way; 2] = [
+    Way { source: "tsc", call: "TickTime::now", timer: Some(Timer::Tsc), step_ns: 1.0 },
+    Way { source: "os", call: "TickTime::now", timer: Some(Timer::Os), step_ns: 1.0 },
+];
+
+/// Two sources can be read, and one cannot.
+fn sources() -> Survey {
+    let source = |name, available| Source {
+        name,
+        available,
+        reason: "<b>because</b>".to_owned(),
+        ..wirestamp_clock::survey().sources[0].clone()
+    };
+    let sources = vec![source("tsc", true), source("hpet", false), source("os", true)];
+    Survey { sources, selected: "tsc" }
+}
+
+/// Runs of made-up costs in ticks of 1 ns, with how often each occurs: of way and repetition.
+fn runs(repetitions: u32, costs: impl Fn(usize, u32) -> Vec<(u64, u64)>) -> Runs<Size> {
+    let design = Design {
+        name: "timers".to_owned(),
+        factors: Vec::new(),
+        repetitions,
+        constants: Vec::new(),
+    };
+    let costs = &costs;
+    let run = |repetition| {
+        let of_way = |(index, way): (usize, &Way)| {
+            let size = |(ticks, reads)| Size {
+                source: way.source.to_owned(),
+                call: way.call.to_owned(),
+                tick_ns: 1.0,
+                step_ns: way.step_ns,
+                ticks,
+                reads,
+            };
+            costs(index, repetition).into_iter().map(size).collect::<Vec<_>>()
+        };
+        let sizes = WAYS.iter().enumerate().flat_map(of_way).collect();
+        (Turn { repetition, cell: 0 }, sizes)
+    };
+    let kernel = Circumstances { clocksource: "tsc".to_owned(), ..Circumstances::default() };
+    let runs = (0..repetitions).map(run).collect();
+    Runs { design, seed: 1, sittings: vec![kernel], interrupted: false, runs }
+}
+
+fn found(runs: &Runs<Size>, beside: Option<&Elsewhere>) -> Findings {
+    Findings::of(runs, &WAYS, 10, &sources(), beside)
+}
+
+fn account_of(runs: &Runs<Size>) -> Account {
+    account(runs, &WAYS, &found(runs, None)).unwrap()
+}
+
+/// Costs spread around `middle`, and one peak.
+fn spread(middle: u64, by: u64) -> Vec<(u64, u64)> {
+    vec![(middle - by, 500), (middle, 9_000), (middle + by, 499), (1_000_000, 1)]
+}
+
+#[test]
+fn costs_of_runs_are_those_of_all_their_reads() {
+    let found = found(&runs(3, |way, _| spread([10, 25][way], 1)), None);
+    assert_eq!((found.rounds, found.ways.len()), (30, 3));
+    let tsc = found.timer(Timer::Tsc).unwrap();
+    assert_eq!((tsc.peaks, tsc.unfiltered.unwrap().count), (3, 30_000));
+    assert!((tsc.filtered.unwrap().mean - 10.0).abs() < 1e-3);
+    let at: Vec<_> = tsc.course.iter().map(|moment| moment.at).collect();
+    // Both ways, 9 999 usual reads and a peak each.
+    let run = (10.0 + 25.0) * 1e4 / 1e9 + 2e6 / 1e9;
+    assert!(at.iter().zip([0.0, run, 2.0 * run]).all(|(a, b)| (a - b).abs() < 1e-6), "{at:?}");
+}
+
+#[test]
+fn ratios_are_those_of_the_means_and_need_both() {
+    let both = found(&runs(1, |way, _| vec![([10, 25][way], 100)]), None);
+    let [here, via, athlon] = both.ratios(Timer::Os);
+    assert_eq!(here, Some(2.5));
+    assert!((via.unwrap() - 2.673).abs() < 1e-3 && (athlon.unwrap() - 44.518).abs() < 1e-3);
+    assert_eq!(both.ratios(Timer::Hpet)[0], None);
+    assert_eq!(found(&runs(0, |_, _| Vec::new()), None).ratios(Timer::Os)[0], None);
+}
+
+#[test]
+fn what_the_data_say_of_the_paper_is_computed() {
+    let of = |runs: &Runs<Size>| account_of(runs).claims;
+    let verdicts = |runs: &Runs<Size>| of(runs).iter().map(|claim| claim.verdict).collect();
+    let costs = |way: usize, repetition: u32| {
+        spread([10, 50][way] + u64::from(repetition % 2), [1, 5][way])
+    };
+    // Of the HPET, which is not there, nothing is decided: cost, deviation, and beside the OS timer.
+    let [yes, no, open] = [Verdict::Confirmed, Verdict::Contradicted, Verdict::Open];
+    let as_in_the_paper: Vec<_> = verdicts(&runs(5, costs));
+    assert_eq!(as_in_the_paper, [yes, yes, open, open, open, yes]);
+    let contrary: Vec<_> = verdicts(&runs(5, |way, repetition| costs(1 - way, repetition)));
+    assert_eq!(contrary[..2], [no, no]);
+    let noisy = |way, repetition| costs(usize::from(repetition == 1) ^ way, repetition);
+    let noisy: Vec<_> = verdicts(&runs(3, noisy));
+    assert_eq!(noisy[..2], [open, open]);
+    let once: Vec<_> = verdicts(&runs(1, costs));
+    assert_eq!(once, [open; 6]);
+    let sentence = &of(&runs(5, costs))[2].sentence;
+    assert!(sentence.ends_with("the HPET Timer is not available here."), "{sentence}");
+}
+
+#[test]
+fn any_costs_make_a_page_and_no_text_is_taken_for_markup() {
+    let shapes: [(u32, Vec<(u64, u64)>); 4] = [
+        (0, Vec::new()),
+        (1, vec![(0, 1)]),
+        (1_000, vec![(9, 1_000_000), (230_000, 1)]),
+        (2, vec![(0, u64::MAX / 4), (u64::MAX, 1)]),
+    ];
+    for (repetitions, costs) in shapes {
+        let figures = if repetitions == 0 { 2 } else { 4 };
+        let page = html(&account_of(&runs(repetitions, |_, _| costs.clone())));
+        assert_eq!(page.matches("<svg ").count(), figures);
+        assert!(!page.contains("NaN") && !page.contains("<b>because"));
+        assert!(page.contains("38.231") && page.contains("374.3"), "the paper's numbers");
+        assert!(page.contains("HPET Timer: not available here, &lt;b&gt;because"));
+        assert!(page.len() < 400_000, "{} bytes", page.len());
+    }
+}
+
+#[test]
+fn what_another_machine_measured_stands_in_only_for_what_is_missing_here_and_is_marked() {
+    let runs = runs(1, |_, _| vec![(10, 100)]);
+    let here = found(&runs, None);
+    let elsewhere = |source: &'static str, timer| Measured {
+        source: source.into(),
+        timer: Some(timer),
+        emulated_by: Some("QEMU without KVM".to_owned()),
+        ..here.ways[0].clone()
+    };
+    let there = Elsewhere {
+        circumstances: Circumstances { kernel: "6.1".to_owned(), ..Circumstances::default() },
+        ways: vec![elsewhere("tsc", Timer::Tsc), elsewhere("hpet", Timer::Hpet)],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("timers.json");
+    fs::write(&file, serde_json::to_string(&there).unwrap()).unwrap();
+    let there = Elsewhere::read(&file).unwrap();
+
+    let found = found(&runs, Some(&there));
+    let names = |table: Table| table.rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
+    assert_eq!(names(found.beside_the_paper())[3..], ["HPET Timer (elsewhere, emulated)"]);
+    assert_eq!(names(found.every_way())[3..], ["hpet TickTime::now (elsewhere, emulated)"]);
+    assert_eq!(found.ratios(Timer::Hpet)[0], None);
+    let page = html(&account(&runs, &WAYS, &found).unwrap());
+    assert!(page.contains("Linux 6.1, ; emulated by QEMU without KVM"));
+
+    fs::write(&file, "{}").unwrap();
+    let error = format!("{:#}", Elsewhere::read(&file).unwrap_err());
+    assert!(error.contains("no document of `wirestamp study timers --json`"), "{error}");
+}
+
+#[test]
+fn rounds_are_divided_into_runs_of_which_none_is_long() {
+    let of = |rounds| {
+        let reads = Reads::new(rounds).unwrap();
+        let runs = crate::experiment::Study::design(&reads).repetitions;
+        (runs, reads.rounds_of_run())
+    };
+    assert_eq!([of(1), of(10), of(101)], [(1, 1), (10, 1), (51, 2)]);
+    assert_eq!([of(10_000), of(1_000_000)], [(100, 100), (10_000, 100)]);
+}
+
+#[test]
+fn a_stopped_run_measures_nothing_and_still_tells_of_every_source() {
+    let stop = Stop::new().unwrap();
+    stop.request();
+    let options = Options { quick: true, folder: None, seed: 1 };
+    let account = run(&options, &stop, &mut |_| ()).unwrap();
+    assert!(account.making.interrupted && account.making.repetitions == 0);
+    assert!(account.claims.iter().all(|claim| claim.verdict == Verdict::Open));
+    let ways = account.data["ways"].as_array().unwrap();
+    for source in ["tsc", "hpet", "os"] {
+        assert!(ways.iter().any(|way| way["source"] == source), "{source}");
+    }
+}

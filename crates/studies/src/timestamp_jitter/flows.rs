@@ -1,0 +1,187 @@
+//! Constant flows to a probe, and what its stamps make of them.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+use wirestamp_capture::{Method, StampSource, Stop};
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_traffic::Pattern;
+
+use super::paper::Pause;
+use crate::experiment::{Cell, Design, Factor, Study, deviation, mean};
+use crate::probe::{Captures, Departures, Gap, Passage, Probe, Source, gaps};
+use wirestamp_report::format::{approximate, length};
+
+/// What stamps the packets, at once.
+pub(super) const SOURCES: [Source; 2] = [
+    Source { method: Method::Ring, stamp: StampSource::Kernel },
+    Source { method: Method::XdpPass, stamp: StampSource::Xdp },
+];
+
+/// Ethernet's check sequence, which the report counts to a frame and this project does not.
+const CHECK_SEQUENCE: u16 = 4;
+
+/// How long it takes to set captures up and to wait for their last packets.
+const AROUND: Duration = Duration::from_millis(300);
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) repetitions: u32,
+    /// Of frames in bytes, with check sequence.
+    pub(super) frames: &'static [u16],
+    /// How long a flow lasts.
+    pub(super) flow: Duration,
+}
+
+impl Size {
+    /// All sizes of the report, in half an hour.
+    pub(super) const FULL: Self = Self {
+        repetitions: 3,
+        frames: &[84, 300, 600, 900, 1200, 1500],
+        flow: Duration::from_secs(20),
+    };
+    /// The smallest, the one that the report compares its probes by, and the largest, in 30 seconds.
+    pub(super) const QUICK: Self =
+        Self { repetitions: 3, frames: &[84, 300, 1500], flow: Duration::from_millis(300) };
+
+    /// Frames and pause of a cell.
+    pub(super) fn of(self, cell: &Cell) -> (u16, Pause) {
+        let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
+        let frame_bytes = self.frames.get(level(0)).copied().unwrap_or(0);
+        (frame_bytes, Pause::ALL[level(1) % Pause::ALL.len()])
+    }
+
+    /// What is varied.
+    pub(super) fn design(self) -> Design {
+        let frames: Vec<_> = self.frames.iter().map(u16::to_string).collect();
+        Design {
+            name: "timestamp-jitter".to_owned(),
+            factors: vec![
+                Factor::new("frame", frames.iter().map(String::as_str)),
+                Factor::new("pause", Pause::ALL.map(Pause::name)),
+            ],
+            repetitions: self.repetitions,
+            constants: vec![("milliseconds".to_owned(), self.flow.as_millis().to_string())],
+        }
+    }
+}
+
+/// What a source makes of a flow. Times are in nanoseconds, and of packets that follow each other whose
+/// sendings are known; none where there are too few of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row {
+    /// Method and stamp.
+    pub(super) source: String,
+    /// Packets that were sent.
+    pub(super) sent: u64,
+    /// Of those, packets that were stamped.
+    pub(super) captured: u64,
+    /// Packets that the capture lost, by its ledger.
+    pub(super) lost: u64,
+    /// Times that the figures are of.
+    pub(super) times: u64,
+    /// The least, mean and longest time by the sender, and the standard deviation.
+    pub(super) sent_min: Option<f64>,
+    pub(super) sent_mean: Option<f64>,
+    pub(super) sent_max: Option<f64>,
+    pub(super) sent_deviation: Option<f64>,
+    /// The same by the stamps.
+    pub(super) min: Option<f64>,
+    pub(super) mean: Option<f64>,
+    pub(super) max: Option<f64>,
+    pub(super) deviation: Option<f64>,
+    /// The standard deviation of the differences, time by time: the jitter of the stamps alone.
+    pub(super) jitter: Option<f64>,
+}
+
+impl Row {
+    /// That of a capture.
+    fn of(source: Source, departures: &Departures, captures: &Captures) -> Self {
+        let known = known(departures, captures);
+        let stamped: Vec<_> = known.iter().map(|(stamped, _)| *stamped).collect();
+        let sent: Vec<_> = known.iter().map(|(_, sent)| *sent).collect();
+        let errors: Vec<_> = known.iter().map(|(stamped, sent)| stamped - sent).collect();
+        let least = |times: &[f64]| times.iter().copied().reduce(f64::min);
+        let most = |times: &[f64]| times.iter().copied().reduce(f64::max);
+        Self {
+            source: source.to_string(),
+            sent: u64::try_from(departures.sent()).unwrap_or(u64::MAX),
+            captured: length(&captures.stamps),
+            lost: captures.ledger.lost(),
+            times: length(&known),
+            sent_min: least(&sent),
+            sent_mean: mean(&sent),
+            sent_max: most(&sent),
+            sent_deviation: deviation(&sent),
+            min: least(&stamped),
+            mean: mean(&stamped),
+            max: most(&stamped),
+            deviation: deviation(&stamped),
+            jitter: deviation(&errors),
+        }
+    }
+}
+
+/// The times between stamps, each with that between the sendings.
+fn known(departures: &Departures, captures: &Captures) -> Vec<(f64, f64)> {
+    let Some(origin) = departures.origin() else { return Vec::new() };
+    let since = |time: Time<Utc>| approximate((time - origin).as_nanos());
+    let passage = |(packet, stamp): &(u64, Time<Utc>)| Passage {
+        packet: *packet,
+        sent_ns: departures.of(*packet).map(since),
+        stamped_ns: since(*stamp),
+    };
+    let known = |gap: &Gap| Some((gap.stamped_ns, gap.sent_ns?));
+    gaps(captures.stamps.iter().map(passage)).iter().filter_map(known).collect()
+}
+
+/// The study.
+pub(super) struct Flows {
+    size: Size,
+    probe: Probe,
+}
+
+impl Flows {
+    pub(super) fn new(size: Size) -> anyhow::Result<Self> {
+        Ok(Self { size, probe: Probe::new()? })
+    }
+
+    /// The sources that this machine refused, each with the reason.
+    pub(super) fn refusals(&self) -> Vec<(String, String)> {
+        self.probe.refusals()
+    }
+}
+
+impl Study for Flows {
+    type Sample = Row;
+
+    fn design(&self) -> Design {
+        self.size.design()
+    }
+
+    fn lasts(&self, _: &Cell) -> Duration {
+        self.size.flow + AROUND
+    }
+
+    fn run(&mut self, cell: &Cell, stop: &Stop) -> anyhow::Result<Vec<Row>> {
+        let (frame_bytes, pause) = self.size.of(cell);
+        let interval = Span::from_nanos(pause.period_ns(frame_bytes).into());
+        let pattern =
+            Pattern::new("constant", frame_bytes.saturating_sub(CHECK_SEQUENCE), interval)?;
+        let lasting = i64::try_from(self.size.flow.as_nanos()).unwrap_or(i64::MAX);
+        let packets = pattern.packets_in(Span::from_nanos(lasting));
+        let observed = self.probe.observe(&SOURCES, pattern, packets, stop)?;
+        let mut rows = Vec::new();
+        for (source, captures) in SOURCES.iter().zip(&observed.captures) {
+            let Some(captures) = captures else { continue };
+            ensure!(
+                captures.ledger.balances(),
+                "the ledger of {source} does not balance: its times are not to be trusted"
+            );
+            rows.push(Row::of(*source, &observed.departures, captures));
+        }
+        Ok(rows)
+    }
+}
