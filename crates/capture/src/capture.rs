@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wirestamp_clock::{ClockService, Domain, Time, Utc};
+use wirestamp_sys::scheduling;
 
 use crate::affinity::Cores;
 use crate::capabilities;
@@ -16,7 +17,6 @@ use crate::live_ledger::LiveLedger;
 use crate::method::{Pair, pair};
 use crate::packet_socket::Setup;
 use crate::pipeline::{self, LATENESS, Plan, Sink, Wait};
-use crate::priority;
 use crate::source::{Opening, Source};
 use crate::{Error, Ledger, Stop};
 
@@ -57,7 +57,7 @@ impl Capture {
         let live = Arc::new(LiveLedger::new(Arc::clone(&interface), dropped));
         let mut facts = Facts::of(pair, &config, clock);
         if config.wait == (Wait::Block { realtime: true })
-            && let Err(reason) = priority::realtime_is_granted()
+            && let Err(reason) = scheduling::check_realtime()
         {
             config.wait = Wait::Block { realtime: false };
             facts.notes.push(format!("no real-time priority for the stamping thread: {reason}"));

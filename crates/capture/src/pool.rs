@@ -4,7 +4,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::mapping::Mapping;
+use wirestamp_sys::mmap::Mapping;
+
 use crate::receiver::{Lender, Ticket};
 use crate::vlan::TAG_BYTES;
 

@@ -1,7 +1,7 @@
 //! `--namespace NAME`: work in a named network namespace.
 
 use anyhow::Context;
-use wirestamp_lab::Netns;
+use wirestamp_sys::netns::Netns;
 
 /// Does `work` in the namespace of this name, or here without one.
 pub(crate) fn enter<T: Send>(

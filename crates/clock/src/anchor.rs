@@ -1,8 +1,9 @@
 //! Anchors: one clock read together with the system's clocks, and how well that went.
 
+use wirestamp_sys::clock::{ClockId, now};
+
 use crate::rate::Rate;
 use crate::ratio::{approx, ceil_nanos};
-use crate::sys::{self, KernelClock};
 use crate::{Counter, Domain, MonotonicRaw, Span, Time, Utc};
 
 /// Bracketed reads of which the tightest is kept. One read takes some 100 ns, and an interrupt
@@ -143,7 +144,7 @@ impl SystemClocks {
 }
 
 fn monotonic() -> u64 {
-    u64::try_from(sys::now(KernelClock::Monotonic)).unwrap_or(0)
+    u64::try_from(now(ClockId::Monotonic)).unwrap_or(0)
 }
 
 impl Clocks for SystemClocks {
@@ -155,11 +156,11 @@ impl Clocks for SystemClocks {
     }
 
     fn utc(&mut self) -> Time<Utc> {
-        Time::from_nanos(sys::now(KernelClock::Realtime))
+        Time::from_nanos(now(ClockId::Realtime))
     }
 
     fn monotonic_raw(&mut self) -> Time<MonotonicRaw> {
-        Time::from_nanos(sys::now(KernelClock::MonotonicRaw))
+        Time::from_nanos(now(ClockId::MonotonicRaw))
     }
 }
 

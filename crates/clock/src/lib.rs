@@ -142,7 +142,6 @@ mod sleep;
 mod source;
 mod stamp;
 mod survey;
-mod sys;
 mod ticks;
 mod time;
 mod timeline;

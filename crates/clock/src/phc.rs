@@ -13,9 +13,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
-use crate::sys::{self, KernelClock};
+use wirestamp_sys::clock::{self, ClockId};
+
 use crate::{Clocks, MonotonicRaw, Time, Utc};
 
 /// The steps that a card's clock is taken to move in, in nanoseconds. No driver tells: the kernel
@@ -30,9 +31,26 @@ const PREFIX: &str = "phc";
 #[derive(Debug)]
 pub struct Phc {
     number: u32,
-    clock: libc::clockid_t,
-    /// The clock is gone when the device is closed.
-    _device: Option<File>,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Device(File),
+    /// One of the kernel's own clocks in place of a card's.
+    #[cfg(test)]
+    Kernel(ClockId),
+}
+
+impl Source {
+    /// Nanoseconds since the clock's epoch.
+    fn read(&self) -> io::Result<i64> {
+        match self {
+            Self::Device(device) => clock::device_time(device.as_fd()),
+            #[cfg(test)]
+            Self::Kernel(clock) => Ok(clock::now(*clock)),
+        }
+    }
 }
 
 /// Why a network card's clock cannot be read.
@@ -60,15 +78,15 @@ impl Phc {
     pub fn open(number: u32) -> Result<Self, PhcError> {
         let failed = |cause| PhcError { number, cause };
         let device = File::open(format!("/dev/ptp{number}")).map_err(failed)?;
-        let clock = clock_of(device.as_raw_fd());
-        sys::read(clock).map_err(failed)?;
-        Ok(Self { number, clock, _device: Some(device) })
+        let source = Source::Device(device);
+        source.read().map_err(failed)?;
+        Ok(Self { number, source })
     }
 
-    /// One of the kernel's own clocks in the place of a card's.
+    /// One of the kernel's own clocks in place of a card's.
     #[cfg(test)]
-    pub(crate) const fn stand_in(clock: libc::clockid_t) -> Self {
-        Self { number: 0, clock, _device: None }
+    pub(crate) const fn stand_in(clock: ClockId) -> Self {
+        Self { number: 0, source: Source::Kernel(clock) }
     }
 
     /// The number of the device.
@@ -90,14 +108,8 @@ impl Phc {
 
     /// Nanoseconds since the clock's epoch; none if it cannot be read, or has not got there yet.
     fn now(&self) -> Option<u64> {
-        sys::read(self.clock).ok().and_then(|nanos| u64::try_from(nanos).ok())
+        self.source.read().ok().and_then(|nanos| u64::try_from(nanos).ok())
     }
-}
-
-/// The clock that an open device is: `FD_TO_CLOCKID` of clock_gettime(2), "Dynamic clocks".
-const fn clock_of(descriptor: libc::c_int) -> libc::clockid_t {
-    const CLOCKFD: libc::clockid_t = 3;
-    (!descriptor << 3) | CLOCKFD
 }
 
 /// A network card's clock and those that it is calibrated against.
@@ -122,11 +134,11 @@ impl Clocks for NicClocks {
     }
 
     fn utc(&mut self) -> Time<Utc> {
-        Time::from_nanos(sys::now(KernelClock::Realtime))
+        Time::from_nanos(clock::now(ClockId::Realtime))
     }
 
     fn monotonic_raw(&mut self) -> Time<MonotonicRaw> {
-        Time::from_nanos(sys::now(KernelClock::MonotonicRaw))
+        Time::from_nanos(clock::now(ClockId::MonotonicRaw))
     }
 }
 
@@ -136,38 +148,22 @@ mod tests {
     use crate::{CalibrationError, Calibrator, Domain};
 
     #[test]
-    fn a_descriptor_makes_the_clock_that_the_manual_says() {
-        // The kernel takes it apart again: `~(clock >> 3)` is the descriptor (posix-clock.c).
-        for descriptor in [0, 1, 7, 1_000_000] {
-            let clock = clock_of(descriptor);
-            assert!(clock < 0);
-            assert_eq!((!(clock >> 3), clock & 7), (descriptor, 3));
-        }
-    }
-
-    #[test]
     fn a_device_that_is_missing_is_an_error_that_names_it() {
         let error = Phc::open(4_000_000_000).unwrap_err().to_string();
         assert!(error.starts_with("cannot read the network card's clock /dev/ptp4000000000: "));
     }
 
     #[test]
-    fn a_file_that_is_no_clock_has_no_time() {
-        let file = File::open("/dev/null").unwrap();
-        assert!(sys::read(clock_of(file.as_raw_fd())).is_err());
-    }
-
-    #[test]
     fn a_card_that_is_gone_is_no_clock_that_runs() {
         let file = File::open("/dev/null").unwrap();
-        let gone = Phc { number: 0, clock: clock_of(file.as_raw_fd()), _device: Some(file) };
+        let gone = Phc { number: 0, source: Source::Device(file) };
         let refused = Calibrator::new(Domain::Nic, NicClocks::new(gone), STEP);
         assert_eq!(refused.unwrap_err(), CalibrationError::Backwards);
     }
 
     #[test]
     fn another_clock_of_the_kernels_in_its_place_is_calibrated() {
-        let clocks = || NicClocks::new(Phc::stand_in(libc::CLOCK_TAI));
+        let clocks = || NicClocks::new(Phc::stand_in(ClockId::Boottime));
         let mut calibrator = Calibrator::new(Domain::Nic, clocks(), STEP).unwrap();
         let timeline = calibrator.sample();
         for _ in 0..1_000 {

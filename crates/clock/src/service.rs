@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
+use wirestamp_sys::process::with_signals_blocked;
 
 use crate::anchor::SystemClocks;
 use crate::phc::{self, NicClocks};
 use crate::source::settle;
 use crate::survey::smallest_usual_step;
-use crate::sys::with_signals_blocked;
 use crate::wall::{Steering, WallClock};
 use crate::{
     CalibrationError, Calibrator, Counter, Domain, Phc, RawStamp, SourceError, Span, Stamp,
@@ -359,6 +359,8 @@ fn jittered(interval: Duration, counter: u64) -> Duration {
 mod tests {
     use std::time::Instant;
 
+    use wirestamp_sys::clock::ClockId;
+
     use super::*;
     use crate::Clocks;
 
@@ -402,10 +404,10 @@ mod tests {
 
     #[test]
     fn a_network_cards_clock_is_followed_beside_the_others() {
-        let stand_in = Phc::stand_in(libc::CLOCK_BOOTTIME);
+        let stand_in = Phc::stand_in(ClockId::Boottime);
         let service = ClockService::start_with_nic(Counter::select(), stand_in).unwrap();
         assert_eq!(service.nic(), Some(0));
-        let mut clocks = NicClocks::new(Phc::stand_in(libc::CLOCK_BOOTTIME));
+        let mut clocks = NicClocks::new(Phc::stand_in(ClockId::Boottime));
         let first = service.timeline(Domain::Nic);
         // The thread goes on with it: its newest anchor becomes another.
         let deadline = Instant::now() + Duration::from_secs(10);

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::sys::Registers;
+use wirestamp_sys::mmap::Registers;
 
 const DEVICE: &str = "/dev/vmclock0";
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use thiserror::Error;
+use wirestamp_sys::netns::NetnsError;
 
 use crate::privilege;
 
@@ -56,6 +57,16 @@ pub enum LabError {
         /// What is wrong with them.
         reason: String,
     },
+}
+
+impl From<NetnsError> for LabError {
+    fn from(error: NetnsError) -> Self {
+        match error {
+            NetnsError::System { doing, cause } => Self::System { doing, cause },
+            NetnsError::NotFound(name) => Self::NoSuchNetns(name),
+            NetnsError::InvalidName(name) => Self::Name(name),
+        }
+    }
 }
 
 impl LabError {

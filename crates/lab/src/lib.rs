@@ -22,19 +22,16 @@ mod impairments;
 mod iproute;
 mod link;
 mod mesh;
-mod netns;
 mod path;
 mod privilege;
 mod registry;
 pub mod results;
 mod run;
-mod sys;
 mod truth;
 
 pub use error::LabError;
 pub use impairments::{Impairments, Selector};
 pub use mesh::{CONTROLLER_V4, LAST_EGRESS, MeshLab};
-pub use netns::Netns;
 pub use path::{
     EGRESS, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, TAP_A, TAP_B,
 };
@@ -42,3 +39,4 @@ pub use privilege::{MissingPrivilege, check as check_privilege};
 pub use registry::{PREFIX, down, up};
 pub use run::run;
 pub use truth::BottleneckCounters;
+pub use wirestamp_sys::netns::Netns;

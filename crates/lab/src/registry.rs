@@ -28,7 +28,7 @@ pub fn up(prefix: &str, impairments: &Impairments) -> Result<PathLab, LabError> 
 
 fn publish(lab: &PathLab, prefix: &str) -> Result<(), LabError> {
     let roles = [lab.source(), lab.router(), lab.sink()];
-    roles.into_iter().zip(names(prefix)).try_for_each(|(netns, name)| netns.publish(&name))
+    roles.into_iter().zip(names(prefix)).try_for_each(|(netns, name)| Ok(netns.publish(&name)?))
 }
 
 /// Takes the bed `prefix` down, also one that is there in part only, and returns the names it

@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-use crate::mapping::Mapping;
+use wirestamp_sys::mmap::{Access, Mapping};
+
 use crate::receiver::{Lender, Ticket};
 
 const BUSY: u32 = 1 << 31; // BPF_RINGBUF_BUSY_BIT
@@ -40,9 +41,9 @@ impl RingBuffer {
     ) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let offset = libc::off_t::try_from(page).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let consumer = Mapping::new(map, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
-        let producer = Mapping::new(map, offset, page + 2 * size, libc::PROT_READ)?;
-        let waiting = Mapping::new(variables, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
+        let consumer = Mapping::shared(map, 0, page, Access::ReadWrite)?;
+        let producer = Mapping::shared(map, offset, page + 2 * size, Access::Read)?;
+        let waiting = Mapping::shared(variables, 0, page, Access::ReadWrite)?;
         let (fd, read) = (map.try_clone_to_owned()?, 0.into());
         Ok(Self { fd, consumer, producer, waiting, page, size, read })
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rtrb::{Producer, PushError};
 use wirestamp_clock::{Time, Utc};
+use wirestamp_sys::scheduling::set_realtime;
 
 use super::drops::{Drops, STAMPED_BEFORE};
 use super::{Plan, Wait};
-use crate::priority::realtime;
 use crate::receiver::{Frame, KernelCounts, Receiver};
 use crate::waiter::Waiter;
 use crate::{Error, Missed};
@@ -133,7 +133,7 @@ pub(super) fn acquire<R: Receiver>(
 
 fn prioritise(wait: Wait) -> io::Result<()> {
     match wait {
-        Wait::Block { realtime: true } => realtime(),
+        Wait::Block { realtime: true } => set_realtime(),
         Wait::Block { realtime: false } | Wait::Spin => Ok(()),
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wirestamp_clock::Counter;
+use wirestamp_sys::mmap::{Access, Mapping};
 
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::mapping::Mapping;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
 use crate::vlan::{self, Tag};
@@ -80,8 +80,7 @@ impl Slots {
             tp_frame_nr: to_u32(count)?,
         };
         socket.set(libc::PACKET_RX_RING, &request)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let memory = Mapping::new(socket.as_fd(), 0, blocks * block_bytes, protection)?;
+        let memory = Mapping::shared(socket.as_fd(), 0, blocks * block_bytes, Access::ReadWrite)?;
         Ok(Self { memory, slot_bytes, count, snaplen, returned: AtomicUsize::new(0) })
     }
 

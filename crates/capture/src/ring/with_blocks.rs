@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use wirestamp_sys::mmap::{Access, Mapping};
+
 use crate::Error;
 use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::mapping::Mapping;
 use crate::packet_socket::{PacketSocket, Setup};
 use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
 use crate::vlan::{self, Tag};
@@ -117,8 +118,7 @@ impl Blocks {
             tp_feature_req_word: 0,
         };
         socket.set(libc::PACKET_RX_RING, &request)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let memory = Mapping::new(socket.as_fd(), 0, count * block_bytes, protection)?;
+        let memory = Mapping::shared(socket.as_fd(), 0, count * block_bytes, Access::ReadWrite)?;
         let Setup { snaplen, card_stamps: by_card, .. } = *setup;
         Ok(Self { memory, block_bytes, count, snaplen, by_card, returned: AtomicUsize::new(0) })
     }

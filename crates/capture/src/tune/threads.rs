@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use wirestamp_sys::scheduling;
 
 use super::place::{Attribute, Place};
 use crate::affinity::parse_cores;
-use crate::priority;
 
 /// A kernel thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) fn read(pid: i32, name: &str, attribute: Attribute) -> io::Result<Str
             let cores = (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core));
             Ok(cores.map(|core| core.to_string()).collect::<Vec<_>>().join(","))
         }
-        Attribute::Scheduling => priority::scheduling(thread),
+        Attribute::Scheduling => scheduling::policy(thread),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn write(pid: i32, name: &str, attribute: Attribute, value: &str) -> 
                 .for_each(|core| set.set(core));
             Ok(sched_setaffinity(Some(thread), &set)?)
         }
-        Attribute::Scheduling => priority::schedule(thread, value),
+        Attribute::Scheduling => scheduling::set_policy(thread, value),
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirestamp_sys::mmap::{Access, Mapping};
+
 use super::ring::{Consumer, Descriptor, Entry, Layout, Producer};
 use super::sys;
 use super::umem::Umem;
-use crate::mapping::Mapping;
 use crate::packet_socket::set_option;
 
 /// Microseconds for `SO_BUSY_POLL`. That it is not 0 is what counts: the calls that poll here do
@@ -146,8 +147,7 @@ impl Socket {
             entries: at(offsets.desc)?,
         };
         let length = layout.entries + size as usize * size_of::<T>();
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        Ok((Mapping::new(self.as_fd(), page, length, protection)?, layout))
+        Ok((Mapping::shared(self.as_fd(), page, length, Access::ReadWrite)?, layout))
     }
 
     /// Binds the socket to a queue of the interface with index `interface` in the network

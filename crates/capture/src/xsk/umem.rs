@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::mapping::Mapping;
+use wirestamp_sys::mmap::Mapping;
 
 /// Bytes that the kernel keeps free in front of each frame it puts into a chunk:
 /// `XDP_PACKET_HEADROOM` of linux/bpf.h. What an XDP program stores as metadata is there.

@@ -2,8 +2,10 @@
 
 use std::io;
 
+use wirestamp_sys::clock::adjtimex;
+
 use super::status::{ClockSource, SyncStatus};
-use crate::{Span, sys};
+use crate::Span;
 
 /// Synchronisation of the system clock as the kernel reports it.
 ///
@@ -29,7 +31,7 @@ impl KernelSync {
     /// # Errors
     /// If a sandbox forbids the system call.
     pub fn read() -> io::Result<Self> {
-        let (timex, state) = sys::adjtimex()?;
+        let (timex, state) = adjtimex()?;
         // TIME_ERROR and STA_UNSYNC both mean that the clock was never set. ntpd and chronyd clear the flag;
         // some kernels keep the state for a PPS signal.
         let synchronised = timex.status & libc::STA_UNSYNC == 0 && state != libc::TIME_ERROR;

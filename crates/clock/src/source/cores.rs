@@ -11,8 +11,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirestamp_sys::scheduling;
+
 use super::RawSource;
-use crate::sys;
 
 /// Rounds with each core: the tightest of them is within some ticks of the best there can be.
 const ROUNDS: u64 = 50;
@@ -85,7 +86,7 @@ const fn difference(a: u64, b: u64) -> i64 {
 /// Compares the counter on all cores that the calling thread may run on, in some milliseconds. The
 /// caller stays where it is.
 pub(crate) fn compare<S: RawSource + Send + 'static>(source: S) -> Cores {
-    let cores = match sys::allowed_cores() {
+    let cores = match scheduling::allowed_cores() {
         Ok(cores) if cores.len() < 2 => {
             return Cores::Untested("this thread may run on one core only".to_owned());
         }
@@ -119,7 +120,7 @@ fn compare_with_first<S: RawSource + Send + 'static>(source: S, cores: &[usize])
     let Some((&first, others)) = cores.split_first() else {
         return Cores::Untested("there are no cores".to_owned());
     };
-    if let Err(error) = sys::pin_to(first) {
+    if let Err(error) = scheduling::pin_to(first) {
         return Cores::Untested(error.to_string());
     }
     let (mut compared, mut unanswered, mut within) = (1, 0, 0);
@@ -218,12 +219,13 @@ fn rounds_with<S: RawSource + Send + 'static>(
     }
     let turn = Arc::new(Turn::default());
     let shared = Arc::clone(&turn);
-    let partner = thread::Builder::new().name("core-test".to_owned()).spawn(move || {
-        match sys::pin_to(core) {
-            Ok(()) => shared.answer(source),
-            Err(_) => shared.number.store(Turn::END, Ordering::Release),
-        }
-    });
+    let partner =
+        thread::Builder::new().name("core-test".to_owned()).spawn(
+            move || match scheduling::pin_to(core) {
+                Ok(()) => shared.answer(source),
+                Err(_) => shared.number.store(Turn::END, Ordering::Release),
+            },
+        );
     let partner = partner.ok()?;
     let started = turn.wait_for(1, Some(deadline));
     let mut offset = Offset::UNKNOWN;

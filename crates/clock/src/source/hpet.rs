@@ -7,9 +7,10 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
+use wirestamp_sys::mmap::Registers;
+
 use super::RawSource;
 use crate::ratio::approx;
-use crate::sys::Registers;
 
 const DEVICE: &str = "/dev/hpet";
 

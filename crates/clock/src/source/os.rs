@@ -1,7 +1,8 @@
 //! The kernel's clock, which every machine has.
 
+use wirestamp_sys::clock::{ClockId, now};
+
 use super::RawSource;
-use crate::sys::{self, KernelClock};
 
 /// `CLOCK_MONOTONIC_RAW`, in nanoseconds: the one clock of the kernel that nobody slews or steps.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +13,7 @@ impl RawSource for Os {
 
     #[inline]
     fn read(self) -> u64 {
-        u64::try_from(sys::now(KernelClock::MonotonicRaw)).unwrap_or(0)
+        u64::try_from(now(ClockId::MonotonicRaw)).unwrap_or(0)
     }
 
     /// The kernel's own reading of its clock source is ordered.

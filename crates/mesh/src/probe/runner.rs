@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use wirestamp_active::SocketError;
 use wirestamp_capture::{Capture, Config, Cores, Filter, LiveLedger, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Time};
-use wirestamp_lab::{LabError, Netns};
+use wirestamp_sys::netns::{Netns, NetnsError};
 
 use super::active::{Ends, Tests};
 use super::heard::Heard;
@@ -38,7 +38,7 @@ pub(super) enum Failure {
     #[error(transparent)]
     Capture(#[from] wirestamp_capture::Error),
     #[error(transparent)]
-    Namespace(#[from] LabError),
+    Namespace(#[from] NetnsError),
     #[error("cannot enter the namespace {0}: {1}; with --namespaces a probe may")]
     Enter(String, io::Error),
     #[error("cannot make a thread: {0}")]

@@ -14,7 +14,7 @@ const PRIORITY: &str = "nothing else on the core delays the stamp (sched(7))";
 const DEFERRED: &str = "after packets, interrupts stay off and a timer looks for more: good for \
                         busy polling, else a delay (napi.rst, Software IRQ coalescing)";
 
-/// One above what the acquisition thread gets (`priority.rs`), which has to wait for it anyway;
+/// One above what the acquisition thread gets ([`wirestamp_sys::scheduling::set_realtime`]), which has to wait for it anyway;
 /// below the kernel's own real-time threads, which have 50.
 const REALTIME: &str = "SCHED_FIFO 41";
 

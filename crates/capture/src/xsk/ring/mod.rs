@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mapping::Mapping;
+use wirestamp_sys::mmap::Mapping;
 
 /// What a ring carries: an address in the [`Umem`](super::Umem), or a [`Descriptor`].
 pub trait Entry: sealed::Sealed + Copy {}

@@ -7,6 +7,8 @@ use std::thread;
 
 use proptest::prelude::*;
 
+use wirestamp_sys::mmap::Access;
+
 use super::*;
 
 const LAYOUT: Layout = Layout { producer: 0, consumer: 64, flags: 68, entries: 128 };
@@ -16,10 +18,7 @@ fn ends<T: Entry>(size: u32, start: u32) -> (Producer<T>, Consumer<T>) {
     let bytes = 128 + size as usize * size_of::<T>();
     let file: File = tempfile::tempfile().unwrap();
     file.set_len(bytes as u64).unwrap();
-    let map = || {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        Mapping::new(file.as_fd(), 0, bytes, protection).unwrap()
-    };
+    let map = || Mapping::shared(file.as_fd(), 0, bytes, Access::ReadWrite).unwrap();
     let positions = map();
     positions.word(LAYOUT.producer).store(start, Ordering::Relaxed);
     positions.word(LAYOUT.consumer).store(start, Ordering::Relaxed);

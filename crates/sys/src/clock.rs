@@ -1,0 +1,63 @@
+//! The kernel's clocks: clock_gettime(2), adjtimex(2).
+#![expect(unsafe_code, reason = "adjtimex(2)")]
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+pub use rustix::time::ClockId;
+use rustix::time::{DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
+
+/// Nanoseconds since the clock's epoch; saturates 292 years after it.
+#[inline]
+#[must_use]
+pub fn now(clock: ClockId) -> i64 {
+    nanoseconds(clock_gettime(clock))
+}
+
+/// Nanoseconds since the epoch of the clock that an open device is, such as `/dev/ptp0`
+/// (clock_gettime(2), "Dynamic clocks"); saturates.
+///
+/// # Errors
+/// The device is not a clock, or gives no time.
+pub fn device_time(device: BorrowedFd<'_>) -> io::Result<i64> {
+    Ok(nanoseconds(clock_gettime_dynamic(DynamicClockId::Dynamic(device))?))
+}
+
+#[inline]
+fn nanoseconds(time: Timespec) -> i64 {
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
+}
+
+/// Reads the state of the system clock without changing it (adjtimex(2)): the struct, and the
+/// return value, such as `TIME_ERROR`.
+///
+/// # Errors
+/// A sandbox forbids the call.
+pub fn adjtimex() -> io::Result<(libc::timex, libc::c_int)> {
+    // SAFETY: a timex consists of numbers, for which zero is a valid value; modes of 0 change nothing.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `timex` is valid to read and to write.
+    match unsafe { libc::adjtimex(&raw mut timex) } {
+        -1 => Err(io::Error::last_os_error()),
+        state => Ok((timex, state)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn file_that_is_no_clock_has_no_time() {
+        assert!(device_time(File::open("/dev/null").unwrap().as_fd()).is_err());
+    }
+
+    #[test]
+    fn monotonic_clock_does_not_go_back() {
+        let first = now(ClockId::MonotonicRaw);
+        assert!(first > 0 && now(ClockId::MonotonicRaw) >= first);
+    }
+}

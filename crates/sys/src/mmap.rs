@@ -1,0 +1,282 @@
+//! Memory shared with the kernel, and registers of devices: mmap(2).
+#![expect(unsafe_code, reason = "mmap(2), and pointers into what it returns")]
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::plain::Plain;
+
+/// What a mapping of a file may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Loads only; a store ends the process.
+    Read,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// A mapping of memory, unmapped on drop.
+///
+/// Its safe methods only load and store atomically, so that neither the kernel nor another thread
+/// can make them misbehave. Who makes a slice of the memory behind [`Mapping::at`] has to know that
+/// nothing writes there meanwhile.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory is valid from every thread until it is unmapped, and accessed by atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `length` bytes of a descriptor from `offset` on, shared.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn shared(
+        fd: BorrowedFd<'_>,
+        offset: libc::off_t,
+        length: usize,
+        access: Access,
+    ) -> io::Result<Self> {
+        let protection = match access {
+            Access::Read => libc::PROT_READ,
+            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        Self::map(fd.as_raw_fd(), offset, length, protection, libc::MAP_SHARED)
+    }
+
+    /// Maps `length` bytes of private memory, all of it present from the start: no page fault
+    /// delays a later access.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn anonymous(length: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Self::map(-1, 0, length, protection, flags)
+    }
+
+    fn map(
+        fd: libc::c_int,
+        offset: libc::off_t,
+        length: usize,
+        protection: libc::c_int,
+        flags: libc::c_int,
+    ) -> io::Result<Self> {
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, length })
+    }
+
+    /// A pointer to `size` bytes at `offset`, all inside the mapping.
+    ///
+    /// # Panics
+    /// The bytes lie outside: an offset from the kernel that leads outside must not be followed.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, offset: usize, size: usize) -> NonNull<u8> {
+        let fits = offset.checked_add(size).is_some_and(|end| end <= self.length);
+        assert!(fits, "{size} bytes at {offset} lie outside a mapping of {} bytes", self.length);
+        // SAFETY: the offset was just checked to lie inside the mapping.
+        unsafe { self.start.add(offset) }
+    }
+
+    /// The 32-bit word at `offset`, which the kernel may change at any time.
+    ///
+    /// # Panics
+    /// It lies outside, or is not aligned.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, offset: usize) -> &AtomicU32 {
+        self.atomic(offset)
+    }
+
+    /// The `unsigned long` at `offset`, which the kernel may change at any time.
+    ///
+    /// # Panics
+    /// As [`Mapping::word`].
+    #[inline]
+    #[must_use]
+    pub fn long(&self, offset: usize) -> &AtomicUsize {
+        self.atomic(offset)
+    }
+
+    /// `T` is one of the atomics above.
+    #[inline]
+    fn atomic<T>(&self, offset: usize) -> &T {
+        let word = self.at(offset, size_of::<T>()).cast::<T>();
+        assert!(word.is_aligned(), "the word at {offset} is not aligned");
+        // SAFETY: inside the mapping, aligned, any bits are a valid integer, and valid for as long
+        // as `self` is borrowed.
+        unsafe { word.as_ref() }
+    }
+
+    /// Copies the value at `offset`. Its words are loaded one by one: read a status word with
+    /// `Acquire` first to know that the kernel has finished the value.
+    ///
+    /// # Panics
+    /// It lies outside.
+    #[inline]
+    #[must_use]
+    pub fn load<T: Plain>(&self, offset: usize) -> T {
+        let from = self.at(offset, size_of::<T>());
+        let mut value = MaybeUninit::<T>::uninit();
+        let to = value.as_mut_ptr().cast::<u8>();
+        // SAFETY: both are valid for the size of `T`, the pieces are aligned in the mapping, which
+        // is accessed by atomics; any bits are a valid `T`.
+        unsafe {
+            match piece::<T>(from) {
+                8 => (0..size_of::<T>() / 8).for_each(|nth| {
+                    let piece = AtomicU64::from_ptr(from.as_ptr().cast::<u64>().add(nth));
+                    to.cast::<u64>().add(nth).write_unaligned(piece.load(Ordering::Relaxed));
+                }),
+                4 => (0..size_of::<T>() / 4).for_each(|nth| {
+                    let piece = AtomicU32::from_ptr(from.as_ptr().cast::<u32>().add(nth));
+                    to.cast::<u32>().add(nth).write_unaligned(piece.load(Ordering::Relaxed));
+                }),
+                _ => (0..size_of::<T>()).for_each(|nth| {
+                    let piece = AtomicU8::from_ptr(from.as_ptr().add(nth));
+                    to.add(nth).write(piece.load(Ordering::Relaxed));
+                }),
+            }
+            value.assume_init()
+        }
+    }
+
+    /// Copies a value to `offset`, word by word: store a status word with `Release` afterwards to
+    /// pass it on to the kernel.
+    ///
+    /// # Panics
+    /// It lies outside.
+    #[inline]
+    pub fn store<T: Plain>(&self, offset: usize, value: T) {
+        let to = self.at(offset, size_of::<T>());
+        let from = (&raw const value).cast::<u8>();
+        // SAFETY: as for a load; a `T` has no padding, so that all of its bytes are initialised.
+        unsafe {
+            match piece::<T>(to) {
+                8 => (0..size_of::<T>() / 8).for_each(|nth| {
+                    let piece = AtomicU64::from_ptr(to.as_ptr().cast::<u64>().add(nth));
+                    piece.store(from.cast::<u64>().add(nth).read_unaligned(), Ordering::Relaxed);
+                }),
+                4 => (0..size_of::<T>() / 4).for_each(|nth| {
+                    let piece = AtomicU32::from_ptr(to.as_ptr().cast::<u32>().add(nth));
+                    piece.store(from.cast::<u32>().add(nth).read_unaligned(), Ordering::Relaxed);
+                }),
+                _ => (0..size_of::<T>()).for_each(|nth| {
+                    let piece = AtomicU8::from_ptr(to.as_ptr().add(nth));
+                    piece.store(from.add(nth).read(), Ordering::Relaxed);
+                }),
+            }
+        }
+    }
+}
+
+/// The largest size of pieces in which a `T` at this place can be accessed.
+#[inline]
+fn piece<T>(place: NonNull<u8>) -> usize {
+    if size_of::<T>().is_multiple_of(8) && place.cast::<u64>().is_aligned() {
+        8
+    } else if size_of::<T>().is_multiple_of(4) && place.cast::<u32>().is_aligned() {
+        4
+    } else {
+        1
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what mmap returned; pointers into it do not outlive their mapping.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// 64-bit registers of a device, mapped for reading until the process ends.
+#[derive(Debug)]
+pub struct Registers {
+    first: *const u64,
+}
+
+// SAFETY: the registers are only read, and a device may be read by all threads at once.
+unsafe impl Send for Registers {}
+// SAFETY: as above.
+unsafe impl Sync for Registers {}
+
+impl Registers {
+    /// Bytes that are mapped: a page on x86-64, and no more than one elsewhere.
+    pub const SIZE: usize = 4096;
+
+    /// Maps the start of a device.
+    ///
+    /// # Errors
+    /// Those of mmap(2).
+    pub fn map(device: &File) -> io::Result<Self> {
+        let (flags, fd) = (libc::MAP_SHARED, device.as_raw_fd());
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced; this one is
+        // never unmapped.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), Self::SIZE, libc::PROT_READ, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { first: start.cast_const().cast() })
+    }
+
+    /// The register `OFFSET` bytes from the start, read once and as a whole.
+    #[inline]
+    #[must_use]
+    pub fn read<const OFFSET: usize>(&self) -> u64 {
+        const { assert!(OFFSET.is_multiple_of(8) && OFFSET < Self::SIZE) };
+        // SAFETY: the offset is inside the mapping and aligned to 8 as the mapping is to a page;
+        // the mapping lasts as long as the process.
+        unsafe { self.first.add(OFFSET / 8).read_volatile() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_is_loaded_as_it_was_stored_at_any_alignment() {
+        let mapping = Mapping::anonymous(4096).unwrap();
+        for offset in [0, 8, 12, 13, 4096 - 16] {
+            let value = libc::xdp_desc { addr: 0x0102_0304_0506_0708, len: 9, options: 10 };
+            mapping.store(offset, value);
+            let loaded: libc::xdp_desc = mapping.load(offset);
+            assert_eq!((loaded.addr, loaded.len, loaded.options), (value.addr, 9, 10));
+            assert_eq!(mapping.load::<[u8; 8]>(offset), value.addr.to_ne_bytes());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "lie outside")]
+    fn offset_outside_the_mapping_is_not_followed() {
+        let _: u64 = Mapping::anonymous(4096).unwrap().load(4089);
+    }
+
+    #[test]
+    fn register_is_read_at_its_offset() {
+        let path = std::env::temp_dir().join(format!("wirestamp-registers-{}", std::process::id()));
+        let mut content = vec![0; Registers::SIZE];
+        content[0xf0..0xf8].copy_from_slice(&0x0102_0304_0506_0708_u64.to_ne_bytes());
+        std::fs::write(&path, content).unwrap();
+        let registers = Registers::map(&File::open(&path).unwrap()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(registers.read::<0xf0>(), 0x0102_0304_0506_0708);
+        assert_eq!(registers.read::<0>(), 0);
+    }
+}
