@@ -8,14 +8,14 @@ use std::process::Command;
 use captured::{FIRST_NS, give, read, stamp, writer};
 use tempfile::TempDir;
 use wirestamp_capture::file::{Destination, Format, Reader, Rotation, Writer};
-use wirestamp_capture::{Ledger, Missed, Sink};
+use wirestamp_capture::{CaptureLoss, Ledger, Sink};
 use wirestamp_clock::{Span, Time};
 
 const FORMATS: [Format; 3] = [Format::Pcapng, Format::Pcap, Format::PcapMicros];
 
-fn missed(from: i64, until: i64, packets: u64) -> Missed {
+fn missed(from: i64, until: i64, packets: u64) -> CaptureLoss {
     let at = |after| Time::from_nanos(FIRST_NS + after);
-    Missed { from: at(from), until: at(until), packets }
+    CaptureLoss { from: at(from), until: at(until), packets }
 }
 
 /// Of lanes, whose stretches overlap.
@@ -41,7 +41,7 @@ fn ledger(kernel_dropped: u64) -> Ledger {
 }
 
 /// The stretches of a file, each with the number of packets before it, and what was lost in all.
-fn stretches(path: &Path) -> (Vec<(usize, Missed)>, u64) {
+fn stretches(path: &Path) -> (Vec<(usize, CaptureLoss)>, u64) {
     let mut reader = Reader::open(path).unwrap();
     let (mut found, mut packets) = (Vec::new(), 0);
     while let Some(packet) = reader.next_packet().unwrap() {

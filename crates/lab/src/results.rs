@@ -36,8 +36,10 @@ pub struct Counts {
     pub duplicated: u64,
     pub reordered: u64,
     pub unexpected: u64,
-    pub given_up_sent: u64,
-    pub given_up_received: u64,
+    #[serde(rename = "given_up_sent")]
+    pub undetermined_sent: u64,
+    #[serde(rename = "given_up_received")]
+    pub undetermined_received: u64,
     pub identical: u64,
 }
 
@@ -74,8 +76,8 @@ impl Counts {
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.unexpected += other.unexpected;
-        self.given_up_sent += other.given_up_sent;
-        self.given_up_received += other.given_up_received;
+        self.undetermined_sent += other.undetermined_sent;
+        self.undetermined_received += other.undetermined_received;
         self.identical += other.identical;
     }
 }

@@ -23,7 +23,7 @@ use wirestamp_mesh::collector::{Collector, Results};
 use wirestamp_mesh::controller::{Change, Plan};
 use wirestamp_mesh::protocol::{MachineClock, Seen};
 use wirestamp_mesh::task::Task;
-use wirestamp_metrics::{Missed, Observation};
+use wirestamp_metrics::{CaptureLoss, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
 
 const SECOND: i64 = 1_000_000_000;
@@ -186,7 +186,7 @@ fn passed(
     path: &Path,
     rng: &mut Rng,
     from: i64,
-) -> (Vec<Observation>, Vec<Observation>, Vec<Missed>) {
+) -> (Vec<Observation>, Vec<Observation>, Vec<CaptureLoss>) {
     let (mut sent, mut received, mut missed) = (Vec::new(), Vec::new(), Vec::new());
     for packet in 0..BATCH * RATE {
         let left = from * SECOND + packet * SECOND / RATE;
@@ -202,7 +202,7 @@ fn passed(
             500 => {
                 let around = Span::from_millis(100);
                 let time = Time::from_nanos(left + delay);
-                missed.push(Missed { from: time - around, until: time + around, packets: 1 });
+                missed.push(CaptureLoss { from: time - around, until: time + around, packets: 1 });
             }
             501..503 => received.extend([delay, delay + 1000].map(|it| observation(id, left + it))),
             // It is overtaken by the next.

@@ -42,7 +42,7 @@ fn check(measured: &[Measured]) {
     assert_eq!(sum(measured, |it| it.counts.sent), packets);
     assert_eq!(sum(measured, |it| it.counts.lost), packets / 10);
     assert_eq!(sum(measured, |it| it.counts.matched), packets - packets / 10);
-    assert_eq!(sum(measured, |it| it.counts.unexpected + it.counts.given_up_sent), 0);
+    assert_eq!(sum(measured, |it| it.counts.unexpected + it.counts.undetermined_sent), 0);
     for (second, window) in (0..).zip(measured) {
         assert_eq!(window.begin_ns, BEGIN + second * 1000 * MILLISECOND);
         let delay = window.delay_ns.as_ref().unwrap();

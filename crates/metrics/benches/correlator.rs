@@ -88,7 +88,7 @@ fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
         correlator.observe_all(&seen, &mut |outcome| match outcome {
             Outcome::Matched { .. } => run.matched += 1,
             Outcome::Lost { .. } => run.lost += 1,
-            Outcome::GivenUp { .. } => run.given_up += 1,
+            Outcome::Undetermined { .. } => run.given_up += 1,
             _ => {}
         });
         if first >= warm_up {

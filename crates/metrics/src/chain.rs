@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{DifferenceClock, Time, Utc};
 
-use crate::{Config, Correlator, Missed, Observation, Outcome, Point};
+use crate::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
 /// A part of a [`Chain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +67,7 @@ impl Chain {
     ///
     /// # Panics
     /// If there is no such point.
-    pub fn missed(&mut self, point: usize, missed: Missed) {
+    pub fn missed(&mut self, point: usize, missed: CaptureLoss) {
         self.each_at(point, |_, point, correlator| correlator.missed(point, missed));
     }
 

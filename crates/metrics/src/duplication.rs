@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use wirestamp_packet::PacketId;
 
-use crate::{Observation, Tally};
+use crate::{CountDistribution, Observation};
 
 /// So many replicated packets may have copies that are still to come; that of which the first copy
 /// came longest ago is closed first.
@@ -19,7 +19,7 @@ pub struct Duplication {
     /// Packets that may get more copies: the identity, and copies beyond the first.
     open: VecDeque<(PacketId, u64)>,
     /// Copies beyond the first, of each replicated packet that is closed.
-    copies: Tally,
+    copies: CountDistribution,
 }
 
 impl Duplication {
@@ -46,7 +46,7 @@ impl Duplication {
     /// more than once: over the packets that arrived at all, that is
     /// Type-P-one-way-replicated-packet-rate (section 5.2).
     #[must_use]
-    pub fn copies(&self) -> Tally {
+    pub fn copies(&self) -> CountDistribution {
         let mut copies = self.copies.clone();
         self.open.iter().for_each(|(_, open)| copies.record(*open));
         copies

@@ -37,7 +37,7 @@ impl FlowTable {
         }
     }
 
-    /// The quality over all flows. The [`Course`](crate::Course) in it is that of the flows in the
+    /// The quality over all flows. The [`SequenceMetrics`](crate::SequenceMetrics) in it is that of the flows in the
     /// table.
     #[must_use]
     pub fn total(&self) -> Quality {

@@ -4,7 +4,7 @@
 //! two points and says of each what became of it, as an [`Outcome`]; a [`Chain`] does so for more
 //! points, [`Shards`] on more cores, and [`Lag`] tells of clocks too far apart for it. [`Quality`] counts outcomes
 //! into the metrics of one flow or of all, and a [`FlowTable`] keeps one `Quality` for each flow.
-//! A [`TwoWay`] measures both directions of a test whose packets are returned. [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
+//! A [`TwoWayTest`] measures both directions of a test whose packets are returned. [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
 //! constant memory.
 //!
 //! | metric | defined in | here |
@@ -15,8 +15,8 @@
 //! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
 //! | duplication | RFC 5560 sections 3 and 5 | [`Outcome::Duplicated`], [`Counts::duplicated`], [`Duplication`] |
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
-//! | reordering extent, late time and byte offset, gaps, free runs, n-reordering | RFC 4737 sections 4.2 to 4.6, 5.3 | [`reordering`], [`Course::reordering`] |
-//! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`], [`Course::loss_pattern`] |
+//! | reordering extent, late time and byte offset, gaps, free runs, n-reordering | RFC 4737 sections 4.2 to 4.6, 5.3 | [`reordering`], [`SequenceMetrics::reordering`] |
+//! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`], [`SequenceMetrics::loss_pattern`] |
 //! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`], [`Quality::as_call_over_time`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
 //! | jitter and loss as iperf3 has them | its `src/iperf_udp.c` | [`iperf3`] |
@@ -38,6 +38,7 @@ mod chain;
 mod clock_skew;
 mod compact_histogram;
 mod correlator;
+mod count_distribution;
 mod delivery;
 mod distribution;
 mod duplication;
@@ -59,15 +60,15 @@ pub mod rtp;
 mod sampling;
 mod series;
 mod shards;
-mod tally;
 mod train;
 mod two_way;
 mod values;
 
 pub use chain::{Chain, Segment};
 pub use clock_skew::{ClockSkew, SkewEstimate};
-pub use compact_histogram::{Bucket, CompactHistogram, NoHistogram};
-pub use correlator::{Config, Correlator, Missed};
+pub use compact_histogram::{Bucket, CompactHistogram, MalformedHistogram};
+pub use correlator::{Config, Correlator};
+pub use count_distribution::{CountDistribution, CountSummary};
 pub use delivery::{DeliveryIndex, MediaDelivery, MediaPacket, MediaRate};
 pub use distribution::{Distribution, Summary};
 pub use duplication::Duplication;
@@ -76,11 +77,11 @@ pub use interarrival::InterArrival;
 pub use lag::{Lag, LagEstimate};
 pub use loss_pattern::{LossPattern, LossPoint};
 pub use observation::{Observation, Point};
-pub use outcome::{Outcome, Reason};
-pub use quality::{CallOverTime, ClockError, Counts, Course, Quality};
+pub use outcome::{Outcome, UndeterminedReason};
+pub use quality::{CallOverTime, ClockError, Counts, Quality, SequenceMetrics};
 pub use sampling::Sampling;
 pub use series::{Series, Slot};
 pub use shards::Shards;
-pub use tally::{Tally, TallySummary};
-pub use train::{Passage, TrainGaps};
-pub use two_way::{Answer, BothWays, Taken, TwoWay, TwoWayCounts};
+pub use train::{MatchedPacket, TrainGaps};
+pub use two_way::{Reply, ReplyKind, TwoWayCounts, TwoWayResult, TwoWayTest};
+pub use wirestamp_packet::CaptureLoss;

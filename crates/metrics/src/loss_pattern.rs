@@ -1,6 +1,6 @@
 //! How the losses of one stream are spread, as RFC 3357 defines it.
 
-use crate::Tally;
+use crate::CountDistribution;
 use crate::numeric::count_to_f64;
 
 /// What RFC 3357 says of one packet: its entries in both streams of section 5.4.
@@ -31,10 +31,10 @@ pub struct LossPattern {
     open_length: u64,
     /// The number of the packet that was lost last.
     last_lost: Option<u64>,
-    distances: Tally,
+    distances: CountDistribution,
     /// Of the periods that have ended.
-    lengths: Tally,
-    between: Tally,
+    lengths: CountDistribution,
+    between: CountDistribution,
 }
 
 impl LossPattern {
@@ -52,9 +52,9 @@ impl LossPattern {
             periods: 0,
             open_length: 0,
             last_lost: None,
-            distances: Tally::default(),
-            lengths: Tally::default(),
-            between: Tally::default(),
+            distances: CountDistribution::default(),
+            lengths: CountDistribution::default(),
+            between: CountDistribution::default(),
         }
     }
 
@@ -139,7 +139,7 @@ impl LossPattern {
     /// The loss distances (section 5.4.1), in packets: from each loss to the next, 1 where they follow
     /// each other directly. The RFC's 0 for the first loss is left out.
     #[must_use]
-    pub const fn distances(&self) -> &Tally {
+    pub const fn distances(&self) -> &CountDistribution {
         &self.distances
     }
 
@@ -152,7 +152,7 @@ impl LossPattern {
     /// Type-P-One-Way-Loss-Period-Lengths (section 6.3), in packets. One that is still open counts
     /// with the length that it has.
     #[must_use]
-    pub fn period_lengths(&self) -> Tally {
+    pub fn period_lengths(&self) -> CountDistribution {
         let mut lengths = self.lengths.clone();
         if self.open_length > 0 {
             lengths.record(self.open_length);
@@ -164,7 +164,7 @@ impl LossPattern {
     /// period to the first of the next, at least 2. The RFC's 0 for the first period, which follows
     /// none, is left out.
     #[must_use]
-    pub const fn inter_period_lengths(&self) -> &Tally {
+    pub const fn inter_period_lengths(&self) -> &CountDistribution {
         &self.between
     }
 

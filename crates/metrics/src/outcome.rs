@@ -8,9 +8,9 @@ use crate::{Config, Observation, Point};
 /// What became of an observation.
 ///
 /// Every observation at A ends in exactly one of [`Matched`](Self::Matched),
-/// [`Lost`](Self::Lost) and [`GivenUp`](Self::GivenUp); every observation at B in exactly one of
+/// [`Lost`](Self::Lost) and [`Undetermined`](Self::Undetermined); every observation at B in exactly one of
 /// [`Matched`](Self::Matched), [`Duplicated`](Self::Duplicated),
-/// [`Unexpected`](Self::Unexpected) and [`GivenUp`](Self::GivenUp).
+/// [`Unexpected`](Self::Unexpected) and [`Undetermined`](Self::Undetermined).
 /// [`Identical`](Self::Identical) comes in addition to these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -49,7 +49,7 @@ pub enum Outcome {
     /// still under way when the observation ended: let B observe for the time-out longer than A.
     ///
     /// Of one flow, losses are reported in the order in which the packets left A, given up ones
-    /// ([`GivenUp`](Self::GivenUp)) among them; but those that a capture might have missed come
+    /// ([`Undetermined`](Self::Undetermined)) among them; but those that a capture might have missed come
     /// later.
     Lost {
         /// The packet at A.
@@ -72,7 +72,7 @@ pub enum Outcome {
     },
     /// What became of this one could not be found out. It is counted neither as lost nor as
     /// unexpected.
-    GivenUp {
+    Undetermined {
         /// Where it was seen.
         point: Point,
         /// The packet.
@@ -80,7 +80,7 @@ pub enum Outcome {
         /// If it was seen at A, its place among the packets of its flow that left A.
         sequence: Option<u64>,
         /// Why.
-        reason: Reason,
+        reason: UndeterminedReason,
     },
     /// This packet at A cannot be told from one that left A less than the time-out before it. The
     /// copies at B are matched in the order of departure, so that the counts are right, but if
@@ -93,7 +93,7 @@ pub enum Outcome {
 
 /// Why it could not be found out what became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum UndeterminedReason {
     /// The correlator had no room left for it, or for what might have been its counterpart.
     Memory,
     /// The capture at the other point lost packets where this one may have passed
@@ -107,23 +107,30 @@ pub enum Reason {
 
 impl Outcome {
     /// The outcome of a packet that only A saw: nothing accounts for it, or `reason` does.
-    pub(crate) fn not_at_b(sent: Observation, sequence: u64, reason: Option<Reason>) -> Self {
+    pub(crate) fn not_at_b(
+        sent: Observation,
+        sequence: u64,
+        reason: Option<UndeterminedReason>,
+    ) -> Self {
         match reason {
             None => Self::Lost { sent, sequence },
             Some(reason) => {
                 let sequence = Some(sequence);
-                Self::GivenUp { point: Point::A, observation: sent, sequence, reason }
+                Self::Undetermined { point: Point::A, observation: sent, sequence, reason }
             }
         }
     }
 
     /// The outcome of a packet that only B saw: nothing accounts for it, or `reason` does.
-    pub(crate) fn not_at_a(received: Observation, reason: Option<Reason>) -> Self {
+    pub(crate) fn not_at_a(received: Observation, reason: Option<UndeterminedReason>) -> Self {
         match reason {
             None => Self::Unexpected { received },
-            Some(reason) => {
-                Self::GivenUp { point: Point::B, observation: received, sequence: None, reason }
-            }
+            Some(reason) => Self::Undetermined {
+                point: Point::B,
+                observation: received,
+                sequence: None,
+                reason,
+            },
         }
     }
 
@@ -138,7 +145,7 @@ impl Outcome {
         rule: &Config,
         covers: impl FnOnce(Point, Time<Utc>, Time<Utc>) -> bool,
     ) -> Self {
-        let not_captured = |covered: bool| (!covered).then_some(Reason::NotCaptured);
+        let not_captured = |covered: bool| (!covered).then_some(UndeterminedReason::NotCaptured);
         match self {
             Self::Lost { sent, sequence } => {
                 let left = sent.stamp.utc;
@@ -163,7 +170,7 @@ impl Outcome {
             | Self::Duplicated { sent, .. }
             | Self::Identical { sent } => sent.flow,
             Self::Unexpected { received } => received.flow,
-            Self::GivenUp { observation, .. } => observation.flow,
+            Self::Undetermined { observation, .. } => observation.flow,
         }
     }
 }

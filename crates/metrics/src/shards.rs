@@ -9,7 +9,7 @@ use wirestamp_clock::{DifferenceClock, Time, Utc};
 use wirestamp_packet::FlowKey;
 
 use crate::correlator::hash_of_flow;
-use crate::{Config, Correlator, Missed, Observation, Outcome, Point};
+use crate::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
 /// Observations between two deliveries to the shards.
 const BATCH: usize = 4096;
@@ -56,7 +56,7 @@ struct Delivery {
 enum Told {
     /// With its place, which observations of other shards may have moved on.
     Seen(Point, Observation, Time<Utc>),
-    Missed(Point, Missed),
+    Missed(Point, CaptureLoss),
     Clock(DifferenceClock),
 }
 
@@ -110,11 +110,11 @@ impl<T: Send + 'static> Shards<T> {
     }
 
     /// The capture at `point` lost packets ([`Correlator::missed`]).
-    pub fn missed(&mut self, point: Point, missed: Missed) {
+    pub fn missed(&mut self, point: Point, missed: CaptureLoss) {
         // A stretch begins where the point's time is.
         let from = missed.from.max(self.times[usize::from(point == Point::B)]);
         for shard in &mut self.shards {
-            shard.pending.push(Told::Missed(point, Missed { from, ..missed }));
+            shard.pending.push(Told::Missed(point, CaptureLoss { from, ..missed }));
         }
     }
 

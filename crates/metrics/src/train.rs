@@ -13,14 +13,14 @@ use crate::Distribution;
 /// variation (RFC 3393). Memory is constant.
 #[derive(Clone, Debug, Default)]
 pub struct TrainGaps {
-    last: Option<Passage>,
+    last: Option<MatchedPacket>,
     at_a: Distribution,
     at_b: Distribution,
 }
 
 /// A packet that passed both points.
 #[derive(Clone, Copy, Debug)]
-pub struct Passage {
+pub struct MatchedPacket {
     /// Its number in the order of sending.
     pub sequence: u64,
     /// When it was at A.
@@ -31,7 +31,7 @@ pub struct Passage {
 
 impl TrainGaps {
     /// Takes the next packet, in the order of arrival.
-    pub fn record(&mut self, packet: Passage) {
+    pub fn record(&mut self, packet: MatchedPacket) {
         if let Some(last) = self.last.replace(packet)
             && last.sequence.checked_add(1) == Some(packet.sequence)
         {
@@ -69,7 +69,7 @@ mod tests {
         let arrivals = [(0, 0, 5), (1, 1, 17), (3, 3, 20), (2, 2, 21), (4, 4, 30), (5, 5, 31)];
         for (sequence, sent, received) in arrivals {
             let [sent, received] = [sent, received].map(Time::from_nanos);
-            train.record(Passage { sequence, sent, received });
+            train.record(MatchedPacket { sequence, sent, received });
         }
         let gaps = |gaps: &Distribution| {
             let gaps = gaps.summary().expect("gaps");

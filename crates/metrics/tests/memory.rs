@@ -6,7 +6,7 @@ mod traffic;
 use peak::peak_of;
 use traffic::Traffic;
 use wirestamp_clock::Span;
-use wirestamp_metrics::{Config, Correlator, Missed, Outcome, Reason};
+use wirestamp_metrics::{CaptureLoss, Config, Correlator, Outcome, UndeterminedReason};
 
 const MEMORY: usize = 8 << 20;
 const PACKETS: u64 = 1_000_000;
@@ -19,7 +19,8 @@ fn run(traffic: Traffic, timeout: Span, missing: bool) -> (f64, u64) {
     let mut seen = Vec::with_capacity(4);
     let peak = peak_of(|| {
         let mut sink = |outcome| {
-            let memory = matches!(outcome, Outcome::GivenUp { reason: Reason::Memory, .. });
+            let memory =
+                matches!(outcome, Outcome::Undetermined { reason: UndeterminedReason::Memory, .. });
             given_up += u64::from(memory);
         };
         let mut correlator = Correlator::new(config);
@@ -28,7 +29,7 @@ fn run(traffic: Traffic, timeout: Span, missing: bool) -> (f64, u64) {
             for (point, observation) in seen.drain(..) {
                 if missing && number.is_multiple_of(100) {
                     let at = observation.stamp.utc;
-                    correlator.missed(point, Missed { from: at, until: at, packets: 1 });
+                    correlator.missed(point, CaptureLoss { from: at, until: at, packets: 1 });
                 }
                 correlator.observe(point, observation, &mut sink);
             }

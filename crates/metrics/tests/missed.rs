@@ -8,7 +8,7 @@ use common::{outcomes, seen_in};
 use proptest::prelude::*;
 use said::Said;
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Missed, Observation, Outcome, Point, Reason};
+use wirestamp_metrics::{CaptureLoss, Observation, Outcome, Point, UndeterminedReason};
 
 const MANY: usize = 10_000;
 
@@ -17,7 +17,7 @@ fn at(millis: i64) -> Time<Utc> {
 }
 
 fn missed(point: Point, from: i64, until: i64, packets: u64) -> (Point, Said) {
-    (point, Said::Missed(Missed { from: at(from), until: at(until), packets }))
+    (point, Said::Missed(CaptureLoss { from: at(from), until: at(until), packets }))
 }
 
 /// Packets seen at a point: (identity, milliseconds).
@@ -33,7 +33,7 @@ fn blamed(said: Vec<(Point, Said)>) -> (Vec<u64>, Vec<u64>) {
             Outcome::Lost { sent: seen, .. } | Outcome::Unexpected { received: seen } => {
                 network.push(seen.id.0);
             }
-            Outcome::GivenUp { observation, reason: Reason::Missed, .. } => {
+            Outcome::Undetermined { observation, reason: UndeterminedReason::Missed, .. } => {
                 capture.push(observation.id.0);
             }
             _ => {}

@@ -8,7 +8,7 @@ use common::{ERROR_NS, SKEW_MS, TIMEOUT_MS, outcomes, seen_in};
 use proptest::prelude::*;
 use said::Said;
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Missed, Observation, Outcome, Point, Reason};
+use wirestamp_metrics::{CaptureLoss, Observation, Outcome, Point, UndeterminedReason};
 
 const MANY: usize = 10_000;
 const TIMEOUT: Span = Span::from_millis(TIMEOUT_MS);
@@ -20,7 +20,7 @@ struct Streams {
     sent: Vec<Observation>,
     received: Vec<Observation>,
     /// What the captures at A and at B missed, each with the number of observations before it.
-    missed: [Vec<(usize, Missed)>; 2],
+    missed: [Vec<(usize, CaptureLoss)>; 2],
 }
 
 /// The place of each observation: the latest stamp up to it.
@@ -59,13 +59,16 @@ fn pair_up(streams: &Streams) -> Vec<(Option<usize>, Option<usize>)> {
 
 /// The stretches as they hold, at a point that delivered observations with these places; each with
 /// the time from which on its packets may have passed.
-fn stretches(missed: &[(usize, Missed)], places: &[Time<Utc>]) -> Vec<(Time<Utc>, Missed)> {
+fn stretches(
+    missed: &[(usize, CaptureLoss)],
+    places: &[Time<Utc>],
+) -> Vec<(Time<Utc>, CaptureLoss)> {
     let (mut open, mut until) = (Time::from_nanos(i64::MIN), Time::from_nanos(i64::MIN));
-    let hold = |(before, missed): &(usize, Missed)| {
+    let hold = |(before, missed): &(usize, CaptureLoss)| {
         let delivered = before.checked_sub(1).map_or(open, |last| places[last]);
         open = missed.from.max(delivered).max(open);
         until = missed.until.max(open).max(until);
-        (open, Missed { until, ..*missed })
+        (open, CaptureLoss { until, ..*missed })
     };
     missed.iter().filter(|(_, missed)| missed.packets > 0).map(hold).collect()
 }
@@ -75,7 +78,7 @@ fn stretches(missed: &[(usize, Missed)], places: &[Time<Utc>]) -> Vec<(Time<Utc>
 /// earlier at the other point than at this one, and up to `after` later.
 fn accounted_for(
     packets: &[(Time<Utc>, Option<Time<Utc>>)],
-    stretches: &[(Time<Utc>, Missed)],
+    stretches: &[(Time<Utc>, CaptureLoss)],
     (before, after): (Span, Span),
 ) -> Vec<bool> {
     let mut accounted_for = vec![false; packets.len()];
@@ -131,11 +134,11 @@ fn model(streams: &Streams) -> Vec<Outcome> {
     let missed_at_a = accounted_for(&packets, &stretches(&missed[0], &departures), (TIMEOUT, SKEW));
     let missed_at_a =
         |arrival| numbers.iter().zip(&missed_at_a).any(|(at, missed)| *at == arrival && *missed);
-    let given_up = |point, observation, sequence| Outcome::GivenUp {
+    let given_up = |point, observation, sequence| Outcome::Undetermined {
         point,
         observation,
         sequence,
-        reason: Reason::Missed,
+        reason: UndeterminedReason::Missed,
     };
 
     let mut outcomes = Vec::new();
@@ -237,7 +240,7 @@ fn with_missed(streams: impl Strategy<Value = Streams>) -> impl Strategy<Value =
                 .map(|(before, from, length_ms, packets)| {
                     let from = Time::from_nanos(0) + Span::from_millis(5000 + from);
                     let until = from + Span::from_millis(length_ms);
-                    (usize::min(before, length), Missed { from, until, packets })
+                    (usize::min(before, length), CaptureLoss { from, until, packets })
                 })
                 .collect();
             missed.sort_by_key(|(before, missed)| (*before, missed.from));
@@ -251,7 +254,7 @@ fn with_missed(streams: impl Strategy<Value = Streams>) -> impl Strategy<Value =
 
 /// Both streams in one, A's next observation wherever `choice` says so.
 fn interleave(streams: &Streams, choice: &[bool]) -> Vec<(Point, Said)> {
-    let said = |point, seen: &[Observation], missed: &[(usize, Missed)]| {
+    let said = |point, seen: &[Observation], missed: &[(usize, CaptureLoss)]| {
         let mut said = Vec::new();
         for number in 0..=seen.len() {
             let here = missed.iter().filter(|(before, _)| *before == number);
@@ -314,8 +317,8 @@ proptest! {
                     sent += 1;
                     received += 1;
                 }
-                Outcome::GivenUp { point: A, .. } => sent += 1,
-                Outcome::GivenUp { point: B, .. } => received += 1,
+                Outcome::Undetermined { point: A, .. } => sent += 1,
+                Outcome::Undetermined { point: B, .. } => received += 1,
                 Outcome::Identical { .. } => {}
             }
         }

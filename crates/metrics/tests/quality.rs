@@ -7,7 +7,8 @@ use common::{ERROR_NS, flow, outcomes, seen_in};
 use wirestamp_clock::{Domain, Span, Timeline};
 use wirestamp_metrics::emodel::Codec;
 use wirestamp_metrics::{
-    ClockError, Counts, FlowTable, InterArrival, Observation, Outcome, Point, Quality, Reason,
+    ClockError, Counts, FlowTable, InterArrival, Observation, Outcome, Point, Quality,
+    UndeterminedReason,
 };
 
 const MANY: usize = 100;
@@ -139,7 +140,7 @@ fn inter_arrival_times_are_differences_of_neighbours() {
 fn the_course_of_a_flow_is_that_of_its_packets_in_their_order() {
     let table = table(MANY);
     let first = of_flow(&table, 0).expect("the flow is in the table");
-    let course = first.course().expect("one flow");
+    let course = first.sequence_metrics().expect("one flow");
     // 1, 4, 3 arrived; 2 was lost.
     let reordering = course.reordering();
     assert_eq!((reordering.ratio(), reordering.extents().max()), (Some(1.0 / 3.0), 1));
@@ -148,7 +149,7 @@ fn the_course_of_a_flow_is_that_of_its_packets_in_their_order() {
     assert_eq!((losses.lost(), losses.periods(), losses.loss_ratio()), (1, 1, Some(0.25)));
     assert_eq!(course.train().at_a().count(), 0, "no two neighbours stayed neighbours");
     let second = of_flow(&table, 1).expect("the flow is in the table");
-    let train = second.course().expect("one flow").train();
+    let train = second.sequence_metrics().expect("one flow").train();
     let gap = |gaps: &wirestamp_metrics::Distribution| gaps.summary().map(|gaps| gaps.max);
     assert_eq!((gap(train.at_a()), gap(train.at_b())), (Some(20_000_000), Some(24_000_000)));
     let slots = course.series().slots();
@@ -164,7 +165,7 @@ fn losses_are_placed_among_the_packets_that_arrived_however_late_they_become_kno
     for outcome in outcomes(MANY, sent.chain(arrive)) {
         quality.record(&outcome);
     }
-    let losses = quality.course().expect("one flow").loss_pattern();
+    let losses = quality.sequence_metrics().expect("one flow").loss_pattern();
     assert_eq!((losses.lost(), losses.periods(), losses.burst_ratio()), (5, 4, Some(0.625)));
     let distances = losses.distances().summary().expect("losses");
     assert_eq!((distances.count, distances.mean), (4, 2.0));
@@ -174,25 +175,25 @@ fn losses_are_placed_among_the_packets_that_arrived_however_late_they_become_kno
 fn packets_that_were_given_up_leave_no_gap_between_losses() {
     let observation = |id: u64| seen_in(0, id, 0);
     let lost = |id| Outcome::Lost { sent: observation(id), sequence: id };
-    let given_up = |id| Outcome::GivenUp {
+    let given_up = |id| Outcome::Undetermined {
         point: A,
         observation: observation(id),
         sequence: Some(id),
-        reason: Reason::Missed,
+        reason: UndeterminedReason::Missed,
     };
     let mut quality = Quality::of_flow();
     // What the capture missed is found out late.
     for outcome in [lost(0), lost(3), lost(4), given_up(1), lost(2)] {
         quality.record(&outcome);
     }
-    let losses = quality.course().expect("one flow").loss_pattern();
+    let losses = quality.sequence_metrics().expect("one flow").loss_pattern();
     assert_eq!((losses.lost(), losses.periods(), losses.period_lengths().max()), (4, 1, 4));
 }
 
 #[test]
 fn the_total_has_what_all_flows_have() {
     let all = table(MANY).total();
-    let course = all.course().expect("flows in the table");
+    let course = all.sequence_metrics().expect("flows in the table");
     assert_eq!((course.reordering().counts().reordered, course.loss_pattern().lost()), (1, 1));
     assert_eq!(course.loss_pattern().loss_ratio(), Some(1.0 / 6.0));
     assert_eq!(course.train().at_b().count(), 1);
@@ -200,7 +201,7 @@ fn the_total_has_what_all_flows_have() {
     let some = table(1).total();
     assert_eq!(some.counts(), all.counts());
     assert_eq!(some.delay().summary().map(|delay| delay.max), Some(19_000_000));
-    assert_eq!(some.course().expect("a flow").loss_pattern().loss_ratio(), Some(0.25));
+    assert_eq!(some.sequence_metrics().expect("a flow").loss_pattern().loss_ratio(), Some(0.25));
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn a_call_is_rated_over_time_by_what_was_lost_then() {
     let over_time = quality.as_call_over_time(Codec::G711).expect("packets arrived");
     assert_eq!(over_time.interval, Span::from_millis(1024));
     let lost: Vec<_> =
-        over_time.stretches.iter().map(|it| it.map(|call| call.loss_percent.round())).collect();
+        over_time.intervals.iter().map(|it| it.map(|call| call.loss_percent.round())).collect();
     assert_eq!(lost, [Some(0.0), Some(24.0), None, Some(0.0)]);
     assert!(Quality::of_flow().as_call_over_time(Codec::G711).is_none());
 }

@@ -5,7 +5,7 @@ mod common;
 use Point::{A, B};
 use common::{ERROR_NS, config, outcomes, seen_in};
 use wirestamp_clock::{Domain, Span, Timeline};
-use wirestamp_metrics::{Correlator, Observation, Outcome, Point, Reason};
+use wirestamp_metrics::{Correlator, Observation, Outcome, Point, UndeterminedReason};
 
 const MANY: usize = 100;
 
@@ -27,7 +27,7 @@ fn brief(outcome: &Outcome) -> String {
         Outcome::Duplicated { sent, .. } => name("duplicated", sent.id.0),
         Outcome::Unexpected { received } => name("unexpected", received.id.0),
         Outcome::Identical { sent } => name("identical", sent.id.0),
-        Outcome::GivenUp { point, observation, .. } => {
+        Outcome::Undetermined { point, observation, .. } => {
             format!("given up at {point:?} {}", observation.id.0)
         }
     }
@@ -189,9 +189,9 @@ fn in_little_memory(first: Point) -> Vec<Outcome> {
 /// The packets given up at a point.
 fn given_up(outcomes: &[Outcome], at: Point) -> Vec<u64> {
     let id = |outcome: &Outcome| match outcome {
-        Outcome::GivenUp { point, observation, reason: Reason::Memory, .. } if *point == at => {
-            Some(observation.id.0)
-        }
+        Outcome::Undetermined {
+            point, observation, reason: UndeterminedReason::Memory, ..
+        } if *point == at => Some(observation.id.0),
         _ => None,
     };
     outcomes.iter().filter_map(id).collect()

@@ -29,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture_loss;
 mod flow;
 mod frame;
 mod identity;
@@ -42,6 +43,7 @@ pub mod sdp;
 pub mod stamp;
 mod tcp;
 
+pub use capture_loss::CaptureLoss;
 pub use flow::FlowKey;
 pub use frame::{LinkType, Packet, ParseError};
 pub use identity::{IDENTITY_BYTES, IdentityKey, PacketId};

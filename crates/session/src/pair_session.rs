@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use wirestamp_capture::{Capture, CapturedPacket, Error, Facts, Ledger, Missed, Sink, Stop};
-use wirestamp_metrics::{self as metrics, Config, Correlator, Observation, Outcome, Point};
+use wirestamp_capture::{Capture, CaptureLoss, CapturedPacket, Error, Facts, Ledger, Sink, Stop};
+use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::LinkType;
 
 use crate::point_state::PointState;
@@ -75,7 +75,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
     }
 
     /// Takes note that a capture missed packets.
-    pub(crate) fn missed(&self, point: Point, missed: metrics::Missed) {
+    pub(crate) fn missed(&self, point: Point, missed: CaptureLoss) {
         self.lock().0.missed(point, missed);
     }
 
@@ -118,8 +118,8 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
         Ok(())
     }
 
-    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
-        self.meeting.missed(self.point, as_metrics_have_it(missed));
+    fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
+        self.meeting.missed(self.point, *missed);
         self.recording.missed(missed)
     }
 
@@ -136,10 +136,4 @@ impl<R: FnMut(Outcome) + Send> Sink for Tap<'_, R> {
     fn lost(&self) -> u64 {
         self.recording.lost()
     }
-}
-
-/// What a capture missed, in the terms of the correlator.
-pub(crate) fn as_metrics_have_it(missed: &Missed) -> metrics::Missed {
-    let Missed { from, until, packets } = *missed;
-    metrics::Missed { from, until, packets }
 }

@@ -38,7 +38,7 @@ impl PointState {
     /// Flows of which something was forgotten, for want of room.
     #[must_use]
     pub fn given_up(&self) -> u64 {
-        self.monitor.as_ref().map_or(0, |monitor| monitor.given_up().flows)
+        self.monitor.as_ref().map_or(0, |monitor| monitor.evicted().flows)
     }
 
     /// Takes the next frame: what was captured of it, its length on the wire, and its stamp. The

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wirestamp_capture::file::{AnchorLog, Writer};
-use wirestamp_capture::{CapturedPacket, Error, Ledger, Missed, Sink};
+use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Ledger, Sink};
 use wirestamp_clock::{ClockService, DifferenceClock, Domain};
 use wirestamp_metrics::{Distribution, InterArrival};
 
@@ -151,7 +151,7 @@ impl Sink for Recording<'_> {
         Ok(())
     }
 
-    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+    fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.missed(missed))
     }
 

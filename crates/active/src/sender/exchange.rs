@@ -74,7 +74,7 @@ impl Exchanges {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use wirestamp_metrics::Taken;
+    use wirestamp_metrics::ReplyKind;
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
             there: Some(Span::from_nanos(there)),
             back: Span::from_nanos(back),
             ttl: 64,
-            taken: Taken::First,
+            taken: ReplyKind::First,
             own: Some(Span::from_nanos(100)),
             theirs: Some(Span::from_nanos(200)),
         }

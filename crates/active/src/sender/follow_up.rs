@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use wirestamp_clock::{Span, Stamp, Time, Utc};
-use wirestamp_metrics::Answer;
+use wirestamp_metrics::Reply;
 
 /// How far the word of an answer may come out of its turn. That of an answer further behind was lost.
 const NEAR: usize = 64;
@@ -31,7 +31,7 @@ pub(super) struct Beside {
 /// An answer.
 #[derive(Debug)]
 pub(super) struct Told {
-    pub(super) answer: Answer,
+    pub(super) answer: Reply,
     pub(super) beside: Beside,
     /// Whether the time at which it left is that of the word.
     pub(super) is_told: bool,
@@ -39,7 +39,7 @@ pub(super) struct Told {
 
 impl FollowedUp {
     /// One more answer came.
-    pub(super) fn push(&mut self, answer: Answer, beside: Beside) {
+    pub(super) fn push(&mut self, answer: Reply, beside: Beside) {
         self.waiting.push_back(Told { answer, beside, is_told: false });
     }
 

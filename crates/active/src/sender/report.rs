@@ -1,7 +1,7 @@
 //! What came of a test.
 
 use wirestamp_clock::Span;
-use wirestamp_metrics::BothWays;
+use wirestamp_metrics::TwoWayResult;
 use wirestamp_packet::stamp::{ClassOfService, ErrorEstimate, Format, TimestampInformation};
 
 use crate::system_clock::ClockState;
@@ -39,7 +39,7 @@ impl Peer {
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Each direction, and the round trip.
-    pub both: BothWays,
+    pub both: TwoWayResult,
     /// Packets that were sent behind the end, and are counted nowhere else: their answers tell what became of
     /// the last ones.
     pub closing: u64,

@@ -14,7 +14,7 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::times::from_epoch;
 use super::{Provenance, account, raw};
-use crate::{Ledger, Missed};
+use crate::{CaptureLoss, Ledger};
 
 /// An interface of a capture file, as far as the file has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Interface {
     /// Takes note of statistics. They count from the beginning of the capture, so of several the
     /// last has the right counts; of their errors the largest holds for all packets. Returns what was
     /// dropped since the statistics before these.
-    pub(super) fn note(&mut self, block: &InterfaceStatisticsBlock<'_>) -> Option<Missed> {
+    pub(super) fn note(&mut self, block: &InterfaceStatisticsBlock<'_>) -> Option<CaptureLoss> {
         let mut missed = None;
         for option in &block.options {
             match option {
@@ -83,10 +83,14 @@ impl Interface {
         missed
     }
 
-    fn note_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<Missed> {
+    fn note_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<CaptureLoss> {
         let packets = dropped.saturating_sub(mem::replace(&mut self.dropped, dropped));
         let (from, until) = (mem::replace(&mut self.dropped_by, by)?, by?);
-        (packets > 0).then(|| Missed { from: from.min(until), until: until.max(from), packets })
+        (packets > 0).then(|| CaptureLoss {
+            from: from.min(until),
+            until: until.max(from),
+            packets,
+        })
     }
 
     fn note_comment(&mut self, text: &str) {

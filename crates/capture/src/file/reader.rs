@@ -15,7 +15,7 @@ use super::interface::Interface;
 use super::pipe::Pipe;
 use super::source::{self, Chunks, Kind};
 use super::times::from_epoch;
-use crate::{Error, Missed, Stop};
+use crate::{CaptureLoss, Error, Stop};
 
 /// A packet of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Packet<'a> {
     /// and this one. In our files it stands before the first packet that was stamped after it. Where
     /// statistics stand only at the end of a file, as in those of dumpcap, they do not say when: then
     /// [`Reader::capture_lost`] is all that is known.
-    pub missed: Vec<Missed>,
+    pub missed: Vec<CaptureLoss>,
 }
 
 /// An open capture file.
@@ -65,7 +65,7 @@ struct Interfaces {
     /// Where those of the section begin: it numbers them from 0.
     section: usize,
     /// What they missed, as far as nobody has been told.
-    missed: Vec<Missed>,
+    missed: Vec<CaptureLoss>,
 }
 
 impl Reader {
@@ -146,7 +146,7 @@ impl Reader {
     /// What the capture lost, and when, as far as the file says it behind the packet that was read
     /// last.
     #[must_use]
-    pub fn take_missed(&mut self) -> Vec<Missed> {
+    pub fn take_missed(&mut self) -> Vec<CaptureLoss> {
         mem::take(&mut self.interfaces.missed)
     }
 

@@ -13,7 +13,7 @@ use super::raw::{PacketComment, RawValue};
 use super::set::FileSet;
 use super::times::{now, since_epoch};
 use super::{Destination, Format, Provenance};
-use crate::{CapturedPacket, Error, Facts, Ledger, Missed, Sink};
+use crate::{CaptureLoss, CapturedPacket, Error, Facts, Ledger, Sink};
 
 /// With compression, a pause ends a frame only so long after the last one: frames of few packets
 /// are hardly smaller than those.
@@ -205,7 +205,7 @@ impl Sink for Writer {
 
     /// Writes how many packets had been missed at both ends of the stretch, so that a reader finds
     /// their difference between them.
-    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+    fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.make_room()?;
         self.note_missed(missed.from)?;
         self.missed = self.missed.saturating_add(missed.packets);

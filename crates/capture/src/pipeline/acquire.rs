@@ -13,7 +13,7 @@ use super::drops::{Drops, STAMPED_BEFORE};
 use super::{Plan, Wait};
 use crate::receiver::{Frame, KernelCounts, Receiver};
 use crate::waiter::Waiter;
-use crate::{Error, Missed};
+use crate::{CaptureLoss, Error};
 
 /// Upper bound of a wait, which a packet or a stop request ends at once.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ pub(super) struct Acquired {
     /// Frames handed over.
     pub(super) frames: u64,
     /// What the kernel dropped and nobody downstream has been told of yet.
-    pub(super) missed: Option<Missed>,
+    pub(super) missed: Option<CaptureLoss>,
     /// What ended the stage before the stop was requested.
     pub(super) outcome: Result<(), Error>,
 }
@@ -52,7 +52,7 @@ pub(super) trait Downstream {
 
     /// Is told what the kernel dropped, before it takes any frame that is stamped later. Gives back
     /// what it has no room for.
-    fn missed(&mut self, missed: Missed) -> Result<(), Missed>;
+    fn missed(&mut self, missed: CaptureLoss) -> Result<(), CaptureLoss>;
 
     /// Called when the frames that had arrived have been taken.
     fn turn(&mut self);
@@ -76,7 +76,7 @@ pub(super) trait Downstream {
 pub(super) struct Handover {
     pub(super) frames: Producer<Frame>,
     /// Goes past the converter: it has no stamps to convert.
-    pub(super) missed: Producer<Missed>,
+    pub(super) missed: Producer<CaptureLoss>,
     pub(super) converter: Thread,
 }
 
@@ -90,7 +90,7 @@ impl Downstream for Handover {
         debug_assert!(pushed.is_ok(), "the receiver was told how much room there is");
     }
 
-    fn missed(&mut self, missed: Missed) -> Result<(), Missed> {
+    fn missed(&mut self, missed: CaptureLoss) -> Result<(), CaptureLoss> {
         self.missed.push(missed).map_err(|PushError::Full(missed)| missed)
     }
 

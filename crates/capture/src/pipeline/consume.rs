@@ -8,7 +8,7 @@ use wirestamp_clock::{Stamp, Time, Utc};
 use super::Plan;
 use crate::filter::Filter;
 use crate::receiver::Frame;
-use crate::{Error, Ledger, Missed};
+use crate::{CaptureLoss, Error, Ledger};
 
 /// The sink gets a turn at least this often, also on a link without packets.
 const PAUSE_LIMIT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// As for [`Sink::packet`].
-    fn missed(&mut self, _: &Missed) -> Result<(), Error> {
+    fn missed(&mut self, _: &CaptureLoss) -> Result<(), Error> {
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl<'a> Consumer<'a> {
     }
 
     /// Passes on what was lost before it could be taken.
-    pub(super) fn missed(&mut self, missed: &Missed) {
+    pub(super) fn missed(&mut self, missed: &CaptureLoss) {
         if self.done.failure.is_none() {
             let taken = self.sink.missed(missed);
             self.done.note(taken);

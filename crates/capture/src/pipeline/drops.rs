@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::now;
-use crate::Missed;
+use crate::CaptureLoss;
 use crate::live_ledger::LiveLedger;
 use crate::receiver::{KernelCounts, Receiver};
 
@@ -30,7 +30,7 @@ pub(super) struct Drops<'a> {
     begun: Time<Utc>,
     last: Instant,
     /// What nobody had room to be told of.
-    untold: Option<Missed>,
+    untold: Option<CaptureLoss>,
 }
 
 impl<'a> Drops<'a> {
@@ -55,7 +55,7 @@ impl<'a> Drops<'a> {
     }
 
     /// What was dropped goes to `tell`, which gives back what it has no room for.
-    pub(super) fn tell(&mut self, tell: impl FnOnce(Missed) -> Result<(), Missed>) {
+    pub(super) fn tell(&mut self, tell: impl FnOnce(CaptureLoss) -> Result<(), CaptureLoss>) {
         self.untold = self.untold.take().and_then(|missed| tell(missed).err());
     }
 
@@ -76,7 +76,7 @@ impl<'a> Drops<'a> {
         let packets = counts.dropped.saturating_sub(before.dropped);
         if packets > 0 {
             let from = earlier.min(ended) - STAMPED_BEFORE;
-            let missed = Missed { from, until: earlier.max(ended), packets };
+            let missed = CaptureLoss { from, until: earlier.max(ended), packets };
             self.untold = Some(self.untold.map_or(missed, |untold| untold.and(missed)));
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Drops<'a> {
     }
 
     /// What nobody has been told of yet.
-    pub(super) fn untold(self) -> Option<Missed> {
+    pub(super) fn untold(self) -> Option<CaptureLoss> {
         self.untold
     }
 }
@@ -125,7 +125,7 @@ mod tests {
         drops.note(at(110), dropped(0), at(111));
         assert_eq!(drops.untold, None);
         drops.note(at(120), dropped(7), at(121));
-        let missed = Missed { from: at(110) - STAMPED_BEFORE, until: at(121), packets: 7 };
+        let missed = CaptureLoss { from: at(110) - STAMPED_BEFORE, until: at(121), packets: 7 };
         assert_eq!(drops.untold.take(), Some(missed));
         drops.note(at(130), dropped(7), at(131));
         assert_eq!(drops.untold(), None);
@@ -138,7 +138,7 @@ mod tests {
         drops.note(at(110), dropped(2), at(111));
         drops.note(at(120), dropped(2), at(121));
         drops.note(at(130), dropped(5), at(131));
-        let missed = Missed { from: at(100) - STAMPED_BEFORE, until: at(131), packets: 5 };
+        let missed = CaptureLoss { from: at(100) - STAMPED_BEFORE, until: at(131), packets: 5 };
         assert_eq!(drops.untold(), Some(missed));
     }
 
@@ -147,7 +147,7 @@ mod tests {
         let live = live();
         let mut drops = Drops::since(at(5000), &live);
         drops.note(at(1000), dropped(1), at(1001));
-        let missed = Missed { from: at(1001) - STAMPED_BEFORE, until: at(5000), packets: 1 };
+        let missed = CaptureLoss { from: at(1001) - STAMPED_BEFORE, until: at(5000), packets: 1 };
         assert_eq!(drops.untold(), Some(missed));
     }
 

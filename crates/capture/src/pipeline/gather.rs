@@ -9,7 +9,7 @@ use super::consume::Consumer;
 use super::convert::Stamped;
 use super::merge::{Head, Merge, Next};
 use super::now;
-use crate::Missed;
+use crate::CaptureLoss;
 use crate::receiver::Lender;
 
 /// Packets that are taken in one go: bounded, so that the limits are looked at on a link that never
@@ -19,7 +19,7 @@ const TURN: usize = 4096;
 /// The consumer's end of a lane.
 pub(super) struct Link<'a> {
     pub(super) stamped: rtrb::Consumer<Stamped>,
-    pub(super) missed: rtrb::Consumer<Missed>,
+    pub(super) missed: rtrb::Consumer<CaptureLoss>,
     pub(super) stalled: &'a AtomicBool,
     pub(super) converter: Thread,
     pub(super) lender: Arc<dyn Lender>,

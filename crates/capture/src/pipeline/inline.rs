@@ -10,7 +10,7 @@ use super::acquire::{self, Acquired, Downstream};
 use super::consume::Consumer;
 use super::convert::Batch;
 use super::{Plan, affinity};
-use crate::Missed;
+use crate::CaptureLoss;
 use crate::receiver::{Frame, Lender, Receiver};
 
 /// Frames that go through the stages together: few enough to stay in the first-level cache.
@@ -40,7 +40,7 @@ impl Downstream for Rest<'_> {
         self.frames.push(frame);
     }
 
-    fn missed(&mut self, missed: Missed) -> Result<(), Missed> {
+    fn missed(&mut self, missed: CaptureLoss) -> Result<(), CaptureLoss> {
         self.consumer.missed(&missed);
         Ok(())
     }

@@ -43,7 +43,7 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::live_ledger::LiveLedger;
 use crate::receiver::Receiver;
-use crate::{Error, Ledger, Missed, Stop};
+use crate::{CaptureLoss, Error, Ledger, Stop};
 
 /// How the acquisition thread waits for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ fn account(
 ) -> (Ledger, Result<(), Error>) {
     for lane in &lanes {
         // Of what is left in the kernel's memory, nothing tells when it came.
-        let missed = Missed { from: plan.opened, until: now(), packets: lane.left_behind() };
+        let missed = CaptureLoss { from: plan.opened, until: now(), packets: lane.left_behind() };
         let left_behind = (missed.packets > 0).then_some(missed);
         lane.missed.iter().chain(&left_behind).for_each(|missed| consumer.missed(missed));
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::SystemTime;
 
 use wirestamp_capture::file::{Provenance, Reader, Writer};
-use wirestamp_capture::{CapturedPacket, Config, Cores, Error, Ledger, Missed, Pair, Sink};
+use wirestamp_capture::{CaptureLoss, CapturedPacket, Config, Cores, Error, Ledger, Pair, Sink};
 use wirestamp_clock::{Time, Utc};
 
 use crate::bed::{self, Wire, assert_accounted, config, frame, pairs, shareable_pairs};
@@ -25,7 +25,7 @@ struct Rounds {
     /// The numbers of the packets, and the latest stamp of any.
     numbers: Vec<u32>,
     latest: Time<Utc>,
-    told: Vec<Missed>,
+    told: Vec<CaptureLoss>,
     /// Packets that were handed over before drops that lie before their stamps.
     too_early: u64,
     writer: Writer,
@@ -42,7 +42,7 @@ impl Sink for Rounds {
         self.writer.packet(packet)
     }
 
-    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+    fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.too_early += u64::from(missed.until < self.latest);
         self.told.push(*missed);
         self.writer.missed(missed)
@@ -76,9 +76,9 @@ struct Overload {
     sent: Vec<Sent>,
     /// Which of the frames were captured.
     captured: Vec<bool>,
-    told: Vec<Missed>,
+    told: Vec<CaptureLoss>,
     too_early: u64,
-    in_file: Vec<Missed>,
+    in_file: Vec<CaptureLoss>,
 }
 
 fn overload(wire: &mut Wire, config: Config) -> Overload {
@@ -115,7 +115,7 @@ fn overload(wire: &mut Wire, config: Config) -> Overload {
     Overload { ledger, sent, captured, told, too_early, in_file: read(&path) }
 }
 
-fn read(path: &Path) -> Vec<Missed> {
+fn read(path: &Path) -> Vec<CaptureLoss> {
     let mut reader = Reader::open(path).unwrap();
     let mut missed = Vec::new();
     while let Some(packet) = reader.next_packet().unwrap() {
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Vec<Missed> {
     missed
 }
 
-fn covers(missed: &Missed, &(before, after): &Sent) -> bool {
+fn covers(missed: &CaptureLoss, &(before, after): &Sent) -> bool {
     missed.from <= after && before <= missed.until
 }
 

@@ -19,7 +19,7 @@ impl Beyond {
             Outcome::Matched { received, .. }
             | Outcome::Duplicated { received, .. }
             | Outcome::Unexpected { received }
-            | Outcome::GivenUp { point: Point::B, observation: received, .. } => {
+            | Outcome::Undetermined { point: Point::B, observation: received, .. } => {
                 let time = received.stamp.utc;
                 let (first, last) = self.seen_at_b.unwrap_or((time, time));
                 self.seen_at_b = Some((first.min(time), last.max(time)));
@@ -29,7 +29,7 @@ impl Beyond {
                 let beyond = |(first, last)| left < first || left > last;
                 self.lost += u64::from(self.seen_at_b.is_none_or(beyond));
             }
-            Outcome::GivenUp { point: Point::A, .. } | Outcome::Identical { .. } => {}
+            Outcome::Undetermined { point: Point::A, .. } | Outcome::Identical { .. } => {}
         }
     }
 

@@ -118,7 +118,7 @@ impl Findings {
             "extrapolated": call.map(|call| call.extrapolates()),
             "mos_interval_ms": over_time.as_ref().map(|it| it.interval.as_nanos() / 1_000_000),
             "mos_over_time":
-                over_time.map(|it| it.stretches.iter().map(mos).collect::<Vec<_>>()),
+                over_time.map(|it| it.intervals.iter().map(mos).collect::<Vec<_>>()),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use wirestamp_metrics::{Course, Quality};
+use wirestamp_metrics::{Quality, SequenceMetrics};
 
 use super::findings::Findings;
 use super::media::Voice;
@@ -69,9 +69,9 @@ impl Findings {
         }
         let mut more = Vec::new();
         if everything {
-            let rows = rows
-                .iter()
-                .filter_map(|Row { name, of, .. }| Some(course_row(name, of, of.course()?)));
+            let rows = rows.iter().filter_map(|Row { name, of, .. }| {
+                Some(course_row(name, of, of.sequence_metrics()?))
+            });
             more.push(table(&COURSE, &rows.collect::<Vec<_>>()));
         }
         more.extend(self.round_trips());
@@ -130,7 +130,7 @@ impl Findings {
 }
 
 /// What the order of a flow's packets tells.
-fn course_row(name: &str, quality: &Quality, course: &Course) -> Vec<String> {
+fn course_row(name: &str, quality: &Quality, course: &SequenceMetrics) -> Vec<String> {
     let none = || "-".to_owned();
     let losses = course.loss_pattern();
     let reordering = course.reordering();

@@ -65,7 +65,7 @@ impl Stream {
             Outcome::Duplicated { received, .. } | Outcome::Unexpected { received } => {
                 at_b.push(received.stamp);
             }
-            Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}
+            Outcome::Undetermined { .. } | Outcome::Identical { .. } => {}
         }
     }
 

@@ -72,7 +72,7 @@ impl Testimony {
             Outcome::Duplicated { received, .. } | Outcome::Unexpected { received } => {
                 self.arrivals.push(received.stamp.utc);
             }
-            Outcome::Lost { .. } | Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}
+            Outcome::Lost { .. } | Outcome::Undetermined { .. } | Outcome::Identical { .. } => {}
         }
     }
 

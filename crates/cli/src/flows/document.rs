@@ -1,7 +1,7 @@
 //! What `flows` found, as JSON.
 
 use serde::Serialize;
-use wirestamp_metrics::flow::{FlowReport, GivenUp};
+use wirestamp_metrics::flow::{EvictedFlows, FlowReport};
 use wirestamp_session::TapReport;
 use wirestamp_session::flows::Flows;
 
@@ -28,7 +28,7 @@ pub(super) struct Document {
     /// Milliseconds that voice is rated with.
     pub(super) assumed_delay_ms: i64,
     pub(super) assumed_jitter_buffer_ms: i64,
-    pub(super) given_up: GivenUp,
+    pub(super) given_up: EvictedFlows,
     /// Those that hurt most first.
     pub(super) flows: Vec<FlowReport>,
     /// The capture, if it was not a file.
@@ -50,7 +50,7 @@ impl Document {
         let config = *monitor.config();
         let millis = |span: wirestamp_clock::Span| span.as_nanos() / 1_000_000;
         let mut reports: Vec<_> = monitor.flows().collect();
-        reports.sort_by(FlowReport::by_what_hurts);
+        reports.sort_by(FlowReport::worst_first);
         Self {
             file: None,
             packets: monitor.packets(),
@@ -63,7 +63,7 @@ impl Document {
             clock_error_ns: None,
             assumed_delay_ms: millis(config.delay),
             assumed_jitter_buffer_ms: millis(config.buffer),
-            given_up: *monitor.given_up(),
+            given_up: *monitor.evicted(),
             flows: reports,
             tap: None,
             remarks: Vec::new(),

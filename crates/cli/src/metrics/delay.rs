@@ -105,7 +105,7 @@ const fn count(name: &'static str, help: &'static str, of: fn(&Counts) -> u64) -
 const GIVEN_UP: Count = count(
     "wirestamp_delay_given_up_packets_total",
     "Packets that it could not be found out about what became of them.",
-    |counts| counts.given_up_sent,
+    |counts| counts.undetermined_sent,
 );
 
 const COUNTS: [Count; 10] = [
@@ -140,7 +140,7 @@ const COUNTS: [Count; 10] = [
         |counts| counts.identical,
     ),
     Count { point: Some("a"), ..GIVEN_UP },
-    Count { point: Some("b"), of: |counts| counts.given_up_received, ..GIVEN_UP },
+    Count { point: Some("b"), of: |counts| counts.undetermined_received, ..GIVEN_UP },
 ];
 
 impl Live {
@@ -253,8 +253,8 @@ mod tests {
             reordered: 6,
             unexpected: 7,
             identical: 8,
-            given_up_sent: 9,
-            given_up_received: 10,
+            undetermined_sent: 9,
+            undetermined_received: 10,
         };
         let shown = COUNTS.map(|count| (count.of)(&counts));
         assert_eq!(shown, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);

@@ -53,9 +53,9 @@ impl Seen {
     fn now(flows: &SharedFlows) -> Self {
         let mut worst = flows.reports();
         let kept = worst.len();
-        worst.sort_unstable_by(FlowReport::by_what_hurts);
+        worst.sort_unstable_by(FlowReport::worst_first);
         worst.truncate(SHOWN);
-        Self { kept, given_up: flows.lock().monitor.given_up().flows, worst }
+        Self { kept, given_up: flows.lock().monitor.evicted().flows, worst }
     }
 
     fn collect(&self, families: &mut Families) {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use wirestamp_active::sender::{Heard, Sender};
 use wirestamp_clock::Span;
-use wirestamp_metrics::Taken;
+use wirestamp_metrics::ReplyKind;
 
 use crate::interrupt::stop_on_signal;
 use crate::namespace;
@@ -55,10 +55,10 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
 /// An answer, as ping shows it.
 fn line(heard: &Heard) -> String {
     let note = match heard.taken {
-        Taken::First => "",
-        Taken::Copy => ", a copy",
-        Taken::Late => ", late",
-        Taken::Foreign => ", to a packet that was not sent",
+        ReplyKind::First => "",
+        ReplyKind::Duplicate => ", a copy",
+        ReplyKind::Late => ", late",
+        ReplyKind::Foreign => ", to a packet that was not sent",
     };
     let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
     let Heard { sequence, round_trip, there, ttl, .. } = *heard;

@@ -110,7 +110,7 @@ fn time(outcome: &Outcome) -> Time<Utc> {
         | Outcome::Duplicated { sent, .. }
         | Outcome::Identical { sent } => sent,
         Outcome::Unexpected { received } => received,
-        Outcome::GivenUp { observation, .. } => observation,
+        Outcome::Undetermined { observation, .. } => observation,
     };
     seen.stamp.utc
 }

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use crate::protocol::MachineClock;
 use wirestamp_capture::CapturedPacket;
 use wirestamp_clock::{Span, Stamp, Time, Utc};
-use wirestamp_metrics::{Missed, Observation, Sampling};
+use wirestamp_metrics::{CaptureLoss, Observation, Sampling};
 use wirestamp_packet::{LinkType, Packet};
 
 use super::flows::Flows;
@@ -30,7 +30,7 @@ pub(super) trait Look: Send {
     fn packet(&mut self, packet: &Passing<'_>);
 
     /// Takes note of what the capture lost.
-    fn missed(&mut self, missed: Missed);
+    fn missed(&mut self, missed: CaptureLoss);
 
     /// What passed before a time, by which the capture is complete, if that is enough for a batch.
     fn batches(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch>;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::protocol::{Count, Counts, MachineClock};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::Missed;
+use wirestamp_metrics::CaptureLoss;
 
 use super::look::{Look, Passing};
 use crate::spool::Batch;
@@ -75,7 +75,7 @@ impl Look for Tally {
     }
 
     /// They are of the interval in which the stretch begins.
-    fn missed(&mut self, missed: Missed) {
+    fn missed(&mut self, missed: CaptureLoss) {
         if missed.until >= self.begin {
             let from = missed.from.max(self.begin);
             let count = self.at(from);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_was_missed_is_told_of_and_nobody_looks_while_the_machine_sleeps() {
         let mut tally = Tally::new(Span::from_secs(1), at(500));
-        let missed = |from, until| Missed { from: at(from), until: at(until), packets: 2 };
+        let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
         for it in [missed(100, 400), missed(400, 600), missed(1990, 2010)] {
             tally.missed(it);
         }

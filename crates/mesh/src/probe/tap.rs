@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tracing::warn;
-use wirestamp_capture::{CapturedPacket, Error, Filter, Missed, Sink};
+use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Filter, Sink};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics as metrics;
 
 use super::ChannelName;
 use super::look::{Look, Passing, Purpose};
@@ -155,10 +154,8 @@ impl Sink for Tap {
         Ok(())
     }
 
-    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
-        let Missed { from, until, packets } = *missed;
-        let missed = metrics::Missed { from, until, packets };
-        self.looking.values_mut().for_each(|it| it.look.missed(missed));
+    fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
+        self.looking.values_mut().for_each(|it| it.look.missed(*missed));
         Ok(())
     }
 

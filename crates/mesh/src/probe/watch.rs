@@ -2,7 +2,7 @@
 
 use crate::protocol::{MachineClock, Seen};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Missed, Observation, Sampling};
+use wirestamp_metrics::{CaptureLoss, Observation, Sampling};
 
 use super::look::{Look, Passing};
 use crate::spool::Batch;
@@ -24,7 +24,7 @@ pub(super) struct Watch {
     /// Since when it looks.
     begin: Time<Utc>,
     seen: Vec<Observation>,
-    missed: Vec<Missed>,
+    missed: Vec<CaptureLoss>,
     /// Everything before is in batches.
     told_until: Option<Time<Utc>>,
     /// Packets came that belong to what is told of already.
@@ -88,9 +88,9 @@ impl Look for Watch {
         }
     }
 
-    fn missed(&mut self, missed: Missed) {
+    fn missed(&mut self, missed: CaptureLoss) {
         if missed.until >= self.begin {
-            self.missed.push(Missed { from: missed.from.max(self.begin), ..missed });
+            self.missed.push(CaptureLoss { from: missed.from.max(self.begin), ..missed });
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn what_was_missed_is_told_of_when_its_stretch_is_over() {
         let mut watch = watch(100);
-        let missed = |from, until| Missed { from: at(from), until: at(until), packets: 2 };
+        let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
         // Before it looked, when it began to, and later.
         for it in [missed(50, 99), missed(90, 110), missed(290, 310)] {
             watch.missed(it);

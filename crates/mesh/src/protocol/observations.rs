@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use prost::Message;
 use thiserror::Error;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
-use wirestamp_metrics::{Missed, Observation};
+use wirestamp_metrics::{CaptureLoss, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::MachineClock;
@@ -21,7 +21,7 @@ pub struct Seen {
     /// Packets, in the order in which they passed.
     pub observations: Vec<Observation>,
     /// What the capture lost meanwhile, in stretches that begin before this is complete.
-    pub missed: Vec<Missed>,
+    pub missed: Vec<CaptureLoss>,
     /// Every packet that passed before this time is told of, here or before. None of these passed later.
     pub complete_until: Time<Utc>,
     /// Since when somebody looks, if nobody did for a while before: of what passed meanwhile nothing is told.
@@ -140,7 +140,7 @@ impl Seen {
         let missed = message.missed.iter().enumerate().map(|(place, it)| {
             let can_be = it.from <= it.until && it.from <= message.complete_until;
             let [from, until] = [it.from, it.until].map(Time::from_nanos);
-            let missed = Missed { from, until, packets: it.packets };
+            let missed = CaptureLoss { from, until, packets: it.packets };
             can_be.then_some(missed).ok_or(Malformed::Missed(place))
         });
         let missed = missed.collect::<Result<_, _>>()?;
@@ -198,7 +198,7 @@ fn key(flow: &v1::Flow) -> Option<FlowKey> {
     is_of_one_family.then_some(FlowKey { source, destination, protocol })
 }
 
-fn missed(it: &Missed) -> v1::Missed {
+fn missed(it: &CaptureLoss) -> v1::Missed {
     v1::Missed { from: it.from.as_nanos(), until: it.until.as_nanos(), packets: it.packets }
 }
 
@@ -259,7 +259,7 @@ mod tests {
             });
             let missed = missed.into_iter().map(|(one, other, packets)| {
                 let [from, until] = [one.min(other), one.max(other)].map(Time::from_nanos);
-                Missed { from, until, packets }
+                CaptureLoss { from, until, packets }
             });
             let seen = Seen {
                 observations: observations.collect(),

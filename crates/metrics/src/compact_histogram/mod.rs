@@ -44,7 +44,7 @@ pub struct Bucket {
 /// What is no histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("it is no histogram, or is cut off")]
-pub struct NoHistogram;
+pub struct MalformedHistogram;
 
 impl CompactHistogram {
     /// How far a percentile may be off, as a share of it: the half of a 64th.
@@ -131,15 +131,16 @@ impl CompactHistogram {
     ///
     /// # Errors
     /// When it was not.
-    pub fn decode(mut bytes: &[u8]) -> Result<Self, NoHistogram> {
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, MalformedHistogram> {
         let (mut counts, mut next) = (BTreeMap::new(), FIRST);
         while !bytes.is_empty() {
             let first = take(&mut bytes)?;
-            let ahead = i32::try_from(first >> 1).map_err(|_| NoHistogram)?;
-            let place = next.checked_add(ahead).filter(|it| *it < -FIRST).ok_or(NoHistogram)?;
+            let ahead = i32::try_from(first >> 1).map_err(|_| MalformedHistogram)?;
+            let place =
+                next.checked_add(ahead).filter(|it| *it < -FIRST).ok_or(MalformedHistogram)?;
             let count = match first & 1 {
                 0 => 1,
-                _ => take(&mut bytes)?.checked_add(2).ok_or(NoHistogram)?,
+                _ => take(&mut bytes)?.checked_add(2).ok_or(MalformedHistogram)?,
             };
             counts.insert(place, count);
             next = place + 1;
@@ -155,9 +156,9 @@ impl From<CompactHistogram> for Vec<u8> {
 }
 
 impl TryFrom<Vec<u8>> for CompactHistogram {
-    type Error = NoHistogram;
+    type Error = MalformedHistogram;
 
-    fn try_from(bytes: Vec<u8>) -> Result<Self, NoHistogram> {
+    fn try_from(bytes: Vec<u8>) -> Result<Self, MalformedHistogram> {
         Self::decode(&bytes)
     }
 }
@@ -191,21 +192,21 @@ fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-fn take(bytes: &mut &[u8]) -> Result<u64, NoHistogram> {
+fn take(bytes: &mut &[u8]) -> Result<u64, MalformedHistogram> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
-        let (first, rest) = bytes.split_first().ok_or(NoHistogram)?;
+        let (first, rest) = bytes.split_first().ok_or(MalformedHistogram)?;
         *bytes = rest;
         let part = u64::from(first & 0x7f);
         if part << shift >> shift != part {
-            return Err(NoHistogram);
+            return Err(MalformedHistogram);
         }
         number |= part << shift;
         if first & 0x80 == 0 {
             return Ok(number);
         }
     }
-    Err(NoHistogram)
+    Err(MalformedHistogram)
 }
 
 #[cfg(test)]

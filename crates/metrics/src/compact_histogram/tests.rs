@@ -54,7 +54,7 @@ fn what_is_no_histogram_is_refused() {
     push(&mut bytes, beyond << 1);
     let too_many = [[1].as_slice(), &[0xff; 9], &[1]].concat();
     for bytes in [&[0x80][..], &[1], &[0x80; 11], &bytes, &too_many] {
-        assert_eq!(CompactHistogram::decode(bytes), Err(NoHistogram), "{bytes:?}");
+        assert_eq!(CompactHistogram::decode(bytes), Err(MalformedHistogram), "{bytes:?}");
     }
 }
 

@@ -7,7 +7,6 @@ mod departure;
 mod departures;
 mod flow;
 mod flows;
-mod missed;
 mod queue;
 mod read_ahead;
 mod state;
@@ -18,14 +17,13 @@ use wirestamp_clock::{DifferenceClock, Time, Utc};
 
 pub use config::Config;
 pub(crate) use flows::hash as hash_of_flow;
-pub use missed::Missed;
 pub use state::Correlator;
 
 use self::departures::{Departed, Sent};
 use self::flows::Flows;
 use self::read_ahead::READ_AHEAD;
 use self::state::DEPARTURE;
-use crate::{Observation, Outcome, Point};
+use crate::{CaptureLoss, Observation, Outcome, Point};
 
 impl Correlator {
     /// From now on, takes the delay between two stamps of this clock's domain from their raw
@@ -62,7 +60,7 @@ impl Correlator {
     ///
     /// A packet that only the other point saw, and that may have passed `point` in the stretch, is
     /// then not [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but
-    /// [given up](Outcome::GivenUp), up to as many as the capture lost. So what is counted as
+    /// [given up](Outcome::Undetermined), up to as many as the capture lost. So what is counted as
     /// lost is what the network lost, exactly, if all that the capture lost is what the other
     /// point saw; and no more than that in any case.
     ///
@@ -81,7 +79,7 @@ impl Correlator {
     /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it, where
     /// it counts from what was delivered before it was told of; they are told of once the last of
     /// these is decided.
-    pub fn missed(&mut self, point: Point, missed: Missed) {
+    pub fn missed(&mut self, point: Point, missed: CaptureLoss) {
         match point {
             Point::A => self.unseen_at_a.miss(missed, self.sent_until),
             Point::B => self.unseen_at_b.miss(missed, self.delivered_until),

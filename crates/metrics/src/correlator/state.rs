@@ -8,7 +8,7 @@ use super::departures::{Departed, Departures, Sent};
 use super::flows::Flows;
 use super::queue::Queue;
 use super::unseen::Unseen;
-use crate::{Observation, Outcome, Point, Reason};
+use crate::{Observation, Outcome, Point, UndeterminedReason};
 
 /// The bytes that a packet takes which has left A.
 pub(super) const DEPARTURE: usize = Departures::BYTES_EACH;
@@ -142,7 +142,7 @@ impl Correlator {
         match departed {
             Departed::Matched(place) => self.unseen_at_b.seen(place),
             Departed::Unmatched(Sent { observation, sequence }) => {
-                sink(Outcome::not_at_b(observation, sequence, Some(Reason::Memory)));
+                sink(Outcome::not_at_b(observation, sequence, Some(UndeterminedReason::Memory)));
             }
         }
     }
@@ -152,7 +152,7 @@ impl Correlator {
         if let Some(Arrival { received, place }) = self.waiting.pop() {
             self.received_until = place;
             self.unseen_at_b.forget(place);
-            sink(Outcome::not_at_a(received, Some(Reason::Memory)));
+            sink(Outcome::not_at_a(received, Some(UndeterminedReason::Memory)));
         }
     }
 }

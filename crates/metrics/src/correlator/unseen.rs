@@ -6,9 +6,9 @@ use std::iter;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::{Missed, Reason};
+use crate::{CaptureLoss, UndeterminedReason};
 
-/// How many stretches of [`Missed`] packets are kept apart at most. Beyond it, neighbours are taken
+/// How many stretches of [`CaptureLoss`] packets are kept apart at most. Beyond it, neighbours are taken
 /// as one.
 const STRETCHES: usize = 4096;
 
@@ -26,7 +26,7 @@ pub(super) struct Unseen<T> {
     after: Span,
     forgotten: Gap,
     /// Those whose packets have not all been judged, in the order of time.
-    stretches: VecDeque<Stretch>,
+    stretches: VecDeque<LossInterval>,
     /// By their place here and, where that is the same, by the order in which they were judged.
     suspects: BTreeMap<(Time<Utc>, u64), Suspect<T>>,
     judged: u64,
@@ -38,8 +38,8 @@ pub(super) struct Unseen<T> {
 
 /// A stretch of missed packets.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
-    missed: Missed,
+struct LossInterval {
+    missed: CaptureLoss,
     /// When the first of its packets can have passed here, of those that are not judged: never
     /// before what had been delivered here when it was told of, nor before the stretch ahead of it.
     open: Time<Utc>,
@@ -90,7 +90,7 @@ impl<T> Unseen<T> {
 
     /// The capture here lost packets. It is told of after all up to the place `delivered` had been
     /// delivered.
-    pub(super) fn miss(&mut self, mut missed: Missed, delivered: Time<Utc>) {
+    pub(super) fn miss(&mut self, mut missed: CaptureLoss, delivered: Time<Utc>) {
         if missed.packets == 0 {
             return;
         }
@@ -103,11 +103,11 @@ impl<T> Unseen<T> {
         }
         missed.until = missed.until.max(open);
         match last {
-            Some(Stretch { missed: last, .. }) if full => {
+            Some(LossInterval { missed: last, .. }) if full => {
                 last.until = missed.until;
                 last.packets = last.packets.saturating_add(missed.packets);
             }
-            _ => self.stretches.push_back(Stretch { missed, open }),
+            _ => self.stretches.push_back(LossInterval { missed, open }),
         }
     }
 
@@ -130,14 +130,14 @@ impl<T> Unseen<T> {
         &mut self,
         packet: T,
         time: Time<Utc>,
-        tell: &mut impl FnMut(T, Option<Reason>),
+        tell: &mut impl FnMut(T, Option<UndeterminedReason>),
     ) {
         if self.forgotten.covers(time, self.before, self.after) {
-            return tell(packet, Some(Reason::Memory));
+            return tell(packet, Some(UndeterminedReason::Memory));
         }
         let open = self.stretches.front().zip(self.stretches.back());
         if !open.is_some_and(|(first, last)| {
-            self.may_have_been(time, &Stretch { open: first.open, ..*last })
+            self.may_have_been(time, &LossInterval { open: first.open, ..*last })
         }) {
             return tell(packet, None);
         }
@@ -147,7 +147,7 @@ impl<T> Unseen<T> {
         if self.suspects.len() > self.room
             && let Some((_, oldest)) = self.suspects.pop_first()
         {
-            tell(oldest.packet, Some(Reason::Memory));
+            tell(oldest.packet, Some(UndeterminedReason::Memory));
         }
     }
 
@@ -156,7 +156,7 @@ impl<T> Unseen<T> {
     pub(super) fn settle(
         &mut self,
         judged: Option<Time<Utc>>,
-        tell: &mut impl FnMut(T, Option<Reason>),
+        tell: &mut impl FnMut(T, Option<UndeterminedReason>),
     ) {
         if self.stretches.is_empty() {
             return;
@@ -166,7 +166,7 @@ impl<T> Unseen<T> {
         {
             for place in self.accounted_for(&stretch) {
                 if let Some(suspect) = self.suspects.remove(&place) {
-                    tell(suspect.packet, Some(Reason::Missed));
+                    tell(suspect.packet, Some(UndeterminedReason::Missed));
                 }
             }
             self.stretches.pop_front();
@@ -180,12 +180,12 @@ impl<T> Unseen<T> {
         }
     }
 
-    fn may_have_been(&self, time: Time<Utc>, stretch: &Stretch) -> bool {
+    fn may_have_been(&self, time: Time<Utc>, stretch: &LossInterval) -> bool {
         time - self.before <= stretch.missed.until && time + self.after >= stretch.open
     }
 
     /// The suspects nearest to the stretch, as many as it has packets.
-    fn accounted_for(&self, stretch: &Stretch) -> Vec<(Time<Utc>, u64)> {
+    fn accounted_for(&self, stretch: &LossInterval) -> Vec<(Time<Utc>, u64)> {
         let possible = |(place, suspect): (&(Time<Utc>, u64), &Suspect<T>)| {
             self.may_have_been(suspect.time, stretch).then_some(*place)
         };
@@ -209,7 +209,7 @@ impl<T> Unseen<T> {
 
     /// The first place of those in the stretch: what is at one ahead of it is in it if it may have
     /// come after the stretch began.
-    fn begin_of(&self, missed: &Missed) -> Time<Utc> {
+    fn begin_of(&self, missed: &CaptureLoss) -> Time<Utc> {
         let ahead = self.suspects.range(..(missed.from, 0)).rev();
         let reaches_in = |suspect: &Suspect<T>| suspect.next.is_none_or(|next| next > missed.from);
         let within = ahead.take_while(|(_, suspect)| reaches_in(suspect));
@@ -224,7 +224,7 @@ impl<T> Unseen<T> {
 
 /// Whether `ahead` is no further from the stretch's begin than `behind` from its end, which is no
 /// part of it.
-fn nearer(ahead: (Time<Utc>, u64), behind: (Time<Utc>, u64), stretch: &Missed) -> bool {
+fn nearer(ahead: (Time<Utc>, u64), behind: (Time<Utc>, u64), stretch: &CaptureLoss) -> bool {
     behind.0 >= stretch.until && stretch.from - ahead.0 <= behind.0 - stretch.until
 }
 

@@ -99,13 +99,13 @@ impl fmt::Display for Codec {
 /// What is the name of no codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("choose among {}", Codec::ALL.map(Codec::name).join(", "))]
-pub struct NoCodec;
+pub struct UnknownCodec;
 
 impl FromStr for Codec {
-    type Err = NoCodec;
+    type Err = UnknownCodec;
 
-    fn from_str(name: &str) -> Result<Self, NoCodec> {
-        Self::ALL.into_iter().find(|codec| codec.name() == name).ok_or(NoCodec)
+    fn from_str(name: &str) -> Result<Self, UnknownCodec> {
+        Self::ALL.into_iter().find(|codec| codec.name() == name).ok_or(UnknownCodec)
     }
 }
 

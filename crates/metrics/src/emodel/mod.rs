@@ -27,6 +27,6 @@ mod simultaneous;
 #[cfg(test)]
 mod tests;
 
-pub use codec::{Codec, NoCodec};
+pub use codec::{Codec, UnknownCodec};
 pub use parameters::Parameters;
 pub use rating::{Rating, mean_opinion_score};

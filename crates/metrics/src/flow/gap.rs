@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::doubt::{Doubt, ImpairmentDoubt};
 use super::gap_losses::Losses;
+use super::uncertainty::{ImpairmentUncertainty, Uncertainty};
 
 /// Numbers of a gap that are looked at, the last: RTP has no gap that comes near (RFC 3550 appendix
 /// A.1), and a count of iperf3 only by damage.
@@ -26,9 +26,9 @@ pub(super) struct Gap {
     accounts: Vec<Account>,
     /// Of stretches of which it is not known which of the numbers, or how many, were lost in them: how
     /// many fewer or more may have been.
-    doubts: Vec<(u64, Doubt)>,
+    doubts: Vec<(u64, Uncertainty)>,
     /// The same of several stretches in a row together, of which less may be in doubt.
-    joint_doubts: Vec<(Range<u64>, Doubt)>,
+    joint_doubts: Vec<(Range<u64>, Uncertainty)>,
 }
 
 /// What has become of some numbers of a gap.
@@ -112,24 +112,24 @@ impl Gap {
 
     /// By how much these losses may be off. So many losses leave at most one run more than there are
     /// other packets.
-    fn in_doubt(&self, losses: &Losses) -> ImpairmentDoubt {
+    fn in_doubt(&self, losses: &Losses) -> ImpairmentUncertainty {
         if self.doubts.is_empty() {
-            return ImpairmentDoubt::default();
+            return ImpairmentUncertainty::default();
         }
         let Losses { by_network, by_capture, periods, .. } = *losses;
         let sum = self.sum_of_doubts().mirrored();
-        let lost = Doubt { fewer: sum.fewer.min(by_network), more: sum.more.min(by_capture) };
+        let lost = Uncertainty { fewer: sum.fewer.min(by_network), more: sum.more.min(by_capture) };
         let (least, most) = (by_network - lost.fewer, by_network + lost.more);
         let others = self.numbers.end - self.numbers.start - least;
-        let periods = Doubt::of(periods, least.min(1), most.min(others + 1));
-        ImpairmentDoubt { lost, periods }
+        let periods = Uncertainty::of(periods, least.min(1), most.min(others + 1));
+        ImpairmentUncertainty { lost, periods }
     }
 
     /// By how much all stretches together may be wrong.
-    fn sum_of_doubts(&self) -> Doubt {
+    fn sum_of_doubts(&self) -> Uncertainty {
         let sum = |of: &dyn Fn(u64) -> bool| {
             let doubts = self.doubts().filter(|(stretch, _)| of(*stretch));
-            doubts.fold(Doubt::default(), |sum, (_, doubt)| sum.plus(doubt))
+            doubts.fold(Uncertainty::default(), |sum, (_, doubt)| sum.plus(doubt))
         };
         let alone = |stretch| !self.joint_doubts.iter().any(|(joint, _)| joint.contains(&stretch));
         self.joint_doubts.iter().fold(sum(&alone), |all, (joint, doubt)| {
@@ -202,7 +202,7 @@ impl Gap {
     }
 
     /// How many fewer or more than it accounts for may have been lost in each stretch.
-    pub(super) fn doubts(&self) -> impl Iterator<Item = (u64, Doubt)> {
+    pub(super) fn doubts(&self) -> impl Iterator<Item = (u64, Uncertainty)> {
         self.doubts.iter().copied()
     }
 
@@ -261,13 +261,13 @@ impl Gap {
 
     /// Takes note that it is not known which numbers were lost in a stretch, and how many fewer or more
     /// than it accounts for may have been.
-    pub(super) fn doubt(&mut self, doubt: Doubt, name: u64) {
+    pub(super) fn doubt(&mut self, doubt: Uncertainty, name: u64) {
         self.doubts.push((name, doubt));
     }
 
     /// Takes note of how many fewer or more than they account for may have been lost in these stretches
     /// together.
-    pub(super) fn doubt_jointly(&mut self, doubt: Doubt, names: Range<u64>) {
+    pub(super) fn doubt_jointly(&mut self, doubt: Uncertainty, names: Range<u64>) {
         self.joint_doubts.push((names, doubt));
     }
 

@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{Time, Utc};
 
-use super::doubt::ImpairmentDoubt;
+use super::uncertainty::ImpairmentUncertainty;
 
 /// What a gap comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct Losses {
     /// Packets that the capture lost.
     pub(super) by_capture: u64,
     /// What is in doubt of what the network lost.
-    pub(super) in_doubt: ImpairmentDoubt,
+    pub(super) in_doubt: ImpairmentUncertainty,
 }
 
 impl Losses {

@@ -1,7 +1,7 @@
 //! What keeps a stream's packets from being heard or seen: how many, and how they are spread.
 
-use super::doubt::ImpairmentDoubt;
 use super::gap_losses::Change;
+use super::uncertainty::ImpairmentUncertainty;
 use crate::numeric::count_to_f64;
 
 /// Packets of a stream, or of a stretch of it, that were lost or came too late to be played.
@@ -99,9 +99,9 @@ impl Impairment {
     /// and with the burst ratio, so that the least of both bounds an opinion from above, and the
     /// greatest of both from below. Of n losses in p runs among e packets the burst ratio is n (1 - n / e) / p
     /// (section 7.5), which is greatest next to e / 2.
-    pub(super) fn bounds(&self, in_doubt: ImpairmentDoubt) -> Option<[Harm; 2]> {
+    pub(super) fn bounds(&self, in_doubt: ImpairmentUncertainty) -> Option<[Harm; 2]> {
         let ratio = self.ratio()?;
-        if in_doubt == ImpairmentDoubt::default() {
+        if in_doubt == ImpairmentUncertainty::default() {
             return Some([Harm { ratio, burst_ratio: self.burst_ratio() }; 2]);
         }
         let impaired = |lost: u64| (lost + self.late).min(self.expected);
@@ -125,8 +125,8 @@ impl Impairment {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::doubt::Doubt;
     use super::super::numbers::{Numbers, Seen};
+    use super::super::uncertainty::Uncertainty;
     use super::*;
     use crate::LossPattern;
     use crate::rtp::Sequence;
@@ -194,8 +194,8 @@ mod tests {
     fn what_is_not_in_doubt_has_one_harm() {
         let of = Impairment { expected: 100, lost: 6, periods: 2, ..Impairment::default() };
         let harm = Harm { ratio: 0.06, burst_ratio: of.burst_ratio() };
-        assert_eq!(of.bounds(ImpairmentDoubt::default()), Some([harm; 2]));
-        assert_eq!(Impairment::default().bounds(ImpairmentDoubt::default()), None);
+        assert_eq!(of.bounds(ImpairmentUncertainty::default()), Some([harm; 2]));
+        assert_eq!(Impairment::default().bounds(ImpairmentUncertainty::default()), None);
     }
 
     proptest! {
@@ -211,9 +211,9 @@ mod tests {
             let [late, late_periods] = [late.min(expected), late.min(expected).div_ceil(2)];
             let impairment =
                 |lost, periods| Impairment { expected, lost, periods, late, late_periods };
-            let in_doubt = ImpairmentDoubt {
-                lost: Doubt::of(losses[1], losses[0], losses[2]),
-                periods: Doubt::of(runs[1], runs[0], runs[2]),
+            let in_doubt = ImpairmentUncertainty {
+                lost: Uncertainty::of(losses[1], losses[0], losses[2]),
+                periods: Uncertainty::of(runs[1], runs[0], runs[2]),
             };
             let found = impairment(losses[1], runs[1]).bounds(in_doubt).unwrap();
             for (lost, periods) in (losses[0]..=losses[2])

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 
-use super::doubt::ImpairmentDoubt;
 use super::gap::Gap;
 use super::gap_losses::Change;
 use super::gaps::Gaps;
 use super::missed::MissedTimes;
 use super::numbers::{Numbers, Seen};
+use super::uncertainty::ImpairmentUncertainty;
 use crate::iperf3::Stream;
 use crate::rtp::Step;
 
@@ -76,7 +76,7 @@ pub(super) struct Test {
     gaps: Gaps,
     capture_lost: u64,
     /// What is in doubt of the losses.
-    in_doubt: ImpairmentDoubt,
+    in_doubt: ImpairmentUncertainty,
 }
 
 impl Default for Found {
@@ -159,7 +159,7 @@ impl Test {
             highest: kept.first().map_or(Time::from_nanos(0), |(_, time)| *time),
             gaps: Gaps::default(),
             capture_lost: 0,
-            in_doubt: ImpairmentDoubt::default(),
+            in_doubt: ImpairmentUncertainty::default(),
         };
         kept.iter().for_each(|(head, time)| test.record(head, *time, missed));
         test

@@ -23,7 +23,6 @@
 //! | `report.rs`, `media_report.rs` | what is told of a flow, and of an RTP stream |
 
 mod config;
-mod doubt;
 mod encoding;
 mod gap;
 mod gap_losses;
@@ -45,6 +44,7 @@ mod signalling;
 mod stream;
 mod table;
 mod tcp;
+mod uncertainty;
 mod unnumbered;
 mod video;
 mod volume;
@@ -53,7 +53,7 @@ pub use config::FlowConfig;
 pub use iperf3::Iperf3Report;
 pub use media_report::RtpReport;
 pub use monitor::{FlowMonitor, FlowPacket};
-pub use report::{FlowReport, GivenUp, TcpReport};
+pub use report::{EvictedFlows, FlowReport, TcpReport};
 pub use video::VideoReport;
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use super::config::FlowConfig;
 use super::header::{Header, Surroundings};
 use super::media::{Found, Media};
 use super::missed::MissedTimes;
-use super::report::{self, FlowReport, GivenUp};
+use super::report::{self, EvictedFlows, FlowReport};
 use super::signalling::Announced;
 use super::table::{Carries, Flow, Table};
 use super::volume::Volume;
-use crate::Missed;
+use crate::CaptureLoss;
 
 /// A packet at the point of observation.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub struct FlowMonitor {
     capture_missed: u64,
     total: Volume,
     streams: usize,
-    given_up: GivenUp,
+    evicted: EvictedFlows,
 }
 
 impl FlowMonitor {
@@ -54,7 +54,7 @@ impl FlowMonitor {
             capture_missed: 0,
             total: Volume::default(),
             streams: 0,
-            given_up: GivenUp::default(),
+            evicted: EvictedFlows::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl FlowMonitor {
     /// in what the network lost, by what they miss, and each report says between which bounds the truth
     /// lies. The bounds hold if what the capture lost was of flows that were seen on both sides of it,
     /// and what of it has no numbers came no denser than it was seen to come.
-    pub fn missed(&mut self, missed: Missed) {
+    pub fn missed(&mut self, missed: CaptureLoss) {
         self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
         if self.missed.is_pressing() {
@@ -118,7 +118,7 @@ impl FlowMonitor {
         let (place, gone) = self.table.open(key);
         if let Some(flow) = gone {
             self.streams -= flow.streams();
-            report::give_up(&flow, &mut self.given_up);
+            report::give_up(&flow, &mut self.evicted);
         }
         place
     }
@@ -194,8 +194,8 @@ impl FlowMonitor {
 
     /// What was given up for want of room.
     #[must_use]
-    pub fn given_up(&self) -> &GivenUp {
-        &self.given_up
+    pub fn evicted(&self) -> &EvictedFlows {
+        &self.evicted
     }
 
     /// Packets that the capture lost at times that are known ([`Self::missed`]).

@@ -18,7 +18,7 @@ use crate::numeric::count_to_f64;
 
 /// What was counted beside the flows that have a state of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct GivenUp {
+pub struct EvictedFlows {
     /// Flows that were idle for longest when there was no room for a new one. One that comes back is
     /// a new one.
     pub flows: u64,
@@ -128,7 +128,7 @@ impl FlowReport {
     /// Compares two flows by what hurts: the worst opinion score first, then the greatest loss, then
     /// the greatest jitter, then the most bytes.
     #[must_use]
-    pub fn by_what_hurts(&self, other: &Self) -> Ordering {
+    pub fn worst_first(&self, other: &Self) -> Ordering {
         let opinion =
             |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.mos).unwrap_or(f64::INFINITY);
         let loss = |report: &Self| report.loss_ratio().unwrap_or(0.0);
@@ -227,7 +227,7 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
 }
 
 /// Adds up what is known of a flow that has to go.
-pub(super) fn give_up(flow: &Flow, sum: &mut GivenUp) {
+pub(super) fn give_up(flow: &Flow, sum: &mut EvictedFlows) {
     sum.flows += 1;
     sum.packets += flow.rest.packets;
     sum.bytes += flow.rest.bytes;

@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::doubt::ImpairmentDoubt;
 use super::encoding::Encoding;
 use super::gap::Gap;
 use super::gap_losses::Change;
@@ -16,6 +15,7 @@ use super::numbers::{Numbers, Seen};
 use super::playout::{Playout, Timeliness};
 use super::rhythm::{Beat, Rhythm};
 use super::series::Series;
+use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
 use super::volume::Volume;
 use crate::rtp;
@@ -45,7 +45,7 @@ pub(super) struct Stream {
     /// Packets that the capture lost, as far as was decided.
     pub(super) capture_lost: u64,
     /// What is in doubt of the total.
-    pub(super) in_doubt: ImpairmentDoubt,
+    pub(super) in_doubt: ImpairmentUncertainty,
     /// The payload of the medium, not of what stands beside it.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
@@ -71,7 +71,7 @@ impl Stream {
             duplicated: 0,
             reordered: 0,
             capture_lost: 0,
-            in_doubt: ImpairmentDoubt::default(),
+            in_doubt: ImpairmentUncertainty::default(),
             medium: payload.clone(),
             video: is_video.then(Box::default),
             payload,

@@ -1,7 +1,7 @@
 //! Counts and distributions over the outcomes of a correlator.
 
 use super::counts::{ClockError, Counts};
-use super::course::Course;
+use super::sequence::SequenceMetrics;
 use super::volume::Volume;
 use crate::duplication::Duplication;
 use crate::{Distribution, Observation, Outcome, Point};
@@ -11,13 +11,13 @@ use crate::{Distribution, Observation, Outcome, Point};
 ///
 /// Reordering and delay variation are taken within each flow even where several are recorded
 /// together, because packets of different flows have no order to keep. What takes a flow's packets
-/// in their order is the [`Course`]: that of one flow is recorded by [`Quality::of_flow`], that of
+/// in their order is the [`SequenceMetrics`]: that of one flow is recorded by [`Quality::of_flow`], that of
 /// several is put together with [`Quality::merge`].
 ///
 /// Serialised, it is the counts; `owd_ns`, `ipdv_ns` and `pdv_ns` (distributions); `clock_error_ns`,
 /// the greatest bound of the clocks' error in any of the delays (null without delays), with
 /// `clock_error_mean_ns`; `throughput_bps`, `sent_bps`, `sent_bytes` and `received_bytes`;
-/// `duplication`; and of the course, if there is one, `reordering`, `loss_pattern`, `gap_a_ns` and
+/// `duplication`; and of the sequence_metrics, if there is one, `reordering`, `loss_pattern`, `gap_a_ns` and
 /// `gap_b_ns`.
 #[derive(Clone, Debug, Default)]
 pub struct Quality {
@@ -28,7 +28,7 @@ pub struct Quality {
     pub(super) sent: Volume,
     pub(super) received: Volume,
     pub(super) duplication: Duplication,
-    pub(super) course: Option<Box<Course>>,
+    pub(super) sequence_metrics: Option<Box<SequenceMetrics>>,
 }
 
 impl Quality {
@@ -38,11 +38,11 @@ impl Quality {
         Self::default()
     }
 
-    /// A quality over no packets yet of one flow, with its [`Course`]. Nothing but that flow's outcomes
+    /// A quality over no packets yet of one flow, with its [`SequenceMetrics`]. Nothing but that flow's outcomes
     /// may be recorded.
     #[must_use]
     pub fn of_flow() -> Self {
-        Self { course: Some(Box::default()), ..Self::default() }
+        Self { sequence_metrics: Some(Box::default()), ..Self::default() }
     }
 
     /// Adds an outcome.
@@ -67,8 +67,8 @@ impl Quality {
                 for variation in [since_previous, until_next].into_iter().flatten() {
                     self.variation.record(*variation);
                 }
-                if let Some(course) = &mut self.course {
-                    course.record_match(*sequence, sent, received, *delay);
+                if let Some(sequence_metrics) = &mut self.sequence_metrics {
+                    sequence_metrics.record_match(*sequence, sent, received, *delay);
                 }
                 self.sent.record(sent);
                 self.receive(received);
@@ -76,8 +76,8 @@ impl Quality {
             Outcome::Lost { sent, sequence } => {
                 counts.sent += 1;
                 counts.lost += 1;
-                if let Some(course) = &mut self.course {
-                    course.record_loss(*sequence, sent);
+                if let Some(sequence_metrics) = &mut self.sequence_metrics {
+                    sequence_metrics.record_loss(*sequence, sent);
                 }
                 self.sent.record(sent);
             }
@@ -90,16 +90,18 @@ impl Quality {
                 counts.unexpected += 1;
                 self.receive(received);
             }
-            Outcome::GivenUp { point: Point::A, observation, sequence, .. } => {
+            Outcome::Undetermined { point: Point::A, observation, sequence, .. } => {
                 counts.sent += 1;
-                counts.given_up_sent += 1;
-                if let Some((course, sequence)) = self.course.as_mut().zip(*sequence) {
-                    course.record_unknown(sequence);
+                counts.undetermined_sent += 1;
+                if let Some((sequence_metrics, sequence)) =
+                    self.sequence_metrics.as_mut().zip(*sequence)
+                {
+                    sequence_metrics.record_unknown(sequence);
                 }
                 self.sent.record(observation);
             }
-            Outcome::GivenUp { point: Point::B, observation, .. } => {
-                counts.given_up_received += 1;
+            Outcome::Undetermined { point: Point::B, observation, .. } => {
+                counts.undetermined_received += 1;
                 self.receive(observation);
             }
             Outcome::Identical { .. } => counts.identical += 1,
@@ -120,8 +122,8 @@ impl Quality {
         self.sent.merge(&other.sent);
         self.received.merge(&other.received);
         self.duplication.merge(&other.duplication);
-        if let Some(course) = &other.course {
-            self.course.get_or_insert_default().merge(course);
+        if let Some(sequence_metrics) = &other.sequence_metrics {
+            self.sequence_metrics.get_or_insert_default().merge(sequence_metrics);
         }
     }
 
@@ -155,8 +157,8 @@ impl Quality {
 
     /// What the order of the packets tells, or `None` where flows were recorded together.
     #[must_use]
-    pub fn course(&self) -> Option<&Course> {
-        self.course.as_deref()
+    pub fn sequence_metrics(&self) -> Option<&SequenceMetrics> {
+        self.sequence_metrics.as_deref()
     }
 
     /// Bits per second at A, as [`Self::throughput`].

@@ -3,7 +3,7 @@
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::accumulator::Quality;
-use super::course::Course;
+use super::sequence::SequenceMetrics;
 use crate::emodel::{Codec, Parameters};
 use crate::numeric::{count_to_f64, round_to_span};
 
@@ -11,9 +11,9 @@ use crate::numeric::{count_to_f64, round_to_span};
 /// share of losses.
 const SHORTEST: Span = Span::from_secs(1);
 /// Stretches of a call: of longer calls, each is longer.
-const STRETCHES: usize = 300;
+const INTERVALS: usize = 300;
 
-/// A call in stretches of equal length.
+/// A call in intervals of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallOverTime {
     /// When the first stretch begins.
@@ -21,7 +21,7 @@ pub struct CallOverTime {
     /// How long each is: 1.024 s, or twice that, or four times that, and so on.
     pub interval: Span,
     /// What is known of each, from the first packet to the last; none where no packet was sent.
-    pub stretches: Vec<Option<Parameters>>,
+    pub intervals: Vec<Option<Parameters>>,
 }
 
 impl Quality {
@@ -33,7 +33,7 @@ impl Quality {
     /// out the jitter.
     #[must_use]
     pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
-        let losses = self.course()?.loss_pattern();
+        let losses = self.sequence_metrics()?.loss_pattern();
         let delay = round_to_span(self.delay.summary()?.mean);
         Parameters::of_call(codec, delay, losses.loss_ratio()?, self.burst_ratio())
     }
@@ -44,22 +44,22 @@ impl Quality {
     #[must_use]
     pub fn as_call_over_time(&self, codec: Codec) -> Option<CallOverTime> {
         let delay = self.delay.summary()?.mean;
-        let series = self.course()?.series().coarser(SHORTEST, STRETCHES);
+        let series = self.sequence_metrics()?.series().coarser(SHORTEST, INTERVALS);
         let (begins, _) = series.slots().next()?;
         let burst_ratio = self.burst_ratio();
-        let mut stretches = Vec::new();
+        let mut intervals = Vec::new();
         for (time, slot) in series.slots() {
             let place = (time - begins).as_nanos() / series.width().as_nanos();
-            stretches.resize(usize::try_from(place).ok()?, None);
+            intervals.resize(usize::try_from(place).ok()?, None);
             let lost = count_to_f64(slot.lost) / count_to_f64(slot.lost + slot.matched);
             let delay = round_to_span(slot.mean().unwrap_or(delay));
-            stretches.push(Some(Parameters::of_call(codec, delay, lost, burst_ratio)?));
+            intervals.push(Some(Parameters::of_call(codec, delay, lost, burst_ratio)?));
         }
-        Some(CallOverTime { begins, interval: series.width(), stretches })
+        Some(CallOverTime { begins, interval: series.width(), intervals })
     }
 
     fn burst_ratio(&self) -> f64 {
-        let pattern = self.course().map(Course::loss_pattern);
+        let pattern = self.sequence_metrics().map(SequenceMetrics::loss_pattern);
         pattern.and_then(|losses| losses.burst_ratio()).unwrap_or(1.0)
     }
 }

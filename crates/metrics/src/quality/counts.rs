@@ -8,8 +8,8 @@ use crate::numeric::{count_to_f64, nanos_to_f64};
 /// How often each thing happened to a packet.
 ///
 /// Once the correlator has finished, the books balance:
-/// `sent = matched + lost + given_up_sent` and
-/// `received = matched + duplicated + unexpected + given_up_received`. Before that, packets that
+/// `sent = matched + lost + undetermined_sent` and
+/// `received = matched + duplicated + unexpected + undetermined_received`. Before that, packets that
 /// are not decided yet are in no count at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Counts {
@@ -30,9 +30,11 @@ pub struct Counts {
     /// Observations at B of packets that A has not seen.
     pub unexpected: u64,
     /// Observations at A of which the correlator could not find out what became.
-    pub given_up_sent: u64,
+    #[serde(rename = "given_up_sent")]
+    pub undetermined_sent: u64,
     /// Observations at B of which the correlator could not find out where they came from.
-    pub given_up_received: u64,
+    #[serde(rename = "given_up_received")]
+    pub undetermined_received: u64,
     /// Observations at A that could not be told from an earlier one; these are in `sent` too.
     pub identical: u64,
 }
@@ -46,8 +48,8 @@ impl Counts {
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.unexpected += other.unexpected;
-        self.given_up_sent += other.given_up_sent;
-        self.given_up_received += other.given_up_received;
+        self.undetermined_sent += other.undetermined_sent;
+        self.undetermined_received += other.undetermined_received;
         self.identical += other.identical;
     }
 }

@@ -3,11 +3,11 @@
 mod accumulator;
 mod call;
 mod counts;
-mod course;
 mod row;
+mod sequence;
 mod volume;
 
 pub use accumulator::Quality;
 pub use call::CallOverTime;
 pub use counts::{ClockError, Counts};
-pub use course::Course;
+pub use sequence::SequenceMetrics;

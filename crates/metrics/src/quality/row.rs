@@ -4,13 +4,13 @@ use serde::{Serialize, Serializer};
 
 use super::accumulator::Quality;
 use super::counts::Counts;
-use super::course::Course;
+use super::sequence::SequenceMetrics;
 use crate::numeric::count_to_f64;
 use crate::reordering::Reordering;
-use crate::{Distribution, LossPattern, Summary, TallySummary};
+use crate::{CountSummary, Distribution, LossPattern, Summary};
 
 /// n-reordering is listed for n from 1 to this. TCP takes 3 for a loss (RFC 5681 section 3.2).
-const MOST_N: usize = 8;
+const MAX_N: usize = 8;
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -27,7 +27,7 @@ struct Row<'a> {
     received_bytes: u64,
     duplication: DuplicationRow,
     #[serde(flatten)]
-    course: Option<CourseRow<'a>>,
+    sequence_metrics: Option<SequenceRow<'a>>,
 }
 
 /// RFC 5560 section 5.
@@ -35,11 +35,11 @@ struct Row<'a> {
 struct DuplicationRow {
     fraction: Option<f64>,
     replicated_rate: Option<f64>,
-    copies: Option<TallySummary>,
+    copies: Option<CountSummary>,
 }
 
 #[derive(Serialize)]
-struct CourseRow<'a> {
+struct SequenceRow<'a> {
     reordering: ReorderingRow<'a>,
     loss_pattern: LossRow,
     gap_a_ns: &'a Distribution,
@@ -50,14 +50,14 @@ struct CourseRow<'a> {
 #[derive(Serialize)]
 struct ReorderingRow<'a> {
     ratio: Option<f64>,
-    extent: Option<TallySummary>,
+    extent: Option<CountSummary>,
     late_ns: &'a Distribution,
-    byte_offset: Option<TallySummary>,
-    n_reordered: [u64; MOST_N],
+    byte_offset: Option<CountSummary>,
+    n_reordered: [u64; MAX_N],
     discontinuities: u64,
-    gap: Option<TallySummary>,
+    gap: Option<CountSummary>,
     gap_ns: &'a Distribution,
-    free_run: Option<TallySummary>,
+    free_run: Option<CountSummary>,
     free_run_average: Option<f64>,
     free_run_variation: Option<f64>,
     forgotten: u64,
@@ -67,10 +67,10 @@ struct ReorderingRow<'a> {
 #[derive(Serialize)]
 struct LossRow {
     ratio: Option<f64>,
-    distance: Option<TallySummary>,
+    distance: Option<CountSummary>,
     periods: u64,
-    period_length: Option<TallySummary>,
-    between_periods: Option<TallySummary>,
+    period_length: Option<CountSummary>,
+    between_periods: Option<CountSummary>,
     burst_ratio: Option<f64>,
 }
 
@@ -89,7 +89,7 @@ impl Serialize for Quality {
             sent_bytes: self.sent.bytes,
             received_bytes: self.received.bytes,
             duplication: duplication(self),
-            course: self.course().map(course_row),
+            sequence_metrics: self.sequence_metrics().map(sequence_metrics_row),
         }
         .serialize(serializer)
     }
@@ -106,12 +106,12 @@ fn duplication(quality: &Quality) -> DuplicationRow {
     }
 }
 
-fn course_row(course: &Course) -> CourseRow<'_> {
-    CourseRow {
-        reordering: reordering(course.reordering()),
-        loss_pattern: loss(&course.loss_pattern()),
-        gap_a_ns: course.train().at_a(),
-        gap_b_ns: course.train().at_b(),
+fn sequence_metrics_row(sequence_metrics: &SequenceMetrics) -> SequenceRow<'_> {
+    SequenceRow {
+        reordering: reordering(sequence_metrics.reordering()),
+        loss_pattern: loss(&sequence_metrics.loss_pattern()),
+        gap_a_ns: sequence_metrics.train().at_a(),
+        gap_b_ns: sequence_metrics.train().at_b(),
     }
 }
 
@@ -122,7 +122,7 @@ fn reordering(found: &Reordering) -> ReorderingRow<'_> {
         extent: found.extents().summary(),
         late_ns: found.late_times(),
         byte_offset: found.byte_offsets().summary(),
-        n_reordered: [(); MOST_N].map(|()| {
+        n_reordered: [(); MAX_N].map(|()| {
             n += 1;
             found.n_reordered(n)
         }),

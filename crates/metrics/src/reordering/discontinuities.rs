@@ -2,7 +2,7 @@
 
 use wirestamp_clock::{Time, Utc};
 
-use crate::{Distribution, Tally};
+use crate::{CountDistribution, Distribution};
 
 /// The reordering discontinuities of a stream, and the gaps between them.
 ///
@@ -14,7 +14,7 @@ pub(super) struct Discontinuities {
     count: u64,
     /// Its place among the arrivals, and when it arrived.
     last: Option<(u64, Time<Utc>)>,
-    gaps: Tally,
+    gaps: CountDistribution,
     times: Distribution,
 }
 
@@ -44,7 +44,7 @@ impl Discontinuities {
         self.count
     }
 
-    pub(super) const fn gaps(&self) -> &Tally {
+    pub(super) const fn gaps(&self) -> &CountDistribution {
         &self.gaps
     }
 

@@ -1,6 +1,6 @@
 //! How long the order of a stream holds: RFC 4737 section 4.6.
 
-use crate::Tally;
+use crate::CountDistribution;
 use crate::numeric::count_to_f64;
 
 /// The reordering-free runs of a stream: counts of packets in order between reordered ones. The
@@ -10,7 +10,7 @@ pub struct FreeRuns {
     /// r: packets in order since the last reordered one.
     open: u64,
     /// The lengths of the runs that a reordered packet has ended; x of them.
-    lengths: Tally,
+    lengths: CountDistribution,
     /// q: the sum of their squares, saturating.
     squares: u64,
     /// a: packets in order, those of the open run among them.
@@ -40,7 +40,7 @@ impl FreeRuns {
     /// The lengths in packets of the runs that a reordered packet has ended, 0 where two of them came
     /// in a row. There are as many as reordered packets.
     #[must_use]
-    pub const fn lengths(&self) -> &Tally {
+    pub const fn lengths(&self) -> &CountDistribution {
         &self.lengths
     }
 

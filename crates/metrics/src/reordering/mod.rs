@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use wirestamp_clock::{Time, Utc};
 
 use crate::numeric::count_to_f64;
-use crate::{Distribution, Tally};
+use crate::{CountDistribution, Distribution};
 
 pub use arrival::{Arrival, Lateness, Order, OrderCounts};
 use discontinuities::Discontinuities;
@@ -34,9 +34,9 @@ pub struct Reordering {
     /// First copies that have left the window.
     gone: u64,
     counts: OrderCounts,
-    extents: Tally,
+    extents: CountDistribution,
     times: Distribution,
-    bytes: Tally,
+    bytes: CountDistribution,
     discontinuities: Discontinuities,
     free_runs: FreeRuns,
     /// Of each [`Lateness::n_reordering`], how many packets have it.
@@ -63,9 +63,9 @@ impl Reordering {
             counts: OrderCounts::default(),
             discontinuities: Discontinuities::default(),
             free_runs: FreeRuns::default(),
-            extents: Tally::default(),
+            extents: CountDistribution::default(),
             times: Distribution::new(),
-            bytes: Tally::default(),
+            bytes: CountDistribution::default(),
             by_n: Vec::new(),
         }
     }
@@ -187,7 +187,7 @@ impl Reordering {
 
     /// The extents of the reordered packets, in packets.
     #[must_use]
-    pub const fn extents(&self) -> &Tally {
+    pub const fn extents(&self) -> &CountDistribution {
         &self.extents
     }
 
@@ -199,7 +199,7 @@ impl Reordering {
 
     /// The byte offsets of the reordered packets.
     #[must_use]
-    pub const fn byte_offsets(&self) -> &Tally {
+    pub const fn byte_offsets(&self) -> &CountDistribution {
         &self.bytes
     }
 
@@ -212,7 +212,7 @@ impl Reordering {
 
     /// The gaps from each discontinuity to the next, in packets arrived (section 4.5.4).
     #[must_use]
-    pub const fn gaps(&self) -> &Tally {
+    pub const fn gaps(&self) -> &CountDistribution {
         self.discontinuities.gaps()
     }
 

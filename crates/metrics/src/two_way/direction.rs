@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wirestamp_clock::{Span, Stamp};
 use wirestamp_packet::{FlowKey, PacketId};
 
-use crate::{Observation, Outcome, Point, Quality, Reason};
+use crate::{Observation, Outcome, Point, Quality, UndeterminedReason};
 
 /// How many packets a packet may overtake for the delay variation of the two to be known still.
 const WINDOW: usize = 1024;
@@ -87,8 +87,8 @@ impl Direction {
     }
 
     /// It is not known whether a packet came; or it did and nobody said when.
-    pub(super) fn give_up(&mut self, departure: Departure, reason: Reason) {
-        self.quality.record(&Outcome::GivenUp {
+    pub(super) fn give_up(&mut self, departure: Departure, reason: UndeterminedReason) {
+        self.quality.record(&Outcome::Undetermined {
             point: Point::A,
             observation: self.sent(departure),
             sequence: Some(departure.number),

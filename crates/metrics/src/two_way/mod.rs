@@ -17,7 +17,7 @@ use wirestamp_packet::FlowKey;
 
 use self::direction::{Departure, Direction};
 use self::numbers::Numbers;
-use crate::{Distribution, Quality, Reason};
+use crate::{Distribution, Quality, UndeterminedReason};
 
 /// Packets in a row that are kept until something comes back behind them. Of more in a row the oldest are
 /// ascribed to neither direction.
@@ -25,7 +25,7 @@ const LONGEST_RUN: usize = 1 << 16;
 
 /// An answer of the reflector's.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub struct Reply {
     /// Which packet it answers, counted from 0.
     pub sequence: u64,
     /// Its own number, by the reflector.
@@ -42,11 +42,11 @@ pub struct Answer {
 
 /// What an answer was taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum ReplyKind {
     /// The first answer to its packet.
     First,
-    /// One more.
-    Copy,
+    /// Another reply to the same packet.
+    Duplicate,
     /// It came after the time-out, and its packet counts as lost.
     Late,
     /// There was no such packet.
@@ -96,7 +96,7 @@ struct Packet {
 /// Each direction is measured as by a [`Correlator`](crate::Correlator): the delays there are of the times
 /// at which packets reached the reflector, in the order of those times. Memory goes with the packets of
 /// twice the time-out.
-pub struct TwoWay {
+pub struct TwoWayTest {
     timeout: Span,
     /// Whether the reflector counts what it returns.
     is_counted: bool,
@@ -119,7 +119,7 @@ pub struct TwoWay {
     counts: TwoWayCounts,
 }
 
-impl TwoWay {
+impl TwoWayTest {
     /// A test that has sent nothing yet, between these addresses, whose packets are waited for this long.
     #[must_use]
     pub fn new(flow: FlowKey, timeout: Span) -> Self {
@@ -186,11 +186,11 @@ impl TwoWay {
     }
 
     /// An answer came. Calls are in the order in which they came.
-    pub fn take(&mut self, answer: Answer) -> Taken {
-        let Answer { sequence, number, received, returned, back, length } = answer;
+    pub fn take(&mut self, answer: Reply) -> ReplyKind {
+        let Reply { sequence, number, received, returned, back, length } = answer;
         if sequence >= self.next() {
             self.counts.foreign += 1;
-            return Taken::Foreign;
+            return ReplyKind::Foreign;
         }
         let is_new = self.numbers.see(number);
         self.is_counted |= number != sequence;
@@ -198,7 +198,7 @@ impl TwoWay {
         let Some(packet) = self.packet(sequence) else {
             self.counts.late += 1;
             self.was_late(sequence);
-            return Taken::Late;
+            return ReplyKind::Late;
         };
         let there = Departure { number: sequence, stamp: packet.sent, length: packet.length };
         let way_back = Departure { number, stamp: returned, length };
@@ -209,12 +209,12 @@ impl TwoWay {
                 self.there.repeat(there, received);
                 self.back.arrive(way_back, back);
             }
-            return Taken::Copy;
+            return ReplyKind::Duplicate;
         }
         if back.utc - packet.sent.utc > timeout {
             packet.is_late = true;
             self.counts.late += 1;
-            return Taken::Late;
+            return ReplyKind::Late;
         }
         packet.answer = Some((number, returned));
         self.counts.answered += 1;
@@ -223,7 +223,7 @@ impl TwoWay {
         let response = returned.utc - received.utc;
         self.response.record(response);
         self.round_trip.record(back.utc - there.stamp.utc - response);
-        Taken::First
+        ReplyKind::First
     }
 
     /// An answer came to a packet that counts as lost already: its direction cannot be told.
@@ -289,10 +289,10 @@ impl TwoWay {
         let mut unheard = self.numbers.take_unseen(range, on_time).into_iter();
         for (departure, is_late) in std::mem::take(&mut self.run) {
             if is_late || !is_counted {
-                self.there.give_up(departure, Reason::Missed);
+                self.there.give_up(departure, UndeterminedReason::Missed);
                 self.counts.undecided += 1;
             } else if let Some(number) = unheard.next() {
-                self.there.give_up(departure, Reason::Missed);
+                self.there.give_up(departure, UndeterminedReason::Missed);
                 let length = departure.length;
                 self.back.lose(Departure { number, stamp: returned, length });
                 self.counts.lost_back += 1;
@@ -305,14 +305,14 @@ impl TwoWay {
 
     fn give_up_oldest(&mut self) {
         if let Some((departure, _)) = self.run.pop_front() {
-            self.there.give_up(departure, Reason::Missed);
+            self.there.give_up(departure, UndeterminedReason::Missed);
             self.counts.undecided += 1;
         }
     }
 
     /// Settles everything: nothing more will come.
     #[must_use]
-    pub fn finish(mut self) -> BothWays {
+    pub fn finish(mut self) -> TwoWayResult {
         for (departure, received) in std::mem::take(&mut self.answers).into_values() {
             self.there.arrive(departure, received);
         }
@@ -325,7 +325,7 @@ impl TwoWay {
         while !self.run.is_empty() {
             self.give_up_oldest();
         }
-        BothWays {
+        TwoWayResult {
             counts: self.counts(),
             is_counted: self.is_counted,
             there: self.there.into_quality(),
@@ -345,7 +345,7 @@ impl TwoWay {
         }
     }
 
-    /// The round-trip times so far ([`BothWays::round_trip`]).
+    /// The round-trip times so far ([`TwoWayResult::round_trip`]).
     #[must_use]
     pub fn round_trip(&self) -> &Distribution {
         &self.round_trip
@@ -360,7 +360,7 @@ impl TwoWay {
 
 /// What a two-way test found.
 #[derive(Clone, Debug)]
-pub struct BothWays {
+pub struct TwoWayResult {
     /// How often each thing happened.
     pub counts: TwoWayCounts,
     /// Whether the reflector counts what it returns, so that losses can be ascribed to a direction.

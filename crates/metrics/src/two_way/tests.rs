@@ -25,8 +25,8 @@ struct Fate {
 }
 
 /// A packet each millisecond through this, with the reflector's clock ahead.
-fn run(fates: &[Fate], ahead: Span, counts: bool) -> BothWays {
-    let mut test = TwoWay::new(flow(), TIMEOUT);
+fn run(fates: &[Fate], ahead: Span, counts: bool) -> TwoWayResult {
+    let mut test = TwoWayTest::new(flow(), TIMEOUT);
     if counts {
         test.set_counted(true);
     }
@@ -54,7 +54,7 @@ fn run(fates: &[Fate], ahead: Span, counts: bool) -> BothWays {
             answers.next_if(|answer| answer.0 < sent(now + 1))
         {
             let theirs = |nanos| stamp(nanos + ahead.as_nanos());
-            test.take(Answer {
+            test.take(Reply {
                 sequence: nth as u64,
                 number: number as u64,
                 received: theirs(received),
@@ -79,7 +79,7 @@ fn losses_are_ascribed_to_their_direction() {
     let TwoWayCounts { sent, answered, lost, lost_there, lost_back, undecided, .. } = found.counts;
     assert_eq!((sent, answered, lost, lost_there, lost_back, undecided), (9, 4, 5, 2, 2, 1));
     let (there, back) = (found.there.counts(), found.back.counts());
-    assert_eq!((there.sent, there.matched, there.lost, there.given_up_sent), (9, 4, 2, 3));
+    assert_eq!((there.sent, there.matched, there.lost, there.undetermined_sent), (9, 4, 2, 3));
     assert_eq!((back.sent, back.matched, back.lost), (6, 4, 2));
     assert_eq!(found.there.delay().summary().unwrap().max, 300_000);
     assert_eq!(found.back.delay().summary().unwrap().min, 700_000);
@@ -108,11 +108,11 @@ fn clocks_a_day_apart_do_no_harm_but_to_the_delays() {
 
 #[test]
 fn copies_are_told_by_the_direction_that_made_them() {
-    let mut test = TwoWay::new(flow(), TIMEOUT);
+    let mut test = TwoWayTest::new(flow(), TIMEOUT);
     for _ in 0..2 {
         test.send(stamp(0), 86);
     }
-    let answer = |sequence, number| Answer {
+    let answer = |sequence, number| Reply {
         sequence,
         number,
         received: stamp(MILLI),
@@ -120,10 +120,10 @@ fn copies_are_told_by_the_direction_that_made_them() {
         back: stamp(2 * MILLI),
         length: 86,
     };
-    use Taken::{Copy, First, Foreign};
+    use ReplyKind::{Duplicate, First, Foreign};
     let came = [(0, 0), (0, 1), (0, 1), (1, 2), (1, 2), (7, 3)];
     let taken = came.map(|(sequence, number)| test.take(answer(sequence, number)));
-    assert_eq!(taken, [First, Copy, Copy, First, Copy, Foreign]);
+    assert_eq!(taken, [First, Duplicate, Duplicate, First, Duplicate, Foreign]);
     let found = test.finish();
     assert_eq!((found.there.counts().duplicated, found.back.counts().duplicated), (1, 2));
     assert_eq!((found.counts.answered, found.counts.foreign), (2, 1));
@@ -131,7 +131,7 @@ fn copies_are_told_by_the_direction_that_made_them() {
 
 #[test]
 fn an_answer_behind_the_end_tells_where_the_last_were_lost() {
-    let mut test = TwoWay::new(flow(), TIMEOUT);
+    let mut test = TwoWayTest::new(flow(), TIMEOUT);
     test.set_counted(true);
     for _ in 0..5 {
         test.send(stamp(0), 86);

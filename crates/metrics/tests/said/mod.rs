@@ -1,6 +1,6 @@
 //! Observations with what the captures missed between them.
 
-use wirestamp_metrics::{Correlator, Missed, Observation, Outcome, Point};
+use wirestamp_metrics::{CaptureLoss, Correlator, Observation, Outcome, Point};
 
 use crate::common::Tell;
 
@@ -8,7 +8,7 @@ use crate::common::Tell;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
     Seen(Observation),
-    Missed(Missed),
+    Missed(CaptureLoss),
 }
 
 impl Tell for (Point, Said) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::common::{config, seen_in};
 use wirestamp_clock::Span;
-use wirestamp_metrics::{Chain, Missed, Outcome, Segment};
+use wirestamp_metrics::{CaptureLoss, Chain, Outcome, Segment};
 
 const MANY: usize = 1000;
 
@@ -19,7 +19,7 @@ fn told(points: usize, packets: &[Passage]) -> BTreeMap<Segment, Vec<(u64, Optio
             let millis = delay.as_nanos() / Span::from_millis(1).as_nanos();
             told.entry(segment).or_default().push((sent.id.0, Some(millis)));
         }
-        Outcome::Lost { sent: seen, .. } | Outcome::GivenUp { observation: seen, .. } => {
+        Outcome::Lost { sent: seen, .. } | Outcome::Undetermined { observation: seen, .. } => {
             told.entry(segment).or_default().push((seen.id.0, None));
         }
         other => panic!("{other:?}"),
@@ -63,7 +63,7 @@ fn what_a_point_in_the_middle_missed_is_lost_on_neither_side_of_it() {
         for (id, time) in (1..).zip(times) {
             if point == 1 && id == 2 {
                 let [from, until] = [seen_in(0, 1, 2), seen_in(0, 3, 22)].map(|it| it.stamp.utc);
-                chain.missed(1, Missed { from, until, packets: 1 });
+                chain.missed(1, CaptureLoss { from, until, packets: 1 });
             } else {
                 chain.observe(point, seen_in(0, id, time), &mut sink);
             }
@@ -72,7 +72,7 @@ fn what_a_point_in_the_middle_missed_is_lost_on_neither_side_of_it() {
     chain.finish(&mut sink);
     let of = |segment: Segment| outcomes.iter().filter(move |it| it.0 == segment);
     for hop in [Segment::Hop(0), Segment::Hop(1)] {
-        assert_eq!(of(hop).filter(|it| matches!(it.1, Outcome::GivenUp { .. })).count(), 1);
+        assert_eq!(of(hop).filter(|it| matches!(it.1, Outcome::Undetermined { .. })).count(), 1);
         assert_eq!(of(hop).filter(|it| matches!(it.1, Outcome::Matched { .. })).count(), 2);
     }
     let whole = of(Segment::Whole).filter(|it| matches!(it.1, Outcome::Matched { .. }));

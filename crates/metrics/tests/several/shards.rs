@@ -3,7 +3,7 @@
 use super::common::{config, outcomes, seen_in};
 use Point::{A, B};
 use proptest::prelude::*;
-use wirestamp_metrics::{Missed, Observation, Outcome, Point, Shards};
+use wirestamp_metrics::{CaptureLoss, Observation, Outcome, Point, Shards};
 
 const MANY: usize = 10_000;
 
@@ -68,7 +68,7 @@ fn what_a_capture_missed_is_lost_in_no_shard() {
         shards.observe(A, seen_in(u16::try_from(id).expect("small"), id, 10));
     }
     let [from, until] = [0, 40].map(|millis| seen_in(0, 0, millis).stamp.utc);
-    shards.missed(B, Missed { from, until, packets: 10 });
+    shards.missed(B, CaptureLoss { from, until, packets: 10 });
     assert_eq!(shards.finish().iter().sum::<u32>(), 0);
 }
 

@@ -25,8 +25,9 @@ pub(super) fn section(subject: &Subject<'_>, index: usize, report: &DelayReport<
             ("reordered", counts.reordered),
         ],
     );
-    let mut statements =
-        quality.course().map_or_else(Vec::new, |course| words::course(quality, course, sampled));
+    let mut statements = quality
+        .sequence_metrics()
+        .map_or_else(Vec::new, |course| words::course(quality, course, sampled));
     if let Some(Call { codec, rating, .. }) = call {
         let text = format!(
             "R {:.1}, MOS {:.2} with {codec}. Of R, codec and loss cost {:.1}, delay {:.1}.",
@@ -62,8 +63,9 @@ fn over_time(quality: &Quality, index: usize, relative: bool) -> String {
     } else {
         ("Delay over time", "one-way delay")
     };
-    let drawn =
-        |size, id: &str| figures::delay_series(quality.course()?.series(), what, floor, id, size);
+    let drawn = |size, id: &str| {
+        figures::delay_series(quality.sequence_metrics()?.series(), what, floor, id, size)
+    };
     on_every_screen(heading, "", &format!("subject-{index}-time"), drawn)
         .unwrap_or_else(|| absent("No packet arrived, so there is no delay to show."))
 }

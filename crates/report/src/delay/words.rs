@@ -1,6 +1,6 @@
 //! What the network did, in words.
 
-use wirestamp_metrics::{Course, Quality, Summary};
+use wirestamp_metrics::{Quality, SequenceMetrics, Summary};
 
 use crate::format::{approximate, count, duration, nanos, percent, plural};
 
@@ -68,7 +68,11 @@ fn hurts(quality: &Quality, delay: &Summary, relative: bool) -> String {
 
 /// What the order of a flow's packets tells: pairs of what and a statement. With `sampled`, there are
 /// other packets between them.
-pub(super) fn course(quality: &Quality, course: &Course, sampled: bool) -> Vec<(String, String)> {
+pub(super) fn course(
+    quality: &Quality,
+    course: &SequenceMetrics,
+    sampled: bool,
+) -> Vec<(String, String)> {
     let neighbours =
         if sampled { "Gaps between packets chosen" } else { "Gaps between neighbours" };
     let volume = if sampled { "Throughput of the sample" } else { "Throughput" };
@@ -82,7 +86,7 @@ pub(super) fn course(quality: &Quality, course: &Course, sampled: bool) -> Vec<(
     ]
 }
 
-fn losses(course: &Course) -> String {
+fn losses(course: &SequenceMetrics) -> String {
     let losses = course.loss_pattern();
     if losses.lost() == 0 {
         return "None.".into();
@@ -97,7 +101,7 @@ fn losses(course: &Course) -> String {
     )
 }
 
-fn reordering(quality: &Quality, course: &Course) -> String {
+fn reordering(quality: &Quality, course: &SequenceMetrics) -> String {
     let found = course.reordering();
     let reordered = quality.counts().reordered;
     let Some(late) = found.late_times().summary() else {
@@ -126,7 +130,7 @@ fn copies(quality: &Quality) -> String {
     }
 }
 
-fn gaps(course: &Course) -> String {
+fn gaps(course: &SequenceMetrics) -> String {
     let train = course.train();
     let (Some(a), Some(b)) = (train.at_a().summary(), train.at_b().summary()) else {
         return "No two packets arrived one directly after the other.".into();

@@ -16,7 +16,7 @@ pub(crate) fn opinion_over_time(call: &CallOverTime, id: &str, size: (u32, u32))
     let interval = approximate(call.interval.as_nanos());
     let begins = std::iter::successors(Some(0.0), |begin| Some(begin + interval));
     let stretches: Vec<(f64, f64)> = begins
-        .zip(&call.stretches)
+        .zip(&call.intervals)
         .filter_map(|(begin, it)| Some((begin, it.as_ref()?.rating().mos())))
         .collect();
     let [_, .., (last, _)] = stretches[..] else { return None };

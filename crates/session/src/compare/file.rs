@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use wirestamp_capture::file::{Provenance, Reader};
-use wirestamp_capture::{Error, Filter, Missed};
+use wirestamp_capture::{CaptureLoss, Error, Filter};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::Observation;
 use wirestamp_packet::LinkType;
 
-use crate::pair_session::as_metrics_have_it;
 use crate::point_state::PointState;
 
 /// Stamps may go back by so much: the correlator's tolerance, unless it is told otherwise.
@@ -24,7 +23,7 @@ pub(super) struct File<'a> {
     pub(super) sight: PointState,
     /// What the capture lost at times that the file says, and of that what is yet to be told.
     dated: u64,
-    missed: Vec<Missed>,
+    missed: Vec<CaptureLoss>,
     pub(super) damage: Option<String>,
     disorder: Disorder,
 }
@@ -102,10 +101,10 @@ impl<'a> File<'a> {
     }
 
     /// What the capture lost before the packet that was read last, and not before the one ahead of it.
-    pub(super) fn take_missed(&mut self) -> impl Iterator<Item = wirestamp_metrics::Missed> {
+    pub(super) fn take_missed(&mut self) -> impl Iterator<Item = CaptureLoss> {
         let packets = self.missed.iter().map(|missed| missed.packets);
         self.dated = packets.fold(self.dated, u64::saturating_add);
-        self.missed.drain(..).map(|missed| as_metrics_have_it(&missed))
+        self.missed.drain(..)
     }
 
     /// What the capture lost at times that the file does not say.

@@ -10,7 +10,7 @@ use wirestamp_capture::file::Reader;
 use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
 use wirestamp_metrics::{
-    ClockSkew, Config, Correlator, Missed, Observation, Outcome, Point, SkewEstimate,
+    CaptureLoss, ClockSkew, Config, Correlator, Observation, Outcome, Point, SkewEstimate,
 };
 
 pub use correction::Correction;
@@ -88,7 +88,7 @@ pub fn compare(
         }
         for missed in files[1].take_missed() {
             let [from, until] = [missed.from, missed.until].map(|time| correction.of_b(time));
-            correlator.missed(Point::B, Missed { from, until, ..missed });
+            correlator.missed(Point::B, CaptureLoss { from, until, ..missed });
         }
         let Some(point) = first(&ahead, &correction) else { break };
         let of = usize::from(point == Point::B);

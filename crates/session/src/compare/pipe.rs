@@ -3,7 +3,7 @@
 use wirestamp_capture::file::{Provenance, Reader};
 use wirestamp_capture::{Error, Stop};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Missed, Outcome, Point};
+use wirestamp_metrics::{CaptureLoss, Outcome, Point};
 
 use super::clocks::clock_error;
 use super::file::{self, File};
@@ -61,7 +61,7 @@ impl<R: FnMut(Outcome) + Send> PairSession<R> {
             let next = file.next()?;
             for missed in file.take_missed() {
                 let [from, until] = [missed.from, missed.until].map(corrected);
-                self.missed(point, Missed { from, until, ..missed });
+                self.missed(point, CaptureLoss { from, until, ..missed });
             }
             let Some(mut observation) = next else { break };
             observation.stamp = file::stamp(corrected(observation.stamp.utc));

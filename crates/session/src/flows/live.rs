@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wirestamp_capture::{Capture, CapturedPacket, Error, Missed, Sink, Stop};
+use wirestamp_capture::{Capture, CaptureLoss, CapturedPacket, Error, Sink, Stop};
 use wirestamp_metrics::flow::{FlowConfig, FlowReport};
 use wirestamp_packet::LinkType;
 
@@ -84,7 +84,7 @@ impl Sink for FlowTap<'_> {
         Ok(())
     }
 
-    fn missed(&mut self, missed: &Missed) -> Result<(), Error> {
+    fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.flows.lock().missed(missed);
         self.recording.missed(missed)
     }

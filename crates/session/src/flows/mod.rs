@@ -9,12 +9,10 @@ mod live;
 pub use file::{FileOptions, FileReport, of_file};
 pub use live::{FlowTap, SharedFlows};
 
-use wirestamp_capture::Missed;
+use wirestamp_capture::CaptureLoss;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 use wirestamp_packet::{LinkType, Packet};
-
-use crate::pair_session::as_metrics_have_it;
 
 /// The flows of one point, and what belongs to none.
 #[derive(Clone, Debug)]
@@ -36,8 +34,8 @@ impl Flows {
     }
 
     /// Takes note of what the capture lost.
-    pub fn missed(&mut self, missed: &Missed) {
-        self.monitor.missed(as_metrics_have_it(missed));
+    pub fn missed(&mut self, missed: &CaptureLoss) {
+        self.monitor.missed(*missed);
     }
 
     /// Takes the next frame, in the order of capture: what was captured of it, its length on the wire,

@@ -52,7 +52,9 @@ impl Found {
             Outcome::Lost { sent, .. } => self.packet(sent.stamp.raw.value).lost += 1,
             Outcome::Duplicated { sent, .. } => self.packet(sent.stamp.raw.value).copies += 1,
             // The counts tell of these.
-            Outcome::Unexpected { .. } | Outcome::GivenUp { .. } | Outcome::Identical { .. } => {}
+            Outcome::Unexpected { .. }
+            | Outcome::Undetermined { .. }
+            | Outcome::Identical { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use wirestamp_active::reflector::Counts;
 use wirestamp_active::sender::{Heard, Report};
-use wirestamp_metrics::{Outcome, Taken};
+use wirestamp_metrics::{Outcome, ReplyKind};
 
 use crate::mesh::Total;
 use crate::passive_delay::summary;
@@ -97,19 +97,19 @@ impl Measured {
             sent,
             matched,
             lost,
-            given_up_sent,
-            given_up_received,
+            undetermined_sent,
+            undetermined_received,
             ..
         } = passive.counts;
         Self {
             sent: active.counts.sent,
             reflected: received(active),
             active_received: received(active),
-            undecided: active.counts.given_up_sent,
+            undecided: active.counts.undetermined_sent,
             at_a: sent,
             at_b: received(passive),
-            own_loss: given_up_sent + given_up_received,
-            balanced: sent == matched + lost + given_up_sent,
+            own_loss: undetermined_sent + undetermined_received,
+            balanced: sent == matched + lost + undetermined_sent,
             stamped_late: 0,
             active_min_ns,
             active_mean_ns,
@@ -152,7 +152,7 @@ pub(super) struct Active(Delays);
 impl Active {
     /// Takes an answer.
     pub(super) fn record(&mut self, heard: &Heard) {
-        if let (Some(there), Taken::First) = (heard.there, heard.taken) {
+        if let (Some(there), ReplyKind::First) = (heard.there, heard.taken) {
             self.0.insert(heard.sequence, there.as_nanos());
         }
     }
@@ -177,7 +177,7 @@ impl Passive {
                 self.delays.insert(*sequence, delay.as_nanos());
             }
             Outcome::Lost { sequence, .. } => self.at_a.push(*sequence),
-            Outcome::GivenUp { .. } => self.given_up += 1,
+            Outcome::Undetermined { .. } => self.given_up += 1,
             Outcome::Duplicated { .. } | Outcome::Unexpected { .. } => self.at_b += 1,
             Outcome::Identical { .. } => {}
         }

@@ -89,7 +89,7 @@ impl Measured {
     pub(super) fn of_packets(&mut self, found: &Found, truth: &[Option<i64>]) {
         let counts = found.quality.counts();
         (self.at_a, self.at_b, self.lost) = (counts.sent, counts.received, counts.lost);
-        self.given_up = counts.given_up_sent + counts.given_up_received;
+        self.given_up = counts.undetermined_sent + counts.undetermined_received;
         self.negative = length(&found.delays.iter().filter(|(_, d)| *d < 0).collect::<Vec<_>>());
         let [min, mean, max] = summary(found.delays.iter().map(|(_, delay)| *delay));
         (self.min_ns, self.mean_ns, self.max_ns) = (min, mean, max);
@@ -109,11 +109,12 @@ impl Measured {
         "mesh".clone_into(&mut self.stamp);
         (self.at_a, self.lost) = (counts.sent, counts.lost);
         self.at_b =
-            counts.matched + counts.duplicated + counts.unexpected + counts.given_up_received;
-        self.given_up = counts.given_up_sent + counts.given_up_received;
+            counts.matched + counts.duplicated + counts.unexpected + counts.undetermined_received;
+        self.given_up = counts.undetermined_sent + counts.undetermined_received;
         // Nobody knows what became of a packet where the capture at the other end has lost some.
-        (self.own_loss_a, self.own_loss_b) = (counts.given_up_received, counts.given_up_sent);
-        self.balanced = counts.sent == counts.matched + counts.lost + counts.given_up_sent;
+        (self.own_loss_a, self.own_loss_b) =
+            (counts.undetermined_received, counts.undetermined_sent);
+        self.balanced = counts.sent == counts.matched + counts.lost + counts.undetermined_sent;
         self.negative = found.negative;
         [self.min_ns, self.mean_ns, self.max_ns] = found.delays_ns();
         self.packet_error_ns = f64::NAN;

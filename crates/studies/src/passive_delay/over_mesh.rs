@@ -102,7 +102,7 @@ fn send(
             seconds = mesh.seconds("passive", begin)?;
             let counts = Total::of(&seconds).counts;
             // Packets that the first tap's capture lost are known by the second's.
-            Ok((counts.sent + counts.given_up_received >= sent).then_some(()))
+            Ok((counts.sent + counts.undetermined_received >= sent).then_some(()))
         };
         until("what became of every packet", stop, settled).map(drop)
     };

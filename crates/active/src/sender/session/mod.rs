@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
-use wirestamp_metrics::{Answer, Taken, TwoWay, TwoWayCounts};
+use wirestamp_metrics::{Reply, ReplyKind, TwoWayCounts, TwoWayTest};
 use wirestamp_packet::FlowKey;
 use wirestamp_packet::stamp::{
     ClassOfService, ErrorEstimate, Extension, ExtensionFlags, FollowUp, Format, Key, Mode,
@@ -33,7 +33,7 @@ pub struct Heard {
     /// With which TTL or hop limit the packet reached the reflector.
     pub ttl: u8,
     /// What it was taken for.
-    pub taken: Taken,
+    pub taken: ReplyKind,
     /// How far the sender's clock can be from UTC, as it says; none if it is not on UTC.
     pub own: Option<Span>,
     /// The same of the reflector's.
@@ -50,7 +50,7 @@ pub struct Session {
     own: ClockState,
     same_clock: bool,
     timeout: Span,
-    test: TwoWay,
+    test: TwoWayTest,
     next: u64,
     expected_number: u64,
     followed_up: FollowedUp,
@@ -82,7 +82,7 @@ impl Session {
             own,
             same_clock: test.same_clock,
             timeout: test.timeout,
-            test: TwoWay::new(flow, test.timeout),
+            test: TwoWayTest::new(flow, test.timeout),
             next: 0,
             expected_number: 0,
             followed_up: FollowedUp::default(),
@@ -197,7 +197,7 @@ impl Session {
         }
         let number = nearest(self.expected_number, number);
         self.expected_number = self.expected_number.max(number + 1);
-        let answer = Answer {
+        let answer = Reply {
             sequence,
             number,
             received: self.theirs(received, error),
@@ -225,11 +225,11 @@ impl Session {
     }
 
     /// Takes an answer of which all is known that will be.
-    fn take(&mut self, answer: &Answer, beside: Beside, is_told: bool) {
+    fn take(&mut self, answer: &Reply, beside: Beside, is_told: bool) {
         let there = self.test.sent_at(answer.sequence).map(|sent| answer.received.utc - sent.utc);
         let back = answer.back.utc - answer.returned.utc;
         let taken = self.test.take(*answer);
-        self.returned_by_kernel += u64::from(is_told && taken == Taken::First);
+        self.returned_by_kernel += u64::from(is_told && taken == ReplyKind::First);
         let round_trip = there.map(|there| there + back);
         let Beside { ttl, own, theirs } = beside;
         self.heard.push_back(Heard {

@@ -1,6 +1,6 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use wirestamp_metrics::{BothWays, TwoWayCounts};
+use wirestamp_metrics::{TwoWayCounts, TwoWayResult};
 
 use super::*;
 use crate::reflector::{Arrival, Reflector};
@@ -93,7 +93,7 @@ fn exchange(form: Form, packets: u64, lost: &[u64], unheard: &[u64]) -> Report {
 #[test]
 fn delays_are_from_the_kernels_stamps_of_both_sides() {
     let report = exchange(Form::default(), 50, &[], &[]);
-    let BothWays { counts, is_counted, there, back, round_trip, .. } = &report.both;
+    let TwoWayResult { counts, is_counted, there, back, round_trip, .. } = &report.both;
     assert_eq!((counts.sent, counts.answered, counts.lost, is_counted), (50, 50, 0, &true));
     for (quality, truth) in [(there, THERE), (back, BACK)] {
         let delay = quality.delay().summary().unwrap();

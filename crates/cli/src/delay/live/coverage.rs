@@ -69,7 +69,7 @@ pub(super) fn now(clock: &ClockService) -> Time<Utc> {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::{Domain, RawStamp, Span, Stamp};
-    use wirestamp_metrics::{Observation, Reason};
+    use wirestamp_metrics::{Observation, UndeterminedReason};
     use wirestamp_packet::{FlowKey, PacketId};
 
     use super::*;
@@ -87,7 +87,10 @@ mod tests {
     }
 
     fn is_excused(coverage: &Coverage, outcome: Outcome) -> bool {
-        matches!(coverage.judge(outcome), Outcome::GivenUp { reason: Reason::NotCaptured, .. })
+        matches!(
+            coverage.judge(outcome),
+            Outcome::Undetermined { reason: UndeterminedReason::NotCaptured, .. }
+        )
     }
 
     #[test]

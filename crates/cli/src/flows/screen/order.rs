@@ -7,7 +7,7 @@ use wirestamp_metrics::flow::FlowReport;
 /// What comes first in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The flows that hurt most, as [`FlowReport::by_what_hurts`] has it.
+    /// The flows that hurt most, as [`FlowReport::worst_first`] has it.
     #[default]
     WhatHurts,
     /// The greatest share of losses.
@@ -61,6 +61,6 @@ impl Order {
             Self::Volume => other.bytes.cmp(&one.bytes),
             Self::Newest => other.last_ns.cmp(&one.last_ns),
         };
-        order.then_with(|| one.by_what_hurts(other))
+        order.then_with(|| one.worst_first(other))
     }
 }

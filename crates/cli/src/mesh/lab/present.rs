@@ -74,7 +74,7 @@ pub(super) fn text(findings: &Findings) -> String {
             task.counts.sent.to_string(),
             task.counts.matched.to_string(),
             task.counts.lost.to_string(),
-            task.counts.given_up_sent.to_string(),
+            task.counts.undetermined_sent.to_string(),
             of(&|it| time(it.min)),
             of(&|it| mean(it.mean)),
             of(&|it| time(it.max)),

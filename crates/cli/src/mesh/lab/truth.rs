@@ -51,7 +51,7 @@ impl Truth {
             equal(
                 "Packets that arrived, were lost, or were given up",
                 self.sent.sent(),
-                found.total(|it| it.matched + it.lost + it.given_up_sent),
+                found.total(|it| it.matched + it.lost + it.undetermined_sent),
                 "the sender's count",
             ),
             equal(

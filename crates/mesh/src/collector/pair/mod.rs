@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 
 use crate::protocol::{MachineClock, Seen};
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Config, Correlator, Missed, Observation, Outcome, Point};
+use wirestamp_metrics::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
 use super::coverage::Coverage;
 use super::window::Windows;
@@ -210,7 +210,12 @@ impl Pair {
     }
 
     /// Observes packets, with what was missed between them.
-    fn observe_between(&mut self, point: Point, observations: &[Observation], missed: &[Missed]) {
+    fn observe_between(
+        &mut self,
+        point: Point,
+        observations: &[Observation],
+        missed: &[CaptureLoss],
+    ) {
         let mut stretches: Vec<_> = missed.iter().filter(|it| it.packets > 0).collect();
         stretches.sort_by_key(|it| it.from);
         let mut rest = observations;

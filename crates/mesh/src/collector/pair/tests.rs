@@ -91,7 +91,7 @@ fn batches(fates: &[Fate]) -> [Vec<Seen>; 2] {
             let within = seen[side].iter().filter(|it| times.contains(&it.stamp.utc));
             let lost = missed[side].iter().map(|micros| Time::from_nanos(micros * 1000));
             let lost = lost.filter(|it| times.contains(it)).count() as u64;
-            let whole = Missed { from: times.start, until: times.end, packets: lost };
+            let whole = CaptureLoss { from: times.start, until: times.end, packets: lost };
             Seen {
                 observations: within.copied().collect(),
                 missed: Some(whole).into_iter().filter(|it| it.packets > 0).collect(),
@@ -230,10 +230,10 @@ proptest! {
         prop_assert_eq!(sum(&stored, |it| it.duplicated), twice);
         let lost = number(&|it| matches!(it, Fate::Lost));
         let missed = number(&|it| matches!(it, Fate::Missed(_)));
-        let given_up = sum(&stored, |it| it.given_up_sent);
+        let given_up = sum(&stored, |it| it.undetermined_sent);
         prop_assert_eq!((sum(&stored, |it| it.lost), given_up), (lost, missed));
         let unseen = number(&|it| matches!(it, Fate::Unseen(_)));
-        let given_up = sum(&stored, |it| it.given_up_received);
+        let given_up = sum(&stored, |it| it.undetermined_received);
         prop_assert_eq!((sum(&stored, |it| it.unexpected), given_up), (0, unseen));
     }
 
@@ -247,10 +247,10 @@ proptest! {
         let comes = number(&|it| matches!(it, Fate::Comes(_) | Fate::ComesTwice(..)));
         prop_assert_eq!(sum(&stored, |it| it.sent), sent);
         prop_assert_eq!(sum(&stored, |it| it.matched), comes);
-        prop_assert_eq!(sum(&stored, |it| it.lost + it.given_up_sent), sent - comes);
+        prop_assert_eq!(sum(&stored, |it| it.lost + it.undetermined_sent), sent - comes);
         prop_assert!(sum(&stored, |it| it.lost) >= lost);
         let unseen = number(&|it| matches!(it, Fate::Unseen(_)));
-        prop_assert_eq!(sum(&stored, |it| it.unexpected + it.given_up_received), unseen);
+        prop_assert_eq!(sum(&stored, |it| it.unexpected + it.undetermined_received), unseen);
     }
 }
 
@@ -328,7 +328,7 @@ fn what_a_probe_gave_up_is_lost_by_nobody() {
             stored.store(settled);
         }
     }
-    assert_eq!((sum(&stored, |it| it.lost), sum(&stored, |it| it.given_up_sent)), (0, 60));
+    assert_eq!((sum(&stored, |it| it.lost), sum(&stored, |it| it.undetermined_sent)), (0, 60));
     assert_eq!((sum(&stored, |it| it.matched), stored.given_up), (140, 60));
 }
 
@@ -358,7 +358,7 @@ fn what_passed_while_a_probe_did_not_run_is_lost_by_nobody() {
             stored.store(settled);
         }
     }
-    assert_eq!((sum(&stored, |it| it.lost), sum(&stored, |it| it.given_up_sent)), (0, 60));
+    assert_eq!((sum(&stored, |it| it.lost), sum(&stored, |it| it.undetermined_sent)), (0, 60));
     assert_eq!(sum(&stored, |it| it.matched), 140);
 }
 

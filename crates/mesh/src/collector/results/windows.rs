@@ -22,7 +22,7 @@ pub(super) fn insert(
 ) -> rusqlite::Result<()> {
     let counts = window.quality.counts();
     let Counts { sent, received, matched, lost, duplicated, reordered, unexpected, .. } = *counts;
-    let Counts { given_up_sent, given_up_received, identical, .. } = *counts;
+    let Counts { undetermined_sent, undetermined_received, identical, .. } = *counts;
     let key = [task.cast_signed(), Step::AsMeasured.seconds(), begin.as_nanos()];
     let counts = [
         sent,
@@ -32,8 +32,8 @@ pub(super) fn insert(
         duplicated,
         reordered,
         unexpected,
-        given_up_sent,
-        given_up_received,
+        undetermined_sent,
+        undetermined_received,
         identical,
     ];
     let numbers = key.into_iter().chain(counts.map(u64::cast_signed));
@@ -149,8 +149,8 @@ fn window(row: &Row<'_>) -> rusqlite::Result<Measured> {
             duplicated: unsigned(row, 7)?,
             reordered: unsigned(row, 8)?,
             unexpected: unsigned(row, 9)?,
-            given_up_sent: unsigned(row, 10)?,
-            given_up_received: unsigned(row, 11)?,
+            undetermined_sent: unsigned(row, 10)?,
+            undetermined_received: unsigned(row, 11)?,
             identical: unsigned(row, 12)?,
         },
         error_ns: row.get(13)?,

@@ -122,12 +122,12 @@ const COUNTS: [Count; 10] = [
     Count {
         name: "given_up_sent",
         help: "Packets at the first point of which it could not be found out what became",
-        of: |it| it.given_up_sent,
+        of: |it| it.undetermined_sent,
     },
     Count {
         name: "given_up_received",
         help: "Packets at the second point of which it could not be found out where they came from",
-        of: |it| it.given_up_received,
+        of: |it| it.undetermined_received,
     },
 ];
 

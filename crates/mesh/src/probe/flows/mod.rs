@@ -5,7 +5,7 @@ mod told;
 use crate::protocol::{self, MachineClock};
 use tracing::warn;
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::Missed;
+use wirestamp_metrics::CaptureLoss;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 
 use super::look::{Look, Passing};
@@ -59,7 +59,7 @@ impl Flows {
     }
 
     fn tell_of_those_let_go(&mut self) {
-        let let_go = self.monitor.given_up().flows;
+        let let_go = self.monitor.evicted().flows;
         let newly = let_go - std::mem::replace(&mut self.let_go, let_go);
         if newly > 0 {
             warn!("{newly} flows were let go for want of room; a filter leaves others out");
@@ -92,9 +92,9 @@ impl Look for Flows {
         }
     }
 
-    fn missed(&mut self, missed: Missed) {
+    fn missed(&mut self, missed: CaptureLoss) {
         if missed.until >= self.begin {
-            self.monitor.missed(Missed { from: missed.from.max(self.begin), ..missed });
+            self.monitor.missed(CaptureLoss { from: missed.from.max(self.begin), ..missed });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_metrics::{Missed, Observation};
+use wirestamp_metrics::{CaptureLoss, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::{Element, Message, Order, Record, element};
@@ -26,7 +26,7 @@ pub struct Digests {
     /// In the order in which they came.
     held: Vec<Observation>,
     /// What did not come and was not told of.
-    gaps: Vec<Missed>,
+    gaps: Vec<CaptureLoss>,
     /// When the newest message was sent.
     newest: Option<Time<Utc>>,
     /// Everything before is told.
@@ -231,7 +231,7 @@ impl Digests {
                 gap.until = gap.until.max(until);
                 gap.packets = gap.packets.saturating_add(packets);
             }
-            None => self.gaps.push(Missed { from, until, packets }),
+            None => self.gaps.push(CaptureLoss { from, until, packets }),
         }
     }
 

@@ -8,7 +8,7 @@ use jiff::fmt::serde::duration::friendly::compact as duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
-use wirestamp_metrics::emodel::{Codec, NoCodec};
+use wirestamp_metrics::emodel::{Codec, UnknownCodec};
 
 use super::measure::{ActiveDelay, Distribution, Measure, PassiveDelay, ReportedDelay};
 use super::{ForeignPoint, Point, Schedule, Task};
@@ -324,7 +324,9 @@ impl Keys {
 
     fn codec(&self, written: &mut Written) -> Result<Option<Codec>, WrongTask> {
         let codec = written.codec.take().map(|it| it.parse());
-        codec.transpose().map_err(|why: NoCodec| self.wrong("codec", format!("is unknown: {why}")))
+        codec
+            .transpose()
+            .map_err(|why: UnknownCodec| self.wrong("codec", format!("is unknown: {why}")))
     }
 
     fn parsed<T: std::str::FromStr<Err: ToString>>(

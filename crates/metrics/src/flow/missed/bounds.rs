@@ -1,8 +1,8 @@
 //! Between which bounds lies what a stretch, or several, account for of each gap.
 
-use super::stretch::Stretch;
-use crate::flow::doubt::Doubt;
+use super::interval::LossInterval;
 use crate::flow::gap::Gap;
+use crate::flow::uncertainty::Uncertainty;
 use crate::flow::unnumbered::Unnumbered;
 
 /// What the capture lost in a stretch, or in several.
@@ -18,7 +18,7 @@ pub(super) struct Total {
 
 impl Total {
     /// What the capture lost in a stretch, of which what else passed at these times may be a part.
-    pub(super) fn of(stretch: &Stretch, others: &[Unnumbered]) -> Self {
+    pub(super) fn of(stretch: &LossInterval, others: &[Unnumbered]) -> Self {
         let others = others.iter().map(|it| it.within(stretch.times)).fold(0, u64::saturating_add);
         let fewest = stretch.packets.saturating_sub(stretch.in_doubt.fewer);
         Self {
@@ -52,7 +52,7 @@ impl Total {
 /// Tells each gap between which bounds its part of a stretch lies.
 pub(super) fn bound_alone(
     name: u64,
-    stretch: &Stretch,
+    stretch: &LossInterval,
     gaps: &mut [&mut Gap],
     others: &[Unnumbered],
 ) {
@@ -63,7 +63,7 @@ pub(super) fn bound_alone(
         let (least, most) = total.bounds(own);
         let is_known = least == most && (most == 0 || most == own);
         if !is_known {
-            gap.doubt(Doubt::of(gap.missed_in(&(name..name + 1)), least, most), name);
+            gap.doubt(Uncertainty::of(gap.missed_in(&(name..name + 1)), least, most), name);
         }
     }
 }
@@ -71,11 +71,11 @@ pub(super) fn bound_alone(
 /// Tells each gap what is in doubt of stretches that follow each other, where they share gaps: it is known
 /// how many packets the capture lost in all of them, though not in which it lost each.
 pub(super) fn bound_jointly(
-    stretches: &[(u64, Stretch)],
+    stretches: &[(u64, LossInterval)],
     gaps: &mut [&mut Gap],
     others: &[Unnumbered],
 ) {
-    let is_shared = |(_, one): &(u64, Stretch), (_, next): &(u64, Stretch)| {
+    let is_shared = |(_, one): &(u64, LossInterval), (_, next): &(u64, LossInterval)| {
         gaps.iter().any(|gap| gap.shares(one.times) && gap.shares(next.times))
     };
     let joint: Vec<_> = stretches.chunk_by(is_shared).filter(|joint| joint.len() > 1).collect();
@@ -83,7 +83,7 @@ pub(super) fn bound_jointly(
 }
 
 /// Tells each gap between which bounds its part of several stretches lies.
-fn bound_together(joint: &[(u64, Stretch)], gaps: &mut [&mut Gap], others: &[Unnumbered]) {
+fn bound_together(joint: &[(u64, LossInterval)], gaps: &mut [&mut Gap], others: &[Unnumbered]) {
     let [Some((first, _)), Some((last, _))] = [joint.first(), joint.last()] else { return };
     let names = *first..last + 1;
     let own = |gap: &Gap| {
@@ -97,7 +97,7 @@ fn bound_together(joint: &[(u64, Stretch)], gaps: &mut [&mut Gap], others: &[Unn
         let own = own(gap);
         if own > 0 {
             let (least, most) = total.bounds(own);
-            gap.doubt_jointly(Doubt::of(gap.missed_in(&names), least, most), names.clone());
+            gap.doubt_jointly(Uncertainty::of(gap.missed_in(&names), least, most), names.clone());
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::bounds::Total;
-use super::stretch::Stretch;
+use super::interval::LossInterval;
 use crate::flow::gap::Gap;
 use crate::flow::unnumbered::Unnumbered;
 
@@ -17,8 +17,12 @@ use crate::flow::unnumbered::Unnumbered;
 ///
 /// No more often than there are stretches, so that no capture keeps us for long: what is left over then
 /// stays in doubt.
-pub(super) fn exchange(stretches: &[(u64, Stretch)], gaps: &mut [&mut Gap], others: &[Unnumbered]) {
-    let wanted = |(name, it): &(u64, Stretch)| {
+pub(super) fn exchange(
+    stretches: &[(u64, LossInterval)],
+    gaps: &mut [&mut Gap],
+    others: &[Unnumbered],
+) {
+    let wanted = |(name, it): &(u64, LossInterval)| {
         let taken: u64 = gaps.iter().map(|gap| gap.missed_in(&(*name..name + 1))).sum();
         Total::of(it, others).fewest.saturating_sub(taken)
     };
@@ -33,12 +37,12 @@ pub(super) fn exchange(stretches: &[(u64, Stretch)], gaps: &mut [&mut Gap], othe
 /// A stretch, and the places of the gaps that were open in it, so that they are looked for once.
 struct Link<'a> {
     name: u64,
-    stretch: &'a Stretch,
+    stretch: &'a LossInterval,
     near: Vec<usize>,
 }
 
 impl<'a> Link<'a> {
-    fn new(name: u64, stretch: &'a Stretch, gaps: &[&mut Gap]) -> Self {
+    fn new(name: u64, stretch: &'a LossInterval, gaps: &[&mut Gap]) -> Self {
         let near = (0..gaps.len()).filter(|at| gaps[*at].shares(stretch.times)).collect();
         Self { name, stretch, near }
     }

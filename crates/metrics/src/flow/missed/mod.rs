@@ -2,14 +2,14 @@
 
 mod bounds;
 mod exchange;
-mod stretch;
+mod interval;
 
 use std::collections::VecDeque;
 
-use self::stretch::Stretch;
+use self::interval::LossInterval;
 use super::gap::Gap;
 use super::unnumbered::Unnumbered;
-use crate::Missed;
+use crate::CaptureLoss;
 
 /// Losses of the capture that are remembered, the newest.
 const REMEMBERED: usize = 256;
@@ -22,7 +22,7 @@ const FORGOTTEN_AT_ONCE: u64 = REMEMBERED as u64 / 2;
 /// of its losses after the packets behind them, and the gaps of slow streams close long after.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissedTimes {
-    newest_last: VecDeque<Stretch>,
+    newest_last: VecDeque<LossInterval>,
     /// How many there were before these.
     forgotten: u64,
     /// Whether there is news since the last decision.
@@ -32,11 +32,11 @@ pub(super) struct MissedTimes {
 }
 
 impl MissedTimes {
-    pub(super) fn note(&mut self, missed: Missed) {
+    pub(super) fn note(&mut self, missed: CaptureLoss) {
         if missed.packets == 0 {
             return;
         }
-        self.newest_last.push_back(Stretch::of(missed));
+        self.newest_last.push_back(LossInterval::of(missed));
         self.news = true;
         self.pressing |= self.newest_last.len() >= REMEMBERED;
     }
@@ -63,7 +63,7 @@ impl MissedTimes {
 
     /// Takes note of a gap.
     pub(super) fn hear_of(&mut self, gap: &Gap) {
-        let concerns = |it: &Stretch| gap.shares(it.times) && gap.possible(it.times) > 0;
+        let concerns = |it: &LossInterval| gap.shares(it.times) && gap.possible(it.times) > 0;
         self.news = self.news || self.newest_last.iter().rev().any(concerns);
     }
 
@@ -80,7 +80,7 @@ impl MissedTimes {
     pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[Unnumbered]) {
         gaps.iter_mut().for_each(|gap| gap.reopen(self.forgotten));
         // Of an overload most are of gaps that are forgotten, and there is no time to lose.
-        let concerned = |(_, it): &(u64, Stretch)| it.near(gaps).next().is_some();
+        let concerned = |(_, it): &(u64, LossInterval)| it.near(gaps).next().is_some();
         let stretches = (self.forgotten..).zip(self.newest_last.iter().copied());
         let stretches: Vec<_> = stretches.filter(concerned).collect();
         for (name, stretch) in &stretches {
@@ -91,7 +91,7 @@ impl MissedTimes {
             bounds::bound_alone(*name, stretch, gaps, others);
         }
         // Those that are forgotten at different times are not taken together.
-        let batch = |(name, _): &(u64, Stretch)| name / FORGOTTEN_AT_ONCE;
+        let batch = |(name, _): &(u64, LossInterval)| name / FORGOTTEN_AT_ONCE;
         for kept_together in stretches.chunk_by(|one, next| batch(one) == batch(next)) {
             bounds::bound_jointly(kept_together, gaps, others);
         }
@@ -112,7 +112,7 @@ impl MissedTimes {
         }
     }
 
-    fn stretch(&mut self, name: u64) -> Option<&mut Stretch> {
+    fn stretch(&mut self, name: u64) -> Option<&mut LossInterval> {
         let place = usize::try_from(name.checked_sub(self.forgotten)?).ok()?;
         self.newest_last.get_mut(place)
     }
@@ -140,7 +140,7 @@ mod tests {
         let mut missed = MissedTimes::default();
         for (from, until) in stretches {
             let [from, until] = [from, until].map(|it| Time::from_nanos(*it));
-            missed.note(Missed { from, until, packets: 1 });
+            missed.note(CaptureLoss { from, until, packets: 1 });
         }
         missed.decide(&mut [&mut gap], &[]);
         gap.losses().by_capture

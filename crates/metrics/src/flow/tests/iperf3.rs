@@ -1,5 +1,5 @@
 use super::*;
-use crate::Missed;
+use crate::CaptureLoss;
 
 /// A datagram of a test that is sent every millisecond.
 fn datagram(count: u64, wide: bool) -> Vec<u8> {
@@ -61,7 +61,7 @@ fn copies_hide_losses_of_iperf3_and_none_of_the_flows() {
 fn what_the_capture_lost_is_not_the_networks() {
     let lost = |it: &u64| *it == 50 || (200..300).contains(it);
     let mut monitor = test(true, false, on_time((1..400).filter(|it| !lost(it))));
-    monitor.missed(Missed { from: at(299), until: at(401), packets: 100 });
+    monitor.missed(CaptureLoss { from: at(299), until: at(401), packets: 100 });
     let (flow, of_test) = report(&mut monitor);
     assert_eq!((flow.lost, of_test.lost, of_test.capture_lost), (Some(1), 1, 100));
     // One of them was only late, and lost by nobody.

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Missed;
+use crate::CaptureLoss;
 
-const LOST: Missed = Missed { from: at(1990), until: at(2990), packets: 60 };
+const LOST: CaptureLoss = CaptureLoss { from: at(1990), until: at(2990), packets: 60 };
 
 /// A call whose capture lost 50 packets within a second, and whose network lost one that was due long
 /// after. The capture tells of it before this packet.
@@ -51,7 +51,7 @@ fn a_packet_that_comes_late_was_lost_by_nobody() {
         }
     };
     send(&mut monitor, &(0..50).chain(55..60).collect::<Vec<_>>());
-    monitor.missed(Missed { from: at(1000), until: at(1090), packets: 5 });
+    monitor.missed(CaptureLoss { from: at(1000), until: at(1090), packets: 5 });
     assert_eq!(reports(&mut monitor)[0].lost, Some(0));
     send(&mut monitor, &[52, 60]);
     let report = reports(&mut monitor).remove(0);
@@ -66,7 +66,7 @@ fn what_was_due_outside_of_the_stretch_is_the_networks_however_much_the_capture_
         observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
     }
     // Other packets than these, too.
-    monitor.missed(Missed { from: at(1015), until: at(1025), packets: 1000 });
+    monitor.missed(CaptureLoss { from: at(1015), until: at(1025), packets: 1000 });
     let report = reports(&mut monitor).remove(0);
     let by_capture = report.rtp.map(|rtp| (rtp.capture_lost, rtp.loss_periods));
     assert_eq!((report.lost, by_capture), (Some(2), Some((1, 2))));
@@ -79,7 +79,7 @@ fn more_stretches_than_are_remembered_account_for_what_was_lost_in_them() {
         let time = at(20 * i64::from(number));
         if number > 50 && number % 10 == 0 {
             lost += 1;
-            monitor.missed(Missed { from: time, until: time, packets: 1 });
+            monitor.missed(CaptureLoss { from: time, until: time, packets: 1 });
         } else if number % 55 != 54 {
             observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), time);
         }
@@ -106,7 +106,7 @@ fn delivery(by_capture: std::ops::Range<u16>, told_at: u16) -> VideoReport {
             reports(&mut monitor);
             let [from, until] =
                 [by_capture.start, by_capture.end - 1].map(|it| at(10 * i64::from(it)));
-            monitor.missed(Missed { from, until, packets: by_capture.len() as u64 });
+            monitor.missed(CaptureLoss { from, until, packets: by_capture.len() as u64 });
         }
         if number % 100 != 50 && !by_capture.contains(&number) {
             observe(&mut monitor, &video(number), at(10 * i64::from(number)));
@@ -199,18 +199,18 @@ fn micros(micros: i64) -> Time<Utc> {
 }
 
 /// The capture loses what comes in these stretches, and so many packets that are none of the streams'.
-fn capture(sent: &mut [Sent], stretches: &[(i64, i64)], others: u64) -> Vec<Missed> {
+fn capture(sent: &mut [Sent], stretches: &[(i64, i64)], others: u64) -> Vec<CaptureLoss> {
     let lose = |(from, until): &(i64, i64)| {
         let within = |it: &&mut Sent| (*from..=*until).contains(&it.micros) && !it.by_network;
         let lost = sent.iter_mut().filter(within).map(|it| it.by_capture = true).count();
-        Missed { from: micros(*from), until: micros(*until), packets: lost as u64 + others }
+        CaptureLoss { from: micros(*from), until: micros(*until), packets: lost as u64 + others }
     };
     stretches.iter().map(lose).collect()
 }
 
 /// What the capture lost in these stretches, as it tells of it that reads its counts every 10 ms and dates
 /// losses up to as much too early.
-fn read_in_passing(sent: &[Sent], stretches: &[(i64, i64)]) -> Vec<Missed> {
+fn read_in_passing(sent: &[Sent], stretches: &[(i64, i64)]) -> Vec<CaptureLoss> {
     const READ_EVERY: i64 = 10_000;
     let lost_before = |end: i64| {
         let lost = sent.iter().filter(|it| it.by_capture && it.micros < end);
@@ -221,13 +221,13 @@ fn read_in_passing(sent: &[Sent], stretches: &[(i64, i64)]) -> Vec<Missed> {
     let missed = readings.map(|nth| {
         let (begin, end) = (nth * READ_EVERY, (nth + 1) * READ_EVERY);
         let packets = lost_before(end) - lost_before(begin);
-        Missed { from: micros(begin - READ_EVERY), until: micros(end), packets }
+        CaptureLoss { from: micros(begin - READ_EVERY), until: micros(end), packets }
     });
     missed.filter(|it| it.packets > 0).collect()
 }
 
 /// What is reported of each stream, by the order of the streams.
-fn observed(sent: &[Sent], missed: &[Missed], told_late: i64) -> Vec<FlowReport> {
+fn observed(sent: &[Sent], missed: &[CaptureLoss], told_late: i64) -> Vec<FlowReport> {
     let (mut monitor, mut told) = (monitor(), 0);
     for it in sent {
         while missed.get(told).is_some_and(|next| next.until < micros(it.micros - told_late)) {
@@ -320,7 +320,7 @@ fn dated_roughly(
     longest: u64,
     lost_by_both: bool,
     chance: &mut Chance,
-) -> (Vec<Sent>, Vec<Missed>) {
+) -> (Vec<Sent>, Vec<CaptureLoss>) {
     let mut sent = sent(streams, percent, chance);
     let stretches = stretches(chance, longest);
     for it in &mut sent {

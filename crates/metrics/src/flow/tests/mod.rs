@@ -48,7 +48,7 @@ fn observe(monitor: &mut FlowMonitor, bytes: &[u8], time: Time<Utc>) {
 
 fn reports(monitor: &mut FlowMonitor) -> Vec<FlowReport> {
     let mut reports: Vec<_> = monitor.flows().collect();
-    reports.sort_by(FlowReport::by_what_hurts);
+    reports.sort_by(FlowReport::worst_first);
     reports
 }
 
@@ -70,7 +70,7 @@ fn packets_and_bytes_of_all_reports_and_of_what_was_given_up_are_those_observed(
         bytes += packet.len() as u64;
     }
     let reports = reports(&mut monitor);
-    let given_up = monitor.given_up();
+    let given_up = monitor.evicted();
     assert!(given_up.flows > 0 && reports.len() <= 6);
     assert_eq!(reports.iter().map(|it| it.packets).sum::<u64>() + given_up.packets, packets);
     assert_eq!(reports.iter().map(|it| it.bytes).sum::<u64>() + given_up.bytes, bytes);

@@ -113,7 +113,7 @@ fn what_both_ends_have_told_of_a_task_that_is_ended_is_settled() {
         |it| it.counts.sent,
         |it| it.counts.matched,
         |it| it.counts.lost,
-        |it| it.counts.given_up_sent,
+        |it| it.counts.undetermined_sent,
     ]);
     // Of what passed before they were heard, and of what they told last, not everything can be known.
     assert_eq!([sent, matched, lost, given_up], [100, 81, 4, 15]);
@@ -179,7 +179,7 @@ fn a_clock_that_is_far_ahead_is_not_heard_and_what_passes_meanwhile_is_no_loss()
     }
     assert_eq!(site.sum(|it| it.counts.lost + it.counts.unexpected), 0);
     let [matched, given_up] =
-        [|it: &Measured| it.counts.matched, |it: &Measured| it.counts.given_up_received]
+        [|it: &Measured| it.counts.matched, |it: &Measured| it.counts.undetermined_received]
             .map(|of| site.sum(of));
     assert!(matched >= 100 && given_up == 40, "{matched} {given_up}");
     let counted = ["clocks-set-back", "packets-given-up"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wirestamp_clock::Span;
 
 use crate::reordering::{Arrival, Reordering};
-use crate::train::Passage;
+use crate::train::MatchedPacket;
 use crate::{LossPattern, Observation, Series, TrainGaps};
 
 /// Arrivals of a flow that reordering is looked for in (RFC 4737 section 6): 40 KiB where so many come.
@@ -16,7 +16,7 @@ const WINDOW: usize = 1024;
 ///
 /// A flow of few packets takes little memory, and one of many about 100 KiB.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct SequenceMetrics {
     /// Packets of which it is known what became.
     decided: u64,
     reordering: Reordering,
@@ -25,7 +25,7 @@ pub struct Course {
     series: Series,
 }
 
-impl Default for Course {
+impl Default for SequenceMetrics {
     fn default() -> Self {
         Self {
             decided: 0,
@@ -37,7 +37,7 @@ impl Default for Course {
     }
 }
 
-impl Course {
+impl SequenceMetrics {
     /// Takes a packet that was seen at both points, in the order of arrival.
     pub(super) fn record_match(
         &mut self,
@@ -49,7 +49,7 @@ impl Course {
         self.decided += 1;
         let (sent_at, time) = (sent.stamp.utc, received.stamp.utc);
         self.reordering.record(Arrival { sequence, time, bytes: received.length });
-        self.train.record(Passage { sequence, sent: sent_at, received: time });
+        self.train.record(MatchedPacket { sequence, sent: sent_at, received: time });
         self.series.record(sent_at, delay);
     }
 

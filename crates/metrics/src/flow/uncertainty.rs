@@ -2,14 +2,14 @@
 
 /// By how much a count may be too great or too small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct Uncertainty {
     /// So many fewer it may be.
     pub(super) fewer: u64,
     /// So many more.
     pub(super) more: u64,
 }
 
-impl Doubt {
+impl Uncertainty {
     /// That of a count of which it is known that it lies between two others.
     pub(super) fn of(count: u64, least: u64, most: u64) -> Self {
         Self { fewer: count.saturating_sub(least), more: most.saturating_sub(count) }
@@ -49,14 +49,14 @@ impl Doubt {
 
 /// What is in doubt of an [`Impairment`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ImpairmentDoubt {
+pub(super) struct ImpairmentUncertainty {
     /// The packets that the network lost.
-    pub(super) lost: Doubt,
+    pub(super) lost: Uncertainty,
     /// The runs that they make.
-    pub(super) periods: Doubt,
+    pub(super) periods: Uncertainty,
 }
 
-impl ImpairmentDoubt {
+impl ImpairmentUncertainty {
     /// That of both together.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { lost: self.lost.plus(other.lost), periods: self.periods.plus(other.periods) }

@@ -2,27 +2,27 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use crate::Missed;
-use crate::flow::doubt::Doubt;
+use crate::CaptureLoss;
 use crate::flow::gap::Gap;
+use crate::flow::uncertainty::Uncertainty;
 
 /// A stretch of time, and what the capture lost in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct LossInterval {
     pub(super) times: (Time<Utc>, Time<Utc>),
     pub(super) packets: u64,
     /// How many fewer or more they may be, because gaps that are forgotten had more or fewer.
-    pub(super) in_doubt: Doubt,
+    pub(super) in_doubt: Uncertainty,
 }
 
-impl Stretch {
-    pub(super) fn of(Missed { from, until, packets }: Missed) -> Self {
-        Self { times: (from, until), packets, in_doubt: Doubt::default() }
+impl LossInterval {
+    pub(super) fn of(CaptureLoss { from, until, packets }: CaptureLoss) -> Self {
+        Self { times: (from, until), packets, in_doubt: Uncertainty::default() }
     }
 
     /// Whether all of it is accounted for, by gaps that are forgotten and in no doubt.
     pub(super) fn is_spent(&self) -> bool {
-        self.packets == 0 && self.in_doubt == Doubt::default()
+        self.packets == 0 && self.in_doubt == Uncertainty::default()
     }
 
     /// The gaps that were open in it.

@@ -11,7 +11,7 @@ use crate::numeric::count_to_f64;
 /// ranks, exact below 2048 and within 0.1 % above. Memory grows with the powers of two from the
 /// smallest number to the largest only, at 8 KiB each from 2048 on, and below.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct CountDistribution {
     count: u64,
     sum: u64,
     min: u64,
@@ -19,9 +19,9 @@ pub struct Tally {
     histogram: Histogram,
 }
 
-/// A [`Tally`] in six numbers; all but the count in the unit of what was recorded.
+/// A [`CountDistribution`] in six numbers; all but the count in the unit of what was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TallySummary {
+pub struct CountSummary {
     /// How many numbers there are.
     pub count: u64,
     /// The least.
@@ -36,7 +36,7 @@ pub struct TallySummary {
     pub max: u64,
 }
 
-impl Tally {
+impl CountDistribution {
     /// Adds a number.
     pub fn record(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
@@ -78,13 +78,13 @@ impl Tally {
 
     /// The tally in six numbers, or `None` without any.
     #[must_use]
-    pub fn summary(&self) -> Option<TallySummary> {
+    pub fn summary(&self) -> Option<CountSummary> {
         let percentile = |percent: u128| {
             let rank = (u128::from(self.count) * percent).div_ceil(100);
             let value = self.histogram.at_rank(u64::try_from(rank).unwrap_or(self.count));
             value.clamp(self.min, self.max)
         };
-        Some(TallySummary {
+        Some(CountSummary {
             mean: self.mean()?,
             count: self.count,
             min: self.min,
@@ -99,8 +99,8 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn tally(values: impl IntoIterator<Item = u64>) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(values: impl IntoIterator<Item = u64>) -> CountDistribution {
+        let mut tally = CountDistribution::default();
         values.into_iter().for_each(|value| tally.record(value));
         tally
     }
@@ -114,14 +114,14 @@ mod tests {
     #[test]
     fn a_hundred_numbers_have_their_ranks_as_percentiles() {
         let summary = tally(1..=100).summary().expect("numbers");
-        let TallySummary { count, min, mean, p50, p99, max } = summary;
+        let CountSummary { count, min, mean, p50, p99, max } = summary;
         assert_eq!((count, min, p50, p99, max), (100, 1, 50, 99, 100));
         assert!((mean - 50.5).abs() < 1e-12);
     }
 
     #[test]
     fn merged_tallies_have_the_numbers_of_both() {
-        let mut merged = Tally::default();
+        let mut merged = CountDistribution::default();
         for part in [tally([]), tally([5, 9]), tally([]), tally([2])] {
             merged.merge(&part);
         }
