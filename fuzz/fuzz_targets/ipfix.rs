@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wirestamp_mesh::protocol::ipfix::{Digests, Session, Transport};
-use wirestamp_mesh::protocol::{MachineClock, Seen};
+use wirestamp_mesh::protocol::{MachineClock, ObservationBatch};
 
 fuzz_target!(|input: (bool, Option<u64>, Vec<Vec<u8>>)| {
     let (is_stream, point, messages) = input;
@@ -22,7 +22,7 @@ fuzz_target!(|input: (bool, Option<u64>, Vec<Vec<u8>>)| {
         }
         digests.take(&message);
         if let Some(seen) = digests.ready() {
-            assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+            assert_eq!(ObservationBatch::decode(&seen.encode()), Ok(seen));
         }
     }
 });

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirestamp_mesh::protocol::Seen;
+use wirestamp_mesh::protocol::ObservationBatch;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(seen) = Seen::decode(bytes) {
-        assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+    if let Ok(seen) = ObservationBatch::decode(bytes) {
+        assert_eq!(ObservationBatch::decode(&seen.encode()), Ok(seen));
     }
 });

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::Name;
 use wirestamp_mesh::collector::{Collector, Results};
-use wirestamp_mesh::controller::{Change, Plan};
-use wirestamp_mesh::protocol::{MachineClock, Seen};
+use wirestamp_mesh::controller::{Change, TaskStore};
+use wirestamp_mesh::protocol::{MachineClock, ObservationBatch};
 use wirestamp_mesh::task::Task;
 use wirestamp_metrics::{CaptureLoss, Observation};
 use wirestamp_packet::{FlowKey, PacketId};
@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(arguments.next().ok_or("usage: seed FOLDER [PATHS]")?);
     let paths = arguments.next().map_or(Ok(0), |paths| paths.parse())?;
     std::fs::create_dir_all(&folder)?;
-    let plan = Plan::open(&folder.join("plan.sqlite"))?;
+    let plan = TaskStore::open(&folder.join("plan.sqlite"))?;
     let mut now = Timestamp::from_second(Timestamp::now().as_second())?;
     if paths > 0 {
         // They take a while to make, and are to be recent when they are looked at.
@@ -118,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Enters more paths, and gives each the results of the first task.
 fn copy(
     results: &path::Path,
-    plan: &Plan,
+    plan: &TaskStore,
     made: Timestamp,
     paths: usize,
 ) -> Result<(), Box<dyn Error>> {
@@ -148,9 +148,9 @@ fn copy(
     Ok(())
 }
 
-fn enter(plan: &Plan, made: Timestamp, task: Value) -> Result<u64, Box<dyn Error>> {
+fn enter(plan: &TaskStore, made: Timestamp, task: Value) -> Result<u64, Box<dyn Error>> {
     let task: Task = serde_json::from_value(task)?;
-    let (Change::Made(number) | Change::Kept(number)) = plan.enter(&task, made)?;
+    let (Change::Created(number) | Change::Unchanged(number)) = plan.enter(&task, made)?;
     Ok(number)
 }
 
@@ -173,7 +173,7 @@ fn fill(
         let complete_until = Time::from_nanos((from + BATCH) * SECOND);
         let seen = |machine, error: Option<i64>, observations, missed| {
             let clock = MachineClock { machine: [machine; 16], error: error.map(Span::from_nanos) };
-            Seen { observations, missed, complete_until, begin, clock }.encode()
+            ObservationBatch { observations, missed, complete_until, begin, clock }.encode()
         };
         first.take(number, &seen(1, Some(30_000), sent, Vec::new()))?;
         second.take(number, &seen(2, path.error, received, missed))?;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, Row, Transaction, TransactionBehavior};
 use thiserror::Error;
 
 /// What is in a file.
-pub(crate) struct Form {
+pub(crate) struct DatabaseSchema {
     /// By what it is known (`application_id` of SQLite).
     pub(crate) application: i64,
     /// The version of its tables (`user_version`).
@@ -38,12 +38,12 @@ pub enum Error {
     #[error("{} is the database of something else, and is left as it is", .0.display())]
     Foreign(PathBuf),
     /// It is of a version that this program does not know.
-    #[error("{} was written by another version of wirestamp (its form is {form}), and is left as it is", path.display())]
+    #[error("{} was written by another version of wirestamp (its schema is {schema}), and is left as it is", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// The version of the tables.
-        form: i64,
+        schema: i64,
     },
 }
 
@@ -55,23 +55,23 @@ pub(crate) struct Database {
 
 impl Database {
     /// Opens a file, or makes a new one.
-    pub(crate) fn open(path: &Path, form: &Form) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, schema: &DatabaseSchema) -> Result<Self, Error> {
         let about = |cause| about(path, cause);
         let connection = connect(path).map_err(about)?;
         let is_new = match kind(&connection).map_err(about)? {
             (0, 0, 0) => true,
-            (application, _, _) if application != form.application => {
+            (application, _, _) if application != schema.application => {
                 return Err(Error::Foreign(path.to_owned()));
             }
             (_, version, _) => {
-                upgrade(&connection, path, form, version)?;
+                upgrade(&connection, path, schema, version)?;
                 false
             }
         };
         // What is written into a log is fast, and survives a kill.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(about)?;
         if is_new {
-            connection.execute_batch(form.tables).map_err(about)?;
+            connection.execute_batch(schema.tables).map_err(about)?;
         }
         Ok(Self { connection, path: path.to_owned() })
     }
@@ -108,12 +108,12 @@ fn transact<T>(
 fn upgrade(
     connection: &Connection,
     path: &Path,
-    form: &Form,
+    schema: &DatabaseSchema,
     mut version: i64,
 ) -> Result<(), Error> {
-    while version != form.version {
-        let upgrade = form.upgrades.iter().find(|(from, _)| *from == version);
-        let unknown = || Error::Version { path: path.to_owned(), form: version };
+    while version != schema.version {
+        let upgrade = schema.upgrades.iter().find(|(from, _)| *from == version);
+        let unknown = || Error::Version { path: path.to_owned(), schema: version };
         let (_, change) = upgrade.ok_or_else(unknown)?;
         connection.execute_batch(change).map_err(|cause| about(path, cause))?;
         version += 1;
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    const FORM: Form = Form {
+    const SCHEMA: DatabaseSchema = DatabaseSchema {
         application: 7,
         version: 1,
         tables: "BEGIN;
@@ -177,7 +177,7 @@ mod tests {
     };
 
     fn open(path: &Path) -> Result<Database, Error> {
-        Database::open(path, &FORM)
+        Database::open(path, &SCHEMA)
     }
 
     #[test]
@@ -229,14 +229,14 @@ mod tests {
             ),
             (2, "BEGIN; UPDATE thing SET size = 7 * number; PRAGMA user_version = 3; COMMIT;"),
         ];
-        let newer = Form { version: 3, upgrades, ..FORM };
+        let newer = DatabaseSchema { version: 3, upgrades, ..SCHEMA };
         let sizes = |it: &Connection| it.query_row("SELECT size FROM thing", [], |row| row.get(0));
         for _ in 0..2 {
             let database = Database::open(&path, &newer).unwrap();
             assert_eq!(database.read::<i64>(sizes).unwrap(), 21);
         }
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("its form is 3"), "{error}");
+        assert!(error.contains("its schema is 3"), "{error}");
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         drop(open(&path).unwrap());
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
         let error = open(&path).map(drop).unwrap_err().to_string();
-        assert!(error.contains("its form is 7"), "{error}");
+        assert!(error.contains("its schema is 7"), "{error}");
         let path = folder.path().join("foreign");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE batch (age)").unwrap();
         let before = std::fs::read(&path).unwrap();

@@ -7,12 +7,12 @@
 
 #![forbid(unsafe_code)]
 
+mod atomic_file;
+mod authorizer;
 pub mod collector;
 pub mod controller;
 mod database;
 pub mod export;
-mod gate;
-mod kept;
 pub mod member;
 mod name;
 pub mod pki;

@@ -123,7 +123,7 @@ fn who_may_not_deliver_is_told_so_and_disturbs_nobody() {
     let revoked = let_in("cellar", 1);
     register.revoke(&"cellar".parse().unwrap(), None, now()).unwrap();
     let why = refused(revoked);
-    assert!(why.ends_with("the certificate of the probe cellar is not good any more"), "{why}");
+    assert!(why.ends_with("the certificate of the probe cellar is not valid any more"), "{why}");
 }
 
 #[test]

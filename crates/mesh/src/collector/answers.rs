@@ -11,7 +11,7 @@ use wirestamp_clock::Time;
 
 use super::{Collector, Step, Stretch};
 use crate::DatabaseError;
-use crate::gate::Gate;
+use crate::authorizer::Authorizer;
 use crate::pki::Role;
 use crate::v1::answers_server::Answers;
 use crate::v1::question::What;
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 1 << 20;
 /// What the controller calls.
 pub(crate) struct AnswersService {
     pub(crate) collector: Arc<Collector>,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) authorizer: Arc<Authorizer>,
 }
 
 #[tonic::async_trait]
@@ -31,7 +31,7 @@ impl Answers for AnswersService {
     type AskStream = Iter<std::vec::IntoIter<Result<Rows, Status>>>;
 
     async fn ask(&self, request: Request<Question>) -> Result<Response<Self::AskStream>, Status> {
-        self.gate.caller(request.extensions(), &[Role::Controller])?;
+        self.authorizer.caller(request.extensions(), &[Role::Controller])?;
         let Question { task, what } = request.into_inner();
         let what = what.ok_or_else(|| Status::invalid_argument("a question asks for something"))?;
         // Nothing is no answer from one who was not meant, or was not told of the task yet.

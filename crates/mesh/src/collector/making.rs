@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::SystemTime;
 
-use crate::protocol::{Count, Counts, Flows, Seen};
+use crate::protocol::{Count, Counts, Flows, ObservationBatch};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{Config, Point};
 
@@ -132,8 +132,8 @@ impl Making {
     }
 }
 
-fn seen(message: &[u8]) -> Result<Seen, String> {
-    let seen = Seen::decode(message).map_err(|why| why.to_string())?;
+fn seen(message: &[u8]) -> Result<ObservationBatch, String> {
+    let seen = ObservationBatch::decode(message).map_err(|why| why.to_string())?;
     can_be(seen.complete_until)?;
     // What was missed until a time keeps waiting what the other point saw until then.
     seen.missed.iter().try_for_each(|it| can_be(it.until))?;

@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
     use crate::collector::{News, NoOpinion, Results, Settled, Step, Stretch, Window};
-    use crate::task::{Entered, Task, Tasks};
+    use crate::task::{Task, TaskRecord, Tasks};
 
     const TASKS: [&str; 4] = [
         r#"{"name":"p","measure":"passive-delay","from":"a/i","to":"b/i","codec":"g711"}"#,
@@ -76,7 +76,7 @@ mod tests {
         let entered = |text: &str| {
             let task: Task = serde_json::from_str(text).unwrap();
             let ended = (task.name.to_string() == "old").then_some(made);
-            Entered { task, made, ended }
+            TaskRecord { task, made, ended }
         };
         (1..).zip(TASKS.map(entered)).collect()
     }

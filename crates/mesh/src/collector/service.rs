@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::warn;
 
 use super::{Channel, Collector, Refused};
-use crate::gate::{Caller, Gate};
+use crate::authorizer::{Authorizer, Caller};
 use crate::pki::Role;
 use crate::v1::collection_server::Collection;
 use crate::v1::delivery::What;
@@ -27,7 +27,7 @@ const MOST_PACKETS: u64 = 1 << 40;
 /// What probes call.
 pub(crate) struct Service {
     pub(crate) collector: Arc<Collector>,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) authorizer: Arc<Authorizer>,
 }
 
 #[tonic::async_trait]
@@ -38,7 +38,7 @@ impl Collection for Service {
         &self,
         request: Request<Streaming<Delivery>>,
     ) -> Result<Response<Self::DeliverStream>, Status> {
-        let caller = self.gate.caller(request.extensions(), &[Role::Probe])?;
+        let caller = self.authorizer.caller(request.extensions(), &[Role::Probe])?;
         let mut deliveries = request.into_inner();
         let first = deliveries.message().await?.and_then(|it| it.what);
         let Some(What::Opening(opening)) = first else {

@@ -1,5 +1,5 @@
-//! The controller's own certificate, which it renews before it ends, and whenever the authority has another key, or
-//! it is called by other names.
+//! The controller's own certificate. It is renewed before it expires, and when the key of the CA or the controller's
+//! names change.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,30 +13,29 @@ use tokio::time;
 use tracing::{info, warn};
 
 use super::Error;
-use super::members::Shared;
+use super::shared_ca::SharedCa;
 use crate::Name;
 use crate::pki::{Credentials, Host, Request, Role, Subject};
 use crate::transport::listening;
 
-/// How often it looks.
+/// How often the certificate is checked.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Keeps the certificate good.
-pub(super) struct Keeper {
+/// Keeps the controller's certificate valid.
+pub(super) struct CertificateRenewer {
     file: PathBuf,
-    authority: Arc<Shared>,
-    /// By what others call it.
+    authority: Arc<SharedCa>,
+    /// Names of the controller.
     names: Vec<String>,
     credentials: watch::Sender<Credentials>,
     configuration: watch::Sender<Arc<ServerConfig>>,
 }
 
-impl Keeper {
-    /// The credentials in a file, or new ones: for these names, and for those that people on the same machine have
-    /// for it.
+impl CertificateRenewer {
+    /// Reads the credentials from a file or issues new ones, for these names and those of this machine.
     pub(super) fn open(
         file: PathBuf,
-        authority: Arc<Shared>,
+        authority: Arc<SharedCa>,
         names: Vec<Host>,
     ) -> Result<Self, Error> {
         let names: BTreeSet<_> = names.into_iter().chain(Host::itself()).collect();
@@ -53,17 +52,17 @@ impl Keeper {
         Ok(Self { file, authority, names, credentials, configuration })
     }
 
-    /// How to listen with the newest of them.
+    /// TLS configuration of the newest certificate.
     pub(super) fn configuration(&self) -> watch::Receiver<Arc<ServerConfig>> {
         self.configuration.subscribe()
     }
 
-    /// The newest of them.
+    /// The newest credentials.
     pub(super) fn credentials(&self) -> watch::Receiver<Credentials> {
         self.credentials.subscribe()
     }
 
-    /// Looks after them, for ever.
+    /// Renews the certificate when necessary, forever.
     pub(super) async fn keep(self) {
         loop {
             time::sleep(INTERVAL).await;
@@ -74,7 +73,7 @@ impl Keeper {
                     Ok(()) => info!("renewed the controller's certificate"),
                     Err(error) => warn!("cannot renew the controller's certificate: {error}"),
                 },
-                Err(error) => warn!("cannot look after the controller's certificate: {error}"),
+                Err(error) => warn!("cannot check the controller's certificate: {error}"),
             }
         }
     }
@@ -87,17 +86,21 @@ impl Keeper {
     }
 }
 
-/// New ones.
-fn made(authority: &Shared, names: &[String]) -> Result<Credentials, Error> {
+/// Issues new credentials.
+fn made(authority: &SharedCa, names: &[String]) -> Result<Credentials, Error> {
     let (request, now) = (Request::new()?, now());
-    // There is one controller in a mesh.
+    // A mesh has one controller.
     let subject = Subject { name: Name::of_the_controller(), role: Role::Controller };
     let issued = authority.lock().issue(&subject, &request.pem()?, names, now)?;
     Ok(Credentials::new(&request, &issued))
 }
 
-/// Whether they are good for a while, for these names, and whom they trust is whom the authority wants to be trusted.
-fn is_good(credentials: &Credentials, authority: &Shared, names: &[String]) -> Result<bool, Error> {
+/// Whether the credentials stay valid for a while, have these names, and trust the same CAs as the CA itself.
+fn is_good(
+    credentials: &Credentials,
+    authority: &SharedCa,
+    names: &[String],
+) -> Result<bool, Error> {
     let authority = authority.lock();
     let Some((_, serial)) = credentials.subject_and_serial() else { return Ok(false) };
     let is_trusted = authority.trust_pem(now())? == credentials.trust_pem;
@@ -108,7 +111,7 @@ fn is_good(credentials: &Credentials, authority: &Shared, names: &[String]) -> R
         && !credentials.ends_soon(now()))
 }
 
-/// Certificates count in seconds.
+/// The current time in whole seconds, as in certificates.
 pub(super) fn now() -> Timestamp {
     Timestamp::from_second(Timestamp::now().as_second()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

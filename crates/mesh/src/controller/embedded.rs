@@ -1,4 +1,4 @@
-//! The dashboard of the mesh: what was built of `web/`, in the binary.
+//! The dashboard: the build of `web/`, embedded in the binary.
 
 use std::borrow::Cow;
 
@@ -12,24 +12,24 @@ struct Files;
 /// A file of the dashboard.
 #[derive(Clone, Debug)]
 pub(super) struct File {
-    /// What is in it.
+    /// Contents.
     pub(super) body: Cow<'static, [u8]>,
-    /// What that is, as a media type (RFC 6838).
+    /// Media type (RFC 6838).
     pub(super) kind: String,
-    /// What no other content has: hexadecimal digits.
+    /// Hash of the contents, in hexadecimal.
     pub(super) fingerprint: String,
 }
 
-/// The page itself.
+/// The start page.
 pub(super) const PAGE: &str = "index.html";
 
-/// The page where it was not built, so that Rust needs no Node.
+/// Page to serve when `web/` was not built, so that the Rust build needs no Node.
 const STAND_IN: &str = "<!doctype html><html lang=en><title>Wirestamp</title>
 <p>This wirestamp was built without its page: <code>make build-mesh</code> builds one with it.";
 
-/// The file of a name, if there is one.
+/// The file of a name.
 pub(super) fn file(name: &str) -> Option<File> {
-    // What begins with a dot is for git.
+    // Names that begin with a dot are git's.
     let Some(found) = Files::get(name).filter(|_| !name.starts_with('.')) else {
         return (name == PAGE).then(stand_in);
     };
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_page_whether_it_was_built_or_not() {
+    fn page_exists_whether_built_or_not() {
         for page in [file(PAGE).unwrap(), stand_in()] {
             assert!(String::from_utf8_lossy(&page.body).contains("Wirestamp"));
             assert_eq!(page.kind, "text/html");

@@ -1,4 +1,4 @@
-//! Telling the page what is new, as server-sent events (HTML Living Standard, section 9.2).
+//! Server-sent events for the page (HTML Living Standard, section 9.2).
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
 use super::api::{Api, Reader};
-use super::refusal::Refusals;
+use super::error_response::CommonErrors;
 
-/// How often is told of each at the most: results are of seconds, and nobody reads faster.
+/// Min distance between events: results come once a second.
 const RESULTS: Duration = Duration::from_millis(500);
 const OTHERS: Duration = Duration::from_secs(1);
 
-/// Tells what is new, as long as somebody listens
+/// Notifies of changes
 ///
-/// That there are new results (`results`), that the tasks are others (`tasks`), and that a probe came, went or
-/// said how it does (`probes`). What it is, is asked for where it says the same to everybody.
+/// Events: `results` (new results), `tasks` (tasks changed), `probes` (a probe connected, disconnected or sent a
+/// report). Read the changed data from its own path.
 #[utoipa::path(get, path = "/api/v1/events", responses(
-    (status = 200, description = "Server-sent events, which have a name and the data `{}`", body = String,
+    (status = 200, description = "Server-sent events with a name and the data `{}`", body = String,
      content_type = "text/event-stream"),
-    Refusals,
+    CommonErrors,
 ))]
 pub(super) async fn events(
     Reader(caller): Reader,
@@ -32,20 +32,20 @@ pub(super) async fn events(
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let results = changes("results", api.sources.subscribe(), RESULTS);
     let tasks = changes("tasks", api.plan.subscribe(), OTHERS);
-    let probes = changes("probes", api.attendance.subscribe(), OTHERS);
+    let probes = changes("probes", api.probes.subscribe(), OTHERS);
     let events = results.merge(tasks).merge(probes);
-    // It may be revoked meanwhile.
+    // The certificate may be revoked while the stream is open.
     let events = events.take_while(move |_| caller.check().is_ok());
     Sse::new(events.map(Ok)).keep_alive(KeepAlive::default())
 }
 
-/// An event of this name for all changes of a while together.
+/// One event of this name for all changes within `distance`.
 fn changes<T: Clone + Send + Sync + 'static>(
     name: &'static str,
-    told: watch::Receiver<T>,
+    last: watch::Receiver<T>,
     distance: Duration,
 ) -> impl Stream<Item = Event> {
-    let changes = WatchStream::from_changes(told).throttle(distance);
-    // An event without data is none.
+    let changes = WatchStream::from_changes(last).throttle(distance);
+    // Browsers drop events without data.
     changes.map(move |_| Event::default().event(name).data("{}"))
 }

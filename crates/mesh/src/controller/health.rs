@@ -1,61 +1,63 @@
-//! How probes do, as they say.
+//! ProbeHealth of probes, from their reports.
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use wirestamp_active::sender::Exchange;
+use wirestamp_clock::{Span, Time};
 
-use super::clocks::ClockOffset;
 use crate::v1;
 
-/// How a probe does.
+/// Health of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub struct Health {
-    /// Its version of Wirestamp.
+#[schema(as = Health)]
+pub struct ProbeHealth {
+    /// Version of Wirestamp.
     pub version: String,
-    /// The clock that stamps its packets.
+    /// Clock that stamps its packets.
     pub clock: String,
-    /// How far its system clock can be from UTC; none if nobody keeps it there.
+    /// Max error of its system clock against UTC; none if the clock is not synchronised.
     #[schema(required)]
     pub clock_error_ns: Option<u64>,
-    /// Processor time that it has used since it was started.
+    /// Processor time used since its start.
     pub processor_time_ns: u64,
-    /// Memory that it uses.
+    /// Memory used.
     pub memory_bytes: u64,
-    /// What it holds for the collector.
+    /// Size of its spool.
     pub held_bytes: u64,
-    /// Its captures since they were started.
+    /// Its captures since their start.
     pub captures: Vec<CaptureHealth>,
-    /// What it cannot measure.
+    /// Tasks that it cannot measure.
     pub troubles: Vec<Trouble>,
-    /// Sync statuses of its system clock.
+    /// The clock sources of its system clock.
     #[serde(rename = "keepers")]
     pub clock_sources: Vec<SyncStatusHealth>,
-    /// How far the clocks of probes that it sends test packets to are ahead of its own.
+    /// Offsets of the clocks of the probes to which it sends test packets, relative to its own.
     pub clock_offsets: Vec<ClockOffset>,
-    /// Its ends of active tests since they were started.
+    /// Its ends of active tests since their start.
     pub tests: Vec<TestHealth>,
 }
 
-/// The account of a capture.
+/// Counts of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct CaptureHealth {
     /// The interface, as in the points of tasks.
     pub interface: String,
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Packets of these that were lost before a task could have them.
+    /// Of these, packets lost before they reached a task.
     pub lost: u64,
 }
 
-/// The account of an end of an active test.
+/// Counts of an end of an active test.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TestHealth {
-    /// The number of the task.
+    /// Task number.
     pub task: u64,
-    /// Which end.
+    /// The end.
     pub end: TestEnd,
-    /// Datagrams that it refused, because they did not have the right code.
+    /// Datagrams rejected because of a wrong authentication code.
     pub forged: u64,
-    /// Datagrams that it refused, because they were too short for a packet of the test.
+    /// Datagrams rejected because they were too short for a test packet.
     pub too_short: u64,
 }
 
@@ -63,9 +65,9 @@ pub struct TestHealth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TestEnd {
-    /// It sends.
+    /// The sender.
     Sender,
-    /// It reflects.
+    /// The reflector.
     Reflector,
 }
 
@@ -77,12 +79,12 @@ impl From<v1::Test> for TestHealth {
     }
 }
 
-/// A task that a probe cannot do its part in.
+/// A task that a probe cannot measure.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Trouble {
-    /// The number of the task.
+    /// Task number.
     pub task: u64,
-    /// Why, in one line.
+    /// Reason, in one connection.
     pub why: String,
 }
 
@@ -115,7 +117,58 @@ impl From<v1::SyncStatus> for SyncStatusHealth {
     }
 }
 
-impl From<v1::Report> for Health {
+/// Offset of the clock of a task's second probe, relative to the first one's.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct ClockOffset {
+    /// Number of the active test that measured it.
+    pub task: u64,
+    /// Time of the measurement, in nanoseconds since 1970 (UTC).
+    pub at_ns: i64,
+    /// How far the second clock is ahead.
+    pub ahead_ns: i64,
+    /// Max error of `ahead_ns`: half of the round trip.
+    pub bound_ns: u64,
+    /// Errors against UTC that the two clocks stated then; none for a clock that was not synchronised.
+    pub claimed_ns: [Option<u64>; 2],
+    /// Whether the offset exceeds the stated errors: one of the clocks is worse than stated.
+    pub contradicts: bool,
+}
+
+impl From<&v1::ClockOffset> for ClockOffset {
+    fn from(last: &v1::ClockOffset) -> Self {
+        let v1::ClockOffset { task, at, ahead, bound, own_error, their_error } = *last;
+        let span = |nanos: u64| i64::try_from(nanos).map_or(Span::MAX, Span::from_nanos);
+        let exchange = Exchange {
+            at: Time::from_nanos(at),
+            ahead: Span::from_nanos(ahead),
+            bound: span(bound),
+            own: own_error.map(span),
+            theirs: their_error.map(span),
+        };
+        Self {
+            task,
+            at_ns: at,
+            ahead_ns: ahead,
+            bound_ns: bound,
+            claimed_ns: [own_error, their_error],
+            contradicts: exchange.contradicts_the_clocks(),
+        }
+    }
+}
+
+impl ClockOffset {
+    /// The same offset, seen from the other probe.
+    pub(super) fn turned(&self) -> Self {
+        let [first, second] = self.claimed_ns;
+        Self {
+            ahead_ns: self.ahead_ns.saturating_neg(),
+            claimed_ns: [second, first],
+            ..self.clone()
+        }
+    }
+}
+
+impl From<v1::Report> for ProbeHealth {
     fn from(report: v1::Report) -> Self {
         let captures = report.captures.into_iter().map(|it| {
             let v1::Capture { interface, packets, lost } = it;

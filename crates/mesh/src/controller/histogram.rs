@@ -1,4 +1,4 @@
-//! How often which delay was, in any stretch of time.
+//! Delay histograms of any time range.
 
 use std::ops::Range;
 
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wirestamp_metrics::{Bucket, CompactHistogram};
 
-use super::api::{Api, Called, Numbered, Reader, nanos};
-use super::refusal::{Refusal, Refusals, Refused};
+use super::api::{Api, Called, NumberedTask, Reader, nanos};
+use super::error_response::{ApiError, CommonErrors, ErrorBody};
 use crate::Name;
 use crate::collector::{Histograms, Missing};
 
-/// Of which time.
+/// The time range.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// Not what was measured in seconds that begin before this time,
+    /// Only seconds that begin at or after this time.
     #[param(nullable = false)]
     from: Option<Timestamp>,
-    /// nor then or later.
+    /// Only seconds that begin before this time.
     #[param(nullable = false)]
     until: Option<Timestamp>,
 }
@@ -35,30 +35,30 @@ impl Which {
     }
 }
 
-/// The histograms of a task. Those without values are empty.
+/// The histograms of a task. Histograms without values are empty.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Histograms)]
 pub(super) struct Found {
-    task: Numbered,
-    /// One-way delays, of the windows in which they are known.
+    task: NumberedTask,
+    /// One-way delays of the windows in which they are known.
     delay_ns: Vec<Counted>,
-    /// Variations of delay from packet to packet.
+    /// Delay variation from packet to packet.
     variation_ns: Vec<Counted>,
-    /// How far the middle of a bucket may be off from its values, as a share of these.
+    /// Max relative error of a bucket's middle.
     relative_error: f64,
-    /// Values that were measured, and are in neither.
+    /// Values that were measured but are in neither histogram.
     missing: Missing,
 }
 
-/// So many values from one on and below another, in nanoseconds.
+/// Number of values in a range, in nanoseconds.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Bucket)]
 struct Counted {
-    /// Values are this at the least,
+    /// Lower bound, inclusive.
     from: i64,
-    /// and below this.
+    /// Upper bound, exclusive.
     until: i64,
-    /// How many they are.
+    /// Number of values.
     count: u64,
 }
 
@@ -68,32 +68,33 @@ impl From<Bucket> for Counted {
     }
 }
 
-/// How often which delay was, as the newest task of a name has measured it
+/// Delay histograms of the newest task of a name
 #[utoipa::path(get, path = "/api/v1/tasks/{name}/histogram", params(("name" = Name, Path), Which), responses(
-    (status = 200, description = "Of all that was asked for", body = Found),
-    (status = 400, description = "That is no name, or no stretch of time", body = Refused),
-    (status = 404, description = "There was never such a task", body = Refused),
-    (status = 422, description = "The task measures no delays", body = Refused),
-    Refusals,
+    (status = 200, description = "The histograms", body = Found),
+    (status = 400, description = "The name or the time range is not valid", body = ErrorBody),
+    (status = 404, description = "There is no task of this name", body = ErrorBody),
+    (status = 422, description = "The task does not measure delay", body = ErrorBody),
+    CommonErrors,
 ))]
 pub(super) async fn histogram(
     _: Reader,
     State(api): State<Api>,
     Called(name): Called,
     which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Found>, Refusal> {
-    let Query(which) = which.map_err(|why| Refusal::wrong(why.body_text()))?;
-    let (number, entered) = api.plan.newest(&name).ok_or_else(|| Refusal::no_such(&name))?;
+) -> Result<Json<Found>, ApiError> {
+    let Query(which) = which.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let (number, entered) = api.plan.newest(&name).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = &entered.task.measure;
     if !measure.is_delay() {
         let measure = measure.name();
-        let why = format!("task {name} measures {measure}, and histograms are of delays");
-        return Err(Refusal(StatusCode::UNPROCESSABLE_ENTITY, why));
+        let why =
+            format!("cannot show histograms of task {name}: it measures {measure}, not delay");
+        return Err(ApiError(StatusCode::UNPROCESSABLE_ENTITY, why));
     }
     let found = api.sources.histograms(number, which.stretch()).await?;
     let Histograms { delay, variation, missing } = found;
     Ok(Json(Found {
-        task: Numbered { number, entered },
+        task: NumberedTask { number, entered },
         delay_ns: delay.buckets().map(Counted::from).collect(),
         variation_ns: variation.buckets().map(Counted::from).collect(),
         relative_error: CompactHistogram::ERROR,

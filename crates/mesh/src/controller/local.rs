@@ -1,9 +1,8 @@
-//! The page and the API for people on this machine, who need no certificate.
+//! The page and the API for callers on this machine, without certificates.
 //!
-//! Only this machine reaches a loopback address. But a browser on it reaches that for pages from anywhere, so
-//! that they are kept out here: what is asked for has to go by a name of the loopback address, which no name in
-//! the domain name system can stand for ("DNS rebinding"), and what changes something has to come from the own
-//! page, or from a program.
+//! Only this machine can reach a loopback address. But a browser on it may send requests for pages from anywhere. So
+//! the host must be a name of the loopback address (against DNS rebinding), and requests that change something must
+//! come from the own page or a program.
 
 use std::fmt;
 use std::io;
@@ -22,17 +21,17 @@ use axum::serve::IncomingStream;
 use tokio::net::TcpListener;
 
 use super::Error;
+use super::error_response::ApiError;
 use super::page;
-use super::refusal::Refusal;
 use crate::transport::{Known, Peer};
 
-/// An address that only this machine can reach.
+/// A loopback address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loopback(SocketAddr);
 
-/// What is no [`Loopback`].
+/// A text that is not a [`Loopback`] address.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is no address of this machine alone: expected 127.0.0.1:PORT or [::1]:PORT")]
+#[error("{0:?} is not a loopback address: expected 127.0.0.1:PORT or [::1]:PORT")]
 pub struct NotLoopback(String);
 
 impl FromStr for Loopback {
@@ -50,14 +49,14 @@ impl fmt::Display for Loopback {
     }
 }
 
-/// Listens for people on this machine.
-pub(super) struct Local {
+/// Listener for callers on this machine.
+pub(super) struct LocalListener {
     socket: TcpListener,
     address: SocketAddr,
 }
 
-impl Local {
-    /// Takes a runtime.
+impl LocalListener {
+    /// Requires a runtime.
     pub(super) fn bind(Loopback(address): Loopback) -> Result<Self, Error> {
         let bind = || {
             let socket = std::net::TcpListener::bind(address)?;
@@ -72,9 +71,9 @@ impl Local {
         self.address
     }
 
-    /// Answers for ever.
+    /// Answers forever.
     pub(super) async fn serve(self, routes: Router) -> io::Result<()> {
-        // What is kept out is told so as everybody is told.
+        // Rejections get the same headers as all responses.
         let routes = routes.layer(from_fn_with_state(self.address, guard));
         let routes = routes.layer(map_response(page::guarded));
         axum::serve(self.socket, routes.into_make_service_with_connect_info::<Peer>()).await
@@ -87,19 +86,19 @@ impl Connected<IncomingStream<'_, TcpListener>> for Peer {
     }
 }
 
-/// Keeps out what pages of others ask for.
+/// Rejects requests of other web pages.
 async fn guard(
     State(address): State<SocketAddr>,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let host = request.uri().authority().map(Authority::as_str);
     check(address, host, request.method(), request.headers())
-        .map_err(|why| Refusal(StatusCode::FORBIDDEN, why))?;
+        .map_err(|why| ApiError(StatusCode::FORBIDDEN, why))?;
     Ok(next.run(request).await)
 }
 
-/// Looks whether the own page or a program asks. HTTP/2 has the host beside the headers.
+/// Whether the own page or a program sends the request. HTTP/2 has the host outside of the headers.
 fn check(
     address: SocketAddr,
     host: Option<&str>,
@@ -109,25 +108,25 @@ fn check(
     let of = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = of(HOST).or(host).unwrap_or_default();
     if !is_own(address, host) {
-        return Err(format!("this page is http://{address}, and {host:?} was asked for"));
+        return Err(format!("wrong host {host:?}: this page is http://{address}"));
     }
     if method.is_safe() {
         return Ok(());
     }
     if headers.contains_key(ORIGIN) && of(ORIGIN) != Some(&format!("http://{host}")) {
-        return Err("another page may not do this".to_owned());
+        return Err("requests of other web pages are not allowed".to_owned());
     }
-    // No page can send such a thing elsewhere without asking first.
+    // A page of another origin cannot send this type without a preflight request.
     let kind = of(CONTENT_TYPE).and_then(|it| it.split(';').next()).unwrap_or_default();
     if *method == Method::PUT && !kind.trim().eq_ignore_ascii_case("application/json") {
-        return Err("this has to be sent with `Content-Type: application/json`".to_owned());
+        return Err("the request must have `Content-Type: application/json`".to_owned());
     }
     Ok(())
 }
 
-/// Whether a host is what this address is called.
+/// Whether `host` is a name of this address.
 fn is_own(address: SocketAddr, host: &str) -> bool {
-    /// HTTP's own, which is left out.
+    /// Default port of HTTP.
     const PORT: u16 = 80;
     host.parse::<Authority>().is_ok_and(|it| {
         let name = it.host().trim_matches(['[', ']']);

@@ -1,30 +1,33 @@
-//! The controller: lets nodes in, keeps what is wanted, and tells each probe its part of it. A collector runs
-//! beside it, and others may be processes of their own.
+//! The controller: enrols nodes, stores tasks and assigns them to probes. It contains a collector; more collectors may
+//! run as separate processes.
 
-mod answer;
 mod api;
-mod attendance;
 mod clocks;
-mod collect;
+mod collector_session;
 mod control;
+mod control_service;
 mod credentials;
 mod description;
 mod embedded;
+mod error_response;
 mod events;
 mod health;
 mod histogram;
-mod homes;
 mod local;
-mod members;
 mod metrics;
 mod page;
-mod plan;
+mod placement;
+mod probe_registry;
+mod probe_session;
 mod recent;
-mod refusal;
+mod response;
 mod results;
-#[cfg(test)]
-pub(crate) mod sample;
+mod routes;
+mod shared_ca;
 mod sources;
+mod task_store;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::{self, Future};
 use std::io;
@@ -37,72 +40,73 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tonic::service::Routes;
 
-pub use attendance::{Attendance, Attending};
-pub use clocks::ClockOffset;
-pub use health::{CaptureHealth, Health, SyncStatusHealth, TestEnd, TestHealth, Trouble};
+pub use health::{
+    CaptureHealth, ClockOffset, ProbeHealth, SyncStatusHealth, TestEnd, TestHealth, Trouble,
+};
 pub use local::{Loopback, NotLoopback};
-pub use plan::{Change, Plan};
-pub use sources::{NoAnswer, Sources};
+pub use probe_registry::{ProbeRegistry, RegisteredProbe};
+pub use sources::{QueryError, Sources};
+pub use task_store::{Change, TaskStore};
 
 use crate::DatabaseError;
+use crate::authorizer::Authorizer;
 use crate::collector::{self, Archive, Collector, Keep, Results, tend};
-use crate::gate::Gate;
 use crate::pki::{self, Authority, Host};
 use crate::task::Tasks;
 use crate::transport::{Listener, Peer, Unusable};
 use crate::v1::collection_server::CollectionServer;
 use crate::v1::control_server::ControlServer;
 use control::Control;
-use credentials::Keeper;
-use homes::Homes;
-use local::Local;
-use members::Shared;
-use metrics::Totals;
+use credentials::CertificateRenewer;
+use local::LocalListener;
+use metrics::totals::Totals;
+use placement::TaskPlacement;
+use shared_ca::SharedCa;
 
-/// Bytes of what a node asks a controller for: anybody may ask to be let in.
+/// Max bytes of a node's request: anyone may send an enrolment.
 const LARGEST_REQUEST: usize = 64 << 10;
 
-/// What a controller needs.
+/// Settings of a controller.
 #[derive(Debug)]
 pub struct Settings {
-    /// What it listens with: whoever starts it may have privileges for that which it does not need.
+    /// The listening socket. The caller may need privileges for it that the controller does not need.
     pub socket: TcpListener,
-    /// The folder that it keeps everything in.
+    /// State folder.
     pub folder: PathBuf,
-    /// The file of the authority.
+    /// File of the CA.
     pub authority: PathBuf,
-    /// By what others call it, besides its name in the mesh and those that this machine has for itself.
+    /// Host names and addresses of the controller, in addition to its mesh name and those of this machine.
     pub names: Vec<Host>,
-    /// For how long results are kept.
+    /// Retention of results.
     pub keep: Keep,
-    /// Where people on this machine need no certificate, if anywhere.
+    /// Address at which callers on this machine need no certificate, if any.
     pub page: Option<Loopback>,
 }
 
-/// Why a controller does not run.
+/// Errors of a controller.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The authority does not work.
+    /// The CA failed.
     #[error(transparent)]
     Authority(#[from] pki::Error),
-    /// A file of its own cannot be used.
+    /// A database cannot be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// Its credentials cannot be used.
+    /// The credentials cannot be used.
     #[error(transparent)]
     Credentials(#[from] Unusable),
-    /// Its credentials cannot be kept.
-    #[error("cannot keep credentials: {0}")]
+    /// The credentials cannot be saved.
+    #[error("cannot save the controller's credentials: {0}")]
     Keep(io::Error),
     /// The socket cannot be used.
     #[error("cannot listen: {0}")]
     Listen(io::Error),
-    /// The address of the page is not to be had.
-    #[error("cannot listen at {address} for the page: {cause}")]
+    /// The address of the page is not available.
+    #[error("cannot serve the page at {address}: {cause}")]
     Page {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// Cause.
         cause: io::Error,
     },
 }
@@ -111,21 +115,21 @@ pub enum Error {
 pub struct Controller {
     listener: Listener,
     routes: Router,
-    local: Option<(Local, Router)>,
-    keeper: Keeper,
-    authority: Arc<Shared>,
-    plan: Arc<Plan>,
-    homes: Arc<Homes>,
-    /// The tasks of its own collector.
+    local: Option<(LocalListener, Router)>,
+    keeper: CertificateRenewer,
+    authority: Arc<SharedCa>,
+    plan: Arc<TaskStore>,
+    placement: Arc<TaskPlacement>,
+    /// Tasks of its own collector.
     tasks: watch::Sender<Arc<Tasks>>,
     collector: Arc<Collector>,
     sources: Arc<Sources>,
     archive: Arc<Archive>,
-    attendance: Arc<Attendance>,
+    probes: Arc<ProbeRegistry>,
 }
 
 impl Controller {
-    /// Opens its files and listens. It answers once it runs.
+    /// Opens the files and the listening sockets. Requests are answered after [`Self::run`] is called.
     ///
     /// # Errors
     /// When a file, the socket or the page's address cannot be used.
@@ -134,44 +138,45 @@ impl Controller {
     /// Outside of a runtime.
     pub fn open(settings: Settings) -> Result<Self, Error> {
         let Settings { socket, folder, authority, names, keep, page } = settings;
-        let authority = Arc::new(Shared::new(Authority::open(&authority)?)?);
-        let gate = Arc::new(Gate::new(authority.clone()));
-        let plan = Arc::new(Plan::open(&folder.join("plan.sqlite"))?);
+        let authority = Arc::new(SharedCa::new(Authority::open(&authority)?)?);
+        let authorizer = Arc::new(Authorizer::new(authority.clone()));
+        let plan = Arc::new(TaskStore::open(&folder.join("plan.sqlite"))?);
         let tasks = plan.subscribe().borrow().clone();
-        let homes = Arc::new(Homes::open(&folder.join("homes.sqlite"), &tasks)?);
-        let tasks = homes.tasks_of(&tasks, None);
+        let placement = Arc::new(TaskPlacement::open(&folder.join("homes.sqlite"), &tasks)?);
+        let tasks = placement.tasks_of(&tasks, None);
         let tasks = watch::Sender::new(Arc::new(tasks));
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Arc::new(Collector::new(results, tasks.subscribe()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
-        let attendance = Arc::new(Attendance::default());
-        let keeper = Keeper::open(folder.join("controller.pem"), Arc::clone(&authority), names)?;
+        let probes = Arc::new(ProbeRegistry::default());
+        let keeper =
+            CertificateRenewer::open(folder.join("controller.pem"), Arc::clone(&authority), names)?;
         let listener = Listener::new(socket, keeper.configuration()).map_err(Error::Listen)?;
-        let local = page.map(Local::bind).transpose()?;
+        let local = page.map(LocalListener::bind).transpose()?;
         let sources = Arc::new(Sources::new(
             Arc::clone(&collector),
-            Arc::clone(&homes),
+            Arc::clone(&placement),
             authority.members(),
             keeper.credentials(),
         ));
         let control = Control {
             authority: Arc::clone(&authority),
-            gate: Arc::clone(&gate),
+            authorizer: Arc::clone(&authorizer),
             plan: Arc::clone(&plan),
-            attendance: Arc::clone(&attendance),
-            homes: Arc::clone(&homes),
+            probes: Arc::clone(&probes),
+            placement: Arc::clone(&placement),
             sources: Arc::clone(&sources),
         };
         let api = api::Api {
-            gate: Arc::clone(&gate),
+            authorizer: Arc::clone(&authorizer),
             plan: Arc::clone(&plan),
             sources: Arc::clone(&sources),
-            attendance: Arc::clone(&attendance),
-            homes: Arc::clone(&homes),
+            probes: Arc::clone(&probes),
+            placement: Arc::clone(&placement),
             totals: Arc::new(Totals::new(&plan.subscribe().borrow())),
         };
-        let people = api.routes();
-        let deliveries = collector::Service { collector: Arc::clone(&collector), gate };
+        let people = routes::routes(api);
+        let deliveries = collector::Service { collector: Arc::clone(&collector), authorizer };
         let control = ControlServer::new(control).max_decoding_message_size(LARGEST_REQUEST);
         let routes = Routes::new(control)
             .add_service(CollectionServer::new(deliveries))
@@ -187,34 +192,34 @@ impl Controller {
             keeper,
             authority,
             plan,
-            homes,
+            placement,
             tasks,
             collector,
             sources,
             archive,
-            attendance,
+            probes,
         })
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Where people on this machine need no certificate, if anywhere.
+    /// Address at which callers on this machine need no certificate, if any.
     #[must_use]
     pub fn page(&self) -> Option<SocketAddr> {
         self.local.as_ref().map(|(local, _)| local.address())
     }
 
-    /// What is wanted.
+    /// The tasks.
     #[must_use]
-    pub fn plan(&self) -> Arc<Plan> {
+    pub fn plan(&self) -> Arc<TaskStore> {
         Arc::clone(&self.plan)
     }
 
-    /// The results, wherever they are.
+    /// The results of all collectors.
     #[must_use]
     pub fn sources(&self) -> Arc<Sources> {
         Arc::clone(&self.sources)
@@ -228,14 +233,14 @@ impl Controller {
 
     /// The probes.
     #[must_use]
-    pub fn attendance(&self) -> Arc<Attendance> {
-        Arc::clone(&self.attendance)
+    pub fn probes(&self) -> Arc<ProbeRegistry> {
+        Arc::clone(&self.probes)
     }
 
-    /// Answers until it is told to stop.
+    /// Answers requests until `stop` completes.
     ///
     /// # Errors
-    /// When the system does not let it go on.
+    /// When a socket fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let answers = self.routes.into_make_service_with_connect_info::<Peer>();
         let locally = async {
@@ -248,8 +253,8 @@ impl Controller {
             served = async { axum::serve(self.listener, answers).await } => served,
             served = locally => served,
             () = self.keeper.keep() => Ok(()),
-            () = self.authority.watch_over() => Ok(()),
-            () = keep_tasks(&self.plan, &self.homes, &self.tasks) => Ok(()),
+            () = self.authority.poll() => Ok(()),
+            () = keep_tasks(&self.plan, &self.placement, &self.tasks) => Ok(()),
             () = self.sources.pass_on() => Ok(()),
             () = tend(&self.archive, self.plan.subscribe()) => Ok(()),
             () = stop => Ok(()),
@@ -257,15 +262,15 @@ impl Controller {
     }
 }
 
-/// Tells the controller's own collector of its tasks whenever they change, for ever.
-async fn keep_tasks(plan: &Plan, homes: &Homes, own: &watch::Sender<Arc<Tasks>>) {
-    let (mut tasks, mut settled) = (plan.subscribe(), homes.subscribe());
+/// Updates the tasks of the controller's own collector whenever they change, forever.
+async fn keep_tasks(plan: &TaskStore, placement: &TaskPlacement, own: &watch::Sender<Arc<Tasks>>) {
+    let (mut tasks, mut placed) = (plan.subscribe(), placement.subscribe());
     loop {
-        let now = homes.tasks_of(&tasks.borrow_and_update(), None);
+        let now = placement.tasks_of(&tasks.borrow_and_update(), None);
         own.send_replace(Arc::new(now));
         tokio::select! {
             changed = tasks.changed() => if changed.is_err() { return },
-            changed = settled.changed() => if changed.is_err() { return },
+            changed = placed.changed() => if changed.is_err() { return },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The page on which people watch the mesh.
+//! The dashboard over HTTP.
 
 use axum::Json;
 use axum::extract::Path;
@@ -13,36 +13,35 @@ use utoipa::ToSchema;
 
 use super::api::Reader;
 use super::embedded;
-use super::refusal::{Refusal, Refusals};
+use super::error_response::{ApiError, CommonErrors};
 use crate::Name;
 use crate::pki::Role;
 
-/// Everything comes from here, nothing of it is written into the page itself, and no other page holds it in
-/// a frame (Content Security Policy Level 3).
+/// Only resources of this origin, no inline code, and no framing by other pages (Content Security Policy Level 3).
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Who asks.
+/// The caller.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Me {
     name: Name,
     role: Role,
 }
 
-/// Who asks, and what they may do
+/// Name and role of the caller
 #[utoipa::path(get, path = "/api/v1/me", responses(
-    (status = 200, description = "As the certificate says; on the controller's machine, where none is needed, \
-                                  an operator called `local`", body = Me),
-    Refusals,
+    (status = 200, description = "From the certificate; without one, on the controller's machine, \
+                                  the operator `local`", body = Me),
+    CommonErrors,
 ))]
 pub(super) async fn me(Reader(caller): Reader) -> Json<Me> {
     let subject = caller.subject().clone();
     Json(Me { name: subject.name, role: subject.role })
 }
 
-pub(super) async fn page(reader: Reader, asked: HeaderMap) -> Result<Response, Refusal> {
+pub(super) async fn page(reader: Reader, asked: HeaderMap) -> Result<Response, ApiError> {
     file(reader, Path(embedded::PAGE.to_owned()), asked).await
 }
 
@@ -50,11 +49,11 @@ pub(super) async fn file(
     _: Reader,
     Path(name): Path<String>,
     asked: HeaderMap,
-) -> Result<Response, Refusal> {
-    let file = embedded::file(&name).ok_or_else(Refusal::nothing_here)?;
+) -> Result<Response, ApiError> {
+    let file = embedded::file(&name).ok_or_else(ApiError::nothing_here)?;
     let tag = format!("\"{}\"", file.fingerprint);
     let is_known = asked.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    // A browser keeps the file, and asks each time whether it is still the same.
+    // The browser caches the file and revalidates it each time.
     let kept = [(ETAG, tag), (CACHE_CONTROL, "no-cache".to_owned())];
     Ok(if is_known {
         (StatusCode::NOT_MODIFIED, kept).into_response()
@@ -63,7 +62,7 @@ pub(super) async fn file(
     })
 }
 
-/// An answer with what browsers have to be told so that no other page makes use of it.
+/// Adds headers that keep other pages from using the response.
 pub(super) async fn guarded(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -5,6 +5,7 @@ mod element;
 mod flows;
 mod ipfix;
 mod udp;
+mod values;
 
 pub use ipfix::Ipfix;
 pub use udp::{CannotExport, Exporter};

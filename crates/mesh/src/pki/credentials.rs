@@ -10,7 +10,7 @@ use pem::Pem;
 
 use super::authority::pem_text;
 use super::{Issued, LIFETIME, Request, Serial, Subject, certificate};
-use crate::kept;
+use crate::atomic_file;
 
 /// A node's private key and certificate, and whom it trusts. All in PEM.
 ///
@@ -64,7 +64,7 @@ impl Credentials {
     /// # Errors
     /// When not: why.
     pub fn can_be_written(path: &Path) -> io::Result<()> {
-        kept::new_file(path).map(drop).map_err(|error| about(path, &error))
+        atomic_file::new_file(path).map(drop).map_err(|error| about(path, &error))
     }
 
     /// Writes them to a file that only its owner can read, in place of one that is there.
@@ -73,7 +73,7 @@ impl Credentials {
     /// When the file cannot be written: which, and why.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = self.key_pem.clone() + &self.certificate_pem + &self.trust_pem;
-        kept::replace(path, text.as_bytes()).map_err(|error| about(path, &error))
+        atomic_file::replace(path, text.as_bytes()).map_err(|error| about(path, &error))
     }
 
     /// Reads them from a file.
@@ -147,7 +147,7 @@ mod tests {
         assert!(nowhere.starts_with("/proc/nowhere: "), "{nowhere}");
         for none in [Path::new("/dev/full"), folder.path()] {
             let written = some(b"x").write(none).unwrap_err().to_string();
-            assert!(written.ends_with("this is no file"), "{written}");
+            assert!(written.ends_with("not a regular file"), "{written}");
             Credentials::can_be_written(none).unwrap_err();
         }
         Credentials::can_be_written(&path).unwrap();

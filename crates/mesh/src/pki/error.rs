@@ -30,12 +30,12 @@ pub enum Error {
         cause: io::Error,
     },
     /// The file is of a version that this program does not know.
-    #[error("the authority at {} was written by another version of wirestamp (its form is {form})", path.display())]
+    #[error("the authority at {} was written by another version of wirestamp (its schema is {schema})", path.display())]
     Version {
         /// Its file.
         path: PathBuf,
         /// The version of the tables.
-        form: i64,
+        schema: i64,
     },
     /// The database cannot be read or written.
     #[error("the database of the authority: {0}")]

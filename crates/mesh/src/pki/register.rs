@@ -11,13 +11,13 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use super::{Error, Issued, Result, Role, Serial, Subject, Token};
 use crate::Name;
-use crate::kept::folder_of;
+use crate::atomic_file::folder_of;
 
 /// By what the file is known (`application_id` of SQLite): "WSPA".
 const APPLICATION: i64 = 0x5753_5041;
 
 /// The version of the tables, in the database's `user_version`.
-const FORM: i64 = 1;
+const SCHEMA: i64 = 1;
 
 const TABLES: &str = "
     BEGIN;
@@ -114,8 +114,8 @@ impl Register {
             return Err(about(io::Error::other("it is the database of something else")));
         }
         match number("PRAGMA user_version").map_err(unreadable)? {
-            FORM => Ok(register),
-            form => Err(Error::Version { path: path.to_owned(), form }),
+            SCHEMA => Ok(register),
+            schema => Err(Error::Version { path: path.to_owned(), schema }),
         }
     }
 

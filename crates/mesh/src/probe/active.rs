@@ -1,4 +1,4 @@
-//! Ends of active tests: a sender or a reflector for each, whose packets are observed as those of a capture are.
+//! Ends of active tests: senders and reflectors. Their packets are observed like captured ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,20 +16,21 @@ use wirestamp_packet::stamp::NotStamp;
 use wirestamp_packet::{FlowKey, PacketId};
 
 use super::ChannelName;
-use super::heard::Heard;
-use super::look::{Passing, Purpose};
 use super::machine::TestClock;
-use super::runner::{Failure, Shared, within};
+use super::observer::ObservedPacket;
+use super::purpose::Purpose;
+use super::shared::{Shared, StartError, within};
 use super::tap::{Command, Tap};
+use super::test_stats::TestStats;
 use crate::secret::Secret;
 
-/// For how long answers are waited for when a test ends; what they say is not needed.
-const TIMEOUT: Span = Span::from_millis(200);
+/// How long the sender waits for answers when a test ends. Their contents are not needed.
+const ANSWER_TIMEOUT: Span = Span::from_millis(200);
 
 const UDP: u8 = 17;
 
-/// Ends of tests that are wanted.
-pub(super) type Tests = BTreeMap<ChannelName, TestEnd>;
+/// Ends of tests that the probe must run.
+pub(super) type RequiredTests = BTreeMap<ChannelName, TestEnd>;
 
 /// An end of a test.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,48 +45,48 @@ pub(super) enum Part {
     Reflect(Reflecting),
 }
 
-/// What is sent.
+/// The packets to send.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sending {
     pub(super) to: SocketAddr,
     pub(super) rhythm: Rhythm,
-    /// Bytes of UDP's payload.
+    /// Length of the UDP payload, in bytes.
     pub(super) length: usize,
     pub(super) dscp: u8,
-    /// The number of the session.
+    /// Session number (SSID).
     pub(super) session: u16,
-    /// By which packets get their codes; they are open without it.
+    /// Key of the authentication codes; without it the test is open.
     pub(super) secret: Option<Secret>,
 }
 
-/// What is reflected.
+/// The packets to reflect.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reflecting {
-    /// At this port, of addresses of that kind.
+    /// Port and address family to listen at.
     pub(super) at: SocketAddr,
-    /// The number of the session: others are answered, and not observed.
+    /// Session number. Packets of other sessions are answered but not observed.
     pub(super) session: u16,
-    /// By which packets have codes; those with others are neither answered nor observed.
+    /// Key of the authentication codes. Packets with other codes are neither answered nor observed.
     pub(super) secret: Option<Secret>,
 }
 
-/// Those that run.
+/// The test ends that run.
 #[derive(Default)]
-pub(super) struct Ends(HashMap<ChannelName, Running>);
+pub(super) struct TestEnds(HashMap<ChannelName, Running>);
 
 struct Running {
     end: TestEnd,
-    heard: Arc<Heard>,
+    stats: Arc<TestStats>,
     commands: mpsc::Sender<Command>,
     stop: Stop,
     thread: JoinHandle<()>,
 }
 
-impl Ends {
-    /// Lets run what is wanted, and nothing else. Tells which cannot, and why.
+impl TestEnds {
+    /// Starts the ends in `wanted` and stops all others. Returns those that cannot start, and why.
     pub(super) fn reconcile(
         &mut self,
-        wanted: &Tests,
+        wanted: &RequiredTests,
         shared: &Shared,
     ) -> Vec<(ChannelName, String)> {
         let is_over = |name: &ChannelName, it: &mut Running| {
@@ -93,8 +94,8 @@ impl Ends {
         };
         for (name, running) in self.0.extract_if(is_over) {
             if !wanted.contains_key(&name) {
-                // Where it has ended, nobody looks anyway.
-                drop(running.commands.send(Command::LookAway(name)));
+                // If the end has stopped already, nothing receives the command.
+                drop(running.commands.send(Command::Detach(name)));
             }
             running.end();
         }
@@ -110,12 +111,12 @@ impl Ends {
         troubles
     }
 
-    /// What they hear.
-    pub(super) fn heard(&self) -> Vec<(ChannelName, Arc<Heard>)> {
-        self.0.iter().map(|(name, it)| (*name, Arc::clone(&it.heard))).collect()
+    /// Statistics of each running end.
+    pub(super) fn stats(&self) -> Vec<(ChannelName, Arc<TestStats>)> {
+        self.0.iter().map(|(name, it)| (*name, Arc::clone(&it.stats))).collect()
     }
 
-    /// Ends all of them.
+    /// Stops all ends.
     pub(super) fn end(self) {
         self.0.values().for_each(|running| running.stop.request());
         self.0.into_values().for_each(Running::end);
@@ -123,45 +124,48 @@ impl Ends {
 }
 
 impl Running {
-    /// Waits until what it has seen is on its way.
+    /// Waits until the end has sent its last observations.
     fn end(self) {
         self.stop.request();
-        // A thread that panicked has told so.
+        // A panic was reported by the thread itself.
         drop(self.thread.join());
     }
 }
 
-fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, Failure> {
+fn begin(name: ChannelName, end: &TestEnd, shared: &Shared) -> Result<Running, StartError> {
     let (commands, told) = mpsc::channel();
     if let Ok(all) = Sampling::share(1.0) {
-        // It is there until this end.
-        drop(commands.send(Command::Look(name, None, Purpose::Observe(all))));
+        // The observer lasts as long as this end.
+        drop(commands.send(Command::Attach(name, None, Purpose::Observe(all))));
     }
-    let stop = Stop::new().map_err(Failure::Thread)?;
+    let stop = Stop::new().map_err(StartError::Thread)?;
     let tap = shared.tap(told);
     let session = end.part.session();
     let (stopped, ended) = (stop.clone(), shared.ended());
     let clock = TestClock::new(shared.machine());
     let run = within(end.namespace.as_deref(), || open(&end.part, clock))??;
-    let heard = Arc::<Heard>::default();
-    let hearing = Arc::clone(&heard);
+    let stats = Arc::<TestStats>::default();
+    let thread_stats = Arc::clone(&stats);
     let run = move || {
-        if let Err(error) = run(&stopped, Watching { name, tap, session, heard: hearing }) {
-            warn!("an end of a test has ended: {error}");
+        if let Err(error) = run(&stopped, TestObserver { name, tap, session, stats: thread_stats })
+        {
+            warn!("test {name} ended: {error}");
         }
         ended.send_replace(());
     };
     let thread = thread::Builder::new().name(format!("test {name}")).spawn(run);
-    let thread = thread.map_err(Failure::Thread)?;
+    let thread = thread.map_err(StartError::Thread)?;
     match &end.part {
-        Part::Send(sending) => info!("sends to {}", sending.to),
-        Part::Reflect(Reflecting { at, .. }) => info!("reflects at port {}", at.port()),
+        Part::Send(sending) => info!("test {name}: sending to {}", sending.to),
+        Part::Reflect(Reflecting { at, .. }) => {
+            info!("test {name}: reflecting at port {}", at.port())
+        }
     }
-    Ok(Running { end: end.clone(), heard, commands, stop, thread })
+    Ok(Running { end: end.clone(), stats, commands, stop, thread })
 }
 
-/// What an end does once it has its socket.
-type Run = Box<dyn FnOnce(&Stop, Watching) -> Result<(), SocketError> + Send>;
+/// The work of an end after its socket is open.
+type Run = Box<dyn FnOnce(&Stop, TestObserver) -> Result<(), SocketError> + Send>;
 
 fn open(part: &Part, clock: TestClock) -> Result<Run, SocketError> {
     match part {
@@ -211,9 +215,9 @@ impl Sending {
             packets: None,
             lasting: None,
             rhythm: self.rhythm,
-            timeout: TIMEOUT,
-            // Packets are as long as was asked for: extensions would make them longer, for answers that tell
-            // nothing which the probes do not know.
+            timeout: ANSWER_TIMEOUT,
+            // The packet length is exactly the requested one: no extensions, because the probes already know their
+            // contents.
             form: Form {
                 key: self.secret.as_ref().map(Secret::key),
                 session: self.session,
@@ -226,22 +230,22 @@ impl Sending {
     }
 }
 
-/// Has test packets observed.
-struct Watching {
+/// Observes the packets of a test.
+struct TestObserver {
     name: ChannelName,
     tap: Tap,
     session: u16,
-    heard: Arc<Heard>,
+    stats: Arc<TestStats>,
 }
 
-impl Watching {
+impl TestObserver {
     fn end(&mut self) {
-        // It has nobody to fail for.
+        // There is no caller to report an error to.
         drop(self.tap.end());
     }
 }
 
-impl Witness for &mut Watching {
+impl Witness for &mut TestObserver {
     fn passes(&mut self, passage: &Passage) {
         let Passage { mark, session, at, error, length, from, to } = *passage;
         if session != self.session {
@@ -255,7 +259,7 @@ impl Witness for &mut Watching {
             length,
             stamp: Stamp { raw, utc: at, error },
         };
-        self.tap.pass(&Passing::observed(observation));
+        self.tap.pass(&ObservedPacket::observed(observation));
     }
 
     fn complete(&mut self, until: Time<Utc>) {
@@ -264,10 +268,10 @@ impl Witness for &mut Watching {
     }
 
     fn heard(&mut self, heard: &sender::Heard) {
-        self.heard.exchanges().hear(heard);
+        self.stats.exchanges().hear(heard);
     }
 
     fn refuses(&mut self, why: NotStamp) {
-        self.heard.refuse(self.name, why);
+        self.stats.refuse(self.name, why);
     }
 }

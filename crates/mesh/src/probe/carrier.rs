@@ -1,4 +1,4 @@
-//! The way from what is held to whoever correlates it.
+//! Transport of spooled batches to the collector.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,30 +7,30 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::{ChannelName, Error, Stock, deliver};
+use super::{ChannelName, Error, SharedSpool, deliver};
 use crate::member;
 use crate::pki::{Credentials, Role};
 use crate::transport::{Trust, call};
 
-/// Brings what is held of channels to whoever correlates it. What it brings may come twice, never out of its order, and
-/// only what is settled for good goes from the stock.
+/// Transports spooled batches to the collector that correlates them. A batch may arrive twice, but never out of order.
+/// It leaves the spool only after the collector has stored the results that need it.
 pub trait Carrier: Send + Sync + 'static {
-    /// Brings what is held of a channel, and whatever is added to it, until that ends: then it has to be asked again.
+    /// Sends the batches of a channel, also later ones, until the connection ends. The caller then calls again.
     ///
     /// # Errors
-    /// When nobody is there, or nobody takes it.
+    /// When the collector cannot be reached or rejects the batches.
     fn carry(
         &self,
-        stock: &Stock,
+        spool: &SharedSpool,
         name: ChannelName,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// Where the collectors are that take what was seen for tasks, or nothing where nobody does now. The controller itself
-/// takes that for all others.
+/// Address of the collector of each task; empty while no collector accepts its batches. Tasks that are not listed
+/// belong to the controller's own collector.
 pub(super) type Destinations = BTreeMap<u64, String>;
 
-/// Calls the collector of a task by gRPC, wherever the controller says that it is.
+/// Sends batches over gRPC to the collector that the controller names.
 pub struct Direct {
     controller: String,
     credentials: watch::Receiver<Credentials>,
@@ -48,20 +48,20 @@ impl Direct {
 }
 
 impl Carrier for Direct {
-    async fn carry(&self, stock: &Stock, name: ChannelName) -> Result<(), Error> {
+    async fn carry(&self, spool: &SharedSpool, name: ChannelName) -> Result<(), Error> {
         let mut destinations = self.destinations.clone();
         let to = destinations.borrow_and_update().get(&name.task).cloned();
-        let is_elsewhere = |now: &Arc<Destinations>| now.get(&name.task) != to.as_ref();
+        let has_moved = |now: &Arc<Destinations>| now.get(&name.task) != to.as_ref();
         let (address, role) = match to.as_deref() {
             None => (&*self.controller, Role::Controller),
             Some("") => {
                 let task = name.task;
                 warn!(
-                    "nobody takes what is seen for task {task}: its collector does not belong to the mesh any \
-                     more; end the task, and enter it again"
+                    "cannot deliver task {task}: its collector has no valid certificate; end the task \
+                     and create it again"
                 );
-                // Nobody takes it now. What tells of destinations is there as long as the probe.
-                drop(destinations.wait_for(is_elsewhere).await);
+                // No collector accepts the batches now. The sender of `destinations` lives as long as the probe.
+                drop(destinations.wait_for(has_moved).await);
                 return Ok(());
             }
             Some(address) => (address, Role::Collector),
@@ -70,8 +70,8 @@ impl Carrier for Direct {
         let collector = call(address, role, &Trust::Certificate(&trust));
         let collector = collector.map_err(member::Error::from)?;
         tokio::select! {
-            delivered = deliver(collector, stock, name) => delivered,
-            _ = destinations.wait_for(is_elsewhere) => Ok(()),
+            delivered = deliver(collector, spool, name) => delivered,
+            _ = destinations.wait_for(has_moved) => Ok(()),
         }
     }
 }

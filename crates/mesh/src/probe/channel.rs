@@ -1,14 +1,14 @@
-//! What a channel of the spool is called.
+//! Names of the spool's channels.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A point of a task, written `TASK/POINT`.
+/// A point of a task, written as `TASK/POINT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChannelName {
-    /// The number of the task.
+    /// Task number.
     pub task: u64,
-    /// Which of its points: 0 for the first or only one, 1 for the other.
+    /// Point of the task: 0 for the first or only one, 1 for the second.
     pub point: u32,
 }
 
@@ -39,7 +39,7 @@ mod tests {
         fn a_name_is_read_as_it_is_written(task: u64, point: u32, text: String) {
             let name = ChannelName { task, point };
             prop_assert_eq!(name.to_string().parse(), Ok(name));
-            // No more than that nothing panics.
+            // Parsing must not panic.
             let _ = text.parse::<ChannelName>();
         }
     }

@@ -1,4 +1,4 @@
-//! What is held goes to the collector.
+//! Delivery of spooled batches to the collector.
 
 use std::collections::VecDeque;
 
@@ -7,52 +7,60 @@ use tokio::task::block_in_place;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
-use super::{ChannelName, Error, Stock};
+use super::{ChannelName, Error, SharedSpool};
 use crate::spool::Held;
 use crate::v1::collection_client::CollectionClient;
 use crate::v1::delivery::What;
 use crate::v1::{Batch, Delivery, GivenUp, Opening, Receipt};
 
-/// Batches that are on their way beside what the network has taken, and bytes that are read at once.
-const ON_THE_WAY: usize = 4;
-const READ: u64 = 1 << 20;
+/// Batches queued in front of the connection, and bytes read from the spool at a time.
+const QUEUED_BATCHES: usize = 4;
+const READ_BYTES: u64 = 1 << 20;
 
-/// Delivers what is held of a channel, and whatever is added to it, until the collector ends that.
+/// Delivers the batches of a channel, also later ones, until the collector ends the stream.
 ///
 /// # Errors
-/// When the collector is not there, or does not take it: then it has to be called again.
-pub async fn deliver(collector: Channel, stock: &Stock, name: ChannelName) -> Result<(), Error> {
+/// When the collector cannot be reached or rejects the stream; the caller then connects again.
+pub async fn deliver(
+    collector: Channel,
+    spool: &SharedSpool,
+    name: ChannelName,
+) -> Result<(), Error> {
     let refused = |status| Error::refused(format!("the collector, of task {}", name.task), status);
-    let (deliveries, outgoing) = mpsc::channel(ON_THE_WAY);
+    let (deliveries, outgoing) = mpsc::channel(QUEUED_BATCHES);
     let ChannelName { task, point } = name;
-    let (spool, first) = block_in_place(|| stock.opening(name))?;
-    // There is room for the first.
-    drop(deliveries.send(delivery(What::Opening(Opening { spool, task, point, first }))).await);
+    let (stream, first) = block_in_place(|| spool.opening(name))?;
+    // The queue has room for the first message.
+    drop(
+        deliveries
+            .send(delivery(What::Opening(Opening { spool: stream, task, point, first })))
+            .await,
+    );
     let receipts = CollectionClient::new(collector).deliver(ReceiverStream::new(outgoing)).await;
     let mut receipts = receipts.map_err(refused)?.into_inner();
     let (mut sent, mut waiting) = (None, VecDeque::new());
-    let mut grown = stock.subscribe();
+    let mut grown = spool.subscribe();
     loop {
         if let Some(sent) = sent
             && waiting.is_empty()
         {
-            waiting = block_in_place(|| stock.read(name, sent, READ))?.into();
+            waiting = block_in_place(|| spool.read(name, sent, READ_BYTES))?.into();
         }
         tokio::select! {
             receipt = receipts.message() => {
                 let Some(Receipt { up_to }) = receipt.map_err(refused)? else { return Ok(()) };
-                block_in_place(|| stock.acknowledge(name, up_to))?;
-                // Behind what the collector has, it begins.
+                block_in_place(|| spool.acknowledge(name, up_to))?;
+                // Delivery begins after the last batch that the collector has.
                 sent.get_or_insert(up_to);
             }
             room = deliveries.reserve(), if !waiting.is_empty() && !deliveries.is_closed() => {
-                // Without room, the collector says why.
+                // If the stream was closed, the collector reports why.
                 if let (Ok(room), Some(held)) = (room, waiting.pop_front()) {
                     sent = Some(last(&held));
                     room.send(delivery(what(held)));
                 }
             }
-            // What would tell of it is part of the stock.
+            // The sender of `grown` is part of the spool.
             _ = grown.changed(), if sent.is_some() && waiting.is_empty() => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The machine that the probe runs on: its clock, and what the probe takes of it.
+//! The machine of the probe: its clock and resource usage.
 
 use std::fs;
 use std::io;
@@ -12,14 +12,13 @@ use wirestamp_clock::{Span, Time, Utc, utc_error};
 
 use super::clock_sources::SharedClockSources;
 
-/// How long what the kernel says of its clock is good: its bound grows by 500 ppm (RFC 1589 section 3.3), which
-/// are 50 us in this time.
-const GOOD_FOR: Duration = Duration::from_millis(100);
+/// How long the kernel's clock error is reused. It grows by 500 ppm (RFC 1589 section 3.3): 50 us in this time.
+const ERROR_LIFETIME: Duration = Duration::from_millis(100);
 
-/// A random number of this start of the machine (random(4)).
+/// Random number of this boot (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What is known of the machine.
+/// The machine and its clock.
 #[derive(Clone)]
 pub(super) struct Machine {
     clock: MachineClock,
@@ -28,7 +27,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub(super) fn new() -> io::Result<Self> {
         let text = fs::read_to_string(BOOT_ID)?;
         let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
@@ -37,14 +36,14 @@ impl Machine {
         Ok(Self { clock, asked: None, clock_sources: SharedClockSources::new() })
     }
 
-    /// Sources of the error of its clock.
+    /// Its clock sources.
     pub(super) fn clock_sources(&self) -> &SharedClockSources {
         &self.clock_sources
     }
 
-    /// How right its clock is.
+    /// Its clock, with the current error.
     pub(super) fn clock(&mut self) -> MachineClock {
-        if self.asked.is_none_or(|asked| asked.elapsed() > GOOD_FOR) {
+        if self.asked.is_none_or(|asked| asked.elapsed() > ERROR_LIFETIME) {
             self.clock.error = utc_error(&self.clock_sources.statuses()).ok();
             self.asked = Some(Instant::now());
         }
@@ -52,7 +51,7 @@ impl Machine {
     }
 }
 
-/// Its clock, as test packets tell of it.
+/// The machine's clock as stated in test packets.
 pub(super) struct TestClock {
     kernel: Kernel,
     machine: Machine,
@@ -76,14 +75,14 @@ impl SystemClock for TestClock {
     }
 }
 
-/// Processor time that this process has used, in nanoseconds.
+/// Processor time used by this process, in nanoseconds.
 pub(super) fn processor_time() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let nanos = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
     u64::try_from(nanos).unwrap_or(0)
 }
 
-/// Memory that this process uses, in bytes (`/proc/self/statm`, proc(5)).
+/// Memory used by this process, in bytes (`/proc/self/statm`, proc(5)).
 pub(super) fn memory() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());

@@ -1,22 +1,24 @@
-//! The probe: measures what the controller says, and delivers it to the collector.
+//! The probe: measures the assigned tasks and delivers the observations to the collector.
 
 mod active;
-mod attend;
+mod assignment_store;
+mod assignment_stream;
 mod carrier;
 mod channel;
 mod clock_sources;
+mod daemon;
+mod delay_observer;
 mod deliver;
-mod duties;
-mod flows;
-mod heard;
-mod look;
+mod flow_observer;
 mod machine;
-mod run;
+mod observer;
+mod packet_counter;
+mod purpose;
 mod runner;
-mod stock;
-mod tally;
+mod shared;
+mod shared_spool;
 mod tap;
-mod watch;
+mod test_stats;
 
 use std::io;
 
@@ -25,32 +27,32 @@ use tonic::Status;
 
 pub use carrier::{Carrier, Direct};
 pub use channel::ChannelName;
+pub use daemon::{Probe, Settings};
 pub use deliver::deliver;
-pub use run::{Probe, Settings};
-pub use stock::Stock;
+pub use shared_spool::SharedSpool;
 
 use crate::DatabaseError;
 use crate::member;
 
-/// Why a probe cannot do something.
+/// Errors of a probe.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// It does not belong to the mesh, or cannot call another node.
+    /// The probe is not a member of the mesh, or cannot call another node.
     #[error(transparent)]
     Member(#[from] member::Error),
-    /// What is held for the collector cannot be read or written.
-    #[error("what is held for the collector: {0}")]
+    /// The spool cannot be read or written.
+    #[error("cannot use the spool: {0}")]
     Spool(#[from] DatabaseError),
     /// The clock cannot be read.
     #[error("cannot read the clock: {0}")]
     Clock(String),
-    /// Something that every Linux machine has is not there.
-    #[error("cannot ask the system: {0}")]
+    /// A system file that exists on every Linux machine cannot be read, or a thread cannot be started.
+    #[error("cannot read system information: {0}")]
     Machine(io::Error),
 }
 
 impl Error {
-    /// Somebody who was called says no, or is not there.
+    /// A call that was rejected or not answered.
     fn refused(node: String, status: Status) -> Self {
         member::Error::Refused { node, status: Box::new(status) }.into()
     }

@@ -1,4 +1,4 @@
-//! The packets of an interface, or of an end of a test, go to the points that look there.
+//! Distributes the packets of an interface or test end to its observers.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -10,53 +10,54 @@ use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Filter, Sink};
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::ChannelName;
-use super::look::{Look, Passing, Purpose};
 use super::machine::Machine;
+use super::observer::{ObservedPacket, Observer};
+use super::purpose::Purpose;
 use crate::spool::Batch;
 
-/// What a point looks at.
+/// Filter and purpose of an observer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sight {
+pub(super) struct ObservationSpec {
     /// In pcap syntax.
     pub(super) filter: Option<String>,
     pub(super) purpose: Purpose,
 }
 
-/// What a tap is told while it runs.
+/// Commands to a running tap.
 pub(super) enum Command {
-    /// Somebody looks, at what passes a filter.
-    Look(ChannelName, Option<Filter>, Purpose),
-    /// Nobody looks any more.
-    LookAway(ChannelName),
+    /// Attaches an observer behind a filter.
+    Attach(ChannelName, Option<Filter>, Purpose),
+    /// Detaches an observer.
+    Detach(ChannelName),
 }
 
 /// Batches on their way to the spool.
 pub(super) type Batches = Vec<(ChannelName, Batch)>;
 
-/// Until when points have told that nobody looks: they do not begin again before.
+/// For each point, the time up to which it was reported as not observed. It does not begin again before.
 pub(super) type Closed = Arc<Mutex<BTreeMap<ChannelName, Time<Utc>>>>;
 
-/// A time that lies so far ahead was told by a clock that has been set back since.
-const FAR_AHEAD: Span = Span::from_secs(60);
+/// A time further ahead than this comes from a clock that was set back since.
+const MAX_CLOCK_STEP: Span = Span::from_secs(60);
 
-/// The points that look at an interface, or at an end of a test.
+/// The observers of an interface or test end.
 pub(super) struct Tap {
     commands: Receiver<Command>,
     batches: SyncSender<Batches>,
     machine: Machine,
-    looking: BTreeMap<ChannelName, Looking>,
+    looking: BTreeMap<ChannelName, ActiveObserver>,
     closed: Closed,
-    /// The latest stamp so far.
+    /// Latest stamp so far.
     newest: Time<Utc>,
     complete_until: Time<Utc>,
-    /// It has said that the clock was set back.
-    is_silent: bool,
+    /// The clock was set back, and this was logged.
+    is_set_back: bool,
 }
 
-/// Somebody who looks at what passes a filter.
-struct Looking {
+/// An observer and its filter.
+struct ActiveObserver {
     filter: Option<Filter>,
-    look: Box<dyn Look>,
+    look: Box<dyn Observer>,
 }
 
 impl Tap {
@@ -75,55 +76,54 @@ impl Tap {
             closed,
             newest: beginning,
             complete_until: beginning,
-            is_silent: false,
+            is_set_back: false,
         }
     }
 
-    /// Until when everything was handed over. That never goes back, and who looks is not told before it goes on.
+    /// Updates the time up to which all packets were processed. It never goes back.
     fn advance(&mut self, until: Time<Utc>) -> Time<Utc> {
-        let is_silent = self.complete_until - until > FAR_AHEAD;
-        if is_silent && !self.is_silent {
+        let is_set_back = self.complete_until - until > MAX_CLOCK_STEP;
+        if is_set_back && !self.is_set_back {
             let end = shown(self.complete_until);
-            warn!("a clock was set back: no delay is observed before {end}, and counts come late");
+            warn!("a clock was set back: no delay is measured before {end}, and counts are late");
         }
-        self.is_silent = is_silent;
+        self.is_set_back = is_set_back;
         self.complete_until = until.max(self.complete_until);
         self.complete_until
     }
 
-    /// Has a packet looked at by all whose filters it passes.
-    pub(super) fn pass(&mut self, packet: &Passing<'_>) {
+    /// Sends a packet to all observers whose filters it passes.
+    pub(super) fn pass(&mut self, packet: &ObservedPacket<'_>) {
         self.newest = self.newest.max(packet.stamp.utc);
-        for Looking { filter, look } in self.looking.values_mut() {
+        for ActiveObserver { filter, look } in self.looking.values_mut() {
             if filter.as_ref().is_none_or(|filter| filter.passes(packet.frame)) {
                 look.packet(packet);
             }
         }
     }
 
-    /// Does what it is told, all of what came before a time having been handed over.
-    fn obey(&mut self, until: Time<Utc>, made: &mut Batches) {
+    /// Executes commands, when all packets before `until` were processed.
+    fn execute(&mut self, until: Time<Utc>, made: &mut Batches) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Look(name, filter, purpose) => {
-                    // Some packets behind that time may have been handed over, none behind the newest.
+                Command::Attach(name, filter, purpose) => {
+                    // Packets after `until` may have been processed, but none after `newest`.
                     let begin = until.max(self.newest + Span::from_nanos(1));
                     let begin = self.closed().get(&name).map_or(begin, |end| begin.max(*end));
-                    if begin - until > FAR_AHEAD {
+                    if begin - until > MAX_CLOCK_STEP {
                         let (task, begin) = (name.task, shown(begin));
-                        warn!(
-                            "a clock was set back: nothing is seen for task {task} before {begin}"
-                        );
+                        warn!("a clock was set back: task {task} is not observed before {begin}");
                     }
-                    self.looking.insert(name, Looking { filter, look: purpose.begin(begin) });
+                    self.looking
+                        .insert(name, ActiveObserver { filter, look: purpose.begin(begin) });
                 }
-                Command::LookAway(name) => self.close(name, until, made),
+                Command::Detach(name) => self.close(name, until, made),
             }
         }
     }
 
     fn close(&mut self, name: ChannelName, until: Time<Utc>, made: &mut Batches) {
-        if let Some(Looking { look, .. }) = self.looking.remove(&name) {
+        if let Some(ActiveObserver { look, .. }) = self.looking.remove(&name) {
             let (batches, end) = look.close(until, self.machine.clock());
             made.extend(batches.into_iter().map(|batch| (name, batch)));
             self.closed().insert(name, end);
@@ -134,23 +134,23 @@ impl Tap {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room, if there is none: what the kernel has no room for meanwhile, it counts.
-    fn pass_on(&self, made: Batches) {
+    /// Waits if the queue is full. The kernel counts packets that it drops meanwhile.
+    fn send(&self, made: Batches) {
         if !made.is_empty() {
-            // Nobody wants it any more only if the probe is at its end.
+            // The receiver is gone only when the probe ends.
             drop(self.batches.send(made));
         }
     }
 }
 
 fn shown(time: Time<Utc>) -> Timestamp {
-    // All that a number of nanoseconds can say is within its range.
+    // Every i64 of nanoseconds is in range.
     Timestamp::from_nanosecond(time.as_nanos().into()).unwrap_or(Timestamp::MAX)
 }
 
 impl Sink for Tap {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
-        self.pass(&Passing::new(packet));
+        self.pass(&ObservedPacket::new(packet));
         Ok(())
     }
 
@@ -161,32 +161,32 @@ impl Sink for Tap {
 
     fn complete(&mut self, until: Time<Utc>) -> Result<(), Error> {
         let (until, mut made) = (self.advance(until), Vec::new());
-        self.obey(until, &mut made);
+        self.execute(until, &mut made);
         let clock = self.machine.clock();
-        for (name, Looking { look, .. }) in &mut self.looking {
+        for (name, ActiveObserver { look, .. }) in &mut self.looking {
             made.extend(look.batches(until, clock).into_iter().map(|batch| (*name, batch)));
         }
-        self.pass_on(made);
+        self.send(made);
         Ok(())
     }
 
     fn end(&mut self) -> Result<(), Error> {
         let (until, mut made) = (self.complete_until, Batches::new());
-        // Who was told to look away says so.
-        self.obey(until, &mut made);
+        // Detached observers report their end.
+        self.execute(until, &mut made);
         let clock = self.machine.clock();
-        for (name, Looking { look, .. }) in std::mem::take(&mut self.looking) {
+        for (name, ActiveObserver { look, .. }) in std::mem::take(&mut self.looking) {
             let batches = look.end(until, clock);
             made.extend(batches.into_iter().map(|batch| (name, batch)));
         }
-        // Another tap may take the place of this one.
+        // Another tap may replace this one.
         for (name, batch) in &made {
-            let told_until = Time::from_nanos(*batch.times.end());
+            let reported_until = Time::from_nanos(*batch.times.end());
             let mut closed = self.closed();
-            let closed = closed.entry(*name).or_insert(told_until);
-            *closed = told_until.max(*closed);
+            let closed = closed.entry(*name).or_insert(reported_until);
+            *closed = reported_until.max(*closed);
         }
-        self.pass_on(made);
+        self.send(made);
         Ok(())
     }
 }

@@ -11,4 +11,4 @@ mod observations;
 pub use clock::MachineClock;
 pub use counts::{Count, Counts, MalformedCounts};
 pub use flows::Flows;
-pub use observations::{Malformed, Seen};
+pub use observations::{Malformed, ObservationBatch};

@@ -17,7 +17,7 @@ use crate::v1;
 /// Of a stamp, time and error are carried; the raw value, which means something only beside other values of
 /// the same clock, is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservationBatch {
     /// Packets, in the order in which they passed.
     pub observations: Vec<Observation>,
     /// What the capture lost meanwhile, in stretches that begin before this is complete.
@@ -77,7 +77,7 @@ pub enum Malformed {
     Clock,
 }
 
-impl Seen {
+impl ObservationBatch {
     /// The message.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -261,20 +261,20 @@ mod tests {
                 let [from, until] = [one.min(other), one.max(other)].map(Time::from_nanos);
                 CaptureLoss { from, until, packets }
             });
-            let seen = Seen {
+            let seen = ObservationBatch {
                 observations: observations.collect(),
                 missed: missed.collect(),
                 complete_until: Time::from_nanos(i64::MAX),
                 begin: begin.map(Time::from_nanos),
                 clock: MachineClock { machine, error: error.map(Span::from_nanos) },
             };
-            prop_assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+            prop_assert_eq!(ObservationBatch::decode(&seen.encode()), Ok(seen));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            if let Ok(seen) = Seen::decode(&bytes) {
-                prop_assert_eq!(Seen::decode(&seen.encode()), Ok(seen));
+            if let Ok(seen) = ObservationBatch::decode(&bytes) {
+                prop_assert_eq!(ObservationBatch::decode(&seen.encode()), Ok(seen));
             }
         }
     }
@@ -291,7 +291,7 @@ mod tests {
                 Span::from_nanos(90),
             ),
         };
-        let seen = Seen {
+        let seen = ObservationBatch {
             observations: (0..10_000).map(observation).collect(),
             missed: Vec::new(),
             complete_until: Time::from_nanos(1_800_000_001_000_000_000),
@@ -319,9 +319,9 @@ mod tests {
         let refused = |change: &dyn Fn(&mut v1::Observations)| {
             let mut message = whole();
             change(&mut message);
-            Seen::decode(&message.encode_to_vec()).unwrap_err().to_string()
+            ObservationBatch::decode(&message.encode_to_vec()).unwrap_err().to_string()
         };
-        Seen::decode(&whole().encode_to_vec()).unwrap();
+        ObservationBatch::decode(&whole().encode_to_vec()).unwrap();
         assert!(refused(&|it| it.length.clear()).contains("1 packets have 0 entries of `length`"));
         assert!(refused(&|it| it.flow[0] = 1).contains("is of flow 1, and there are 1"));
         assert!(refused(&|it| it.flows[0].source = vec![1; 5]).contains("flow 0"));
@@ -340,6 +340,8 @@ mod tests {
         assert!(refused(&|it| it.clock = None).contains("how right the clock"));
         let short = |it: &mut v1::Observations| it.clock.as_mut().unwrap().machine.truncate(9);
         assert!(refused(&short).contains("how right the clock"));
-        assert!(Seen::decode(&[0xff]).unwrap_err().to_string().contains("cannot be read"));
+        assert!(
+            ObservationBatch::decode(&[0xff]).unwrap_err().to_string().contains("cannot be read")
+        );
     }
 }

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::database::{Database, Error};
-use tables::{BESIDE, FORM, Known};
+use tables::{BESIDE, Known, SCHEMA};
 
 /// What goes to the collector at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Spool {
     /// # Errors
     /// When the file cannot be read or written, or another program has it open.
     pub fn open(path: &Path, bound: u64) -> Result<Self, Error> {
-        let database = Database::open(path, &FORM)?;
+        let database = Database::open(path, &SCHEMA)?;
         let bytes = database.read(tables::bytes)?;
         let known = database.read(tables::all_known)?;
         let mut spool = Self { database, bound, bytes, known };
@@ -97,8 +97,8 @@ impl Spool {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn told_until(&self) -> Result<Vec<(String, i64)>, Error> {
-        self.database.read(tables::told_until)
+    pub fn reported_until(&self) -> Result<Vec<(String, i64)>, Error> {
+        self.database.read(tables::reported_until)
     }
 
     /// How many bytes are held: of batches, and 64 for each.
@@ -191,7 +191,7 @@ mod tests {
         // Numbers are not used again.
         spool.acknowledge("a", 2).unwrap();
         assert_eq!(spool.first("a").unwrap(), 3);
-        assert_eq!(spool.told_until().unwrap(), [("a".to_owned(), 39), ("b".to_owned(), 29)]);
+        assert_eq!(spool.reported_until().unwrap(), [("a".to_owned(), 39), ("b".to_owned(), 29)]);
         spool.append(&[("a", batch(4))]).unwrap();
         assert_eq!(spool.read("a", 0, 999).unwrap(), [Held::Batch(3, batch(4))]);
         let other = Spool::open(&folder.path().join("other"), 1).unwrap();

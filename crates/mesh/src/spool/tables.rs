@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::{Batch, GivenUp, Held};
-use crate::database::{Form, unsigned};
+use crate::database::{DatabaseSchema, unsigned};
 
 /// "WSSP".
-pub(super) const FORM: Form =
-    Form { application: 0x5753_5350, version: 1, tables: TABLES, upgrades: &[] };
+pub(super) const SCHEMA: DatabaseSchema =
+    DatabaseSchema { application: 0x5753_5350, version: 1, tables: TABLES, upgrades: &[] };
 
 /// What a batch takes beside its body, in bytes: about what SQLite needs for the rest of a row, and for the
 /// index.
@@ -71,7 +71,7 @@ pub(super) fn first(database: &Connection, channel: &str) -> rusqlite::Result<u6
 }
 
 /// Until when each channel has ever told of anything.
-pub(super) fn told_until(database: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
+pub(super) fn reported_until(database: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
     let mut statement = database.prepare("SELECT name, until FROM channel ORDER BY name")?;
     let told = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     told.collect()

@@ -56,11 +56,11 @@ pub struct Task {
 }
 
 /// The tasks that there are or were, by their numbers, which are never given again.
-pub type Tasks = BTreeMap<u64, Entered>;
+pub type Tasks = BTreeMap<u64, TaskRecord>;
 
 /// A task that somebody has entered.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entered {
+pub struct TaskRecord {
     /// The task.
     #[serde(flatten)]
     pub task: Task,

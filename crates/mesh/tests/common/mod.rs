@@ -11,11 +11,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_mesh::collector::{Collector, Keep, Measured, Step, Stretch};
-use wirestamp_mesh::controller::{Change, Controller, Plan, Settings, Sources};
+use wirestamp_mesh::controller::{Change, Controller, Settings, Sources, TaskStore};
 use wirestamp_mesh::member;
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
-use wirestamp_mesh::probe::{self, ChannelName, Stock};
-use wirestamp_mesh::protocol::{MachineClock, Seen};
+use wirestamp_mesh::probe::{self, ChannelName, SharedSpool};
+use wirestamp_mesh::protocol::{MachineClock, ObservationBatch};
 use wirestamp_mesh::spool::{Batch, Spool};
 use wirestamp_mesh::task::{Task, Tasks};
 use wirestamp_mesh::transport::{Trust, call};
@@ -34,7 +34,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) collector: Arc<Collector>,
     pub(crate) sources: Arc<Sources>,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<TaskStore>,
     pub(crate) tasks: watch::Receiver<Arc<Tasks>>,
 }
 
@@ -52,7 +52,7 @@ impl Running {
         )
         .unwrap();
         let entered = controller.plan().enter(&task, now()).unwrap();
-        assert!(matches!(entered, Change::Made(1) | Change::Kept(1)));
+        assert!(matches!(entered, Change::Created(1) | Change::Unchanged(1)));
         let (address, collector) = (controller.address(), controller.collector());
         let (sources, plan) = (controller.sources(), controller.plan());
         let tasks = plan.subscribe();
@@ -120,7 +120,7 @@ pub(crate) fn token(folder: &Path, name: &str) -> Token {
 /// A probe: its credentials, and what it holds.
 pub(crate) struct Probe {
     pub(crate) credentials: Credentials,
-    pub(crate) stock: Arc<Stock>,
+    pub(crate) stock: Arc<SharedSpool>,
     pub(crate) channel: ChannelName,
 }
 
@@ -138,7 +138,7 @@ impl Probe {
         let credentials = runtime.block_on(enrolled).unwrap();
         let spool = Spool::open(&folder.join(format!("{name}.sqlite")), 1 << 30).unwrap();
         let channel = ChannelName { task: 1, point };
-        Self { credentials, stock: Arc::new(Stock::new(spool)), channel }
+        Self { credentials, stock: Arc::new(SharedSpool::new(spool)), channel }
     }
 
     /// Delivers until that ends, and says why.
@@ -158,7 +158,7 @@ impl Probe {
 /// A batch of what passed from one time until another, in nanoseconds; the first says since when somebody looks.
 pub(crate) fn batch((from, until): (i64, i64), is_first: bool, seen: Vec<Observation>) -> Batch {
     let items = seen.len() as u64;
-    let seen = Seen {
+    let seen = ObservationBatch {
         observations: seen,
         missed: Vec::new(),
         complete_until: Time::from_nanos(until),

@@ -53,7 +53,7 @@ fn a_collector_that_is_killed_changes_no_result() {
     "#;
     let (folder, said) = in_lab(&[COLLECTOR, script].concat());
     let away = read(folder.path(), "away");
-    assert!(away.contains("the collector store, which has the results, does not answer"), "{away}");
+    assert!(away.contains("cannot read results from the collector store"), "{away}");
     assert!(away.ends_with(" 503\n") && away.lines().count() == 1, "{away}");
     let mut path = results(&folder, "results", &said);
     let since = read(folder.path(), "since").trim().parse::<i64>().unwrap() * 1_000_000_000;
@@ -70,7 +70,7 @@ fn a_collector_that_is_killed_changes_no_result() {
     for sample in [r#"collector_up{collector="store"} 1"#, r#"task_loss_ratio{task="path"} 0"#] {
         assert!(metrics.contains(&format!("\nwirestamp_{sample}\n")), "{sample}: {metrics}");
     }
-    assert!(said.contains("let in the collector store"), "{said}");
+    assert!(said.contains("enrolled the collector store"), "{said}");
     assert!(!said.contains("cannot read how far"), "{said}");
     assert_eq!(Traces::now(), before);
 }
@@ -203,12 +203,12 @@ const ASKED: &str = r#"
             asked Collection/Deliver --cert controller/controller.pem
         } > asked
         "$0" -q pki revoke roof --authority authority > revoked
-        await 'deliveries of probe roof.*certificate of the probe roof is not good' collector.log
+        await 'deliveries of probe roof.*certificate of the probe roof is not valid' collector.log
         asked Collection/Deliver --cert roof/probe.pem > refused
         # What was there stays, and is answered.
         shown > there
         "$0" -q pki revoke store --authority authority > revoked
-        await 'collector store is gone: the certificate of the collector store is not good' controller.log
+        await 'collector store disconnected: the certificate of the collector store is not valid' controller.log
         until shown > gone && grep -q ' 503$' gone; do sleep 0.1; done
         kill -INT $sending
         wait $sending
@@ -232,7 +232,7 @@ fn the_collector_lets_nobody_in_who_may_not() {
     assert_eq!(file("refused").trim(), "grpc-status: 16", "{said}");
     assert!(file("there").ends_with(" 200\n"), "{}", file("there"));
     let gone = file("gone");
-    assert!(gone.contains("its certificate is not good any more"), "{gone}");
+    assert!(gone.contains("its certificate is not valid any more"), "{gone}");
     assert_privileges(&file("collector.status"), "0000000000000000");
     assert_each_thread(&file("collector.status"), "NoNewPrivs:", "1");
     assert_eq!(Traces::now(), before);

@@ -50,7 +50,7 @@ const SEALED: &str = r#"
     killed $cellar
     "$0" probe $address --folder cellar --namespaces 2> alone.log &
     cellar=$!
-    await 'reflects at port 5555' alone.log
+    await 'reflecting at port 5555' alone.log
     start_controller $address controller2.log
     seen=$(jq '[.results[].matched] | add' sealed)
     sealed $((seen + 400))
@@ -78,7 +78,7 @@ fn forged_packets_are_refused_and_counted_and_change_no_result() {
     let refused = |end: &&Value| end["forged"] == 2 * FORGED && end["too_short"] == FORGED;
     assert_eq!(ends.iter().filter(refused).count(), 1, "{probes:#}");
     assert_eq!(ends.iter().filter(|it| it["forged"] == 0).count(), 1, "{probes:#}");
-    assert!(said.contains("refuses and counts what somebody else sends: "), "{said}");
+    assert!(said.contains(" rejected a datagram: "), "{said}");
     assert_eq!(read(folder.path(), "checked"), "50 50\n");
     let metrics = read(folder.path(), "metrics");
     let sample = r#"refused_packets_total{probe="roof",task="sealed",end="sender",why="forged"} 0"#;

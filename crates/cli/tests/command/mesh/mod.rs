@@ -68,7 +68,7 @@ const MESH: &str = r#"
         shift 2
         "$0" probe $address --folder $name --namespaces "$@" 2> $log &
         eval "$name=$!"
-        await 'captures at' $log
+        await 'capturing at' $log
     }
     start_collector() { # NAME ADDRESS LOG [--token TOKEN]
         name=$1 listen=$2 log=$3

@@ -59,7 +59,7 @@ const MEASURED: &str = r#"
         "$0" probe $address --folder $1 --token $token 2> $1.log &
         probes="${probes-} $!"
         trap 'kill -INT $controller $probes; wait' EXIT
-        until grep -q "the probe $1 attends" log; do sleep 0.1; done
+        until grep -q "the probe $1 connected" log; do sleep 0.1; done
     }
     put() { # NAME TASK
         curl -sS -X PUT -H 'Content-Type: application/json' $page/api/v1/tasks/$1 -d "$2" >> put

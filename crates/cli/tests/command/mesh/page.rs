@@ -49,15 +49,15 @@ fn people_on_this_machine_need_no_certificate_and_pages_of_others_get_nothing() 
         (r#"\"evil.example\" was asked for"#, "403"),
         // Those who are refused are told what everybody is.
         ("", "1"),
-        ("there is nothing here", "404"),
-        ("there is nothing here", "404"),
+        ("there is nothing at this path", "404"),
+        ("there is nothing at this path", "404"),
         ("Content-Type: application/json", "403"),
-        ("another page may not do this", "403"),
+        ("requests of other web pages are not allowed", "403"),
         (r#""number":1"#, "201"),
         ("", "200"),
         ("", "1"),
         ("", "304"),
-        ("there is nothing here", "404"),
+        ("there is nothing at this path", "404"),
         ("event:", "tasks"),
     ];
     assert_eq!(lines.len(), expected.len(), "{said}");
@@ -70,5 +70,5 @@ fn people_on_this_machine_need_no_certificate_and_pages_of_others_get_nothing() 
 fn only_a_loopback_address_goes_without_certificates() {
     let output = run(&["controller", "--page", "0.0.0.0:4748"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("is no address of this machine alone"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is not a loopback address"), "{}", stderr(&output));
 }

@@ -66,7 +66,7 @@ fn three_commands_give_a_first_delay() {
     let probes: Value = serde_json::from_str(&read(folder.path(), "probes")).unwrap();
     let names: Vec<_> = probes.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["cellar", "roof"], "{probes:#}");
-    assert!(said.contains("let in the probe roof"), "{said}");
+    assert!(said.contains("enrolled the probe roof"), "{said}");
     assert_eq!(Traces::now(), before);
 }
 
@@ -85,11 +85,11 @@ fn a_probe_whose_disk_is_full_says_so_and_ends_when_it_is_told_to() {
         cp kept/* cellar
         start_probe cellar full.log
         cat /dev/zero > cellar/filler 2> filling || true
-        await 'cannot hold what was seen' full.log
+        await 'cannot write to the spool' full.log
         end
         "#,
     );
-    assert!(said.contains("what was seen last is lost: "), "{said}");
+    assert!(said.contains("lost the last observations: "), "{said}");
 }
 
 #[test]
@@ -263,8 +263,8 @@ fn tasks_are_entered_and_ended_over_http_by_those_who_may() {
         ("", "204"),
         ("there is no task v", "404"),
         (r#""ended":"20"#, "200"),
-        ("there is nothing here", "404"),
-        ("this is not done here: see `Allow`", "405"),
+        ("there is nothing at this path", "404"),
+        ("this method is not supported here: see `Allow`", "405"),
         ("this takes a certificate of the mesh", "401"),
         ("this takes a certificate of the mesh", "401"),
         ("this takes a certificate of the mesh", "401"),

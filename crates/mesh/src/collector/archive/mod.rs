@@ -24,7 +24,7 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_results::Table;
 
 use super::{Collector, Hour, Step, Stretch, flow_reports};
-use crate::task::{Entered, Measure, Task, Tasks};
+use crate::task::{Measure, Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name};
 use columns::{COUNTED, MEASURED};
 
@@ -85,7 +85,7 @@ impl Archive {
         }
     }
 
-    fn tend_task(&self, number: u64, entered: &Entered) -> Result<(), ArchiveError> {
+    fn tend_task(&self, number: u64, entered: &TaskRecord) -> Result<(), ArchiveError> {
         let goes_on = |settled_until| over::goes_on(entered, settled_until, Timestamp::now());
         while let Some(hour) = self.collector.next_hour(number, goes_on)? {
             self.write(number, &entered.task, &hour)?;

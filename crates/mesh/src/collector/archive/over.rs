@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use wirestamp_clock::{Time, Utc};
 
-use crate::task::{Entered, Window};
+use crate::task::{TaskRecord, Window};
 
 /// Nobody waits longer for what probes hold of a task that was ended. If it comes all the same, it is not lost.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
@@ -13,7 +13,7 @@ const SLACK: SignedDuration = SignedDuration::from_millis(900);
 
 /// Since when something can come of a task of which everything before a time is settled: since then, but for the pauses
 /// of its schedule, and nothing any more if it was ended.
-pub(super) fn goes_on(entered: &Entered, settled_until: Time<Utc>, now: Timestamp) -> Time<Utc> {
+pub(super) fn goes_on(entered: &TaskRecord, settled_until: Time<Utc>, now: Timestamp) -> Time<Utc> {
     let never = Time::from_nanos(i64::MAX);
     let settled = Timestamp::from_nanosecond(settled_until.as_nanos().into());
     let settled = settled.and_then(|it| it.checked_add(SLACK)).unwrap_or(Timestamp::MAX);
@@ -41,14 +41,14 @@ mod tests {
     }
 
     /// A task that is made at 1000.
-    fn task(schedule: &str, ended: Option<i64>) -> Entered {
+    fn task(schedule: &str, ended: Option<i64>) -> TaskRecord {
         let text = format!(r#"{{"name":"v","measure":"flows","at":"a/eth0"{schedule}}}"#);
         let task = serde_json::from_str(&text).unwrap();
-        Entered { task, made: at(1000), ended: ended.map(at) }
+        TaskRecord { task, made: at(1000), ended: ended.map(at) }
     }
 
     /// Since which second something can come, if it can.
-    fn goes_on_at(entered: &Entered, settled: i64, now: i64) -> Option<i64> {
+    fn goes_on_at(entered: &TaskRecord, settled: i64, now: i64) -> Option<i64> {
         let since = goes_on(entered, Time::from_nanos(settled * 1_000_000_000), at(now));
         (since < Time::from_nanos(i64::MAX)).then(|| since.as_nanos() / 1_000_000_000)
     }

@@ -38,13 +38,13 @@ fn count(collector: &Collector, begin: Time<Utc>, quarters: Range<i64>) {
     collector.results().store(7, &settled).unwrap();
 }
 
-fn task() -> Entered {
+fn task() -> TaskRecord {
     entered(r#"{"name":"v","measure":"traffic","at":"a/eth0","interval":"15m"}"#)
 }
 
-fn entered(text: &str) -> Entered {
+fn entered(text: &str) -> TaskRecord {
     let task = serde_json::from_str(text).unwrap();
-    Entered { task, made: Timestamp::UNIX_EPOCH, ended: None }
+    TaskRecord { task, made: Timestamp::UNIX_EPOCH, ended: None }
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -149,7 +149,7 @@ fn the_last_hour_of_a_task_becomes_a_file_when_it_is_ended_and_again_if_more_com
     let keep = Keep { age: 1000 * 365 * DAY, bytes: None };
     let archive = Archive::new(path.clone(), Arc::clone(&collector), keep);
     let ended = Timestamp::from_nanosecond((begin + Span::from_secs(5 * 900)).as_nanos().into());
-    let ended = Entered { ended: Some(ended.unwrap()), ..task() };
+    let ended = TaskRecord { ended: Some(ended.unwrap()), ..task() };
     archive.tend_task(7, &task()).unwrap();
     assert_eq!(names(&path), ["2027-01-15T08"]);
     archive.tend_task(7, &ended).unwrap();

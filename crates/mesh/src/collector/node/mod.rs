@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use super::answers::AnswersService;
 use super::{Archive, Collector, Keep, Results, Service, tend};
-use crate::gate::Gate;
+use crate::authorizer::Authorizer;
 use crate::member::{self, Member, Pause};
 use crate::pki::{Role, Token};
 use crate::transport::{Listener, Peer, Unusable, listening};
@@ -97,9 +97,10 @@ impl Node {
         let results = Results::open(&folder.join("results.sqlite"))?;
         let collector = Arc::new(Collector::new(results, told.tasks()));
         let archive = Archive::new(folder.join("archive"), Arc::clone(&collector), keep);
-        let gate = Arc::new(Gate::new(told.clone()));
-        let deliveries = Service { collector: Arc::clone(&collector), gate: Arc::clone(&gate) };
-        let answers = AnswersService { collector: Arc::clone(&collector), gate };
+        let authorizer = Arc::new(Authorizer::new(told.clone()));
+        let deliveries =
+            Service { collector: Arc::clone(&collector), authorizer: Arc::clone(&authorizer) };
+        let answers = AnswersService { collector: Arc::clone(&collector), authorizer };
         let routes = Routes::new(CollectionServer::new(deliveries))
             .add_service(AnswersServer::new(answers))
             .into_axum_router();

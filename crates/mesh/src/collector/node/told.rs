@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::gate::Roll;
-use crate::kept;
+use crate::atomic_file;
+use crate::authorizer::CertificateList;
 use crate::pki::{self, Serial};
-use crate::task::{Entered, Tasks};
+use crate::task::{TaskRecord, Tasks};
 use crate::v1::{Charge, Good, Task};
 
 /// The tasks that a collector takes deliveries of, and the certificates that are good.
@@ -27,7 +27,7 @@ pub(super) struct Told {
 impl Told {
     /// What was told last; nothing, if nothing ever was.
     pub(super) fn open(file: PathBuf) -> Self {
-        let charge = kept::read(&file).unwrap_or_else(|error| {
+        let charge = atomic_file::read(&file).unwrap_or_else(|error| {
             if error.kind() != io::ErrorKind::NotFound {
                 warn!("cannot read {}, and waits for the controller: {error}", file.display());
             }
@@ -46,7 +46,7 @@ impl Told {
     /// Something else takes the place of what was told before.
     pub(super) fn replace(&self, charge: &Charge) {
         self.take(charge);
-        if let Err(error) = kept::write(&self.file, charge) {
+        if let Err(error) = atomic_file::write(&self.file, charge) {
             warn!("cannot keep what the controller says in {}: {error}", self.file.display());
         }
     }
@@ -67,7 +67,7 @@ impl Told {
     }
 }
 
-impl Roll for Told {
+impl CertificateList for Told {
     fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool> {
         let good = self.good.read().unwrap_or_else(PoisonError::into_inner);
         Ok(good.get(&serial).is_some_and(|until| now < *until))
@@ -78,12 +78,12 @@ fn good(good: &Good) -> Option<(Serial, Timestamp)> {
     Some((Serial::of(&good.serial)?, Timestamp::from_second(good.until).ok()?))
 }
 
-fn task(task: &Task) -> Option<(u64, Entered)> {
+fn task(task: &Task) -> Option<(u64, TaskRecord)> {
     let second = |second| Timestamp::from_second(second).map_err(|why| why.to_string());
     let read = || {
         let of_it = serde_json::from_str(&task.body).map_err(|why| why.to_string())?;
         let ended = task.ended.map(second).transpose()?;
-        Ok::<_, String>(Entered { task: of_it, made: second(task.made)?, ended })
+        Ok::<_, String>(TaskRecord { task: of_it, made: second(task.made)?, ended })
     };
     let read = read().inspect_err(|why| {
         warn!("task {} cannot be read, and nothing of it is taken: {why}", task.number);

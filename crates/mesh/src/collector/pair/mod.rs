@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
-use crate::protocol::{MachineClock, Seen};
+use crate::protocol::{MachineClock, ObservationBatch};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
@@ -153,11 +153,11 @@ impl Pair {
     }
 
     /// Takes the next batch of a point, of this number.
-    pub fn take(&mut self, point: Point, number: u64, seen: &Seen) -> Delivery {
+    pub fn take(&mut self, point: Point, number: u64, seen: &ObservationBatch) -> Delivery {
         let side = &self.sides[side(point)];
         let delivery = side.receives(&(number..=number));
         if delivery == Delivery::Taken {
-            let Seen { observations, missed, complete_until, begin, clock } = seen;
+            let ObservationBatch { observations, missed, complete_until, begin, clock } = seen;
             // Nothing is known of the time that batches told of which did not come.
             let begin = begin.or_else(|| side.is_unknown.then_some(*complete_until));
             if let Some(begin) = begin {

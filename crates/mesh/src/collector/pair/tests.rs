@@ -69,7 +69,7 @@ fn fate(missed_one_in: u32) -> impl Strategy<Value = Fate> {
 }
 
 /// The batches of A and B, of a packet every 5 ms.
-fn batches(fates: &[Fate]) -> [Vec<Seen>; 2] {
+fn batches(fates: &[Fate]) -> [Vec<ObservationBatch>; 2] {
     let (mut seen, mut missed) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for (id, fate) in (0_u64..).zip(fates) {
         let sent = 5000 * id.cast_signed();
@@ -92,7 +92,7 @@ fn batches(fates: &[Fate]) -> [Vec<Seen>; 2] {
             let lost = missed[side].iter().map(|micros| Time::from_nanos(micros * 1000));
             let lost = lost.filter(|it| times.contains(it)).count() as u64;
             let whole = CaptureLoss { from: times.start, until: times.end, packets: lost };
-            Seen {
+            ObservationBatch {
                 observations: within.copied().collect(),
                 missed: Some(whole).into_iter().filter(|it| it.packets > 0).collect(),
                 complete_until: times.end,
@@ -105,7 +105,7 @@ fn batches(fates: &[Fate]) -> [Vec<Seen>; 2] {
 }
 
 /// Nobody looked while these batches would have been made.
-fn leave_out(batches: &mut Vec<Seen>, gone: std::ops::Range<usize>) {
+fn leave_out(batches: &mut Vec<ObservationBatch>, gone: std::ops::Range<usize>) {
     let begin = batches[gone.end - 1].complete_until;
     batches.drain(gone.clone());
     batches[gone.start].begin = Some(begin);
@@ -142,7 +142,7 @@ impl Stored {
 
 /// Delivers all batches; now of one point, now of the other, if that is not ahead, and crashes where a
 /// step is 0. Without more steps, it does so in turn.
-fn collected(batches: &[Vec<Seen>; 2], steps: &[(bool, u8)]) -> Stored {
+fn collected(batches: &[Vec<ObservationBatch>; 2], steps: &[(bool, u8)]) -> Stored {
     let mut stored = Stored::default();
     let (mut pair, mut delivered) = (stored.pair(), [0, 0]);
     let in_turn = [(false, 1), (true, 1)];
@@ -349,7 +349,7 @@ fn what_passed_while_a_probe_did_not_run_is_lost_by_nobody() {
                 if begin.is_some() {
                     pair.number_anew(Point::B, 0);
                 }
-                let seen = Seen { begin, ..b.clone() };
+                let seen = ObservationBatch { begin, ..b.clone() };
                 assert_eq!(pair.take(Point::B, number - 20, &seen), Delivery::Taken);
             }
             _ => {}

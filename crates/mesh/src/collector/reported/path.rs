@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::protocol::ipfix::{Digests, HELD_BACK, Message, NotTaken, Order};
-use crate::protocol::{MachineClock, Seen};
+use crate::protocol::{MachineClock, ObservationBatch};
 use tracing::{info, warn};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::Point;
@@ -175,7 +175,7 @@ impl End {
         &mut self,
         collector: &Arc<Collector>,
         counts: &mut Counts,
-        next: impl FnOnce(&mut Digests) -> Option<Seen>,
+        next: impl FnOnce(&mut Digests) -> Option<ObservationBatch>,
     ) {
         if let Err(why) = self.try_to_offer(collector, counts, next) {
             self.channel = None;
@@ -196,7 +196,7 @@ impl End {
         &mut self,
         collector: &Arc<Collector>,
         counts: &mut Counts,
-        next: impl FnOnce(&mut Digests) -> Option<Seen>,
+        next: impl FnOnce(&mut Digests) -> Option<ObservationBatch>,
     ) -> Result<(), Refused> {
         if self.channel.is_none() {
             let channel = collector.open_reported((self.task, self.point), self.spool, &self.at)?;

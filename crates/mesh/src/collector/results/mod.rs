@@ -23,7 +23,7 @@ use crate::database::Database;
 pub use brief::Brief;
 use fates::Fates;
 pub use histograms::{Histograms, Missing};
-use tables::FORM;
+use tables::SCHEMA;
 
 /// The file.
 pub struct Results {
@@ -223,7 +223,7 @@ impl Results {
     /// # Errors
     /// When it cannot be read or written, or another program has it open.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
-        Ok(Self { database: Database::open(path, &FORM)? })
+        Ok(Self { database: Database::open(path, &SCHEMA)? })
     }
 
     /// How far a task has come.

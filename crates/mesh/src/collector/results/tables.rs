@@ -6,11 +6,15 @@ use wirestamp_metrics::Point;
 
 use super::{Delivered, Progress, Step};
 use crate::collector::{Settled, side};
-use crate::database::{Form, unsigned};
+use crate::database::{DatabaseSchema, unsigned};
 
 /// "WSRE".
-pub(super) const FORM: Form =
-    Form { application: 0x5753_5245, version: 4, tables: TABLES, upgrades: &[(3, HISTOGRAMS)] };
+pub(super) const SCHEMA: DatabaseSchema = DatabaseSchema {
+    application: 0x5753_5245,
+    version: 4,
+    tables: TABLES,
+    upgrades: &[(3, HISTOGRAMS)],
+};
 
 /// Windows from before have none.
 const HISTOGRAMS: &str = "

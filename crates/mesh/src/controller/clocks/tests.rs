@@ -1,12 +1,13 @@
 use jiff::Timestamp;
 
 use super::*;
-use crate::task::Entered;
+use crate::task::TaskRecord;
+use crate::v1;
 
 const MADE: Timestamp = Timestamp::UNIX_EPOCH;
 
-fn entered(body: &str) -> Entered {
-    Entered { task: serde_json::from_str(body).unwrap(), made: MADE, ended: None }
+fn entered(body: &str) -> TaskRecord {
+    TaskRecord { task: serde_json::from_str(body).unwrap(), made: MADE, ended: None }
 }
 
 fn tasks() -> Tasks {
@@ -18,58 +19,58 @@ fn tasks() -> Tasks {
     (1..).zip(bodies.map(entered)).collect()
 }
 
-fn told(task: u64, at: i64, ahead: i64) -> v1::ClockOffset {
+fn last(task: u64, at: i64, ahead: i64) -> v1::ClockOffset {
     let (own_error, their_error) = (Some(100), Some(200));
     v1::ClockOffset { task, at, ahead, bound: 50, own_error, their_error }
 }
 
-fn says(attendance: &Attendance, probe: &str, clock_offsets: Vec<v1::ClockOffset>) -> Health {
+fn report(probes: &ProbeRegistry, probe: &str, clock_offsets: Vec<v1::ClockOffset>) -> ProbeHealth {
     let name = probe.parse().unwrap();
-    let health = Health::from(v1::Report { clock_offsets, ..v1::Report::default() });
-    attendance.comes(&name, ([127, 0, 0, 1], 1).into(), MADE);
-    attendance.says(&name, MADE, health.clone(), MADE);
+    let health = ProbeHealth::from(v1::Report { clock_offsets, ..v1::Report::default() });
+    probes.connected(&name, ([127, 0, 0, 1], 1).into(), MADE);
+    probes.report(&name, MADE, health.clone(), MADE);
     health
 }
 
 #[test]
 fn the_newest_exchange_between_two_probes_tells_of_all_their_tasks() {
-    let (tasks, attendance) = (tasks(), Attendance::default());
-    let known = |task: u64| between(&tasks[&task].task.measure, &tasks, &attendance);
+    let (tasks, probes) = (tasks(), ProbeRegistry::default());
+    let known = |task: u64| between(&tasks[&task].task.measure, &tasks, &probes);
     assert_eq!(known(1), None);
-    says(&attendance, "a", vec![told(3, 9, 70), told(1, 5, 40), told(7, 9, 9)]);
-    // It sends nothing for that task, and knows nothing of it.
-    says(&attendance, "b", vec![told(1, 9, 60)]);
+    report(&probes, "a", vec![last(3, 9, 70), last(1, 5, 40), last(7, 9, 9)]);
+    // It sends nothing for that task.
+    report(&probes, "b", vec![last(1, 9, 60)]);
     let there = known(1).unwrap();
     assert_eq!((there.task, there.at_ns, there.ahead_ns, there.bound_ns), (1, 5, 40, 50));
     let back = known(2).unwrap();
     assert_eq!((back.ahead_ns, back.claimed_ns), (-40, [Some(200), Some(100)]));
     assert_eq!(known(3).unwrap().ahead_ns, 70);
-    attendance.goes(&"a".parse().unwrap(), MADE, MADE);
+    probes.disconnected(&"a".parse().unwrap(), MADE, MADE);
     assert_eq!(known(1), None);
 }
 
 #[test]
 fn clocks_that_are_farther_apart_than_they_claim_are_told_of_once() {
-    let (tasks, attendance) = (tasks(), Attendance::default());
+    let (tasks, probes) = (tasks(), ProbeRegistry::default());
     let name = "a".parse().unwrap();
     let mut warned = BTreeSet::new();
     for (ahead, is_wrong) in [(350, false), (-351, true), (351, true), (0, false)] {
-        let health = says(&attendance, "a", vec![told(1, 5, ahead)]);
+        let health = report(&probes, "a", vec![last(1, 5, ahead)]);
         assert_eq!(health.clock_offsets[0].contradicts, is_wrong);
         warn_of(&name, &health, &tasks, &mut warned);
         assert_eq!(warned.contains(&1), is_wrong);
     }
-    let unkept = v1::ClockOffset { their_error: None, ..told(1, 5, 1_000_000) };
+    let unkept = v1::ClockOffset { their_error: None, ..last(1, 5, 1_000_000) };
     assert!(!ClockOffset::from(&unkept).contradicts);
     let endless =
-        v1::ClockOffset { bound: u64::MAX, own_error: Some(u64::MAX), ..told(1, 5, i64::MIN) };
+        v1::ClockOffset { bound: u64::MAX, own_error: Some(u64::MAX), ..last(1, 5, i64::MIN) };
     assert!(!ClockOffset::from(&endless).contradicts);
 }
 
 #[test]
 fn prometheus_is_told_of_both_clocks() {
     let mut families = Families::default();
-    let health = says(&Attendance::default(), "a", vec![told(1, 5, -1_000)]);
+    let health = report(&ProbeRegistry::default(), "a", vec![last(1, 5, -1_000)]);
     show(&"a".parse().unwrap(), &health, &tasks(), &mut families);
     let text = families.text().unwrap();
     let labels = r#"{probe="a",other="b",task="there"}"#;

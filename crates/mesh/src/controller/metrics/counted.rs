@@ -1,28 +1,29 @@
-//! What Prometheus is told of tasks that count packets or follow flows: sums of what is kept, which a restart does not
-//! change.
+//! Metrics of tasks that count packets or follow flows: sums of the stored results, unaffected by a restart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wirestamp_results::Families;
 
+use super::totals::unless_away;
+use super::values::float;
 use crate::Name;
 use crate::collector::Sum;
-use crate::controller::{NoAnswer, Sources};
-use crate::task::{Entered, Measure, Tasks};
+use crate::controller::sources::{QueryError, Sources};
+use crate::task::{Measure, TaskRecord, Tasks};
 
-/// What there is of a task.
+/// Stored results of a task.
 pub(super) enum Counted {
     Sum(Sum),
     Flows(u64),
 }
 
-/// Asks what there is of each task that was not ended; of those whose collector does not answer in time nothing is told.
+/// Queries each current task. Tasks whose collector does not answer in time are left out.
 pub(super) async fn ask(
     tasks: &Tasks,
     sources: &Arc<Sources>,
-) -> BTreeMap<u64, Result<Counted, NoAnswer>> {
-    let is_asked = |it: &Entered| it.ended.is_none() && !it.task.measure.is_delay();
+) -> BTreeMap<u64, Result<Counted, QueryError>> {
+    let is_asked = |it: &TaskRecord| it.ended.is_none() && !it.task.measure.is_delay();
     let asked = tasks.iter().filter(|(_, it)| is_asked(it)).map(|(number, _)| *number);
     let ask = |sources: Arc<Sources>, number| {
         let is_flows = matches!(tasks[&number].task.measure, Measure::Flows { .. });
@@ -37,15 +38,15 @@ pub(super) async fn ask(
     sources.together(asked, ask).await
 }
 
-/// Shows what was told.
+/// Shows the results.
 pub(super) fn show(
-    counted: BTreeMap<u64, Result<Counted, NoAnswer>>,
+    counted: BTreeMap<u64, Result<Counted, QueryError>>,
     tasks: &Tasks,
     families: &mut Families,
-) -> Result<(), NoAnswer> {
-    for (number, told) in counted {
+) -> Result<(), QueryError> {
+    for (number, last) in counted {
         let name = &tasks[&number].task.name;
-        match super::unless_away(told)? {
+        match unless_away(last)? {
             Some(Counted::Sum(sum)) => show_sum(name, &sum, families),
             Some(Counted::Flows(flows)) => show_flows(name, flows, families),
             None => {}
@@ -57,15 +58,15 @@ pub(super) fn show(
 fn show_sum(task: &Name, sum: &Sum, families: &mut Families) {
     let labels = [("task", task.to_string())];
     for (name, help, count) in [
-        ("packets", "Packets that passed the point of a task that counts.", sum.packets),
-        ("bytes", "Their bytes on the wire, with the link header.", sum.bytes),
-        ("missed_packets", "Packets that the capture lost there, of whatever kind.", sum.missed),
+        ("packets", "Packets at the point of a counting task.", sum.packets),
+        ("bytes", "Bytes on the wire at the point, including link headers.", sum.bytes),
+        ("missed_packets", "Packets that the capture lost at the point.", sum.missed),
     ] {
         families.counter(&format!("wirestamp_task_{name}_total"), help, &labels, count);
     }
     families.seconds_total(
         "wirestamp_task_watched_seconds_total",
-        "For how long somebody looked.",
+        "Time for which the point was observed.",
         &labels,
         sum.watched_ns,
     );
@@ -74,9 +75,9 @@ fn show_sum(task: &Name, sum: &Sum, families: &mut Families) {
 fn show_flows(task: &Name, flows: u64, families: &mut Families) {
     families.gauge(
         "wirestamp_task_flows",
-        "Flows of which something is kept, 100,000 at the most.",
+        "Stored flows, at most 100,000.",
         &[("task", task.to_string())],
-        super::float(flows),
+        float(flows),
     );
 }
 
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_counters_and_flows_come_and_go() {
+    fn sums_are_counters_and_flows_a_gauge() {
         let mut families = Families::default();
         let (name, watched_ns) = ("load".parse().unwrap(), 1_500_000_000);
         show_sum(&name, &Sum { packets: 3, bytes: 400, missed: 1, watched_ns }, &mut families);

@@ -2,10 +2,19 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
-use super::super::{CaptureHealth, TestEnd, TestHealth, sample};
-use super::*;
+use jiff::Timestamp;
+use wirestamp_metrics::Counts;
 
-/// The results of a second: so many packets, every tenth of which is lost.
+use super::totals::Total;
+use super::*;
+use crate::Name;
+use crate::collector::{Measured, Spread};
+use crate::controller::health::{CaptureHealth, ProbeHealth, TestEnd, TestHealth};
+use crate::controller::probe_registry::RegisteredProbe;
+use crate::controller::testing as sample;
+use crate::task::{TaskRecord, Tasks};
+
+/// The results of a second with `sent` packets, every tenth of which is lost.
 fn second(number: i64, sent: u64) -> Measured {
     let spread = Spread {
         count: sent,
@@ -29,7 +38,7 @@ fn second(number: i64, sent: u64) -> Measured {
     }
 }
 
-/// Adds what a collector has that keeps these results, and answers with so many of them at once.
+/// Adds the results of a collector that returns at most `most` at a time.
 fn catch_up(total: &mut Total, results: &[Measured], most: usize) {
     let from = |from: i64| results.iter().filter(move |it| it.begin_ns >= from).take(most);
     while total.add(from(total.next.unwrap()).cloned().collect()) {}
@@ -87,7 +96,7 @@ fn the_newest_window_is_shown_in_base_units() {
     }
 }
 
-/// An unknown value is left out: there is no number that stands for it.
+/// Unknown values are left out.
 #[test]
 fn what_is_not_known_is_not_shown() {
     let unknown = Measured { delay_ns: None, error_ns: None, ..second(7, 0) };
@@ -97,7 +106,7 @@ fn what_is_not_known_is_not_shown() {
 
 #[test]
 fn a_probe_is_shown_with_its_captures() {
-    let health = Health {
+    let health = ProbeHealth {
         version: "1".to_owned(),
         clock: "CLOCK_REALTIME".to_owned(),
         clock_error_ns: Some(1_500),
@@ -111,7 +120,7 @@ fn a_probe_is_shown_with_its_captures() {
         tests: vec![TestHealth { task: 3, end: TestEnd::Reflector, forged: 5, too_short: 4 }],
     };
     let at = Timestamp::from_second(100).unwrap();
-    let mut attending = Attending {
+    let mut attending = RegisteredProbe {
         address: ([127, 0, 0, 1], 1).into(),
         since: at,
         heard: at,
@@ -135,8 +144,8 @@ fn a_probe_is_shown_with_its_captures() {
     }
     let task = r#"{"name":"sealed","measure":"active-delay","from":"a","to":"b"}"#;
     let task = serde_json::from_str(task).unwrap();
-    let tasks = Tasks::from([(3, Entered { task, made: at, ended: None })]);
-    let shown = text(|it| refused::show(&name(), attending.health.as_ref().unwrap(), &tasks, it));
+    let tasks = Tasks::from([(3, TaskRecord { task, made: at, ended: None })]);
+    let shown = text(|it| show_rejected(&name(), attending.health.as_ref().unwrap(), &tasks, it));
     for (why, count) in [("forged", 5), ("too_short", 4)] {
         let labels = format!(r#"probe="path",task="sealed",end="reflector",why="{why}""#);
         let sample = format!("wirestamp_probe_test_refused_packets_total{{{labels}}} {count}");
@@ -149,7 +158,7 @@ fn a_probe_is_shown_with_its_captures() {
     assert!(!shown.contains("memory"), "{shown}");
 }
 
-/// Prometheus waits for ten seconds, and hears then of no task.
+/// Prometheus times out after ten seconds.
 #[test]
 fn a_collector_that_hangs_keeps_no_other_task_from_being_shown() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());

@@ -1,5 +1,4 @@
-//! What a task has measured, as much as somebody asks for. Long answers come in pieces, so that they take no more of the
-//! controller's memory than short ones.
+//! Results of a task. Long responses are streamed, so that they need no more memory than short ones.
 
 use std::sync::Arc;
 
@@ -17,78 +16,75 @@ use tokio_stream::wrappers::ReceiverStream;
 use tracing::warn;
 use utoipa::{IntoParams, ToSchema};
 
-use super::api::{Api, Called, Numbered, Reader, nanos};
-use super::refusal::{Refusal, Refusals, Refused};
-use super::{ClockOffset, NoAnswer, Sources, clocks, description};
+use super::api::{Api, Called, MOST_FLOWS, MOST_RESULTS, NumberedTask, Reader, nanos};
+use super::clocks;
+use super::description;
+use super::error_response::{ApiError, CommonErrors, ErrorBody};
+use super::health::ClockOffset;
+use super::sources::{QueryError, Sources};
 use crate::Name;
 use crate::collector::{Counted, FlowReport, Measured, Step, Stretch};
 use crate::task::Measure;
 
-/// Results that are answered if nothing else is said, and at the most: by the second, those of a day and more.
+/// Default number of results.
 const RESULTS: u32 = 3600;
-pub(super) const MOST_RESULTS: u32 = 100_000;
 
-/// Flows, each of which takes some kilobytes.
-pub(super) const MOST_FLOWS: u32 = 5000;
-
-/// Results that are in memory at once, for each of who asks: a megabyte.
+/// Results in memory at a time, for each request: about a megabyte.
 const PIECE: u32 = 1000;
 
-/// Which results.
+/// Selection of results.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Which {
-    /// Not those that begin before this time; of flows, not those whose latest packet passed before.
+    /// Only results that begin at or after this time; of flows, those whose last packet passed at or after it.
     #[param(nullable = false)]
     from: Option<Timestamp>,
-    /// Nor those that begin then or later.
+    /// Only results that begin before this time.
     #[param(nullable = false)]
     until: Option<Timestamp>,
-    /// By so many seconds: 1 is as the task measures, and is taken if nothing is said.
+    /// Step in seconds: 1 (default) is as measured.
     #[param(schema_with = description::step)]
     step: Option<u32>,
-    /// So many at the most, of those that fit the first; 3600 if nothing is said. Of flows there are never more than
-    /// 5000.
+    /// Max number of results, the first ones; default 3600. At most 5000 flows are returned.
     #[param(schema_with = description::limit)]
     limit: Option<u32>,
 }
 
 impl Which {
-    fn stretch(&self) -> Result<Stretch, Refusal> {
+    fn stretch(&self) -> Result<Stretch, ApiError> {
         let step = match self.step {
             None | Some(1) => Step::AsMeasured,
             Some(60) => Step::Minute,
             Some(3600) => Step::Hour,
-            Some(_) => return Err(Refusal::wrong("step: it has to be 1, 60 or 3600 seconds")),
+            Some(_) => return Err(ApiError::wrong("step: must be 1, 60 or 3600 seconds")),
         };
         let most = self.limit.unwrap_or(RESULTS);
         if most > MOST_RESULTS {
             let why = format!(
-                "limit: {MOST_RESULTS} at the most: ask for a shorter time or a coarser step, or \
-                 again from behind the last that was answered"
+                "limit: max {MOST_RESULTS}; request a shorter time or a coarser step, or \
+                 continue after the last result"
             );
-            return Err(Refusal::wrong(why));
+            return Err(ApiError::wrong(why));
         }
         let (from, until) = (self.from.map_or(i64::MIN, nanos), self.until.map_or(i64::MAX, nanos));
         Ok(Stretch { step, from, until, most })
     }
 }
 
-/// What a task has measured.
+/// The results of a task.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Results)]
 struct Found {
-    task: Numbered,
-    /// What was asked for; 1 is as the task measures.
+    task: NumberedTask,
+    /// The requested step in seconds; 1 is as measured.
     #[schema(schema_with = description::step)]
     step_s: u32,
-    /// How far the clocks of its two probes are apart now, if test packets between them tell.
+    /// Current offset of the clocks of its two probes, if test packets between them measure it.
     #[schema(required)]
     clocks: Option<ClockOffset>,
-    // What is told in pieces comes behind everything else.
-    /// In the order of their times; flows by their latest packet, the latest first. Windows of delays, intervals of
-    /// `volume` and `traffic`, or flows.
+    // Streamed, so it must be the last field.
+    /// Delay windows, or intervals of `volume` and `traffic`, ordered by time; or flows, the latest last packet first.
     results: Vec<Measurement>,
 }
 
@@ -101,53 +97,53 @@ enum Measurement {
     Flow(#[schema(inline)] Reported),
 }
 
-/// A flow as its probe told of it.
+/// The report of a flow, as sent by its probe.
 #[derive(Serialize, ToSchema)]
 #[schema(value_type = FlowReport)]
 struct Reported(Value);
 
-/// What the newest task of a name has measured
+/// Results of the newest task of a name
 ///
-/// A long answer comes in pieces. One that breaks off is not whole, and is asked for again.
+/// A long response is streamed. If it breaks off it is incomplete; repeat the request.
 #[utoipa::path(get, path = "/api/v1/tasks/{name}/results", params(("name" = Name, Path), Which), responses(
-    (status = 200, description = "What was asked for, as far as it was measured", body = Found),
-    (status = 400, description = "That is no name, no stretch of results, or one of too many", body = Refused),
-    (status = 404, description = "There was never such a task", body = Refused),
-    Refusals,
+    (status = 200, description = "The results", body = Found),
+    (status = 400, description = "The name or the selection is not valid, or selects too many results", body = ErrorBody),
+    (status = 404, description = "There is no task of this name", body = ErrorBody),
+    CommonErrors,
 ))]
 pub(super) async fn results(
     _: Reader,
     State(api): State<Api>,
     Called(name): Called,
     which: Result<Query<Which>, QueryRejection>,
-) -> Result<Response, Refusal> {
-    let Query(which) = which.map_err(|why| Refusal::wrong(why.body_text()))?;
-    let (number, entered) = api.plan.newest(&name).ok_or_else(|| Refusal::no_such(&name))?;
+) -> Result<Response, ApiError> {
+    let Query(which) = which.map_err(|why| ApiError::wrong(why.body_text()))?;
+    let (number, entered) = api.plan.newest(&name).ok_or_else(|| ApiError::no_such(&name))?;
     let measure = entered.task.measure.clone();
-    let clocks = clocks::between(&measure, &api.plan.subscribe().borrow(), &api.attendance);
+    let clocks = clocks::between(&measure, &api.plan.subscribe().borrow(), &api.probes);
     let (sources, rest) = (Arc::clone(&api.sources), which.stretch()?);
     let mut asked = Asked { sources, number, measure, rest };
-    // What cannot be answered is refused before an answer begins.
+    // Errors must be detected before the response begins.
     let results = asked.next().await?;
-    let (task, step_s) = (Numbered { number, entered }, which.step.unwrap_or(1));
+    let (task, step_s) = (NumberedTask { number, entered }, which.step.unwrap_or(1));
     let answer = serde_json::to_string(&Found { task, step_s, clocks, results });
-    let answer = answer.map_err(Refusal::failure)?;
+    let answer = answer.map_err(ApiError::failure)?;
     let body = if asked.rest.most == 0 { Body::from(answer) } else { asked.in_pieces(answer) };
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// What is still to be answered.
+/// The rest of a response.
 struct Asked {
     sources: Arc<Sources>,
     number: u64,
     measure: Measure,
-    /// None at the most, when that was all.
+    /// `most` is 0 when the response is complete.
     rest: Stretch,
 }
 
 impl Asked {
-    /// The next results; nothing, when that was all.
-    async fn next(&mut self) -> Result<Vec<Measurement>, NoAnswer> {
+    /// The next results; empty when there are no more.
+    async fn next(&mut self) -> Result<Vec<Measurement>, QueryError> {
         let Self { sources, number, measure, rest } = self;
         let stretch = Stretch { most: rest.most.min(PIECE), ..*rest };
         let (found, behind): (Vec<_>, _) = match measure {
@@ -157,10 +153,10 @@ impl Asked {
                 (counted.into_iter().map(Measurement::Interval).collect(), last)
             }
             Measure::Flows { .. } => {
-                // They have no order in which one could go on behind the last.
+                // Flows have no order in which reading could continue.
                 let stretch = Stretch { most: rest.most.min(MOST_FLOWS), ..*rest };
                 let reports = sources.flows(*number, &stretch).await?;
-                // Nothing else is kept.
+                // Only valid JSON is stored.
                 let values = reports.iter().filter_map(|report| serde_json::from_str(report).ok());
                 (values.map(|it| Measurement::Flow(Reported(it))).collect(), None)
             }
@@ -177,13 +173,13 @@ impl Asked {
         Ok(found)
     }
 
-    /// An answer whose first results are there. The others are asked for as fast as they are read.
+    /// Streams a response whose first results are known, as fast as the client reads.
     fn in_pieces(self, answer: String) -> Body {
         let (pieces, body) = mpsc::channel(1);
         tokio::spawn(async move {
             let number = self.number;
             if let Err(why) = self.answer(answer, &pieces).await {
-                warn!("an answer with results of task {number} breaks off: {why}");
+                warn!("the response with results of task {number} broke off: {why}");
                 drop(pieces.send(Err(why)).await);
             }
         });
@@ -196,7 +192,7 @@ impl Asked {
         pieces: &mpsc::Sender<Result<String, BoxError>>,
     ) -> Result<(), BoxError> {
         answer.truncate(answer.len() - END.len());
-        // Who does not listen any more asks for nothing more.
+        // Stops when the client is gone.
         while pieces.send(Ok(std::mem::take(&mut answer))).await.is_ok() {
             let more = self.next().await?;
             if more.is_empty() {
@@ -209,7 +205,7 @@ impl Asked {
     }
 }
 
-/// Of an answer, behind its last result.
+/// End of the JSON document, after the last result.
 const END: &str = "]}";
 
 #[cfg(test)]

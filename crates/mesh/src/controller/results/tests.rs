@@ -4,14 +4,14 @@ use crate::protocol::Count;
 use tokio::runtime::Runtime;
 use wirestamp_clock::{Span, Time};
 
-use super::super::sample;
+use super::super::testing;
 use super::*;
 use crate::collector::{self, News, Settled};
 
-/// Seconds of which there are results: more than come at once, and no whole number of pieces.
+/// Seconds with results: more than one piece, not a whole number of pieces.
 const SECONDS: i64 = 2500;
 
-/// Stores what the first task has counted.
+/// Stores counts of the first task.
 fn store(folder: &Path) {
     let time = |second| Time::from_nanos(0) + Span::from_secs(second);
     let count = |second| Count {
@@ -31,11 +31,11 @@ fn a_long_answer_comes_in_pieces_and_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
     let runtime = Runtime::new().unwrap();
-    let controller = sample::open(folder.path(), &runtime);
+    let controller = testing::open(folder.path(), &runtime);
     let task = r#"{"name":"load","measure":"traffic","at":"roof/eth0","interval":"1s"}"#;
-    sample::enter(&controller, task);
+    testing::enter(&controller, task);
     let page = controller.page().unwrap();
-    sample::run(controller, &runtime);
+    testing::run(controller, &runtime);
     for (which, seconds) in [
         ("", 0..SECONDS),
         ("?limit=0", 0..0),
@@ -46,7 +46,7 @@ fn a_long_answer_comes_in_pieces_and_is_whole() {
         ("?limit=100000&from=1970-01-01T00:08:20Z", 500..SECONDS),
         ("?until=1970-01-01T00:16:40Z", 0..1000),
     ] {
-        let (status, found) = sample::get(page, &format!("/api/v1/tasks/load/results{which}"));
+        let (status, found) = testing::get(page, &format!("/api/v1/tasks/load/results{which}"));
         let found: Value = serde_json::from_str(&found).unwrap();
         let results = found["results"].as_array().unwrap();
         let begins = results.iter().map(|it| it["begin_ns"].as_i64().unwrap() / 1_000_000_000);
@@ -62,5 +62,5 @@ fn who_asks_for_too_much_is_told_what_to_ask_instead() {
     assert_eq!(most(None), Ok(RESULTS));
     assert_eq!(most(Some(MOST_RESULTS)), Ok(MOST_RESULTS));
     let why = most(Some(MOST_RESULTS + 1)).unwrap_err();
-    assert!(why.contains("100000 at the most: ask for a shorter time"), "{why}");
+    assert!(why.contains("max 100000; request a shorter time"), "{why}");
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tracing::warn;
 
 use crate::collector::{Measured, Step, Stretch};
-use crate::controller::{NoAnswer, Sources};
+use crate::controller::{QueryError, Sources};
 use crate::task::{Measure, Tasks};
 
 /// Results that are read at once.
@@ -67,7 +67,7 @@ impl News {
 /// What somebody says of a task.
 pub(super) struct Answer {
     task: u64,
-    found: Result<Found, NoAnswer>,
+    found: Result<Found, QueryError>,
 }
 
 struct Found {
@@ -115,7 +115,7 @@ impl Asking {
         &mut self,
         Answer { task, found }: Answer,
         tasks: &Tasks,
-    ) -> Result<Option<(u64, News)>, NoAnswer> {
+    ) -> Result<Option<(u64, News)>, QueryError> {
         let Some(course) = self.courses.get_mut(&task) else { return Ok(None) };
         let was = std::mem::replace(&mut course.state, State::Idle);
         // Who does not answer is asked again when there is something new.
@@ -153,7 +153,7 @@ async fn find(
     follows: bool,
     from: Option<i64>,
     ended: Option<Timestamp>,
-) -> Result<Found, NoAnswer> {
+) -> Result<Found, QueryError> {
     let is_asked = follows || from.is_none() || ended.is_some();
     // Before results are: what is settled between would seem to be known.
     let settled = if is_asked { sources.settled_until(task).await?.as_nanos() } else { i64::MIN };

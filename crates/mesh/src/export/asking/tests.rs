@@ -6,7 +6,7 @@ use wirestamp_metrics::Quality;
 
 use super::*;
 use crate::collector::{Results, Settled, Window};
-use crate::controller::sample;
+use crate::controller::testing as sample;
 
 fn time(second: i64) -> Time<Utc> {
     Time::from_nanos(0) + Span::from_secs(second)

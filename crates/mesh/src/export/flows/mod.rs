@@ -14,7 +14,7 @@ use wirestamp_clock::Time;
 use wirestamp_metrics::flow::FlowReport;
 
 use super::element;
-use super::ipfix::{millis, nanos, number_of};
+use super::values::{millis, nanos, number_of};
 
 /// A record says nothing of what is not known of a flow, so that there is a template for each of what it can say, from
 /// this number on.

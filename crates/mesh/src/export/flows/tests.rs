@@ -2,7 +2,7 @@ use crate::protocol::ipfix::{Record, Session, Transport, Unread};
 
 use super::*;
 use crate::export::Ipfix;
-use crate::task::{Entered, Tasks};
+use crate::task::{TaskRecord, Tasks};
 
 const PLAIN: &str = r#"{"src":"192.0.2.1","dst":"192.0.2.2","sport":5,"dport":6,"protocol":1,
     "packets":1,"bytes":60,"first_ns":1700000000000000000,"last_ns":1700000000001000000,"trains":1}"#;
@@ -40,7 +40,7 @@ fn rtp(jitter_ms: Option<f64>, mos: Option<f64>) -> FlowReport {
 fn tasks() -> Tasks {
     let task = serde_json::from_str(r#"{"name":"f","measure":"flows","at":"roof/eth0"}"#).unwrap();
     let made = "2026-11-22T00:00:00Z".parse().unwrap();
-    Tasks::from([(7, Entered { task, made, ended: None })])
+    Tasks::from([(7, TaskRecord { task, made, ended: None })])
 }
 
 fn text<'a>(record: &Record<'a>, element: Element) -> &'a str {

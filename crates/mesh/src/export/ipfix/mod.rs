@@ -7,11 +7,12 @@ use crate::protocol::ipfix::element::{
     PATH_DELAY_MIN_DELTA_MICROSECONDS, SAMPLING_PROBABILITY,
 };
 use crate::protocol::ipfix::{Element, Export, Part, Row, Value};
-use wirestamp_clock::{Time, Utc};
+use wirestamp_clock::Time;
 use wirestamp_metrics::flow::FlowReport;
 
 use super::element::{self, OfSummary};
 use super::flows;
+use super::values::{millis, nanos, number_of};
 use crate::collector::{Measured, NotSynchronised, Spread, WINDOW};
 use crate::task::{Measure, Tasks};
 
@@ -194,24 +195,9 @@ fn task<'a>(number: u64, name: &'a str, [first, second]: [&'a str; 2], share: f6
     ])
 }
 
-/// A task measures what a metering process does. Nobody makes four billion of them.
-pub(super) fn number_of(task: u64) -> Value<'static> {
-    Value::U32(u32::try_from(task).unwrap_or(u32::MAX))
-}
-
-/// None is before 1970.
-pub(super) fn millis(time: Time<Utc>) -> Value<'static> {
-    Value::U64(u64::try_from(time.as_nanos() / 1_000_000).unwrap_or(0))
-}
-
 /// Whole microseconds of a time that is not below zero; the most that fit, for an hour and more.
 fn micros(nanos: i64) -> Value<'static> {
     Value::U32(u32::try_from(nanos.max(0) / 1000).unwrap_or(u32::MAX))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "rounded; between values that are i64")]
-pub(super) fn nanos(value: f64) -> i64 {
-    value.round() as i64
 }
 
 #[cfg(test)]

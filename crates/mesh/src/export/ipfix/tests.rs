@@ -3,12 +3,12 @@ use proptest::prelude::*;
 use wirestamp_metrics::Counts;
 
 use super::*;
-use crate::task::Entered;
+use crate::task::TaskRecord;
 
 const BEGIN: i64 = 1_700_000_000_000_000_000;
 
 fn tasks() -> Tasks {
-    let task = |text| Entered {
+    let task = |text| TaskRecord {
         task: serde_json::from_str(text).unwrap(),
         made: "2026-11-22T00:00:00Z".parse().unwrap(),
         ended: None,

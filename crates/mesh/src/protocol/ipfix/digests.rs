@@ -8,7 +8,7 @@ use wirestamp_packet::{FlowKey, PacketId};
 
 use super::{Element, Message, Order, Record, element};
 use crate::protocol::observations::stamp;
-use crate::protocol::{MachineClock, Seen};
+use crate::protocol::{MachineClock, ObservationBatch};
 
 /// Makes of the packet reports of one observation point what a collector takes.
 ///
@@ -128,7 +128,7 @@ impl Digests {
 
     /// What is known for good by now and was not told yet.
     #[must_use]
-    pub fn ready(&mut self) -> Option<Seen> {
+    pub fn ready(&mut self) -> Option<ObservationBatch> {
         let behind = self.newest? - HELD_BACK;
         // What is missing may come yet, until the gap is as old.
         let open = self.gaps.iter().filter(|gap| gap.until > behind).map(|gap| gap.from).min();
@@ -144,7 +144,7 @@ impl Digests {
     /// What is held, and that nothing is known of what was observed from what was told last until a time: no
     /// message came. None if that is known.
     #[must_use]
-    pub fn close(&mut self, until: Time<Utc>) -> Option<Seen> {
+    pub fn close(&mut self, until: Time<Utc>) -> Option<ObservationBatch> {
         let last = self.held.iter().map(|it| it.stamp.utc).max();
         let until = last.map_or(until, |last| until.max(last + Span::from_nanos(1)));
         let until = self.begin.map_or(until, |begin| until.max(begin));
@@ -189,14 +189,14 @@ impl Digests {
     }
 
     /// What was observed before a time.
-    fn tell(&mut self, until: Time<Utc>, begin: Option<Time<Utc>>) -> Seen {
+    fn tell(&mut self, until: Time<Utc>, begin: Option<Time<Utc>>) -> ObservationBatch {
         let is_before = |it: &mut Observation| it.stamp.utc < until;
         let mut observations: Vec<_> = self.held.extract_if(.., is_before).collect();
         // Exporters need not keep to the order.
         observations.sort_by_key(|it| it.stamp.utc);
         let missed = self.gaps.extract_if(.., |gap| gap.from < until).collect();
         self.known_until = Some(until);
-        Seen { observations, missed, complete_until: until, begin, clock: self.clock }
+        ObservationBatch { observations, missed, complete_until: until, begin, clock: self.clock }
     }
 
     fn hold(&mut self, observation: Observation, sent: Time<Utc>) {

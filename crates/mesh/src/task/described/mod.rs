@@ -19,7 +19,7 @@ enum Said {
     /// Who enters it.
     Entering,
     /// The controller.
-    Entered,
+    TaskRecord,
 }
 
 /// Whether a key is there.
@@ -45,7 +45,7 @@ impl ToSchema for Task {
 
 /// A task that somebody has entered, with its number.
 pub(crate) fn entered_schema() -> RefOr<Schema> {
-    tasks(Said::Entered)
+    tasks(Said::TaskRecord)
 }
 
 fn tasks(said: Said) -> RefOr<Schema> {
@@ -135,13 +135,13 @@ impl Kind {
         let keys = keys(said).into_iter().chain(common(said)).chain(schedule);
         let task = keys.fold(task.required("measure"), |task, (name, there, schema)| {
             let is_there =
-                there == There::Always || there == There::Usually && said == Said::Entered;
+                there == There::Always || there == There::Usually && said == Said::TaskRecord;
             let task = task.property(name, schema);
             if is_there { task.required(name) } else { task }
         });
         match said {
             Said::Entering => task.additional_properties(Some(closed())).build(),
-            Said::Entered => task.build(),
+            Said::TaskRecord => task.build(),
         }
     }
 }
@@ -152,7 +152,7 @@ fn common(said: Said) -> Vec<Key> {
     match said {
         // It is in the path.
         Said::Entering => vec![("name", There::Maybe, named)],
-        Said::Entered => vec![
+        Said::TaskRecord => vec![
             ("number", There::Always, number(0.0, None, "No other task ever has it.").into()),
             ("name", There::Always, named),
             ("made", There::Always, time("When it was entered, in whole seconds.").build().into()),
@@ -296,7 +296,7 @@ fn duration(says: &str, example: &str, said: Said) -> RefOr<Schema> {
     const COUNT: &str = "[0-9]{1,9}";
     let duration = ObjectBuilder::new().schema_type(Type::String);
     let duration = duration.description(Some(says)).examples([example]);
-    if said == Said::Entered {
+    if said == Said::TaskRecord {
         return duration.build().into();
     }
     let mut shapes = Vec::new();

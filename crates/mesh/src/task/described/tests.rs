@@ -68,7 +68,7 @@ fn an_entered_task_has_the_keys_that_its_description_says() {
     let told = ["number", "made", "ended"].map(str::to_owned);
     for (kind, text) in KINDS.iter().zip(WHOLE) {
         let entering = keys(&json!(kind.task(Said::Entering)), "required");
-        let schema = json!(kind.task(Said::Entered));
+        let schema = json!(kind.task(Said::TaskRecord));
         let mut least = whole(text);
         least.retain(|key, _| key == "name" || entering.contains(key));
         for (task, of) in [(&least, "required"), (&whole(text), "properties")] {

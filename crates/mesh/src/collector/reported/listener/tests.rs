@@ -12,7 +12,7 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::*;
 use crate::collector::{Collector, Measured, Results, Step, Stretch};
-use crate::task::{Entered, Tasks};
+use crate::task::{TaskRecord, Tasks};
 
 const TASK: &str = r#"{"name":"core","measure":"passive-delay","from":"ipfix:192.0.2.1/3","to":"ipfix:192.0.2.2/3","clock_error":"1ms"}"#;
 
@@ -30,7 +30,7 @@ struct Site {
 
 fn tasks(ended: Option<Timestamp>) -> Arc<Tasks> {
     let task = serde_json::from_str(TASK).unwrap();
-    let entered = Entered { task, made: Timestamp::UNIX_EPOCH, ended };
+    let entered = TaskRecord { task, made: Timestamp::UNIX_EPOCH, ended };
     Arc::new(BTreeMap::from([(7, entered)]))
 }
 

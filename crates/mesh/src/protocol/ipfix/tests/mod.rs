@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::*;
-use crate::protocol::{MachineClock, Seen};
+use crate::protocol::{MachineClock, ObservationBatch};
 
 mod appendix;
 mod hostile;

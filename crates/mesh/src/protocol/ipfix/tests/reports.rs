@@ -58,7 +58,7 @@ impl Reported {
         self.export.messages(second, &parts).concat()
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Option<Seen> {
+    fn take(&mut self, bytes: &[u8]) -> Option<ObservationBatch> {
         self.digests.take(&self.session.read(bytes).unwrap());
         let seen = self.digests.ready();
         seen.as_ref().inspect(|seen| assert_is_taken(seen));
@@ -67,22 +67,22 @@ impl Reported {
     }
 
     /// Sends reports so many seconds after the first, and says what is ready.
-    fn report(&mut self, second: i64, rows: &[Row<'_>]) -> Option<Seen> {
+    fn report(&mut self, second: i64, rows: &[Row<'_>]) -> Option<ObservationBatch> {
         let bytes = self.send(second, rows);
         self.take(&bytes)
     }
 }
 
 /// It is what a collector takes.
-fn assert_is_taken(seen: &Seen) {
-    assert_eq!(Seen::decode(&seen.encode()).as_ref(), Ok(seen));
+fn assert_is_taken(seen: &ObservationBatch) {
+    assert_eq!(ObservationBatch::decode(&seen.encode()).as_ref(), Ok(seen));
 }
 
-fn ids(seen: &Seen) -> Vec<u64> {
+fn ids(seen: &ObservationBatch) -> Vec<u64> {
     seen.observations.iter().map(|it| it.id.0).collect()
 }
 
-fn missed(seen: &Seen) -> Vec<(Time<Utc>, Time<Utc>, u64)> {
+fn missed(seen: &ObservationBatch) -> Vec<(Time<Utc>, Time<Utc>, u64)> {
     seen.missed.iter().map(|it| (it.from, it.until, it.packets)).collect()
 }
 

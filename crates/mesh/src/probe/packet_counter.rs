@@ -1,4 +1,4 @@
-//! One point of a task that counts.
+//! Observer of a task that counts packets.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use crate::protocol::{Count, Counts, MachineClock};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::CaptureLoss;
 
-use super::look::{Look, Passing};
+use super::observer::{ObservedPacket, Observer};
 use crate::spool::Batch;
 
-/// A batch tells of so much time.
+/// Length of time that a batch covers.
 const BATCH: Span = Span::from_secs(1);
 
-/// If time goes on by more at once, the machine slept, or somebody has set the clock, and nobody looked.
-const LONGEST: Span = Span::from_secs(60);
+/// A larger jump of the clock means that the machine slept or the clock was set: that time is not observed.
+const MAX_GAP: Span = Span::from_secs(60);
 
-/// Intervals that are told of at the latest, also where a clock was set back and has not caught up.
-const MANY: usize = 60;
+/// Max intervals before a batch is sent, even while a clock that was set back has not caught up.
+const MAX_INTERVALS: usize = 60;
 
-/// Counts packets and bytes by intervals of time.
-pub(super) struct Tally {
+/// Counts packets and bytes per interval.
+pub(super) struct PacketCounter {
     interval: Span,
-    /// Since when it looks.
+    /// Start of the observation.
     begin: Time<Utc>,
-    told_until: Time<Utc>,
-    /// What is not told of yet.
+    reported_until: Time<Utc>,
+    /// Counts that are not reported yet.
     counts: BTreeMap<Time<Utc>, Count>,
 }
 
-impl Tally {
-    /// Counts from a time on.
+impl PacketCounter {
+    /// Counts from `begin` on.
     pub(super) fn new(interval: Span, begin: Time<Utc>) -> Self {
-        Self { interval, begin, told_until: begin, counts: BTreeMap::new() }
+        Self { interval, begin, reported_until: begin, counts: BTreeMap::new() }
     }
 
     fn at(&mut self, time: Time<Utc>) -> &mut Count {
@@ -40,10 +40,10 @@ impl Tally {
         self.counts.entry(begin).or_insert(none)
     }
 
-    /// What has been counted so far: packets behind the time may be among it, because counts only add up.
+    /// The counts so far. They may include packets after `until`: counts of several batches add up.
     fn take(&mut self, until: Time<Utc>) -> Batch {
-        let from = std::mem::replace(&mut self.told_until, until);
-        if until - from <= LONGEST {
+        let from = std::mem::replace(&mut self.reported_until, until);
+        if until - from <= MAX_GAP {
             self.watch(from, until);
         }
         let counts: Vec<_> = std::mem::take(&mut self.counts).into_values().collect();
@@ -54,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// Somebody has looked from one time until another.
+    /// Adds observed time to the intervals.
     fn watch(&mut self, mut from: Time<Utc>, until: Time<Utc>) {
         while from < until {
             let end = until.min(from.interval_begin(self.interval) + self.interval);
@@ -64,8 +64,8 @@ impl Tally {
     }
 }
 
-impl Look for Tally {
-    fn packet(&mut self, packet: &Passing<'_>) {
+impl Observer for PacketCounter {
+    fn packet(&mut self, packet: &ObservedPacket<'_>) {
         let time = packet.stamp.utc;
         if time >= self.begin {
             let count = self.at(time);
@@ -74,7 +74,7 @@ impl Look for Tally {
         }
     }
 
-    /// They are of the interval in which the stretch begins.
+    /// CaptureLoss packets count in the interval in which the loss began.
     fn missed(&mut self, missed: CaptureLoss) {
         if missed.until >= self.begin {
             let from = missed.from.max(self.begin);
@@ -84,17 +84,17 @@ impl Look for Tally {
     }
 
     fn batches(&mut self, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        let is_due = until - self.told_until >= BATCH || self.counts.len() > MANY;
-        if is_due { vec![self.take(until.max(self.told_until))] } else { Vec::new() }
+        let is_due = until - self.reported_until >= BATCH || self.counts.len() > MAX_INTERVALS;
+        if is_due { vec![self.take(until.max(self.reported_until))] } else { Vec::new() }
     }
 
     fn end(mut self: Box<Self>, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        let is_more = until > self.told_until || !self.counts.is_empty();
-        if is_more { vec![self.take(until.max(self.told_until))] } else { Vec::new() }
+        let is_more = until > self.reported_until || !self.counts.is_empty();
+        if is_more { vec![self.take(until.max(self.reported_until))] } else { Vec::new() }
     }
 
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
-        let end = self.told_until.max(until);
+        let end = self.reported_until.max(until);
         (self.end(until, clock), end)
     }
 }
@@ -112,16 +112,16 @@ mod tests {
         Time::from_nanos(millis * 1_000_000)
     }
 
-    fn look(tally: &mut Tally, millis: impl IntoIterator<Item = i64>) {
+    fn look(counter: &mut PacketCounter, millis: impl IntoIterator<Item = i64>) {
         for millis in millis {
             let raw = RawStamp { domain: Domain::Realtime, value: 0 };
             let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
             let captured = CapturedPacket { stamp, kernel: None, bytes: &[], length: 100 };
-            tally.packet(&Passing::new(&captured));
+            counter.packet(&ObservedPacket::new(&captured));
         }
     }
 
-    /// Intervals by when they begin: packets, bytes, packets missed, and for how many milliseconds somebody looked.
+    /// Intervals by begin: packets, bytes, missed packets, and observed milliseconds.
     fn told(batch: &Batch) -> Vec<(i64, [u64; 3], i64)> {
         let counts = Counts::decode(&batch.body).unwrap().counts;
         let millis = |nanos: i64| nanos / 1_000_000;
@@ -134,50 +134,50 @@ mod tests {
 
     #[test]
     fn each_packet_is_counted_once_in_its_interval() {
-        let mut tally = Tally::new(Span::from_secs(1), at(500));
-        // The first passed before it looked, and the last are ahead of what is complete.
-        look(&mut tally, [499, 500, 999, 1000, 1510, 2100]);
-        assert_eq!(tally.batches(at(1499), CLOCK), []);
-        let first = tally.batches(at(1500), CLOCK);
+        let mut counter = PacketCounter::new(Span::from_secs(1), at(500));
+        // The first packet passed before the observer began; the last ones are newer than the complete time.
+        look(&mut counter, [499, 500, 999, 1000, 1510, 2100]);
+        assert_eq!(counter.batches(at(1499), CLOCK), []);
+        let first = counter.batches(at(1500), CLOCK);
         assert_eq!(
             told(&first[0]),
             [(0, [2, 200, 0], 500), (1000, [2, 200, 0], 500), (2000, [1, 100, 0], 0)]
         );
         assert_eq!((first[0].items, &first[0].times), (5, &(500_000_000..=1_500_000_000)));
-        look(&mut tally, [2200]);
-        let last = Box::new(tally).close(at(2300), CLOCK);
+        look(&mut counter, [2200]);
+        let last = Box::new(counter).close(at(2300), CLOCK);
         assert_eq!(told(&last.0[0]), [(1000, [0, 0, 0], 500), (2000, [1, 100, 0], 300)]);
         assert_eq!(last.1, at(2300));
     }
 
     #[test]
     fn what_was_missed_is_told_of_and_nobody_looks_while_the_machine_sleeps() {
-        let mut tally = Tally::new(Span::from_secs(1), at(500));
+        let mut counter = PacketCounter::new(Span::from_secs(1), at(500));
         let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
         for it in [missed(100, 400), missed(400, 600), missed(1990, 2010)] {
-            tally.missed(it);
+            counter.missed(it);
         }
         assert_eq!(
-            told(&tally.batches(at(2500), CLOCK)[0]),
+            told(&counter.batches(at(2500), CLOCK)[0]),
             [(0, [0, 0, 2], 500), (1000, [0, 0, 2], 1000), (2000, [0, 0, 0], 500)]
         );
-        assert_eq!(told(&tally.batches(at(100_000), CLOCK)[0]), []);
-        assert_eq!(told(&tally.batches(at(101_000), CLOCK)[0]), [(100_000, [0, 0, 0], 1000)]);
+        assert_eq!(told(&counter.batches(at(100_000), CLOCK)[0]), []);
+        assert_eq!(told(&counter.batches(at(101_000), CLOCK)[0]), [(100_000, [0, 0, 0], 1000)]);
     }
 
     #[test]
     fn what_a_clock_counts_that_was_set_back_is_told_of_before_it_has_caught_up() {
-        let mut tally = Tally::new(Span::from_secs(1), at(0));
-        tally.batches(at(1_000_000), CLOCK);
-        let seconds = i64::try_from(MANY).unwrap();
-        look(&mut tally, (0..seconds).map(|second| 5000 + second * 1000));
-        assert_eq!(tally.batches(at(65_000), CLOCK), []);
-        look(&mut tally, [66_000]);
-        let batches = tally.batches(at(66_001), CLOCK);
+        let mut counter = PacketCounter::new(Span::from_secs(1), at(0));
+        counter.batches(at(1_000_000), CLOCK);
+        let seconds = i64::try_from(MAX_INTERVALS).unwrap();
+        look(&mut counter, (0..seconds).map(|second| 5000 + second * 1000));
+        assert_eq!(counter.batches(at(65_000), CLOCK), []);
+        look(&mut counter, [66_000]);
+        let batches = counter.batches(at(66_001), CLOCK);
         assert_eq!((batches[0].items, batches[0].times.end()), (61, &1_000_000_000_000));
         assert!(told(&batches[0]).iter().all(|(_, _, watched)| *watched == 0));
-        look(&mut tally, [67_000]);
-        let last = Box::new(tally).end(at(67_001), CLOCK);
+        look(&mut counter, [67_000]);
+        let last = Box::new(counter).end(at(67_001), CLOCK);
         assert_eq!(told(&last[0]), [(67_000, [1, 100, 0], 0)]);
     }
 }

@@ -1,8 +1,8 @@
-//! Which collector each task is at home at, in a file, so that it stays there.
+//! Assignment of tasks to collectors, kept in a file.
 //!
-//! A task finds its home when a probe is told of it for the first time, and keeps it: half of what two points saw would
-//! mean nothing to anybody else. Where the file is new and tasks go on, nobody knows where they had their homes, and they
-//! stay with the controller's own collector. A task moves by being ended and entered anew.
+//! A task is placed when it is first assigned to a probe, and stays there: a collector needs the data of both points.
+//! If the file is new while tasks are running, their collectors are unknown; they stay with the controller's own
+//! collector. To move a task, end it and create it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,16 +13,17 @@ use rusqlite::{Connection, Transaction, params};
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::members::Members;
-use crate::database::{Database, Form, unsigned};
-use crate::task::{Entered, Tasks};
+use super::shared_ca::ValidCertificates;
+use crate::database::{Database, DatabaseSchema, unsigned};
+use crate::task::{TaskRecord, Tasks};
 use crate::v1::Destination;
 use crate::{DatabaseError, Name};
 
 /// "WSHO".
-const FORM: Form = Form { application: 0x5753_484f, version: 1, tables: TABLES, upgrades: &[] };
+const SCHEMA: DatabaseSchema =
+    DatabaseSchema { application: 0x5753_484f, version: 1, tables: TABLES, upgrades: &[] };
 
-/// A task without a collector is at home at the controller's own.
+/// A task without a collector belongs to the controller's own.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE collector (name TEXT PRIMARY KEY, address TEXT NOT NULL) STRICT;
@@ -31,48 +32,47 @@ const TABLES: &str = "
     PRAGMA user_version = 1;
     COMMIT;";
 
-/// The homes of tasks, and the collectors that there are.
-pub(super) struct Homes {
+/// The collectors of tasks, and the known collectors.
+pub(super) struct TaskPlacement {
     state: Mutex<State>,
     changed: watch::Sender<()>,
 }
 
 struct State {
     database: Database,
-    collectors: BTreeMap<Name, Known>,
+    collectors: BTreeMap<Name, KnownCollector>,
     /// None: the controller's own collector.
-    homes: BTreeMap<u64, Option<Name>>,
+    placement: BTreeMap<u64, Option<Name>>,
 }
 
-/// A collector that attends, or did.
-struct Known {
-    /// Where it is reached.
+/// A collector that is or was connected.
+struct KnownCollector {
+    /// Its address.
     address: String,
-    /// Since when it attends, if it does.
+    /// When it connected; none if it is not connected.
     since: Option<Timestamp>,
 }
 
-impl Homes {
-    /// Those in a file, which is made if there is none: then all of these tasks are at home at the controller's own
-    /// collector.
+impl TaskPlacement {
+    /// Opens the file. If it is new, all running tasks are placed at the controller's own collector.
     pub(super) fn open(path: &Path, tasks: &Tasks) -> Result<Self, DatabaseError> {
         let is_new = path.metadata().map_or(true, |it| it.len() == 0);
-        let mut database = Database::open(path, &FORM)?;
+        let mut database = Database::open(path, &SCHEMA)?;
         if is_new {
             keep_here(&mut database, path, tasks)?;
         }
-        let (collectors, homes) = database.read(|it| Ok((collectors(it)?, homes(it)?)))?;
-        let state = Mutex::new(State { database, collectors, homes });
+        let (collectors, placement) = database.read(|it| Ok((collectors(it)?, placement(it)?)))?;
+        let state = Mutex::new(State { database, collectors, placement });
         Ok(Self { state, changed: watch::Sender::default() })
     }
 
-    /// Tells whenever something of that changes.
+    /// Notified of each change.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// A collector comes, which is reached at an address.
-    pub(super) fn comes(
+    /// Registers a collector that connected.
+    pub(super) fn connected(
         &self,
         name: &Name,
         address: String,
@@ -85,14 +85,14 @@ impl Homes {
             let values = params![name.as_ref(), address];
             state.database.change(|change| change.execute(query, values))?;
         }
-        state.collectors.insert(name.clone(), Known { address, since: Some(now) });
+        state.collectors.insert(name.clone(), KnownCollector { address, since: Some(now) });
         drop(state);
         self.changed.send_replace(());
         Ok(())
     }
 
-    /// One that came at a time is gone, unless it has come again since.
-    pub(super) fn goes(&self, name: &Name, came: Timestamp) {
+    /// Marks a collector that connected at `came` as disconnected, unless it has connected again.
+    pub(super) fn disconnected(&self, name: &Name, came: Timestamp) {
         if let Some(known) = self.lock().collectors.get_mut(name)
             && known.since == Some(came)
         {
@@ -100,63 +100,62 @@ impl Homes {
         }
     }
 
-    /// The collectors, and whether they attend.
+    /// The collectors, and whether each is connected.
     pub(super) fn collectors(&self) -> Vec<(Name, bool)> {
         let state = self.lock();
         state.collectors.iter().map(|(name, it)| (name.clone(), it.since.is_some())).collect()
     }
 
-    /// Finds a home for one of these tasks, if it has none.
-    pub(super) fn settle(
+    /// Places a task, if it is not placed yet.
+    pub(super) fn place(
         &self,
         task: u64,
         tasks: &Tasks,
-        members: &Members,
+        members: &ValidCertificates,
     ) -> Result<(), DatabaseError> {
         let mut state = self.lock();
-        if state.homes.contains_key(&task) {
+        if state.placement.contains_key(&task) {
             return Ok(());
         }
         let home = state.choose(tasks, members).cloned();
         state.database.change(|change| insert(change, task, home.as_ref()))?;
-        state.homes.insert(task, home);
+        state.placement.insert(task, home);
         drop(state);
         self.changed.send_replace(());
         Ok(())
     }
 
-    /// The collector that a task is at home at, and where that is reached; none if it is the controller's own.
+    /// Name and address of a task's collector; none for the controller's own.
     pub(super) fn of(&self, task: u64) -> Option<(Name, String)> {
         let state = self.lock();
-        let name = state.homes.get(&task).cloned().flatten()?;
+        let name = state.placement.get(&task).cloned().flatten()?;
         let address = state.collectors.get(&name)?.address.clone();
         Some((name, address))
     }
 
-    /// The collectors at which tasks are at home, and where they are reached.
+    /// Names and addresses of the collectors that have tasks.
     pub(super) fn addresses(&self) -> Vec<(Name, String)> {
         let state = self.lock();
-        let homes: BTreeSet<_> = state.homes.values().flatten().collect();
-        let known = state.collectors.iter().filter(|(name, _)| homes.contains(name));
+        let placement: BTreeSet<_> = state.placement.values().flatten().collect();
+        let known = state.collectors.iter().filter(|(name, _)| placement.contains(name));
         known.map(|(name, it)| (name.clone(), it.address.clone())).collect()
     }
 
-    /// Those of the tasks that are at home at a collector: without a name, at the controller's own or nowhere yet.
+    /// The tasks of a collector. Without a name: of the controller's own, including tasks that are not placed yet.
     pub(super) fn tasks_of(&self, tasks: &Tasks, collector: Option<&Name>) -> Tasks {
         let state = self.lock();
-        let home = |task: &u64| state.homes.get(task).and_then(Option::as_ref);
-        let of = |(task, entered): (&u64, &Entered)| {
+        let home = |task: &u64| state.placement.get(task).and_then(Option::as_ref);
+        let of = |(task, entered): (&u64, &TaskRecord)| {
             (home(task) == collector).then(|| (*task, entered.clone()))
         };
         tasks.iter().filter_map(of).collect()
     }
 
-    /// Where tasks are delivered that are not at home at the controller's own collector. Nobody is sent to a collector
-    /// that does not belong to the mesh any more.
+    /// Where probes deliver tasks of other collectors. The address is empty if the collector has no valid certificate.
     pub(super) fn destinations(
         &self,
         tasks: impl Iterator<Item = u64>,
-        members: &Members,
+        members: &ValidCertificates,
     ) -> Vec<Destination> {
         let mut by_address = BTreeMap::<String, Vec<u64>>::new();
         for task in tasks {
@@ -169,18 +168,18 @@ impl Homes {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A change is made as a whole or not at all, also where a thread panics.
+        // A change is atomic, even if a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// The collector that a new task goes to, of those that belong to the mesh: one that attends, if any does, and of
-    /// these the one with the fewest tasks that go on. None, where there are none but the controller's own.
-    fn choose(&self, tasks: &Tasks, members: &Members) -> Option<&Name> {
+    /// Chooses a collector with a valid certificate for a new task: connected ones first, then the one with the fewest
+    /// running tasks. None if there is only the controller's own.
+    fn choose(&self, tasks: &Tasks, members: &ValidCertificates) -> Option<&Name> {
         let goes_on = |task: &u64| tasks.get(task).is_some_and(|it| it.ended.is_none());
         let load = |name: &Name| {
-            let its = self.homes.iter().filter(|(_, home)| home.as_ref() == Some(name));
+            let its = self.placement.iter().filter(|(_, home)| home.as_ref() == Some(name));
             its.filter(|(task, _)| goes_on(task)).count()
         };
         let known = self.collectors.iter().filter(|(name, _)| members.has_collector(name));
@@ -189,7 +188,7 @@ impl State {
     }
 }
 
-/// Of tasks that were begun without the file, or with one that is lost: what came of them is here, or nowhere.
+/// For tasks that were started without the file, or whose file is lost.
 fn keep_here(database: &mut Database, path: &Path, tasks: &Tasks) -> Result<(), DatabaseError> {
     let going_on = || tasks.iter().filter(|(_, it)| it.ended.is_none()).map(|(task, _)| *task);
     database
@@ -197,8 +196,8 @@ fn keep_here(database: &mut Database, path: &Path, tasks: &Tasks) -> Result<(), 
     let count = going_on().count();
     if count > 0 {
         warn!(
-            "{} is new: {count} tasks go on with the controller's own collector; what others have of them is \
-             found when the file is put back, and they move when they are ended and entered anew",
+            "{} is new: {count} running tasks move to the controller's own collector; restore the file to \
+             find results at other collectors, or end the tasks and create them again",
             path.display()
         );
     }
@@ -210,18 +209,18 @@ fn insert(change: &Transaction<'_>, task: u64, home: Option<&Name>) -> rusqlite:
     change.execute("INSERT INTO home VALUES (?, ?)", values)
 }
 
-fn collectors(database: &Connection) -> rusqlite::Result<BTreeMap<Name, Known>> {
+fn collectors(database: &Connection) -> rusqlite::Result<BTreeMap<Name, KnownCollector>> {
     let mut statement = database.prepare("SELECT name, address FROM collector")?;
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let known = rows.map(|row| {
         let (name, address) = row?;
-        // There are no others.
-        Ok(Name::try_from(name).ok().map(|name| (name, Known { address, since: None })))
+        // The table has no others.
+        Ok(Name::try_from(name).ok().map(|name| (name, KnownCollector { address, since: None })))
     });
     known.filter_map(Result::transpose).collect()
 }
 
-fn homes(database: &Connection) -> rusqlite::Result<BTreeMap<u64, Option<Name>>> {
+fn placement(database: &Connection) -> rusqlite::Result<BTreeMap<u64, Option<Name>>> {
     let mut statement = database.prepare("SELECT task, collector FROM home")?;
     let rows = statement.query_map([], |row| {
         let name: Option<String> = row.get(1)?;
@@ -236,7 +235,7 @@ mod tests {
 
     use jiff::SignedDuration;
 
-    use super::super::members::Shared;
+    use super::super::shared_ca::SharedCa;
     use super::*;
     use crate::pki::{Authority, Request, Role, Subject};
     use crate::task::Task;
@@ -249,16 +248,16 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Tasks of these numbers, from 1 on.
+    /// Tasks 1 to `last`.
     fn tasks(last: u64) -> Tasks {
         let task: Task =
             serde_json::from_str(r#"{"name":"v","measure":"volume","at":"a/i"}"#).unwrap();
-        let entered = Entered { task, made: at(1), ended: None };
+        let entered = TaskRecord { task, made: at(1), ended: None };
         (1..=last).map(|number| (number, entered.clone())).collect()
     }
 
-    /// An authority that has let in collectors of these names.
-    fn authority(folder: &Path, collectors: &[&str]) -> Shared {
+    /// A CA that has enrolled collectors of these names.
+    fn authority(folder: &Path, collectors: &[&str]) -> SharedCa {
         let now = at(Timestamp::now().as_second());
         let mut authority = Authority::create(&folder.join("authority"), now).unwrap();
         for text in collectors {
@@ -268,11 +267,11 @@ mod tests {
             let request = Request::new().unwrap().pem().unwrap();
             authority.enrol(&token, &request, now).unwrap();
         }
-        Shared::new(authority).unwrap()
+        SharedCa::new(authority).unwrap()
     }
 
-    fn members(authority: &Shared) -> Arc<Members> {
-        authority.look().unwrap();
+    fn members(authority: &SharedCa) -> Arc<ValidCertificates> {
+        authority.refresh().unwrap();
         let members = authority.members();
         let now = members.borrow();
         Arc::clone(&now)
@@ -284,58 +283,58 @@ mod tests {
         let authority = authority(folder.path(), &["one"]);
         let path = folder.path().join("homes");
         let all = tasks(4);
-        let homes = Homes::open(&path, &Tasks::new()).unwrap();
-        homes.settle(1, &all, &members(&authority)).unwrap();
-        homes.comes(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
-        // Of one that nobody has let in nothing is expected.
-        homes.comes(&name("other"), "192.0.2.2:4749".to_owned(), at(5)).unwrap();
-        homes.goes(&name("one"), at(5));
+        let placement = TaskPlacement::open(&path, &Tasks::new()).unwrap();
+        placement.place(1, &all, &members(&authority)).unwrap();
+        placement.connected(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
+        // A collector that was not enrolled gets no tasks.
+        placement.connected(&name("other"), "192.0.2.2:4749".to_owned(), at(5)).unwrap();
+        placement.disconnected(&name("one"), at(5));
         for task in [1, 2, 3] {
-            homes.settle(task, &all, &members(&authority)).unwrap();
+            placement.place(task, &all, &members(&authority)).unwrap();
         }
-        drop(homes);
-        let homes = Homes::open(&path, &all).unwrap();
+        drop(placement);
+        let placement = TaskPlacement::open(&path, &all).unwrap();
         let one = Some((name("one"), "192.0.2.1:4749".to_owned()));
-        assert_eq!([1, 2, 3, 4].map(|task| homes.of(task)), [None, one.clone(), one, None]);
-        let mut told = homes.subscribe();
-        homes.comes(&name("one"), "192.0.2.3:4749".to_owned(), at(6)).unwrap();
-        assert!(told.has_changed().unwrap());
-        told.mark_unchanged();
-        let elsewhere = Destination { collector: "192.0.2.3:4749".to_owned(), tasks: vec![2, 3] };
-        assert_eq!(homes.destinations(1..5, &members(&authority)), [elsewhere]);
-        // To one that was revoked nothing goes, and to nobody else either.
+        assert_eq!([1, 2, 3, 4].map(|task| placement.of(task)), [None, one.clone(), one, None]);
+        let mut last = placement.subscribe();
+        placement.connected(&name("one"), "192.0.2.3:4749".to_owned(), at(6)).unwrap();
+        assert!(last.has_changed().unwrap());
+        last.mark_unchanged();
+        let remote = Destination { collector: "192.0.2.3:4749".to_owned(), tasks: vec![2, 3] };
+        assert_eq!(placement.destinations(1..5, &members(&authority)), [remote]);
+        // The tasks of a revoked collector go nowhere.
         authority.lock().revoke(&name("one"), None, at(Timestamp::now().as_second())).unwrap();
         let nowhere = Destination { collector: String::new(), tasks: vec![2, 3] };
-        assert_eq!(homes.destinations(1..5, &members(&authority)), [nowhere]);
-        homes.settle(4, &all, &members(&authority)).unwrap();
-        assert_eq!(homes.of(4), None);
+        assert_eq!(placement.destinations(1..5, &members(&authority)), [nowhere]);
+        placement.place(4, &all, &members(&authority)).unwrap();
+        assert_eq!(placement.of(4), None);
     }
 
     #[test]
     fn a_task_goes_to_who_is_there_and_has_the_fewest_that_go_on() {
         let folder = tempfile::tempdir().unwrap();
         let authority = authority(folder.path(), &["one", "two"]);
-        let homes = Homes::open(&folder.path().join("homes"), &Tasks::new()).unwrap();
+        let placement = TaskPlacement::open(&folder.path().join("homes"), &Tasks::new()).unwrap();
         for text in ["one", "two"] {
-            homes.comes(&name(text), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
+            placement.connected(&name(text), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
         }
         let mut all = tasks(8);
-        let mut settle = |number, ended: Option<u64>| {
+        let mut place = |number, ended: Option<u64>| {
             if let Some(task) = ended {
                 all.get_mut(&task).unwrap().ended = Some(at(9));
             }
-            homes.settle(number, &all, &members(&authority)).unwrap();
-            homes.of(number).unwrap().0.to_string()
+            placement.place(number, &all, &members(&authority)).unwrap();
+            placement.of(number).unwrap().0.to_string()
         };
-        let homes_of = [1, 2, 3, 4].map(|number| settle(number, None));
+        let homes_of = [1, 2, 3, 4].map(|number| place(number, None));
         assert_eq!(homes_of, ["one", "two", "one", "two"]);
-        // Where tasks were ended there is room for others.
-        assert_eq!([settle(5, Some(2)), settle(6, Some(4))], ["two", "two"]);
-        // Nobody waits for one who is away while another is there.
-        homes.goes(&name("two"), at(5));
-        assert_eq!(settle(7, None), "one");
-        homes.goes(&name("one"), at(5));
-        assert_eq!(settle(8, None), "two");
+        // Ended tasks do not count.
+        assert_eq!([place(5, Some(2)), place(6, Some(4))], ["two", "two"]);
+        // A connected collector is preferred.
+        placement.disconnected(&name("two"), at(5));
+        assert_eq!(place(7, None), "one");
+        placement.disconnected(&name("one"), at(5));
+        assert_eq!(place(8, None), "two");
     }
 
     #[test]
@@ -344,18 +343,18 @@ mod tests {
         let authority = authority(folder.path(), &["one"]);
         let path = folder.path().join("homes");
         let (before, all) = (tasks(2), tasks(3));
-        let homes = Homes::open(&path, &before).unwrap();
-        homes.comes(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
-        let settle = |homes: &Homes| {
+        let placement = TaskPlacement::open(&path, &before).unwrap();
+        placement.connected(&name("one"), "192.0.2.1:4749".to_owned(), at(5)).unwrap();
+        let place = |placement: &TaskPlacement| {
             [1, 2, 3].map(|task| {
-                homes.settle(task, &all, &members(&authority)).unwrap();
-                homes.of(task).map(|(name, _)| name.to_string())
+                placement.place(task, &all, &members(&authority)).unwrap();
+                placement.of(task).map(|(name, _)| name.to_string())
             })
         };
         let found = [None, None, Some("one".to_owned())];
-        assert_eq!(settle(&homes), found);
-        drop(homes);
-        // It is not new any more.
-        assert_eq!(settle(&Homes::open(&path, &all).unwrap()), found);
+        assert_eq!(place(&placement), found);
+        drop(placement);
+        // The file is not new any more.
+        assert_eq!(place(&TaskPlacement::open(&path, &all).unwrap()), found);
     }
 }

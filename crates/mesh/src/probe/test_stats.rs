@@ -1,4 +1,4 @@
-//! What ends of active tests hear: of the other end's clock, and what they refuse.
+//! Statistics of an end of an active test: clock offsets and rejected datagrams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,32 +10,32 @@ use wirestamp_packet::stamp::NotStamp;
 use super::ChannelName;
 use crate::v1;
 
-/// What an end has heard since it was started.
+/// Statistics of an end since its start.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct TestStats {
     exchanges: Mutex<Exchanges>,
     forged: AtomicU64,
     too_short: AtomicU64,
 }
 
-impl Heard {
-    /// A sender's exchanges of packets and answers.
+impl TestStats {
+    /// The sender's exchanges of test packets and answers.
     pub(super) fn exchanges(&self) -> MutexGuard<'_, Exchanges> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A datagram was refused. The first of them is told of: others only count.
+    /// Counts a rejected datagram. Only the first one is logged.
     pub(super) fn refuse(&self, name: ChannelName, why: NotStamp) {
         let count = match why {
             NotStamp::Forged => &self.forged,
             NotStamp::TooShort(..) => &self.too_short,
         };
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
-            warn!("test {name} refuses and counts what somebody else sends: {why}");
+            warn!("test {name} rejected a datagram: {why}; more are only counted");
         }
     }
 
-    /// The account of that end.
+    /// The statistics as sent to the controller.
     pub(super) fn account(&self, name: ChannelName) -> v1::Test {
         let [forged, too_short] =
             [&self.forged, &self.too_short].map(|it| it.load(Ordering::Relaxed));
@@ -49,11 +49,11 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_counted_by_why() {
-        let (heard, name) = (Heard::default(), ChannelName { task: 7, point: 1 });
+        let (stats, name) = (TestStats::default(), ChannelName { task: 7, point: 1 });
         for why in [NotStamp::Forged, NotStamp::TooShort(44, 112), NotStamp::Forged] {
-            heard.refuse(name, why);
+            stats.refuse(name, why);
         }
         let account = v1::Test { task: 7, point: 1, forged: 2, too_short: 1 };
-        assert_eq!(heard.account(name), account);
+        assert_eq!(stats.account(name), account);
     }
 }

@@ -1,4 +1,4 @@
-//! What the probe has to measure, and when.
+//! The tasks assigned to the probe, and what they require at a given time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,44 +11,44 @@ use wirestamp_active::sender::Rhythm;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
-use super::active::{Part, Reflecting, Sending, TestEnd, Tests};
+use super::active::{Part, Reflecting, RequiredTests, Sending, TestEnd};
 use super::carrier::Destinations;
-use super::look::Purpose;
-use super::runner::Wanted;
-use super::tap::Sight;
+use super::purpose::Purpose;
+use super::runner::RequiredCaptures;
+use super::tap::ObservationSpec;
 use crate::secret::Secret;
 use crate::task::{
     ActiveDelay, Distribution, Measure, PassiveDelay, Task, VOLUME, Window, interval,
 };
 use crate::v1::{Assignment, Destination, Duty};
-use crate::{Name, kept};
+use crate::{Name, atomic_file};
 
 /// Bytes of the header of UDP (RFC 768).
 const UDP_HEADER: u16 = 8;
 
-/// What the controller said last. It is kept in a file, so that a probe goes on behind a restart also while the
-/// controller is away.
-pub(super) struct Duties {
+/// The last assignment from the controller. It is kept in a file, so that a probe continues after a restart even if the
+/// controller is not reachable.
+pub(super) struct AssignmentStore {
     file: PathBuf,
     assignment: Assignment,
 }
 
-impl Duties {
-    /// Those in a file; none if there is no such file.
+impl AssignmentStore {
+    /// Reads the file; without a file there are no tasks.
     pub(super) fn open(file: PathBuf) -> Self {
-        let assignment = kept::read(&file).unwrap_or_else(|error| {
+        let assignment = atomic_file::read(&file).unwrap_or_else(|error| {
             if error.kind() != io::ErrorKind::NotFound {
-                warn!("cannot read {}, and waits for the controller: {error}", file.display());
+                warn!("cannot read {}: {error}; waiting for the controller", file.display());
             }
             Assignment::default()
         });
         Self { file, assignment }
     }
 
-    /// Others take their place. Says whether they are others.
+    /// Replaces the assignment. Returns whether it changed.
     pub(super) fn replace(&mut self, mut assignment: Assignment) -> bool {
-        // A controller that was started again does not see everybody at once: who was to be reached somewhere, still
-        // is.
+        // A restarted controller does not know the addresses of all probes at once. Until it does, the old ones stay
+        // valid.
         for duty in assignment.duties.iter_mut().filter(|duty| duty.address.is_empty()) {
             let before = self.assignment.duties.iter().find(|before| before.task == duty.task);
             duty.address = before.map(|before| before.address.clone()).unwrap_or_default();
@@ -57,13 +57,13 @@ impl Duties {
             return false;
         }
         self.assignment = assignment;
-        if let Err(error) = kept::write(&self.file, &self.assignment) {
-            warn!("cannot keep the tasks in {}: {error}", self.file.display());
+        if let Err(error) = atomic_file::write(&self.file, &self.assignment) {
+            warn!("cannot save the tasks in {}: {error}", self.file.display());
         }
         true
     }
 
-    /// Where to deliver what was seen for tasks, also for those that were ended.
+    /// Where to deliver the batches of each task, also of ended ones.
     pub(super) fn destinations(&self) -> Destinations {
         let destinations = self.assignment.destinations.iter();
         let of = |it: &Destination| {
@@ -72,9 +72,9 @@ impl Duties {
         destinations.flat_map(of).collect()
     }
 
-    /// What a probe has to look at now, when that changes next by itself, and what it cannot do.
-    pub(super) fn now(&self, probe: &Name, now: Timestamp) -> Now {
-        let mut result = Now::default();
+    /// What the probe must measure at `now`, when that changes next, and what it cannot measure.
+    pub(super) fn now(&self, probe: &Name, now: Timestamp) -> CurrentWork {
+        let mut result = CurrentWork::default();
         for duty in &self.assignment.duties {
             let added = read_duty(duty).and_then(|(task, made)| {
                 let is_open = result.is_open(task.schedule.at(now, made));
@@ -88,18 +88,18 @@ impl Duties {
     }
 }
 
-/// What is to be done at a moment.
+/// The work of a probe at a given time.
 #[derive(Default)]
-pub(super) struct Now {
-    pub(super) wanted: Wanted,
-    pub(super) tests: Tests,
-    /// When it changes next, if it does by itself.
+pub(super) struct CurrentWork {
+    pub(super) wanted: RequiredCaptures,
+    pub(super) tests: RequiredTests,
+    /// Time of the next change by schedule, if any.
     pub(super) next: Option<Timestamp>,
     pub(super) troubles: Vec<(ChannelName, String)>,
 }
 
-impl Now {
-    /// Whether it is time for a task.
+impl CurrentWork {
+    /// Whether the task's schedule is open. Updates the time of the next change.
     fn is_open(&mut self, window: Window) -> bool {
         let next = match window {
             Window::Open { until, .. } => until,
@@ -110,7 +110,7 @@ impl Now {
         matches!(window, Window::Open { .. })
     }
 
-    /// What a probe has to do for a task.
+    /// Adds the work of the probe for a task.
     fn add(&mut self, duty: &Duty, task: &Task, probe: &Name) -> Result<(), String> {
         let (purpose, points) = match &task.measure {
             Measure::ActiveDelay(active) => return self.add_test(duty, active, probe),
@@ -121,13 +121,13 @@ impl Now {
             Measure::Volume { at } => (Purpose::Count(VOLUME), vec![at]),
             Measure::Traffic { at, every } => (Purpose::Count(interval(*every)), vec![at]),
             Measure::Flows { at } => (Purpose::Follow, vec![at]),
-            // No probe has a part in it.
+            // No probe takes part in it.
             Measure::ReportedDelay(_) => return Ok(()),
         };
         for (point, at) in (0..).zip(points).filter(|(_, at)| at.probe == *probe) {
-            let sight = Sight { filter: task.filter.clone(), purpose: purpose.clone() };
-            let sights = self.wanted.entry(at.interface.clone()).or_default();
-            sights.insert(ChannelName { task: duty.task, point }, sight);
+            let spec = ObservationSpec { filter: task.filter.clone(), purpose: purpose.clone() };
+            let specs = self.wanted.entry(at.interface.clone()).or_default();
+            specs.insert(ChannelName { task: duty.task, point }, spec);
         }
         Ok(())
     }
@@ -135,11 +135,14 @@ impl Now {
     fn add_test(&mut self, duty: &Duty, active: &ActiveDelay, probe: &Name) -> Result<(), String> {
         let address = active.address.or_else(|| duty.address.parse().ok());
         let address = address.ok_or_else(|| {
-            format!("nobody knows where {} can be reached: give the task an `address`", active.to)
+            format!(
+                "cannot reach {}: its address is unknown; give the task an `address`",
+                active.to
+            )
         })?;
         let to = SocketAddr::new(address, active.port(duty.task));
         let secret = active.is_authenticated.then(|| {
-            Secret::read(&duty.secret).ok_or("the secret of the test has not come with it")
+            Secret::read(&duty.secret).ok_or("cannot run the test: its secret is missing")
         });
         let sending = Sending { secret: secret.transpose()?, ..sending(duty.task, active, to) };
         let (session, secret) = (sending.session, sending.secret.clone());
@@ -157,23 +160,23 @@ impl Now {
 }
 
 fn sending(task: u64, active: &ActiveDelay, to: SocketAddr) -> Sending {
-    // Within what tasks may ask for.
+    // The rate is within the limits of tasks.
     let distance = Duration::try_from_secs_f64(active.rate.recip()).unwrap_or(Duration::MAX);
     let rhythm = match active.distribution {
         Distribution::Periodic => Rhythm::Periodic(distance),
         Distribution::Poisson => Rhythm::Poisson(distance),
     };
     let length = usize::from(active.bytes.saturating_sub(UDP_HEADER));
-    // So many tests one probe does not send at a time.
+    // A probe never runs 65535 tests at a time.
     let session = u16::try_from(task % u64::from(u16::MAX)).unwrap_or(0) + 1;
     Sending { to, rhythm, length, dscp: active.dscp, session, secret: None }
 }
 
 fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
     let task = serde_json::from_str(&duty.body);
-    let task = task.map_err(|why| format!("the task cannot be read: {why}"))?;
+    let task = task.map_err(|why| format!("cannot read the task: {why}"))?;
     let made = Timestamp::from_second(duty.made);
-    Ok((task, made.map_err(|why| format!("when the task was made cannot be: {why}"))?))
+    Ok((task, made.map_err(|why| format!("cannot read the task's creation time: {why}"))?))
 }
 
 #[cfg(test)]
@@ -193,8 +196,8 @@ mod tests {
         Duty { task, body: body.to_owned(), made: 1000, address, secret: Vec::new() }
     }
 
-    fn duties(folder: &tempfile::TempDir) -> Duties {
-        Duties::open(folder.path().join("duties"))
+    fn duties(folder: &tempfile::TempDir) -> AssignmentStore {
+        AssignmentStore::open(folder.path().join("duties"))
     }
 
     #[test]
@@ -217,28 +220,28 @@ mod tests {
         let destinations = vec![elsewhere];
         let kept = Assignment { duties: given.clone(), destinations: destinations.clone() };
         assert!(all.replace(kept.clone()) && !all.replace(kept));
-        // A controller that was started again does not know where anybody is.
+        // A restarted controller knows no addresses yet.
         let unknown = given.into_iter().map(|duty| Duty { address: String::new(), ..duty });
         assert!(!all.replace(Assignment { duties: unknown.collect(), destinations }));
-        // Behind a restart.
+        // After a restart.
         let all = duties(&folder);
         let away = || "192.0.2.9:4749".to_owned();
         assert_eq!(all.destinations(), [(2, away()), (9, away())].into());
         let (first, second) = ("a".parse().unwrap(), "b".parse().unwrap());
         let now = all.now(&first, at(1599));
-        let names = |of: &Now, interface: &str| -> Vec<ChannelName> {
+        let names = |of: &CurrentWork, interface: &str| -> Vec<ChannelName> {
             of.wanted.get(interface).map_or(vec![], |it| it.keys().copied().collect())
         };
         let name = |task, point| ChannelName { task, point };
         assert_eq!(names(&now, "eth0"), [name(1, 0), name(2, 0), name(5, 0)]);
-        let sight = &now.wanted["eth0"][&name(5, 0)];
-        assert_eq!(sight.purpose, Purpose::Count(Span::from_secs(5)));
+        let spec = &now.wanted["eth0"][&name(5, 0)];
+        assert_eq!(spec.purpose, Purpose::Count(Span::from_secs(5)));
         assert_eq!((names(&now, "eth1"), now.next), (vec![name(2, 1)], Some(at(1600))));
-        let sight = &now.wanted["eth1"][&name(2, 1)];
+        let spec = &now.wanted["eth1"][&name(2, 1)];
         let half = Purpose::Observe(Sampling::share(0.5).unwrap());
-        assert_eq!((sight.filter.as_deref(), &sight.purpose), (Some("udp"), &half));
-        assert!(now.troubles[0].1.starts_with("the task cannot be read"), "{:?}", now.troubles);
-        assert!(now.troubles[1].1.contains("where b can be reached"), "{:?}", now.troubles);
+        assert_eq!((spec.filter.as_deref(), &spec.purpose), (Some("udp"), &half));
+        assert!(now.troubles[0].1.starts_with("cannot read the task"), "{:?}", now.troubles);
+        assert!(now.troubles[1].1.contains("cannot reach b"), "{:?}", now.troubles);
         let now = all.now(&first, at(1600));
         let left = vec![name(1, 0), name(5, 0)];
         assert_eq!((names(&now, "eth0"), now.next), (left, Some(at(4600))));
@@ -249,11 +252,11 @@ mod tests {
             namespace: namespace.map(str::to_owned),
             part,
         };
-        assert_eq!(now.tests, Tests::from([(name(6, 0), end(None, Part::Send(sending)))]));
+        assert_eq!(now.tests, RequiredTests::from([(name(6, 0), end(None, Part::Send(sending)))]));
         let now = all.now(&second, at(1600));
         assert_eq!(names(&now, "eth1"), [name(1, 1)]);
         let reflecting = Part::Reflect(Reflecting { at: to, session: 7, secret: None });
-        assert_eq!(now.tests, Tests::from([(name(6, 1), end(Some("ns"), reflecting))]));
+        assert_eq!(now.tests, RequiredTests::from([(name(6, 1), end(Some("ns"), reflecting))]));
     }
 
     #[test]
@@ -266,7 +269,7 @@ mod tests {
         let short = Duty { secret: vec![7; 31], ..duty(2, body) };
         let given = vec![sealed, short, duty(3, body)];
         all.replace(Assignment { duties: given, destinations: Vec::new() });
-        // Behind a restart.
+        // After a restart.
         let all = duties(&folder);
         let secret = Secret::read(&[7; 32]);
         for (point, probe) in (0..).zip(["a", "b"]) {
@@ -276,10 +279,9 @@ mod tests {
             let (Part::Send(Sending { secret: own, .. })
             | Part::Reflect(Reflecting { secret: own, .. })) = &end.part;
             assert_eq!(*own, secret);
-            let is_told =
-                |it: &(ChannelName, String)| it.1.contains("the secret of the test has not come");
+            let is_logged = |it: &(ChannelName, String)| it.1.contains("its secret is missing");
             assert!(
-                now.troubles.len() == 2 && now.troubles.iter().all(is_told),
+                now.troubles.len() == 2 && now.troubles.iter().all(is_logged),
                 "{:?}",
                 now.troubles
             );

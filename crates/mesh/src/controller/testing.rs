@@ -16,7 +16,7 @@ use crate::collector::Keep;
 use crate::pki::{Authority, Request, Role, Subject};
 use crate::task::Task;
 
-/// One that has its files in a folder, and a page. Results may be there.
+/// A controller with its files in a folder, and with a page. The folder may contain results.
 pub(crate) fn open(folder: &Path, runtime: &Runtime) -> Controller {
     let authority = folder.join("authority");
     Authority::create(&authority, now()).unwrap();
@@ -31,35 +31,35 @@ pub(crate) fn open(folder: &Path, runtime: &Runtime) -> Controller {
     runtime.block_on(async { Controller::open(settings) }).unwrap()
 }
 
-/// Enters a task.
+/// Creates a task.
 pub(crate) fn enter(controller: &Controller, task: &str) {
     let task: Task = serde_json::from_str(task).unwrap();
     controller.plan().enter(&task, now()).unwrap();
 }
 
-/// Has it run until the runtime ends.
+/// Runs the controller until the runtime ends.
 pub(crate) fn run(controller: Controller, runtime: &Runtime) {
     runtime.spawn(controller.run(future::pending()));
 }
 
-/// Makes a task at home at a collector that takes calls and answers none, as long as its socket is kept.
+/// Places a task at a collector that accepts calls but never answers, as long as its socket is open.
 pub(crate) fn hang(controller: &Controller, task: u64) -> TcpListener {
     let (name, lifetime) = ("silent".parse::<Name>().unwrap(), SignedDuration::from_mins(1));
-    let Controller { authority, homes, plan, .. } = controller;
+    let Controller { authority, placement, plan, .. } = controller;
     let subject = Subject { name: name.clone(), role: Role::Collector };
     let token = authority.lock().token(&subject, lifetime, now()).unwrap();
     let request = Request::new().unwrap().pem().unwrap();
     authority.lock().enrol(&token, &request, now()).unwrap();
-    authority.look().unwrap();
+    authority.refresh().unwrap();
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    homes.comes(&name, socket.local_addr().unwrap().to_string(), now()).unwrap();
+    placement.connected(&name, socket.local_addr().unwrap().to_string(), now()).unwrap();
     let tasks = plan.subscribe().borrow().clone();
-    homes.settle(task, &tasks, &authority.members().borrow()).unwrap();
-    assert!(homes.of(task).is_some());
+    placement.place(task, &tasks, &authority.members().borrow()).unwrap();
+    assert!(placement.of(task).is_some());
     socket
 }
 
-/// The status of an answer, and what is in it. HTTP/1.0 has no marks between pieces.
+/// Status and body of a response. HTTP/1.0 has no chunk markers.
 pub(crate) fn get(page: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(page).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {page}\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! Files that only their owner can read, and that are always whole.
+//! Files that are replaced atomically and readable by their owner only.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,15 +7,15 @@ use std::path::Path;
 use prost::Message;
 use tempfile::NamedTempFile;
 
-/// The message in a file.
+/// Reads a protobuf message from a file.
 ///
 /// # Errors
-/// When the file is not there, cannot be read, or is something else.
+/// When the file does not exist, cannot be read, or has other contents.
 pub(crate) fn read<M: Message + Default>(file: &Path) -> io::Result<M> {
     M::decode(&*fs::read(file)?).map_err(io::Error::other)
 }
 
-/// Writes one in place of what is there.
+/// Replaces a file with a protobuf message.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -23,31 +23,31 @@ pub(crate) fn write(file: &Path, message: &impl Message) -> io::Result<()> {
     replace(file, &message.encode_to_vec())
 }
 
-/// Puts a new file in the place of another.
+/// Replaces the contents of a file atomically.
 ///
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = new_file(path)?;
     file.write_all(contents)?;
-    // Or else a loss of power may leave the name of a file that is not written yet.
+    // Without it, a power failure may leave the new name with old or no contents.
     file.as_file().sync_all()?;
     file.persist(path)?;
     File::open(folder_of(path))?.sync_all()
 }
 
-/// A file beside another, to take its place.
+/// A temporary file in the folder of `path`, to replace it.
 ///
 /// # Errors
-/// When there can be none.
+/// When it cannot be created.
 pub(crate) fn new_file(path: &Path) -> io::Result<NamedTempFile> {
     if fs::metadata(path).is_ok_and(|it| !it.is_file()) {
-        return Err(io::Error::other("this is no file"));
+        return Err(io::Error::other("not a regular file"));
     }
     NamedTempFile::new_in(folder_of(path))
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
@@ -61,10 +61,10 @@ mod tests {
     use crate::v1::Assignment;
 
     #[test]
-    fn what_takes_the_place_of_a_file_is_for_its_owner_alone() {
+    fn replaced_file_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("duties");
-        fs::write(&path, "anybody's").unwrap();
+        fs::write(&path, "public").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         write(&path, &Assignment::default()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,65 +1,65 @@
-//! One point of a task that another point is compared with: what it sees becomes batches.
+//! Observer of a task that compares two points: turns packets into batches of observations.
 
-use crate::protocol::{MachineClock, Seen};
+use crate::protocol::{MachineClock, ObservationBatch};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation, Sampling};
 
-use super::look::{Look, Passing};
+use super::observer::{ObservedPacket, Observer};
 use crate::spool::Batch;
 
-/// A batch tells of so much time, or of so many packets.
+/// A batch covers this time, or this number of packets.
 const INTERVAL: Span = Span::from_millis(200);
 const PACKETS: usize = 16_384;
 
-/// How far the time goes on when nobody looks any more: then the collector decides on everything that was seen
-/// before, at both points, and needs nothing of it again.
+/// How far the closing batch reaches beyond the last one. The collector can then settle all earlier packets of both
+/// points.
 const CLOSING: Span = Span::from_secs(30);
 
-/// How far stamps may go back. If they go farther, somebody has set the clock.
+/// How far stamps may go back. Beyond that, the clock was set.
 const TOLERANCE: Span = Span::from_millis(100);
 
-/// A point of a task.
-pub(super) struct Watch {
+/// Observes a sample of the packets at a point.
+pub(super) struct DelayObserver {
     sampling: Sampling,
-    /// Since when it looks.
+    /// Start of the observation.
     begin: Time<Utc>,
     seen: Vec<Observation>,
     missed: Vec<CaptureLoss>,
-    /// Everything before is in batches.
-    told_until: Option<Time<Utc>>,
-    /// Packets came that belong to what is told of already.
-    is_astray: bool,
+    /// All packets before this time are in batches.
+    reported_until: Option<Time<Utc>>,
+    /// Packets arrived for a time that is reported already.
+    is_set_back: bool,
 }
 
-impl Watch {
-    /// A point that looks at a sample from a time on.
+impl DelayObserver {
+    /// Observes a sample from `begin` on.
     pub(super) fn new(sampling: Sampling, begin: Time<Utc>) -> Self {
         let (seen, missed) = (Vec::new(), Vec::new());
-        Self { sampling, begin, seen, missed, told_until: None, is_astray: false }
+        Self { sampling, begin, seen, missed, reported_until: None, is_set_back: false }
     }
 
-    /// Takes note of a packet.
+    /// Adds an observation.
     pub(super) fn see(&mut self, observation: &Observation) {
         let time = observation.stamp.utc;
-        if self.told_until.is_some_and(|told_until| time < told_until - TOLERANCE) {
-            self.is_astray = true;
+        if self.reported_until.is_some_and(|reported_until| time < reported_until - TOLERANCE) {
+            self.is_set_back = true;
         } else if time >= self.begin && self.sampling.chooses(observation) {
             self.seen.push(*observation);
         }
     }
 
     fn take(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
-        let mut from = self.told_until.replace(until).unwrap_or(self.begin);
+        let mut from = self.reported_until.replace(until).unwrap_or(self.begin);
         let (mut observations, later): (Vec<_>, _) =
             self.seen.drain(..).partition(|it| it.stamp.utc < until);
         self.seen = later;
-        // One that reaches farther is told of with the packets behind it.
+        // An interval that ends later is reported with the packets after it.
         let (mut missed, later): (Vec<_>, _) =
             self.missed.drain(..).partition(|it| it.until <= until);
         self.missed = later;
         let mut begin = (from == self.begin).then_some(self.begin);
-        if std::mem::take(&mut self.is_astray) {
-            // Of which packets passed when, nothing is known.
+        if std::mem::take(&mut self.is_set_back) {
+            // The clock was set back: the times of these packets are unknown.
             (observations, missed, begin) = (Vec::new(), Vec::new(), Some(until));
         }
         let mut batches = Vec::new();
@@ -71,18 +71,19 @@ impl Watch {
             let complete_until = rest[0].stamp.utc.max(from);
             let observations = std::mem::replace(&mut observations, rest);
             let begin = begin.take();
-            let seen = Seen { observations, missed: Vec::new(), complete_until, begin, clock };
+            let seen =
+                ObservationBatch { observations, missed: Vec::new(), complete_until, begin, clock };
             batches.push(batch(from, &seen));
             from = complete_until;
         }
-        let seen = Seen { observations, missed, complete_until: until, begin, clock };
+        let seen = ObservationBatch { observations, missed, complete_until: until, begin, clock };
         batches.push(batch(from, &seen));
         batches
     }
 }
 
-impl Look for Watch {
-    fn packet(&mut self, packet: &Passing<'_>) {
+impl Observer for DelayObserver {
+    fn packet(&mut self, packet: &ObservedPacket<'_>) {
         if let Some(observation) = packet.observation() {
             self.see(observation);
         }
@@ -95,23 +96,23 @@ impl Look for Watch {
     }
 
     fn batches(&mut self, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
-        let from = self.told_until.unwrap_or(self.begin);
+        let from = self.reported_until.unwrap_or(self.begin);
         let is_due = until - from >= INTERVAL || (self.seen.len() >= PACKETS && until > from);
         if is_due { self.take(until, clock) } else { Vec::new() }
     }
 
     fn end(mut self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> Vec<Batch> {
-        let from = self.told_until.unwrap_or(self.begin);
+        let from = self.reported_until.unwrap_or(self.begin);
         if until > from { self.take(until, clock) } else { Vec::new() }
     }
 
-    /// One batch more says that nobody looks.
+    /// Adds a closing batch: the point is no longer observed.
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
-        if self.told_until.is_none() && until <= self.begin {
-            // It has not begun, and need not say that it ends.
+        if self.reported_until.is_none() && until <= self.begin {
+            // It has not begun, so it need not report its end.
             return (Vec::new(), self.begin);
         }
-        let last = self.told_until.unwrap_or(self.begin).max(until);
+        let last = self.reported_until.unwrap_or(self.begin).max(until);
         let mut batches = self.end(until, clock);
         let end = last + CLOSING;
         batches.push(absence(last, end, clock));
@@ -119,13 +120,22 @@ impl Look for Watch {
     }
 }
 
-/// That nobody looks from one time until another.
+/// A batch for a time in which the point was not observed.
 pub(super) fn absence(from: Time<Utc>, until: Time<Utc>, clock: MachineClock) -> Batch {
     let (observations, missed) = (Vec::new(), Vec::new());
-    batch(from, &Seen { observations, missed, complete_until: until, begin: Some(until), clock })
+    batch(
+        from,
+        &ObservationBatch {
+            observations,
+            missed,
+            complete_until: until,
+            begin: Some(until),
+            clock,
+        },
+    )
 }
 
-fn batch(from: Time<Utc>, seen: &Seen) -> Batch {
+fn batch(from: Time<Utc>, seen: &ObservationBatch) -> Batch {
     let missed: u64 = seen.missed.iter().map(|it| it.packets).sum();
     Batch {
         items: missed.saturating_add(seen.observations.len() as u64),
@@ -160,11 +170,11 @@ mod tests {
         }
     }
 
-    fn watch(begin: i64) -> Watch {
-        Watch::new(Sampling::share(1.0).unwrap(), at(begin))
+    fn watch(begin: i64) -> DelayObserver {
+        DelayObserver::new(Sampling::share(1.0).unwrap(), at(begin))
     }
 
-    fn look(watch: &mut Watch, millis: impl IntoIterator<Item = i64>) {
+    fn look(watch: &mut DelayObserver, millis: impl IntoIterator<Item = i64>) {
         millis.into_iter().for_each(|millis| watch.see(&observation(millis)));
     }
 
@@ -173,9 +183,9 @@ mod tests {
         batch
     }
 
-    /// When packets of a batch passed.
-    fn passed(batch: &Batch) -> (Vec<i64>, Seen) {
-        let seen = Seen::decode(&batch.body).unwrap();
+    /// Times of the packets in a batch.
+    fn passed(batch: &Batch) -> (Vec<i64>, ObservationBatch) {
+        let seen = ObservationBatch::decode(&batch.body).unwrap();
         let times = seen.observations.iter().map(|it| it.stamp.utc.as_nanos() / 1_000_000);
         (times.collect(), seen)
     }
@@ -183,7 +193,7 @@ mod tests {
     #[test]
     fn each_packet_is_in_one_batch_and_none_in_one_that_is_complete_before_it() {
         let mut watch = watch(100);
-        // The first two passed before it looked.
+        // The first two packets passed before the observer began.
         look(&mut watch, [98, 99, 100, 250, 349, 350, 351]);
         assert_eq!(watch.batches(at(299), CLOCK), []);
         let first = one(watch.batches(at(350), CLOCK));
@@ -201,7 +211,7 @@ mod tests {
     fn what_was_missed_is_told_of_when_its_stretch_is_over() {
         let mut watch = watch(100);
         let missed = |from, until| CaptureLoss { from: at(from), until: at(until), packets: 2 };
-        // Before it looked, when it began to, and later.
+        // Before the observer began, while it began, and later.
         for it in [missed(50, 99), missed(90, 110), missed(290, 310)] {
             watch.missed(it);
         }
@@ -251,8 +261,8 @@ mod tests {
         assert_eq!((times, last.begin, last.complete_until), (vec![120], Some(at(100)), at(150)));
         assert_eq!((nothing, end), (vec![], at(150) + CLOSING));
         assert_eq!((closing.begin, closing.complete_until), (Some(end), end));
-        // Who was to look from then on, and is told to stop before, keeps nobody from it.
-        let next = Watch::new(Sampling::share(1.0).unwrap(), end);
+        // An observer that is detached before it begins does not delay the next one.
+        let next = DelayObserver::new(Sampling::share(1.0).unwrap(), end);
         assert_eq!(Box::new(next).close(at(200), CLOCK), (vec![], end));
     }
 }

@@ -1,4 +1,4 @@
-//! What is wanted: tasks, in a file, so that it is still wanted behind a restart.
+//! The tasks, stored in a file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,15 +8,19 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Transaction, params};
 use tokio::sync::watch;
 
-use crate::database::{Database, Form, unsigned};
-use crate::task::{Entered, Task, Tasks};
+use crate::database::{Database, DatabaseSchema, unsigned};
+use crate::task::{Task, TaskRecord, Tasks};
 use crate::{DatabaseError, Name, secret};
 
 /// "WSPL".
-const FORM: Form =
-    Form { application: 0x5753_504c, version: 2, tables: TABLES, upgrades: &[(1, SECRETS)] };
+const SCHEMA: DatabaseSchema = DatabaseSchema {
+    application: 0x5753_504c,
+    version: 2,
+    tables: TABLES,
+    upgrades: &[(1, SECRETS)],
+};
 
-/// Numbers are not given again. Times are in seconds since 1970.
+/// Numbers are never reused. Times are in seconds since 1970.
 const TABLES: &str = "
     BEGIN;
     CREATE TABLE task (
@@ -28,50 +32,50 @@ const TABLES: &str = "
     PRAGMA user_version = 2;
     COMMIT;";
 
-/// Before, no task was authenticated.
+/// Version 1 had no authenticated tasks.
 const SECRETS: &str = "
     BEGIN;
     ALTER TABLE task ADD COLUMN secret BLOB;
     PRAGMA user_version = 2;
     COMMIT;";
 
-/// Where tasks are from.
+/// Origin of a task.
 const API: &str = "api";
 const FILE: &str = "file";
 
-/// The tasks.
-pub struct Plan {
+/// The stored tasks.
+pub struct TaskStore {
     database: Mutex<Database>,
     tasks: watch::Sender<Arc<Tasks>>,
 }
 
-/// What came of entering a task.
+/// Result of creating a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It has this number now.
-    Made(u64),
-    /// It was there already, with this number.
-    Kept(u64),
+    /// The task was created with this number.
+    Created(u64),
+    /// The same task exists with this number.
+    Unchanged(u64),
 }
 
-impl Plan {
-    /// The tasks in a file, which is made if there is none.
+impl TaskStore {
+    /// Opens the file of tasks. Created if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be read or written, or another program has it open.
+    /// When it cannot be read or written, or another process has it open.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
-        let database = Database::open(path, &FORM)?;
+        let database = Database::open(path, &SCHEMA)?;
         let tasks = watch::Sender::new(Arc::new(database.read(all)?));
         Ok(Self { database: Mutex::new(database), tasks })
     }
 
-    /// The tasks as they are, and whenever they change.
+    /// The tasks and their changes.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Arc<Tasks>> {
         self.tasks.subscribe()
     }
 
-    /// Enters a task. One of the same name that is another is ended.
+    /// Creates a task. A different task of the same name is ended.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -79,10 +83,10 @@ impl Plan {
         self.enter_from(API, task, now)
     }
 
-    /// Enters the tasks of a file, and ends those that were in such a file before and are not any more.
+    /// Creates the tasks of a file, and ends earlier tasks from files that are no longer in it.
     ///
     /// # Errors
-    /// When the plan cannot be written.
+    /// When the database cannot be written.
     pub fn follow(&self, tasks: &[Task], now: Timestamp) -> Result<(), DatabaseError> {
         for task in tasks {
             self.enter_from(FILE, task, now)?;
@@ -110,25 +114,25 @@ impl Plan {
         let mut database = self.lock();
         let before = self.current(&task.name);
         if let Some((number, _)) = before.filter(|(_, entered)| entered.task == *task) {
-            return Ok(Change::Kept(number));
+            return Ok(Change::Unchanged(number));
         }
         let number = database.change(|change| {
             end(change, &task.name, now)?;
             let body = serde_json::to_string(task);
             let body =
                 body.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            // Not that of a task in whose place it comes: who had a part in that one need not have one in this.
+            // A replaced task's secret is not reused: its probes may differ.
             let secret = task.measure.is_authenticated().then(new_secret).transpose()?;
             let query = "INSERT INTO task (name, body, origin, made, secret) VALUES (?, ?, ?, ?, ?)
                          RETURNING number";
             let values = params![task.name.as_ref(), body, origin, now.as_second(), secret];
             change.query_row(query, values, |row| unsigned(row, 0))
         })?;
-        self.tell(&database)?;
-        Ok(Change::Made(number))
+        self.publish(&database)?;
+        Ok(Change::Created(number))
     }
 
-    /// Ends the task of a name. Returns its number, if there is one that was not ended.
+    /// Ends the current task of a name. Returns its number, if there was one.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -137,14 +141,14 @@ impl Plan {
         let number = self.current(name).map(|(number, _)| number);
         if number.is_some() {
             database.change(|change| end(change, name, now))?;
-            self.tell(&database)?;
+            self.publish(&database)?;
         }
         Ok(number)
     }
 
-    /// The task of a name that was not ended.
+    /// The current task of a name.
     #[must_use]
-    pub fn current(&self, name: &Name) -> Option<(u64, Entered)> {
+    pub fn current(&self, name: &Name) -> Option<(u64, TaskRecord)> {
         let tasks = self.tasks.borrow();
         let mut open = tasks.iter().filter(|(_, it)| it.ended.is_none() && it.task.name == *name);
         open.next().map(|(number, entered)| (*number, entered.clone()))
@@ -152,14 +156,13 @@ impl Plan {
 
     /// The newest task of a name, also if it was ended.
     #[must_use]
-    pub fn newest(&self, name: &Name) -> Option<(u64, Entered)> {
+    pub fn newest(&self, name: &Name) -> Option<(u64, TaskRecord)> {
         let tasks = self.tasks.borrow();
         let newest = tasks.iter().rev().find(|(_, it)| it.task.name == *name);
         newest.map(|(number, entered)| (*number, entered.clone()))
     }
 
-    /// What the two probes of an authenticated task share; none if it is another, or was ended. It is for them
-    /// alone.
+    /// The secret of the two probes of a current authenticated task; none for others. Send it to these probes only.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -168,13 +171,13 @@ impl Plan {
         self.lock().read(|it| it.query_row(query, [task.cast_signed()], |row| row.get(0)))
     }
 
-    fn tell(&self, database: &Database) -> Result<(), DatabaseError> {
+    fn publish(&self, database: &Database) -> Result<(), DatabaseError> {
         self.tasks.send_replace(Arc::new(database.read(all)?));
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Database> {
-        // A change is made as a whole or not at all, also where a thread panics.
+        // A change is atomic, even if a thread panics.
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -185,7 +188,7 @@ fn end(change: &Transaction<'_>, name: &Name, now: Timestamp) -> rusqlite::Resul
 }
 
 fn new_secret() -> rusqlite::Result<[u8; secret::BYTES]> {
-    let failed = |why| format!("the system gives no random numbers: {why}");
+    let failed = |why| format!("cannot read random numbers: {why}");
     secret::random().map_err(|why| rusqlite::Error::ToSqlConversionFailure(failed(why).into()))
 }
 
@@ -195,7 +198,7 @@ fn all(database: &Connection) -> rusqlite::Result<Tasks> {
     tasks.collect()
 }
 
-fn entered(row: &Row<'_>) -> rusqlite::Result<Entered> {
+fn entered(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
     let damaged = |column, kind, why: Box<dyn std::error::Error + Send + Sync>| {
         rusqlite::Error::FromSqlConversionFailure(column, kind, why)
     };
@@ -203,7 +206,7 @@ fn entered(row: &Row<'_>) -> rusqlite::Result<Entered> {
         Timestamp::from_second(seconds).map_err(|why| damaged(column, Type::Integer, why.into()))
     };
     let (body, made, ended): (String, i64, Option<i64>) = (row.get(1)?, row.get(2)?, row.get(3)?);
-    Ok(Entered {
+    Ok(TaskRecord {
         task: serde_json::from_str(&body).map_err(|why| damaged(1, Type::Text, why.into()))?,
         made: time(2, made)?,
         ended: ended.map(|seconds| time(3, seconds)).transpose()?,
@@ -226,29 +229,29 @@ mod tests {
     fn what_is_wanted_is_wanted_behind_a_restart_and_has_a_number_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan");
-        let plan = Plan::open(&path).unwrap();
-        let mut told = plan.subscribe();
+        let plan = TaskStore::open(&path).unwrap();
+        let mut last = plan.subscribe();
         let volume = task(r#"{"name":"v","measure":"volume","at":"a/eth0"}"#);
         let filtered = task(r#"{"name":"v","measure":"volume","at":"a/eth0","filter":"udp"}"#);
-        assert_eq!(plan.enter(&volume, at(1)).unwrap(), Change::Made(1));
-        assert!(told.has_changed().unwrap());
-        assert_eq!(plan.enter(&volume, at(2)).unwrap(), Change::Kept(1));
-        assert_eq!(plan.enter(&filtered, at(3)).unwrap(), Change::Made(2));
-        let entered = |task: &Task, made, ended: Option<i64>| Entered {
+        assert_eq!(plan.enter(&volume, at(1)).unwrap(), Change::Created(1));
+        assert!(last.has_changed().unwrap());
+        assert_eq!(plan.enter(&volume, at(2)).unwrap(), Change::Unchanged(1));
+        assert_eq!(plan.enter(&filtered, at(3)).unwrap(), Change::Created(2));
+        let entered = |task: &Task, made, ended: Option<i64>| TaskRecord {
             task: task.clone(),
             made: at(made),
             ended: ended.map(at),
         };
         let wanted =
             Tasks::from([(1, entered(&volume, 1, Some(3))), (2, entered(&filtered, 3, None))]);
-        assert_eq!(**told.borrow_and_update(), wanted);
+        assert_eq!(**last.borrow_and_update(), wanted);
         drop(plan);
-        let plan = Plan::open(&path).unwrap();
+        let plan = TaskStore::open(&path).unwrap();
         assert_eq!(**plan.subscribe().borrow(), wanted);
         assert_eq!(plan.end(&volume.name, at(4)).unwrap(), Some(2));
         assert_eq!(plan.end(&volume.name, at(5)).unwrap(), None);
         assert_eq!(plan.current(&volume.name), None);
-        assert_eq!(plan.enter(&volume, at(6)).unwrap(), Change::Made(3));
+        assert_eq!(plan.enter(&volume, at(6)).unwrap(), Change::Created(3));
     }
 
     #[test]
@@ -259,21 +262,21 @@ mod tests {
             let text = r#"{"name":"x","measure":"active-delay","from":"a","to":"b","authenticated":true,"rate":RATE}"#;
             task(&text.replace("RATE", rate))
         };
-        let plan = Plan::open(&path).unwrap();
+        let plan = TaskStore::open(&path).unwrap();
         plan.enter(&test("1"), at(1)).unwrap();
         let secret = plan.secret(1).unwrap().unwrap();
         assert_eq!(secret.len(), secret::BYTES);
         drop(plan);
-        let plan = Plan::open(&path).unwrap();
-        assert_eq!(plan.enter(&test("1"), at(2)).unwrap(), Change::Kept(1));
+        let plan = TaskStore::open(&path).unwrap();
+        assert_eq!(plan.enter(&test("1"), at(2)).unwrap(), Change::Unchanged(1));
         assert_eq!(plan.secret(1).unwrap().as_ref(), Some(&secret));
         assert!(!format!("{:?}", plan.subscribe().borrow()).contains("secret"));
-        // Another in its place has another, and that of the first is gone.
-        assert_eq!(plan.enter(&test("2"), at(3)).unwrap(), Change::Made(2));
+        // The new task has a new secret, and the old one is deleted.
+        assert_eq!(plan.enter(&test("2"), at(3)).unwrap(), Change::Created(2));
         assert_eq!(plan.secret(1).unwrap(), None);
         assert_ne!(plan.secret(2).unwrap().unwrap(), secret);
         let open = task(r#"{"name":"o","measure":"active-delay","from":"a","to":"b"}"#);
-        assert_eq!(plan.enter(&open, at(4)).unwrap(), Change::Made(3));
+        assert_eq!(plan.enter(&open, at(4)).unwrap(), Change::Created(3));
         assert_eq!(plan.secret(3).unwrap(), None);
     }
 
@@ -289,15 +292,15 @@ mod tests {
         let query = "INSERT INTO task (name, body, origin, made) VALUES ('x', ?, 'api', 1)";
         before.execute(query, [body]).unwrap();
         drop(before);
-        let plan = Plan::open(&path).unwrap();
-        assert_eq!(plan.enter(&task(body), at(2)).unwrap(), Change::Kept(1));
+        let plan = TaskStore::open(&path).unwrap();
+        assert_eq!(plan.enter(&task(body), at(2)).unwrap(), Change::Unchanged(1));
         assert_eq!(plan.secret(1).unwrap(), None);
     }
 
     #[test]
     fn a_file_ends_what_it_began_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let plan = Plan::open(&folder.path().join("plan")).unwrap();
+        let plan = TaskStore::open(&folder.path().join("plan")).unwrap();
         let named =
             |name: &str| task(&format!(r#"{{"name":"{name}","measure":"flows","at":"a/b"}}"#));
         let [own, first, second] = ["own", "first", "second"].map(named);

@@ -1,4 +1,4 @@
-//! A probe at work.
+//! The probe process.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,93 +15,92 @@ use tracing::info;
 use wirestamp_capture::LiveLedger;
 use wirestamp_clock::{ClockService, Counter, Span, SyncStatus, Time, utc_error};
 
-use super::attend::attend;
+use super::assignment_store::{AssignmentStore, CurrentWork};
+use super::assignment_stream::exchange;
 use super::clock_sources::SharedClockSources;
-use super::duties::{Duties, Now};
-use super::heard::Heard;
 use super::machine::{Machine, memory, processor_time};
 use super::runner::Runner;
-use super::{Carrier, ChannelName, Direct, Error, Stock};
+use super::test_stats::TestStats;
+use super::{Carrier, ChannelName, Direct, Error, SharedSpool};
 use crate::Name;
 use crate::member::{Member, Pause};
 use crate::pki::{Role, Token};
 use crate::spool::Spool;
 use crate::v1::{self, Assignment, Capture, ClockOffset, Report, Trouble};
 
-/// What a probe needs.
+/// Settings of a probe.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The controller's address, `HOST:PORT`.
     pub controller: String,
-    /// The folder that it keeps everything in.
+    /// State folder.
     pub folder: PathBuf,
-    /// What lets it in, if it was not let in before.
+    /// Enrolment token, if the probe is not enrolled yet.
     pub token: Option<Token>,
-    /// How many bytes it holds for the collector at the most.
+    /// Max size of the spool, in bytes.
     pub spool_bytes: u64,
 }
 
-/// How long it waits before it captures again where that has ended, before it tries again what did not work, and
-/// before it looks again whether everything is as it should be.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const RETRY: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Delay before a capture is restarted, before failed work is retried, and between checks of the running work.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A probe that was let in.
+/// An enrolled probe.
 pub struct Probe {
     member: Arc<Member>,
-    stock: Arc<Stock>,
-    duties: Duties,
+    spool: Arc<SharedSpool>,
+    duties: AssignmentStore,
     runner: Runner,
     state: Arc<State>,
 }
 
-/// What others look at.
+/// State shared with the reports to the controller.
 struct State {
-    stock: Arc<Stock>,
+    spool: Arc<SharedSpool>,
     clock_sources: SharedClockSources,
     captures: Mutex<Vec<(String, Arc<LiveLedger>)>>,
-    heard: Mutex<Vec<(ChannelName, Arc<Heard>)>>,
+    stats: Mutex<Vec<(ChannelName, Arc<TestStats>)>>,
     troubles: Mutex<Vec<Trouble>>,
 }
 
 impl Probe {
-    /// Opens its files, and has itself let in if it was not before.
+    /// Opens the probe's files and enrols it if necessary.
     ///
     /// # Errors
-    /// When a file cannot be used, or the controller does not let it in.
+    /// When a file cannot be used, or the controller rejects the probe.
     pub async fn open(settings: Settings) -> Result<Self, Error> {
         let Settings { controller, folder, token, spool_bytes } = settings;
         let file = folder.join("probe.pem");
         let member = Member::open(controller, file, token.as_ref(), Role::Probe).await?;
         let spool = Spool::open(&folder.join("spool.sqlite"), spool_bytes)?;
-        let stock = Arc::new(Stock::new(spool));
-        let duties = Duties::open(folder.join("duties"));
+        let spool = Arc::new(SharedSpool::new(spool));
+        let duties = AssignmentStore::open(folder.join("duties"));
         let clock =
             ClockService::start(Counter::select()).map_err(|it| Error::Clock(it.to_string()))?;
         let machine = Machine::new().map_err(Error::Machine)?;
         let clock_sources = machine.clock_sources().clone();
-        let runner = Runner::new(clock, machine, Arc::clone(&stock))?;
+        let runner = Runner::new(clock, machine, Arc::clone(&spool))?;
         let state = Arc::new(State {
-            stock: Arc::clone(&stock),
+            spool: Arc::clone(&spool),
             clock_sources,
             captures: Mutex::default(),
-            heard: Mutex::default(),
+            stats: Mutex::default(),
             troubles: Mutex::default(),
         });
-        Ok(Self { member: Arc::new(member), stock, duties, runner, state })
+        Ok(Self { member: Arc::new(member), spool, duties, runner, state })
     }
 
-    /// Its name.
+    /// Name of the probe.
     #[must_use]
     pub fn name(&self) -> &Name {
         self.member.name()
     }
 
-    /// Measures until it is told to stop; then what it holds stays for the next time.
+    /// Measures until `stop` completes. Undelivered batches stay in the spool.
     pub async fn run(mut self, stop: impl Future<Output = ()> + Send + 'static) {
         let ending = self.runner.ending();
-        // Heard also while everything waits for a disk that is full.
+        // Works even while everything waits for a full disk.
         let stop = task::spawn(async move {
             stop.await;
             ending.store(true, Ordering::Relaxed);
@@ -109,7 +108,7 @@ impl Probe {
         let assignments = Arc::new(watch::Sender::new(None));
         let mut work = JoinSet::new();
         let told = Arc::clone(&assignments);
-        work.spawn(attend_for_ever(Arc::clone(&self.member), Arc::clone(&self.state), told));
+        work.spawn(keep_attending(Arc::clone(&self.member), Arc::clone(&self.state), told));
         work.spawn(self.state.clock_sources.clone().query_periodically());
         let member = Arc::clone(&self.member);
         work.spawn(async move { member.stay().await });
@@ -118,7 +117,7 @@ impl Probe {
         block_in_place(|| self.runner.end());
     }
 
-    /// Lets run what is to be measured now, whenever that changes.
+    /// Starts and stops measurements whenever the assignment or the schedule changes.
     async fn measure(
         &mut self,
         mut assignments: watch::Receiver<Option<Assignment>>,
@@ -136,64 +135,64 @@ impl Probe {
             if let Some(assignment) = assignment {
                 let count = assignment.duties.len();
                 if self.duties.replace(assignment) {
-                    info!("has {} to measure", tasks(count));
+                    info!("{} assigned", tasks(count));
                     destinations.send_replace(Arc::new(self.duties.destinations()));
                 }
             }
             let now = Timestamp::now();
-            let Now { wanted, tests, next, mut troubles } =
+            let CurrentWork { wanted, tests, next, mut troubles } =
                 self.duties.now(self.member.name(), now);
             troubles.extend(block_in_place(|| self.runner.reconcile(&wanted, &tests)));
-            let held = block_in_place(|| self.stock.channels()).unwrap_or_default();
-            let looking = wanted.values().flat_map(|sights| sights.keys());
+            let held = block_in_place(|| self.spool.channels()).unwrap_or_default();
+            let looking = wanted.values().flat_map(|specs| specs.keys());
             for name in looking.chain(tests.keys()).copied().chain(held) {
                 if delivered.insert(name) {
-                    let (carrier, stock) = (Arc::clone(&carrier), Arc::clone(&self.stock));
-                    work.spawn(deliver_for_ever(carrier, stock, name));
+                    let (carrier, spool) = (Arc::clone(&carrier), Arc::clone(&self.spool));
+                    work.spawn(keep_delivering(carrier, spool, name));
                 }
             }
             let has_failed = !troubles.is_empty();
-            self.state.tell(&self.runner, troubles);
+            self.state.update(&self.runner, troubles);
             let until_next = next.map(|next| until(next, now));
-            let retry = has_failed.then_some(RETRY);
-            let pause = until_next.into_iter().chain(retry).chain([LONGEST_PAUSE]).min();
+            let retry = has_failed.then_some(RETRY_DELAY);
+            let pause = until_next.into_iter().chain(retry).chain([CHECK_INTERVAL]).min();
             tokio::select! {
                 _ = &mut stop => return,
-                // What tells of these is there as long as the probe.
+                // The sender of these channels lives as long as the probe.
                 _ = assignments.changed() => {}
-                _ = ended.changed() => time::sleep(FIRST_PAUSE).await,
-                () = time::sleep(pause.unwrap_or(LONGEST_PAUSE)) => {}
+                _ = ended.changed() => time::sleep(RESTART_DELAY).await,
+                () = time::sleep(pause.unwrap_or(CHECK_INTERVAL)) => {}
             }
         }
     }
 }
 
 impl State {
-    /// What is said of the probe from now on.
-    fn tell(&self, runner: &Runner, troubles: Vec<(ChannelName, String)>) {
+    /// Updates the state that is reported.
+    fn update(&self, runner: &Runner, troubles: Vec<(ChannelName, String)>) {
         let troubles = troubles.into_iter();
         let troubles = troubles.map(|(name, why)| Trouble { task: name.task, why });
         *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = runner.ledgers();
-        *self.heard() = runner.heard();
+        *self.stats() = runner.stats();
         *self.troubles.lock().unwrap_or_else(PoisonError::into_inner) = troubles.collect();
     }
 
-    /// What the captures have counted by now.
+    /// Current counts of the captures.
     fn captures(&self) -> Vec<Capture> {
         let captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
         captures.iter().map(account).collect()
     }
 
-    fn heard(&self) -> MutexGuard<'_, Vec<(ChannelName, Arc<Heard>)>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stats(&self) -> MutexGuard<'_, Vec<(ChannelName, Arc<TestStats>)>> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the senders of tests have heard of other clocks by now.
+    /// Current clock offsets measured by the senders of tests.
     fn clock_offsets(&self) -> Vec<ClockOffset> {
         let Ok(now) = Time::try_from(SystemTime::now()) else { return Vec::new() };
-        let heard = self.heard();
-        let best = heard.iter().filter_map(|(name, heard)| {
-            let best = heard.exchanges().best(now)?;
+        let stats = self.stats();
+        let best = stats.iter().filter_map(|(name, stats)| {
+            let best = stats.exchanges().best(now)?;
             Some(ClockOffset {
                 task: name.task,
                 at: best.at.as_nanos(),
@@ -216,12 +215,12 @@ impl State {
             clock_error: known.map_or(0, unsigned),
             processor_time: processor_time(),
             memory: memory(),
-            held: block_in_place(|| self.stock.bytes()),
+            held: block_in_place(|| self.spool.bytes()),
             captures: self.captures(),
             troubles: self.troubles.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             clock_sources: statuses.iter().map(sync_status).collect(),
             clock_offsets: self.clock_offsets(),
-            tests: self.heard().iter().map(|(name, it)| it.account(*name)).collect(),
+            tests: self.stats().iter().map(|(name, it)| it.account(*name)).collect(),
         }
     }
 }
@@ -236,7 +235,7 @@ fn sync_status(status: &SyncStatus) -> v1::SyncStatus {
     }
 }
 
-/// Of a bound, which is not negative.
+/// For bounds, which are never negative.
 fn unsigned(span: Span) -> u64 {
     span.as_nanos().unsigned_abs()
 }
@@ -246,8 +245,8 @@ fn account((interface, ledger): &(String, Arc<LiveLedger>)) -> Capture {
     Capture { interface: interface.clone(), packets: ledger.seen, lost: ledger.lost() }
 }
 
-/// Attends to the controller, again and again.
-async fn attend_for_ever(
+/// Keeps the stream to the controller open.
+async fn keep_attending(
     member: Arc<Member>,
     state: Arc<State>,
     told: Arc<watch::Sender<Option<Assignment>>>,
@@ -256,23 +255,23 @@ async fn attend_for_ever(
     let node = format!("the controller at {}", member.controller());
     loop {
         let attended = match member.call() {
-            Ok(channel) => attend(channel, &node, || state.report(), &told).await,
+            Ok(channel) => exchange(channel, &node, || state.report(), &told).await,
             Err(error) => Err(error.into()),
         };
         pause.after(attended).await;
     }
 }
 
-/// Delivers a channel, again and again.
-async fn deliver_for_ever(carrier: Arc<impl Carrier>, stock: Arc<Stock>, name: ChannelName) {
+/// Keeps the delivery of a channel running.
+async fn keep_delivering(carrier: Arc<impl Carrier>, spool: Arc<SharedSpool>, name: ChannelName) {
     let mut pause = Pause::new();
     loop {
-        pause.after(carrier.carry(&stock, name).await).await;
+        pause.after(carrier.carry(&spool, name).await).await;
     }
 }
 
 fn until(next: Timestamp, now: Timestamp) -> Duration {
-    // One that is over is looked at at once.
+    // A time in the past gives zero.
     Duration::try_from(next.duration_since(now)).unwrap_or_default()
 }
 

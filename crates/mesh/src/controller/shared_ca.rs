@@ -1,4 +1,4 @@
-//! The authority, for all who ask it at the same time, and the certificates that are good by its word.
+//! The CA, shared between its users, and the list of valid certificates.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,78 +10,78 @@ use tokio::time;
 use tracing::warn;
 
 use crate::Name;
-use crate::gate::Roll;
+use crate::authorizer::CertificateList;
 use crate::pki::{self, Authority, Entry, Role, Serial};
 use crate::v1::Good;
 
-/// How often the authority is asked whether something has changed: `wirestamp pki` tells nobody. So long a collector
-/// may let somebody in who was revoked.
+/// How often the CA is checked for changes that `wirestamp pki` made. A collector may accept a revoked certificate for
+/// this long.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The authority, and what it said last of who belongs to the mesh.
-pub(super) struct Shared {
+/// The CA and the certificates that were valid at the last check.
+pub(super) struct SharedCa {
     authority: Mutex<Authority>,
-    members: watch::Sender<Arc<Members>>,
+    members: watch::Sender<Arc<ValidCertificates>>,
 }
 
-impl Shared {
+impl SharedCa {
     pub(super) fn new(authority: Authority) -> pki::Result<Self> {
-        let members = watch::Sender::new(Arc::new(Members::now(&authority)?));
+        let members = watch::Sender::new(Arc::new(ValidCertificates::now(&authority)?));
         Ok(Self { authority: Mutex::new(authority), members })
     }
 
-    /// It, for one at a time.
+    /// The CA, locked.
     pub(super) fn lock(&self) -> MutexGuard<'_, Authority> {
-        // What it does becomes true as a whole or not at all, also where a thread panics.
+        // Each change of it is atomic, even if a thread panics.
         self.authority.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The certificates that are good, and whenever these are others.
-    pub(super) fn members(&self) -> watch::Receiver<Arc<Members>> {
+    /// The valid certificates and their changes.
+    pub(super) fn members(&self) -> watch::Receiver<Arc<ValidCertificates>> {
         self.members.subscribe()
     }
 
-    /// Looks whether they are others.
-    pub(super) fn look(&self) -> pki::Result<()> {
-        // Whoever looks later knows more.
+    /// Checks for changes.
+    pub(super) fn refresh(&self) -> pki::Result<()> {
+        // The lock is held so that a later check has newer data.
         let authority = self.lock();
-        let now = Members::now(&authority)?;
+        let now = ValidCertificates::now(&authority)?;
         self.members.send_if_modified(|before| {
-            let is_other = **before != now;
-            if is_other {
+            let has_changed = **before != now;
+            if has_changed {
                 *before = Arc::new(now);
             }
-            is_other
+            has_changed
         });
         Ok(())
     }
 
-    /// Looks again and again, for ever.
-    pub(super) async fn watch_over(&self) {
-        let (mut interval, mut told) = (time::interval(INTERVAL), None);
+    /// Checks for changes forever.
+    pub(super) async fn poll(&self) {
+        let (mut interval, mut last) = (time::interval(INTERVAL), None);
         loop {
             interval.tick().await;
-            let why = block_in_place(|| self.look()).err().map(|error| error.to_string());
-            if let Some(why) = why.as_ref().filter(|_| why != told) {
-                warn!("cannot find out whose certificates are good: {why}; tries again");
+            let why = block_in_place(|| self.refresh()).err().map(|error| error.to_string());
+            if let Some(why) = why.as_ref().filter(|_| why != last) {
+                warn!("cannot read the valid certificates: {why}; retrying");
             }
-            told = why;
+            last = why;
         }
     }
 }
 
-impl Roll for Shared {
+impl CertificateList for SharedCa {
     fn has(&self, serial: Serial, now: Timestamp) -> pki::Result<bool> {
         self.lock().is_good(serial, now)
     }
 }
 
-/// The certificates that are good.
+/// The valid certificates.
 #[derive(PartialEq, Eq)]
-pub(super) struct Members(Vec<Entry>);
+pub(super) struct ValidCertificates(Vec<Entry>);
 
-impl Members {
-    /// Those of now.
+impl ValidCertificates {
+    /// The certificates that are valid now.
     fn now(authority: &Authority) -> pki::Result<Self> {
         let (mut entries, now) = (authority.entries()?, Timestamp::now());
         entries.retain(|entry| entry.is_good(now));
@@ -94,7 +94,7 @@ impl Members {
         self.0.iter().any(is_it)
     }
 
-    /// As collectors are told.
+    /// As sent to collectors.
     pub(super) fn good(&self) -> Vec<Good> {
         let good =
             |it: &Entry| Good { serial: it.serial.bytes().to_vec(), until: it.expires.as_second() };

@@ -1,6 +1,6 @@
-//! One point of a task that follows flows.
+//! Observer of a task that follows flows.
 
-mod told;
+mod changes;
 
 use crate::protocol::{self, MachineClock};
 use tracing::warn;
@@ -8,70 +8,72 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::CaptureLoss;
 use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
 
-use super::look::{Look, Passing};
+use super::observer::{ObservedPacket, Observer};
 use crate::spool::Batch;
-use told::{News, Told};
+use changes::{FlowChange, ReportedFlows};
 
-/// How often is told of flows that had packets.
+/// How often changed flows are reported.
 const INTERVAL: Span = Span::from_secs(5);
 
-/// Flows that are followed at a time. With more of them, those that are idle for longest are let go.
-const FLOWS: usize = 4096;
+/// Max flows followed at a time. Beyond that, the flows that are idle longest are evicted.
+const MAX_FLOWS: usize = 4096;
 
-/// Flows of a batch, so that none is too large to be delivered.
-const OF_A_BATCH: usize = 512;
+/// Max flows per batch, so that a batch is never too large to deliver.
+const FLOWS_PER_BATCH: usize = 512;
 
-/// So often is told at least until when everything is told: files are of hours that are over.
-const AT_LEAST: Span = Span::from_secs(3600);
+/// Max time between reports, even without new packets: archive files wait for the end of their hour.
+const MAX_SILENCE: Span = Span::from_secs(3600);
 
-/// Follows each flow, and tells how it has fared.
-pub(super) struct Flows {
+/// Follows each flow and reports its statistics.
+pub(super) struct FlowObserver {
     monitor: FlowMonitor,
-    /// Since when it looks.
+    /// Start of the observation.
     begin: Time<Utc>,
-    told_until: Time<Utc>,
-    told: Told,
-    /// Flows that had been let go by then.
-    let_go: u64,
+    reported_until: Time<Utc>,
+    told: ReportedFlows,
+    /// Flows evicted so far.
+    evicted: u64,
 }
 
-impl Flows {
-    /// Looks from a time on.
+impl FlowObserver {
+    /// Observes from `begin` on.
     pub(super) fn new(begin: Time<Utc>) -> Self {
-        let config = FlowConfig { flows: FLOWS, ..FlowConfig::default() };
-        let (monitor, told) = (FlowMonitor::new(config), Told::default());
-        Self { monitor, begin, told_until: begin, told, let_go: 0 }
+        let config = FlowConfig { flows: MAX_FLOWS, ..FlowConfig::default() };
+        let (monitor, told) = (FlowMonitor::new(config), ReportedFlows::default());
+        Self { monitor, begin, reported_until: begin, told, evicted: 0 }
     }
 
-    /// What is new of flows, where all that passed before a time has come.
+    /// Changed flows, when all packets before `until` were processed.
     fn take(&mut self, until: Time<Utc>) -> Vec<Batch> {
-        let (news, from) = (self.news(), std::mem::replace(&mut self.told_until, until));
-        let is_due = from.interval_begin(AT_LEAST) != until.interval_begin(AT_LEAST);
+        let (news, from) = (self.news(), std::mem::replace(&mut self.reported_until, until));
+        let is_due = from.interval_begin(MAX_SILENCE) != until.interval_begin(MAX_SILENCE);
         if news.is_empty() && !is_due {
             return Vec::new();
         }
         batches(news, from, until)
     }
 
-    fn news(&mut self) -> Vec<News> {
-        self.tell_of_those_let_go();
-        self.told.tell(&self.monitor.flows().collect::<Vec<_>>())
+    fn news(&mut self) -> Vec<FlowChange> {
+        self.warn_of_evicted();
+        self.told.update(&self.monitor.flows().collect::<Vec<_>>())
     }
 
-    fn tell_of_those_let_go(&mut self) {
-        let let_go = self.monitor.evicted().flows;
-        let newly = let_go - std::mem::replace(&mut self.let_go, let_go);
+    fn warn_of_evicted(&mut self) {
+        let evicted = self.monitor.evicted().flows;
+        let newly = evicted - std::mem::replace(&mut self.evicted, evicted);
         if newly > 0 {
-            warn!("{newly} flows were let go for want of room; a filter leaves others out");
+            warn!(
+                "{newly} flows were evicted: more than {MAX_FLOWS} are active; use a filter to observe fewer"
+            );
         }
     }
 }
 
-/// What is new. Each batch says until when nothing is missing by then, going by the latest packets of flows.
-fn batches(news: Vec<News>, from: Time<Utc>, until: Time<Utc>) -> Vec<Batch> {
+/// Encodes changed flows. Each batch carries the time up to which all flows are complete, by their last packets.
+fn batches(news: Vec<FlowChange>, from: Time<Utc>, until: Time<Utc>) -> Vec<Batch> {
     let (mut batches, mut news) = (Vec::new(), news.into_iter().peekable());
     loop {
-        let now: Vec<_> = news.by_ref().take(OF_A_BATCH).collect();
+        let now: Vec<_> = news.by_ref().take(FLOWS_PER_BATCH).collect();
         let next = news.peek().map(|it| Time::from_nanos(it.last_ns));
         let complete_until = next.map_or(until, |next| next.min(until));
         let items = now.iter().map(|it| it.packets).sum();
@@ -84,8 +86,8 @@ fn batches(news: Vec<News>, from: Time<Utc>, until: Time<Utc>) -> Vec<Batch> {
     }
 }
 
-impl Look for Flows {
-    fn packet(&mut self, packet: &Passing<'_>) {
+impl Observer for FlowObserver {
+    fn packet(&mut self, packet: &ObservedPacket<'_>) {
         let time = packet.stamp.utc;
         if let (true, Some(of)) = (time >= self.begin, packet.packet()) {
             self.monitor.observe(&FlowPacket { packet: of, length: packet.length, time });
@@ -99,19 +101,19 @@ impl Look for Flows {
     }
 
     fn batches(&mut self, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        if until - self.told_until >= INTERVAL { self.take(until) } else { Vec::new() }
+        if until - self.reported_until >= INTERVAL { self.take(until) } else { Vec::new() }
     }
 
-    /// Also if there is nothing new: that all has come is what the last hour waits for.
+    /// Reports even without changed flows: the archive waits for the end of the last hour.
     fn end(mut self: Box<Self>, until: Time<Utc>, _: MachineClock) -> Vec<Batch> {
-        if until <= self.told_until {
+        if until <= self.reported_until {
             return Vec::new();
         }
-        batches(self.news(), self.told_until, until)
+        batches(self.news(), self.reported_until, until)
     }
 
     fn close(self: Box<Self>, until: Time<Utc>, clock: MachineClock) -> (Vec<Batch>, Time<Utc>) {
-        let end = self.told_until.max(until);
+        let end = self.reported_until.max(until);
         (self.end(until, clock), end)
     }
 }
@@ -130,12 +132,12 @@ mod tests {
         Time::from_nanos(millis * 1_000_000)
     }
 
-    /// A packet of UDP from a port.
-    fn look(flows: &mut Flows, port: u16, millis: i64) {
+    /// Observes a UDP packet from `port`.
+    fn look(flows: &mut FlowObserver, port: u16, millis: i64) {
         look_at(flows, port, &[0; 12], millis);
     }
 
-    fn look_at(flows: &mut Flows, port: u16, payload: &[u8; 12], millis: i64) {
+    fn look_at(flows: &mut FlowObserver, port: u16, payload: &[u8; 12], millis: i64) {
         let mut frame = [0; 60];
         frame[12..14].copy_from_slice(&[8, 0]);
         frame[14..24].copy_from_slice(&[0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 17]);
@@ -145,7 +147,7 @@ mod tests {
         frame[42..54].copy_from_slice(payload);
         let raw = RawStamp { domain: Domain::Realtime, value: 0 };
         let stamp = Stamp { raw, utc: at(millis), error: Span::ZERO };
-        flows.packet(&Passing::new(&CapturedPacket {
+        flows.packet(&ObservedPacket::new(&CapturedPacket {
             stamp,
             kernel: None,
             bytes: &frame,
@@ -153,8 +155,8 @@ mod tests {
         }));
     }
 
-    /// A packet of an RTP stream, every 20 ms.
-    fn look_at_rtp(flows: &mut Flows, number: u8, millis: i64) {
+    /// Observes a packet of an RTP stream; one every 20 ms.
+    fn look_at_rtp(flows: &mut FlowObserver, number: u8, millis: i64) {
         look_at(flows, 7, &[0x80, 8, 0, number, 0, 0, number, 160, 1, 2, 3, 4], millis);
     }
 
@@ -164,7 +166,7 @@ mod tests {
         flows.map(|text| serde_json::from_str(&text).unwrap())
     }
 
-    /// Ports and packets of the flows that were told of.
+    /// Ports and packets of the reported flows.
     fn told(batches: &[Batch]) -> Vec<(u64, u64)> {
         let mut told: Vec<_> = decoded(batches)
             .map(|flow| (flow["sport"].as_u64().unwrap(), flow["packets"].as_u64().unwrap()))
@@ -173,7 +175,7 @@ mod tests {
         told
     }
 
-    /// What is known of flows by all that was told: their packets, by their beginnings (ms) and RTP sources.
+    /// Packets of the flows by begin (ms) and SSRC, after all reports.
     fn known(batches: &[Batch]) -> Vec<(i64, Option<u64>, u64)> {
         let mut known = std::collections::BTreeMap::new();
         for flow in decoded(batches) {
@@ -186,8 +188,8 @@ mod tests {
 
     #[test]
     fn flows_are_told_of_as_long_as_they_have_packets() {
-        let mut flows = Flows::new(at(1000));
-        // The first passed before it looked.
+        let mut flows = FlowObserver::new(at(1000));
+        // The first packet passed before the observer began.
         for (port, millis) in [(1, 999), (1, 1000), (2, 2000), (1, 3000)] {
             look(&mut flows, port, millis);
         }
@@ -203,15 +205,15 @@ mod tests {
     #[test]
     fn packets_that_turn_out_to_be_of_rtp_are_told_once() {
         let ssrc = Some(0x0102_0304);
-        let mut flows = Flows::new(at(0));
-        // Three are not enough for a stream.
+        let mut flows = FlowObserver::new(at(0));
+        // Three packets are not enough to recognise a stream.
         (0..3).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
         let mut batches = flows.batches(at(5000), CLOCK);
         assert_eq!(known(&batches), [(4940, None, 3)]);
         (3..9).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
         batches.extend(flows.batches(at(10_000), CLOCK));
         assert_eq!(known(&batches), [(4940, ssrc, 9)]);
-        // What is none of RTP is of its flow.
+        // A packet that is not RTP belongs to the plain flow.
         look(&mut flows, 7, 11_000);
         batches.extend(flows.batches(at(15_000), CLOCK));
         assert_eq!(known(&batches), [(4940, ssrc, 9), (11_000, None, 1)]);
@@ -219,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_is_beside_rtp_stays_when_a_stream_is_recognised() {
-        let mut flows = Flows::new(at(0));
+        let mut flows = FlowObserver::new(at(0));
         look(&mut flows, 7, 4900);
         (0..3).for_each(|it| look_at_rtp(&mut flows, it, 4940 + 20 * i64::from(it)));
         let mut batches = flows.batches(at(5000), CLOCK);
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn many_flows_make_several_batches() {
-        let mut flows = Flows::new(at(0));
+        let mut flows = FlowObserver::new(at(0));
         for port in 1..=600 {
             look(&mut flows, port, port.into());
         }
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn until_when_is_told_where_nothing_passes_too() {
         let hour = 3_600_000;
-        let mut flows = Flows::new(at(hour - 12_000));
+        let mut flows = FlowObserver::new(at(hour - 12_000));
         look(&mut flows, 1, hour - 9000);
         assert_eq!(complete_until(&flows.batches(at(hour - 7000), CLOCK)), [hour - 7000]);
         assert_eq!(flows.batches(at(hour - 2000), CLOCK), []);

@@ -1,14 +1,14 @@
-//! What a collector answers: no more than it was asked for, and than there is room for.
+//! Collects the response of a collector and limits its size.
 
 use tonic::Status;
 
 use crate::v1::Stretch;
 use crate::v1::question::What;
 
-/// Bytes of an answer. A thousand results are one million, and the newest of a thousand tasks twenty.
+/// Max bytes of a response. A thousand results take 1 MB, the newest results of a thousand tasks 20 MB.
 const ROOM: usize = 64 << 20;
 
-/// Rows that have come.
+/// Rows received so far.
 pub(super) struct Answer {
     rows: Vec<String>,
     most: usize,
@@ -16,13 +16,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// To a question, of which nothing has come yet.
+    /// An empty response to a query.
     pub(super) fn to(what: &What) -> Self {
         let most = match what {
             What::Measured(Stretch { most, .. })
             | What::Counted(Stretch { most, .. })
             | What::Flows(Stretch { most, .. }) => usize::try_from(*most).unwrap_or(usize::MAX),
-            // One for each of its tasks.
+            // One row per task.
             What::Recent(_) => usize::MAX,
             What::Newest(_)
             | What::SettledUntil(_)
@@ -33,20 +33,20 @@ impl Answer {
         Self { rows: Vec::new(), most, room: ROOM }
     }
 
-    /// More has come.
+    /// Adds rows.
     pub(super) fn add(&mut self, more: Vec<String>) -> Result<(), Status> {
         let bytes = more.iter().map(String::len).sum();
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
-            Status::resource_exhausted(format!("its answer has more than {} MiB", ROOM >> 20))
+            Status::resource_exhausted(format!("its response exceeds {} MiB", ROOM >> 20))
         })?;
         self.rows.extend(more);
         if self.rows.len() > self.most {
-            return Err(Status::internal("it answers more than it was asked for"));
+            return Err(Status::internal("it returned more rows than requested"));
         }
         Ok(())
     }
 
-    /// All of it.
+    /// All rows.
     pub(super) fn rows(self) -> Vec<String> {
         self.rows
     }
@@ -60,7 +60,7 @@ mod tests {
     use crate::v1::{Newest, Recent};
 
     #[test]
-    fn nobody_answers_more_than_was_asked_for() {
+    fn more_rows_than_requested_are_rejected() {
         let (stretch, rows) = (Stretch { most: 3, ..Stretch::default() }, vec![String::new(); 2]);
         for (what, most) in [
             (What::Measured(stretch), 3),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_no_more_than_there_is_room_for() {
+    fn response_size_is_limited() {
         let mut answer = Answer::to(&What::Recent(Recent::default()));
         let half = || vec!["x".repeat(ROOM / 4); 2];
         answer.add(half()).unwrap();
@@ -84,7 +84,7 @@ mod tests {
         let why = answer.add(vec!["x".to_owned()]).unwrap_err();
         assert_eq!(
             (why.code(), why.message()),
-            (Code::ResourceExhausted, "its answer has more than 64 MiB")
+            (Code::ResourceExhausted, "its response exceeds 64 MiB")
         );
     }
 }

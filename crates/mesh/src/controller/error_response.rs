@@ -1,4 +1,4 @@
-//! What is answered where something is not: a status, and in words why.
+//! Error responses: a status and a text.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,29 @@ use serde::Serialize;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema, openapi};
 
-use super::NoAnswer;
-use crate::gate::Denied;
+use super::sources::QueryError;
+use crate::authorizer::AuthorizationError;
 use crate::task::WrongTask;
 use crate::{DatabaseError, Name};
 
-/// Why something is not answered.
-pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
+/// An error response.
+pub(super) struct ApiError(pub(super) StatusCode, pub(super) String);
 
-/// What is said in place of an answer.
+/// Body of an error response.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Refused {
-    /// What happened, and what to do next, in one line.
+#[schema(as = Refused)]
+pub(super) struct ErrorBody {
+    /// What happened and what to do next, in one connection.
     error: String,
 }
 
-impl Refusal {
-    /// The fault is not the caller's.
+impl ApiError {
+    /// An error of the controller.
     pub(super) fn failure(why: impl ToString) -> Self {
         Self(StatusCode::INTERNAL_SERVER_ERROR, why.to_string())
     }
 
-    /// What was asked for makes no sense.
+    /// A request that is not valid.
     pub(super) fn wrong(why: impl ToString) -> Self {
         Self(StatusCode::BAD_REQUEST, why.to_string())
     }
@@ -40,49 +41,54 @@ impl Refusal {
     }
 
     pub(super) fn nothing_here() -> Self {
-        Self(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
+        Self(StatusCode::NOT_FOUND, "there is nothing at this path".to_owned())
     }
 
-    /// There is something, and it is not asked for so.
+    /// The path exists, but not with this method.
     pub(super) fn not_so() -> Self {
-        Self(StatusCode::METHOD_NOT_ALLOWED, "this is not done here: see `Allow`".to_owned())
+        Self(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this method is not supported here: see `Allow`".to_owned(),
+        )
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.0, Json(Refused { error: self.1 })).into_response()
+        (self.0, Json(ErrorBody { error: self.1 })).into_response()
     }
 }
 
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Self {
+impl From<AuthorizationError> for ApiError {
+    fn from(denied: AuthorizationError) -> Self {
         let status = match denied {
-            Denied::Nobody | Denied::NotGood(_) => StatusCode::UNAUTHORIZED,
-            Denied::Role(_) => StatusCode::FORBIDDEN,
-            Denied::Authority(_) => StatusCode::SERVICE_UNAVAILABLE,
+            AuthorizationError::NoCertificate | AuthorizationError::NotValid(_) => {
+                StatusCode::UNAUTHORIZED
+            }
+            AuthorizationError::Role(_) => StatusCode::FORBIDDEN,
+            AuthorizationError::Authority(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self(status, denied.to_string())
     }
 }
 
-impl From<DatabaseError> for Refusal {
+impl From<DatabaseError> for ApiError {
     fn from(error: DatabaseError) -> Self {
         Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }
 
-impl From<NoAnswer> for Refusal {
-    fn from(error: NoAnswer) -> Self {
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
         let status = match error {
-            NoAnswer::TooMuch(_) => StatusCode::BAD_REQUEST,
-            NoAnswer::Database(_) | NoAnswer::Away { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            QueryError::TooMuch(_) => StatusCode::BAD_REQUEST,
+            QueryError::Database(_) | QueryError::Away { .. } => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self(status, error.to_string())
     }
 }
 
-impl From<WrongTask> for Refusal {
+impl From<WrongTask> for ApiError {
     fn from(wrong: WrongTask) -> Self {
         let status = match wrong {
             WrongTask::Senseless { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -92,22 +98,25 @@ impl From<WrongTask> for Refusal {
     }
 }
 
-/// How anything may be refused, whatever was asked for.
-pub(super) struct Refusals;
+/// Error responses that every path may return.
+pub(super) struct CommonErrors;
 
 const REFUSALS: [(StatusCode, &str); 3] = [
-    (StatusCode::UNAUTHORIZED, "The caller has no certificate of the mesh that is good"),
-    (StatusCode::FORBIDDEN, "The caller's role may not do this, or the page of somebody else asks"),
+    (StatusCode::UNAUTHORIZED, "The caller has no valid certificate of the mesh"),
+    (
+        StatusCode::FORBIDDEN,
+        "The caller's role may not do this, or another web page sent the request",
+    ),
     (
         StatusCode::SERVICE_UNAVAILABLE,
-        "A file of the controller cannot be used just now, or a collector does not answer",
+        "A file of the controller cannot be used at the moment, or a collector does not answer",
     ),
 ];
 
-impl IntoResponses for Refusals {
+impl IntoResponses for CommonErrors {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
         let refusal = |(status, why): (StatusCode, &str)| {
-            let said = Ref::from_schema_name(Refused::name());
+            let said = Ref::from_schema_name(ErrorBody::name());
             let content = ContentBuilder::new().schema(Some(said)).build();
             let response = ResponseBuilder::new().description(why);
             let response = response.content("application/json", content).build();

@@ -1,4 +1,4 @@
-//! A spool that is filled on one side and emptied on the other.
+//! The spool, shared between the captures that fill it and the deliveries that empty it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,21 +10,21 @@ use super::ChannelName;
 use crate::DatabaseError;
 use crate::spool::{Batch, Held, Spool};
 
-/// What is held for the collector, by those who measure and those who deliver.
-pub struct Stock {
+/// Batches for the collector, shared between measurement and delivery.
+pub struct SharedSpool {
     spool: Mutex<Spool>,
-    /// Told of everything that is added.
+    /// Notified of each append.
     grown: watch::Sender<()>,
 }
 
-impl Stock {
+impl SharedSpool {
     /// Shares a spool.
     #[must_use]
     pub fn new(spool: Spool) -> Self {
         Self { spool: Mutex::new(spool), grown: watch::Sender::default() }
     }
 
-    /// Holds batches, all or none of them: see [`Spool::append`].
+    /// Appends batches, all or none: see [`Spool::append`].
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -34,30 +34,30 @@ impl Stock {
         Ok(())
     }
 
-    /// What was held and is not delivered yet, by its channels.
+    /// Channels with batches that are not delivered yet.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn channels(&self) -> Result<Vec<ChannelName>, DatabaseError> {
         let names = self.lock().channels()?;
-        // There are no others.
+        // The spool has no other names.
         Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
     }
 
-    /// How many bytes are held.
+    /// Size of the undelivered batches, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.lock().bytes()
     }
 
-    /// Until when each channel has ever told of anything.
-    pub(super) fn told_until(&self) -> Result<BTreeMap<ChannelName, Time<Utc>>, DatabaseError> {
-        let told = self.lock().told_until()?.into_iter();
+    /// For each channel, the end of the last batch ever appended.
+    pub(super) fn reported_until(&self) -> Result<BTreeMap<ChannelName, Time<Utc>>, DatabaseError> {
+        let told = self.lock().reported_until()?.into_iter();
         let named = told.filter_map(|(name, nanos)| Some((name.parse().ok()?, nanos)));
         Ok(named.map(|(name, nanos)| (name, Time::from_nanos(nanos))).collect())
     }
 
-    /// Which spool it is, and the number of the first batch of a channel that is held or comes next.
+    /// Number of the spool, and number of the channel's first batch that is stored or comes next.
     pub(super) fn opening(&self, channel: ChannelName) -> Result<(i64, u64), DatabaseError> {
         let spool = self.lock();
         Ok((spool.stream()?, spool.first(&channel.to_string())?))
@@ -85,7 +85,7 @@ impl Stock {
     }
 
     fn lock(&self) -> MutexGuard<'_, Spool> {
-        // Each change of it is made as a whole or not at all, also where a thread panics.
+        // Each change is atomic, even if a thread panics.
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The probe attends to its controller.
+//! The stream between a probe and its controller: reports up, assignments down.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::Error;
 use crate::v1::control_client::ControlClient;
 use crate::v1::{Assignment, Report};
 
-/// How often it says how it does.
+/// How often the probe sends a report.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Tells the controller how the probe does, and hears what it has to measure, until the controller ends that.
+/// Sends reports to the controller and receives assignments, until the controller ends the stream.
 ///
 /// # Errors
-/// When the controller is not there, or does not take the probe for one of its own.
-pub(super) async fn attend(
+/// When the controller cannot be reached or rejects the probe.
+pub(super) async fn exchange(
     controller: Channel,
     name: &str,
     report: impl Fn() -> Report,
@@ -26,17 +26,17 @@ pub(super) async fn attend(
 ) -> Result<(), Error> {
     let refused = |status| Error::refused(name.to_owned(), status);
     let (reports, outgoing) = mpsc::channel(1);
-    let heard = ControlClient::new(controller).attend(ReceiverStream::new(outgoing)).await;
-    let mut heard = heard.map_err(refused)?.into_inner();
+    let incoming = ControlClient::new(controller).attend(ReceiverStream::new(outgoing)).await;
+    let mut incoming = incoming.map_err(refused)?.into_inner();
     let mut interval = time::interval(INTERVAL);
     loop {
         tokio::select! {
-            assignment = heard.message() => match assignment.map_err(refused)? {
+            assignment = incoming.message() => match assignment.map_err(refused)? {
                 Some(assignment) => drop(assignments.send_replace(Some(assignment))),
                 None => return Ok(()),
             },
             _ = interval.tick() => {
-                // One that finds no room is not news any more.
+                // A report that finds no room is dropped; the next one is newer.
                 drop(reports.try_send(report()));
             }
         }

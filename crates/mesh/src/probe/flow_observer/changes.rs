@@ -1,4 +1,4 @@
-//! What was told of flows, so that of each only what is new is told.
+//! Detects which flows changed since the last report.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use serde_json::json;
 use wirestamp_metrics::flow::FlowReport;
 use wirestamp_packet::FlowKey;
 
-/// What was told last of each flow that is followed: of its RTP streams, and of the packets that belong to none.
+/// The last report of each flow: of its RTP streams and of its other packets.
 #[derive(Default)]
-pub(super) struct Told(HashMap<FlowKey, Vec<Part>>);
+pub(super) struct ReportedFlows(HashMap<FlowKey, Vec<Part>>);
 
-/// What is new of a flow.
-pub(super) struct News {
+/// A flow to report.
+pub(super) struct FlowChange {
     pub(super) last_ns: i64,
     pub(super) packets: u64,
-    /// As it is told: an object of JSON.
+    /// The report as JSON.
     pub(super) report: String,
 }
 
-/// A report, as far as it has to be known again.
+/// The fields of a report that identify it or show a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part {
     ssrc: Option<u32>,
@@ -28,12 +28,12 @@ struct Part {
     lost: Option<u64>,
 }
 
-impl Told {
-    /// Takes all that there is now for told, and says what is new of that, in the order of the flows' latest packets.
+impl ReportedFlows {
+    /// Stores the reports and returns the changed ones, ordered by the time of their last packet.
     ///
-    /// The first packets of an RTP stream are those of a plain flow until they are recognised. If that was told, it is
-    /// told again, without packets.
-    pub(super) fn tell(&mut self, reports: &[FlowReport]) -> Vec<News> {
+    /// The first packets of an RTP stream count as a plain flow until the stream is recognised. If that flow was
+    /// reported, it is reported again with 0 packets.
+    pub(super) fn update(&mut self, reports: &[FlowReport]) -> Vec<FlowChange> {
         let mut now: HashMap<FlowKey, Vec<Part>> = HashMap::new();
         for report in reports {
             now.entry(report.flow()).or_default().push(Part::of(report));
@@ -42,10 +42,10 @@ impl Told {
         let is_known = |report: &FlowReport| {
             before.get(&report.flow()).is_some_and(|parts| parts.contains(&Part::of(report)))
         };
-        let changed = reports.iter().filter(|report| !is_known(report)).filter_map(News::of);
+        let changed = reports.iter().filter(|report| !is_known(report)).filter_map(FlowChange::of);
         let elsewhere = before.iter().flat_map(|(flow, parts)| {
             let now = self.0.get(flow).map_or(&[][..], Vec::as_slice);
-            let gone = parts.iter().filter(|part| part.is_told_elsewhere(now));
+            let gone = parts.iter().filter(|part| part.is_in_other_report(now));
             gone.map(|part| part.without_packets(flow))
         });
         let mut news: Vec<_> = changed.chain(elsewhere).collect();
@@ -54,8 +54,8 @@ impl Told {
     }
 }
 
-impl News {
-    /// What is a report can be written.
+impl FlowChange {
+    /// Serialisation of a report does not fail.
     fn of(report: &FlowReport) -> Option<Self> {
         let FlowReport { last_ns, packets, .. } = *report;
         Some(Self { last_ns, packets, report: serde_json::to_string(report).ok()? })
@@ -68,13 +68,14 @@ impl Part {
         Self { ssrc: report.rtp.as_ref().map(|rtp| rtp.ssrc), first_ns, last_ns, packets, lost }
     }
 
-    /// Whether its packets are in what is told of its flow now. A flow that was let go and came back begins later.
-    fn is_told_elsewhere(&self, now: &[Self]) -> bool {
+    /// Whether its packets are now part of another report of the flow. A flow that was evicted and came back begins
+    /// later.
+    fn is_in_other_report(&self, now: &[Self]) -> bool {
         let is_there = now.iter().any(|it| (it.ssrc, it.first_ns) == (self.ssrc, self.first_ns));
         !is_there && now.iter().any(|it| it.first_ns <= self.last_ns)
     }
 
-    fn without_packets(&self, flow: &FlowKey) -> News {
+    fn without_packets(&self, flow: &FlowKey) -> FlowChange {
         let Self { first_ns, last_ns, .. } = *self;
         let FlowKey { source, destination, protocol } = flow;
         let mut report = json!({
@@ -85,6 +86,6 @@ impl Part {
         if let Some(ssrc) = self.ssrc {
             report["ssrc"] = ssrc.into();
         }
-        News { last_ns, packets: 0, report: report.to_string() }
+        FlowChange { last_ns, packets: 0, report: report.to_string() }
     }
 }

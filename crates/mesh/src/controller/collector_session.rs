@@ -1,4 +1,4 @@
-//! A collector that is a process of its own attends to the controller.
+//! Session of a collector that runs as a separate process.
 
 use std::net::SocketAddr;
 
@@ -10,15 +10,15 @@ use tonic::{Status, Streaming};
 use tracing::info;
 
 use super::control::Control;
-use super::members::Members;
-use crate::gate::Caller;
-use crate::task::{Entered, Tasks};
+use super::shared_ca::ValidCertificates;
+use crate::authorizer::Caller;
+use crate::task::{TaskRecord, Tasks};
 use crate::v1::{Charge, Presence, Task};
 
-/// The longest address: that of a host (RFC 1035 section 2.3.4), and a port.
+/// Longest address: a host name (RFC 1035 section 2.3.4) and a port.
 const LONGEST: usize = 261;
 
-/// A collector that attends.
+/// A connected collector.
 pub(super) struct Visit {
     pub(super) caller: Caller,
     pub(super) control: Control,
@@ -33,39 +33,39 @@ impl Visit {
     ) {
         let (subject, came) = (self.caller.subject(), Timestamp::now());
         let ended = self.exchange((from, came), presences, &charges).await;
-        self.control.homes.goes(&subject.name, came);
+        self.control.placement.disconnected(&subject.name, came);
         match ended {
-            Ok(()) => info!("the {subject} is gone"),
+            Ok(()) => info!("the {subject} disconnected"),
             Err(status) => {
-                info!("the {subject} is gone: {}", status.message());
-                // Who does not listen any more has to come again anyway.
+                info!("the {subject} disconnected: {}", status.message());
+                // A collector that does not read it connects again anyway.
                 drop(charges.send(Err(status)).await);
             }
         }
     }
 
-    /// Tells the collector what it has to know whenever that changes, and hears when it has new results.
+    /// Sends tasks and valid certificates whenever they change, and receives notifications of new results.
     async fn exchange(
         &self,
         (from, came): (SocketAddr, Timestamp),
         mut presences: Streaming<Presence>,
         charges: &mpsc::Sender<Result<Charge, Status>>,
     ) -> Result<(), Status> {
-        let Control { authority, plan, homes, sources, .. } = &self.control;
+        let Control { authority, plan, placement, sources, .. } = &self.control;
         let (subject, mut members) = (self.caller.subject(), authority.members());
         let Some(Presence { address, .. }) = presences.message().await? else { return Ok(()) };
         let address = reached(&address, from)?;
-        info!("the {subject} attends, and is reached at {address}");
-        block_in_place(|| homes.comes(&subject.name, address, came))
+        info!("the {subject} connected; its address is {address}");
+        block_in_place(|| placement.connected(&subject.name, address, came))
             .map_err(|error| Status::unavailable(error.to_string()))?;
-        let (mut tasks, mut settled, mut told) = (plan.subscribe(), homes.subscribe(), None);
+        let (mut tasks, mut placed, mut last) = (plan.subscribe(), placement.subscribe(), None);
         loop {
-            // It may have been revoked since.
+            // The certificate may have been revoked.
             self.caller.check()?;
-            let of_it = homes.tasks_of(&tasks.borrow_and_update(), Some(&subject.name));
+            let of_it = placement.tasks_of(&tasks.borrow_and_update(), Some(&subject.name));
             let charge = charge(&of_it, &members.borrow_and_update());
-            if told.as_ref() != Some(&charge) {
-                told = Some(charge.clone());
+            if last.as_ref() != Some(&charge) {
+                last = Some(charge.clone());
                 if charges.send(Ok(charge)).await.is_err() {
                     return Ok(());
                 }
@@ -73,10 +73,10 @@ impl Visit {
             tokio::select! {
                 () = charges.closed() => return Ok(()),
                 changed = tasks.changed() => if changed.is_err() { return Ok(()) },
-                changed = settled.changed() => if changed.is_err() { return Ok(()) },
+                changed = placed.changed() => if changed.is_err() { return Ok(()) },
                 changed = members.changed() => if changed.is_err() { return Ok(()) },
                 presence = presences.message() => match presence? {
-                    Some(_) => sources.have_news(),
+                    Some(_) => sources.notify(),
                     None => return Ok(()),
                 },
             }
@@ -84,9 +84,9 @@ impl Visit {
     }
 }
 
-fn charge(tasks: &Tasks, members: &Members) -> Charge {
-    let task = |(number, entered): (&u64, &Entered)| {
-        // A task that was read can be written.
+fn charge(tasks: &Tasks, members: &ValidCertificates) -> Charge {
+    let task = |(number, entered): (&u64, &TaskRecord)| {
+        // A task that was parsed can be serialised.
         let body = serde_json::to_string(&entered.task).ok()?;
         let ended = entered.ended.map(Timestamp::as_second);
         Some(Task { number: *number, body, made: entered.made.as_second(), ended })
@@ -94,28 +94,30 @@ fn charge(tasks: &Tasks, members: &Members) -> Charge {
     Charge { tasks: tasks.iter().filter_map(task).collect(), good: members.good() }
 }
 
-/// Where a collector is reached that says so, and calls from somewhere.
+/// The address at which a collector can be reached, from its own statement and its connection.
 fn reached(address: &str, from: SocketAddr) -> Result<String, Status> {
     let ip = from.ip().to_canonical();
     let address = match address.strip_prefix(':').map(str::parse) {
-        // Probes elsewhere would look for it on their own machines.
+        // Other machines would refresh for it on themselves.
         Some(Ok(_)) if ip.is_loopback() => {
-            let why = "it listens at any address and calls from the controller's machine: say with \
-                       --reach where probes find it";
+            let why = "cannot use the collector's address: it listens at any address of the controller's machine; give \
+                       the address for probes with --reach";
             return Err(Status::invalid_argument(why));
         }
         Some(Ok(port)) => SocketAddr::new(ip, port).to_string(),
         _ => address.to_owned(),
     };
     if address.parse().is_ok_and(|it: SocketAddr| it.ip().is_unspecified()) {
-        let why = format!("nobody reaches {address}: say with --reach where probes find it");
+        let why = format!(
+            "cannot use the collector's address {address}: it is not specific; give the address for probes with --reach"
+        );
         return Err(Status::invalid_argument(why));
     }
     let is_here = address.parse().is_ok_and(|it: SocketAddr| it.ip().is_loopback());
     if (is_here || address.starts_with("localhost:")) && !ip.is_loopback() {
         let why = format!(
-            "{address} is reached from its own machine only: say with --listen or --reach where \
-             probes find it"
+            "cannot use the collector's address {address}: only its own machine can reach it; give the address \
+             for probes with --listen or --reach"
         );
         return Err(Status::invalid_argument(why));
     }
@@ -123,7 +125,9 @@ fn reached(address: &str, from: SocketAddr) -> Result<String, Status> {
     if address.len() <= LONGEST && address.parse().is_ok_and(is_port) {
         Ok(address)
     } else {
-        Err(Status::invalid_argument(format!("{address:?} is no address: expected HOST:PORT")))
+        Err(Status::invalid_argument(format!(
+            "cannot use the collector's address {address:?}: expected HOST:PORT"
+        )))
     }
 }
 
@@ -132,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_is_where_it_says_or_calls_from() {
+    fn address_is_stated_or_that_of_the_connection() {
         let from = "[::ffff:192.0.2.7]:50000".parse().unwrap();
         let reached = |address| reached(address, from).map_err(|it| it.message().to_owned());
         assert_eq!(reached(":4749"), Ok("192.0.2.7:4749".to_owned()));
@@ -140,7 +144,7 @@ mod tests {
             assert_eq!(reached(text), Ok(text.to_owned()));
         }
         for text in ["", ":", ":x", ":0", "host", "host:", "a b:1", "2001:db8::1", "host:99999"] {
-            assert!(reached(text).unwrap_err().contains("is no address"), "{text}");
+            assert!(reached(text).unwrap_err().contains("expected HOST:PORT"), "{text}");
         }
         for text in ["127.0.0.1:4749", "[::1]:4749", "localhost:4749", "0.0.0.0:4749", "[::]:4749"]
         {

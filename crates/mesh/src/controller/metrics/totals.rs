@@ -1,0 +1,129 @@
+//! Counters of tasks that measure delay, since the controller started.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use tokio::sync::Mutex;
+use tracing::debug;
+use wirestamp_results::Families;
+
+use super::window::{COUNTS, Count, show_window};
+use crate::Name;
+use crate::collector::{Measured, Step, Stretch};
+use crate::controller::sources::{QueryError, Sources};
+use crate::task::{TaskRecord, Tasks};
+
+/// Max results per read when several have arrived since the last scrape.
+const MAX_READ: u32 = 3600;
+
+/// Totals of each task since the controller started.
+pub(in crate::controller) struct Totals(StdMutex<BTreeMap<u64, Arc<Mutex<Total>>>>);
+
+pub(super) struct Total {
+    /// Results that begin before this are in the counts, or existed earlier; none if that was not read yet.
+    pub(super) next: Option<i64>,
+    pub(super) counts: [u64; COUNTS.len()],
+    newest: Option<Measured>,
+}
+
+impl Totals {
+    /// Totals that start after the existing results of these tasks.
+    pub(in crate::controller) fn new(tasks: &Tasks) -> Self {
+        let unknown = || Total { next: None, ..Total::behind(None) };
+        Self(StdMutex::new(tasks.keys().map(|it| (*it, Arc::new(Mutex::new(unknown())))).collect()))
+    }
+
+    /// Adds the new results of all tasks that answer in time.
+    pub(super) async fn catch_up(
+        &self,
+        tasks: &Tasks,
+        sources: &Arc<Sources>,
+    ) -> Result<(), QueryError> {
+        let shown = shown(tasks).map(|(number, _)| number);
+        let last = sources.together(shown, |sources, number| {
+            let total = self.of(number);
+            async move { total.lock().await.catch_up(number, &sources).await }
+        });
+        last.await.into_values().try_for_each(|it| unless_away(it).map(drop))
+    }
+
+    /// Shows the totals. If a collector does not answer, they are the last known ones.
+    pub(super) async fn show(&self, tasks: &Tasks, families: &mut Families) {
+        for (number, name) in shown(tasks) {
+            let total = self.of(number);
+            let total = total.lock().await;
+            if total.next.is_some() {
+                total.show(name, families);
+            }
+        }
+    }
+
+    fn of(&self, task: u64) -> Arc<Mutex<Total>> {
+        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(totals.entry(task).or_insert_with(|| Arc::new(Mutex::new(Total::behind(None)))))
+    }
+}
+
+/// Tasks whose totals are shown.
+fn shown(tasks: &Tasks) -> impl Iterator<Item = (u64, &Name)> {
+    let is_shown = |it: &TaskRecord| it.ended.is_none() && it.task.measure.is_delay();
+    let shown = tasks.iter().filter(move |(_, it)| is_shown(it));
+    shown.map(|(number, entered)| (*number, &entered.task.name))
+}
+
+impl Total {
+    /// Adds new results. It may be cancelled at any time and then continues.
+    async fn catch_up(&mut self, task: u64, sources: &Sources) -> Result<(), QueryError> {
+        if self.next.is_none() {
+            *self = Self::behind(sources.newest(task).await?);
+        }
+        loop {
+            let (step, from) = (Step::AsMeasured, self.next.unwrap_or(i64::MIN));
+            let stretch = Stretch { step, from, until: i64::MAX, most: MAX_READ };
+            if !self.add(sources.measured(task, &stretch).await?) {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn behind(newest: Option<Measured>) -> Self {
+        let next = newest.as_ref().map_or(i64::MIN, |it| it.begin_ns.saturating_add(1));
+        Self { next: Some(next), counts: [0; COUNTS.len()], newest }
+    }
+
+    /// Adds the next results, in order of time. Returns whether there were any.
+    pub(super) fn add(&mut self, measured: Vec<Measured>) -> bool {
+        for it in &measured {
+            for (total, count) in self.counts.iter_mut().zip(&COUNTS) {
+                *total += (count.of)(&it.counts);
+            }
+        }
+        let Some(newest) = measured.into_iter().next_back() else { return false };
+        self.next = Some(newest.begin_ns.saturating_add(1));
+        self.newest = Some(newest);
+        true
+    }
+
+    pub(super) fn show(&self, task: &Name, families: &mut Families) {
+        let labels = [("task", task.to_string())];
+        for (total, Count { name, help, .. }) in self.counts.iter().zip(&COUNTS) {
+            let name = format!("wirestamp_task_{name}_packets_total");
+            families.counter(&name, &format!("{help}."), &labels, *total);
+        }
+        if let Some(newest) = &self.newest {
+            show_window(newest, &labels, families);
+        }
+    }
+}
+
+/// The result; none if a collector is not reachable, which has its own metric.
+pub(super) fn unless_away<T>(last: Result<T, QueryError>) -> Result<Option<T>, QueryError> {
+    match last {
+        Err(why @ QueryError::Database(_)) => Err(why),
+        Err(why) => {
+            debug!("cannot show results to Prometheus: {why}");
+            Ok(None)
+        }
+        Ok(last) => Ok(Some(last)),
+    }
+}

@@ -1,0 +1,89 @@
+//! Session of a probe.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::task;
+use tonic::{Status, Streaming};
+use tracing::info;
+
+use super::clocks;
+use super::control::Control;
+use crate::authorizer::Caller;
+use crate::v1::{Assignment, Report};
+
+/// A connected probe.
+pub(super) struct Visit {
+    pub(super) caller: Caller,
+    pub(super) control: Control,
+    pub(super) came: Timestamp,
+}
+
+impl Visit {
+    pub(super) async fn accompany(
+        self,
+        address: SocketAddr,
+        reports: Streaming<Report>,
+        assignments: mpsc::Sender<Result<Assignment, Status>>,
+    ) {
+        let subject = self.caller.subject().clone();
+        self.control.probes.connected(&subject.name, address, self.came);
+        info!("the {subject} connected from {address}");
+        let ended = self.exchange(reports, &assignments).await;
+        self.control.probes.disconnected(&subject.name, self.came, Timestamp::now());
+        match ended {
+            Ok(()) => info!("the {subject} disconnected"),
+            Err(status) => {
+                info!("the {subject} disconnected: {}", status.message());
+                // A probe that does not read it connects again anyway.
+                drop(assignments.send(Err(status)).await);
+            }
+        }
+    }
+
+    /// Sends the assignment whenever it changes, and receives reports.
+    async fn exchange(
+        &self,
+        mut reports: Streaming<Report>,
+        assignments: &mpsc::Sender<Result<Assignment, Status>>,
+    ) -> Result<(), Status> {
+        let probe = &self.caller.subject().name;
+        let Control { authority, plan, probes, placement, .. } = &self.control;
+        let (mut tasks, mut placed) = (plan.subscribe(), placement.subscribe());
+        let (mut members, mut last) = (authority.members(), None);
+        let mut warned = BTreeSet::new();
+        loop {
+            let tasks_now = Arc::clone(&tasks.borrow_and_update());
+            placed.mark_unchanged();
+            members.mark_unchanged();
+            let assignment = task::block_in_place(|| self.control.assignment(&tasks_now, probe))
+                .map_err(|error| Status::unavailable(error.to_string()))?;
+            // The certificate may have been revoked.
+            self.caller.check()?;
+            if last.as_ref() != Some(&assignment) {
+                last = Some(assignment.clone());
+                if assignments.send(Ok(assignment)).await.is_err() {
+                    return Ok(());
+                }
+            }
+            tokio::select! {
+                () = assignments.closed() => return Ok(()),
+                changed = tasks.changed() => if changed.is_err() { return Ok(()) },
+                changed = placed.changed() => if changed.is_err() { return Ok(()) },
+                changed = members.changed() => if changed.is_err() { return Ok(()) },
+                report = reports.message() => match report? {
+                    Some(report) => {
+                        self.caller.check()?;
+                        let health = report.into();
+                        clocks::warn_of(probe, &health, &tasks.borrow(), &mut warned);
+                        probes.report(probe, self.came, health, Timestamp::now());
+                    }
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+}
