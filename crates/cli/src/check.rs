@@ -1,4 +1,4 @@
-//! Comparisons with the truth, as a table.
+//! Measured and known values, side by side in a table.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use wirestamp_report::Check;
 
 use crate::table::table;
 
-/// What was compared; a report says how the truth is known.
+/// A table of comparisons; the HTML report explains the source of each known value.
 pub(crate) fn checks(checks: &[Check]) -> String {
     let rows: Vec<_> = checks.iter().map(row).collect();
     table(&["is this true?", "measured", "known", ""], &rows)

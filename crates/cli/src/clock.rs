@@ -18,11 +18,11 @@ use crate::table::table;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Calibrate for so many seconds before printing; the longer, the better the rate is known
+    /// Calibrate for this many seconds; longer gives a smaller rate error
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0,
           allow_negative_numbers = true, value_parser = seconds)]
     duration: f64,
-    /// Use this source instead of the one that was chosen
+    /// Use this source instead of the automatically chosen one
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 }
@@ -36,9 +36,9 @@ struct Document {
     frequency_hz: f64,
     granularity_ns: i64,
     steps: u32,
-    /// Why the hypervisor does not tell of migrations, unless it does.
+    /// Why migrations are not reported by the hypervisor; none if they are.
     vm_clock: Option<String>,
-    /// How far the system clock can be from UTC; none if it is not on UTC.
+    /// Error bound of the system clock against UTC; none if it is not synchronised.
     utc_error_ns: Option<i64>,
     /// Sync statuses that `utc_error_ns` combines.
     #[serde(rename = "keepers")]
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// The survey with the source that is used, which the user may have chosen against it.
+/// The survey with the source in use, which the user may have chosen.
 fn with_source(mut survey: Survey, name: &'static str) -> Survey {
     if survey.selected != name {
         let chosen = survey.sources.iter_mut().filter(|source| source.name == name);
@@ -120,21 +120,21 @@ fn text(document: &Document) -> String {
         })
         .collect();
     let table = table(&["  source", "usable", "frequency", "step", "read", "ordered"], &rows);
-    // Sentences read better from the left than in a column of numbers.
+    // Left-aligned, unlike the columns of numbers.
     let reasons = document.survey.sources.iter().map(|source| source.reason.as_str());
     let table: String = table
         .lines()
-        .zip(std::iter::once("because").chain(reasons))
+        .zip(std::iter::once("reason").chain(reasons))
         .map(|(line, reason)| format!("{line}  {reason}\n"))
         .collect();
     format!(
         "{table}\n\
-         The source marked * makes raw stamps. Calibrated against the system's clocks:\n  \
-         frequency                 {:.6} MHz, known within {:.3} ppm\n  \
+         The source marked * makes raw stamps. Calibrated against the system clock:\n  \
+         frequency                 {:.6} MHz ± {:.3} ppm\n  \
          usual smallest step       {}\n  \
-         a stamp is system time    within {}\n  \
+         error to system time      ±{}\n  \
          steps of the system clock {}\n  \
-         a move to another host is {}\n\n\
+         migration to another host {}\n\n\
          {}",
         document.frequency_hz / 1e6,
         document.rate_error_ppm,
@@ -142,8 +142,8 @@ fn text(document: &Document) -> String {
         time(document.error_ns),
         document.steps,
         match &document.vm_clock {
-            None => "told by the hypervisor (/dev/vmclock0)".to_owned(),
-            Some(reason) => format!("seen only if the clocks disagree after it: {reason}"),
+            None => "reported by the hypervisor (/dev/vmclock0)".to_owned(),
+            Some(reason) => format!("detected only if the clocks disagree afterwards: {reason}"),
         },
         utc_text(&document.clock_sources),
     )
@@ -152,7 +152,7 @@ fn text(document: &Document) -> String {
 /// Error of the system clock against UTC, and the reports of the clock sources.
 fn utc_text(statuses: &[SyncStatus]) -> String {
     let verdict = match utc_error(statuses) {
-        Ok(error) => format!("is UTC within {error}, the max of these reports"),
+        Ok(error) => format!("is within {error} of UTC, the max of these reports"),
         Err(source) => format!("is not synchronised to UTC, as {source} reports"),
     };
     let lines: String = statuses.iter().map(|status| format!("  {status}\n")).collect();
@@ -162,7 +162,7 @@ fn utc_text(statuses: &[SyncStatus]) -> String {
 /// The seconds of 365 days.
 const YEAR: f64 = 31_536_000.0;
 
-/// A number of seconds that a run may last: more than none, and less than a year.
+/// Parses a duration in seconds: above 0 and below a year.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds < YEAR => Ok(seconds),
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_that_are_refused_are_told_the_limit_they_exceed() {
+    fn rejected_seconds_name_the_exceeded_limit() {
         assert_eq!(seconds("2.5"), Ok(2.5));
         for (text, limit) in [("-1", "above 0"), ("0", "above 0"), ("nan", "above 0")] {
             assert!(seconds(text).unwrap_err().contains(limit));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_the_user_chose_is_not_said_to_be_not_chosen() {
+    fn chosen_source_has_the_user_as_reason() {
         let found = survey();
         let mut names = found.sources.iter().map(|source| source.name);
         let other = names.find(|&name| name != found.selected).unwrap();

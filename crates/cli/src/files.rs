@@ -1,4 +1,4 @@
-//! Files and their names.
+//! Checks of input and output paths before a measurement.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -10,20 +10,20 @@ use rustix::fs::{Access, access};
 
 use crate::usage::usage;
 
-/// Whether two paths lead to one file, whatever they look like.
+/// Whether two paths lead to the same existing file.
 pub(crate) fn are_one(a: &Path, b: &Path) -> bool {
     let identity = |path| fs::metadata(path).map(|file: Metadata| (file.dev(), file.ino()));
     matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// Whether what is there can be read once only: standard input, `-`, or a FIFO.
+/// Whether the path can be read only once: standard input (`-`) or a FIFO.
 pub(crate) fn is_pipe(path: &Path) -> bool {
     is_standard(path) || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// Refuses, before anything is measured or opened for writing, files that would take the place of
-/// what is read or of each other, and those that cannot be written. `outputs` are options and the
-/// files they name.
+/// Rejects output files that would overwrite an input or each other, or that cannot be written.
+///
+/// Called before anything is measured or opened. `outputs` are pairs of option and file.
 pub(crate) fn check_outputs(
     outputs: &[(&str, Option<&Path>)],
     inputs: &[&Path],
@@ -33,33 +33,33 @@ pub(crate) fn check_outputs(
     for (before, &(option, path)) in given.iter().enumerate() {
         if is_standard(path) {
             return Err(usage(format!(
-                "{option} takes a file, and - is none; ./- is one of that name"
+                "{option} needs a file, not standard output; write ./- for a file named -"
             )));
         }
         if inputs.iter().any(|input| are_one(standard_input(input), path)) {
             return Err(usage(format!(
-                "{option} would overwrite what is read: write to another file"
+                "{option} would overwrite an input file; write to another file"
             )));
         }
         if let Some((other, _)) = given[..before].iter().find(|(_, it)| is_same_place(it, path)) {
-            return Err(usage(format!("{other} and {option} name one file: give each its own")));
+            return Err(usage(format!("{other} and {option} name the same file; use two files")));
         }
         check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
 
-/// Whether it stands for standard input or output.
+/// Whether the path is `-`: standard input or output.
 fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// What is read, which may be a file that a shell has put in the place of standard input.
+/// The path that is read; for `-`, standard input, which the shell may redirect from a file.
 fn standard_input(path: &Path) -> &Path {
     if is_standard(path) { Path::new("/dev/stdin") } else { path }
 }
 
-/// Whether writing to both would be writing to one file, which need not exist yet.
+/// Whether both paths name the same file, which need not exist yet.
 fn is_same_place(a: &Path, b: &Path) -> bool {
     let place =
         |path: &Path| Some((fs::canonicalize(folder(path)).ok()?, path.file_name()?.to_owned()));
@@ -73,17 +73,17 @@ fn check_writable(path: &Path) -> anyhow::Result<()> {
         Err(_) => {
             let folder = folder(path);
             if !folder.exists() {
-                bail!("the folder has to exist: mkdir -p {}", folder.display());
+                bail!("the folder does not exist; create it with `mkdir -p {}`", folder.display());
             }
             access(&folder, Access::WRITE_OK | Access::EXEC_OK)
-                .with_context(|| format!("no file can be made in {}", folder.display()))
+                .with_context(|| format!("cannot create a file in {}", folder.display()))
         }
     }
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder(path: &Path) -> PathBuf {
-    // Of a plain name, the parent is the empty path.
+    // The parent of a bare file name is the empty path.
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_may_be_neither_an_input_nor_each_other_nor_nowhere() {
+    fn outputs_must_be_distinct_and_writable() {
         let folder = tempfile::tempdir().unwrap();
         let [input, link, new] = ["in", "link", "new"].map(|name| folder.path().join(name));
         fs::write(&input, "precious").unwrap();
@@ -105,19 +105,22 @@ mod tests {
         assert_eq!(check(&new, None), Ok(()));
         assert!(check(&link, None).unwrap_err().contains("--csv would overwrite"));
         let detour = folder.path().join(".").join("new");
-        let said = check(&new, Some(&detour)).unwrap_err();
-        assert!(said.contains("--csv and --log name one file"), "{said}");
+        let message = check(&new, Some(&detour)).unwrap_err();
+        assert!(message.contains("--csv and --log name the same file"), "{message}");
         assert!(check(Path::new("-"), None).unwrap_err().contains("./-"));
         let nowhere = folder.path().join("no/such");
-        let said = check(&nowhere, None).unwrap_err();
-        assert!(said.contains("cannot write") && said.contains("has to exist"), "{said}");
+        let message = check(&nowhere, None).unwrap_err();
+        assert!(
+            message.contains("cannot write") && message.contains("does not exist"),
+            "{message}"
+        );
         assert!(check(folder.path(), None).unwrap_err().contains("directory"));
         assert_eq!(check(Path::new("plain-name"), None), Ok(()));
         assert!(!new.exists());
     }
 
     #[test]
-    fn a_folder_that_a_plain_name_is_in_is_the_current_one() {
+    fn folder_of_a_bare_name_is_the_current_one() {
         assert_eq!(folder(Path::new("a.csv")), Path::new("."));
         assert_eq!(folder(Path::new("/a.csv")), Path::new("/"));
     }

@@ -1,4 +1,4 @@
-//! Ctrl-C ends a command cleanly, with its summary.
+//! Signal handling: Ctrl-C ends a command cleanly, with its summary.
 
 use std::thread;
 
@@ -7,9 +7,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use wirestamp_capture::Stop;
 
-/// A stop that SIGINT and SIGTERM request. A second signal ends the process at once.
+/// Returns a stop that SIGINT or SIGTERM requests. A second signal ends the process at once.
 pub(crate) fn stop_on_signal() -> anyhow::Result<Stop> {
-    let stop = Stop::new().context("cannot make the stop event")?;
+    let stop = Stop::new().context("cannot create the stop event")?;
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot handle signals")?;
     let requested = stop.clone();
     thread::Builder::new()

@@ -5,21 +5,22 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use wirestamp_lab::{
-    Impairments, PREFIX, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B,
-};
+use wirestamp_lab::{PREFIX, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B};
 
+use crate::bottleneck::Bottleneck;
 use crate::mesh;
 use crate::output::Output;
 
 #[derive(Args)]
-#[command(after_help = "The bed: source -- router with a bottleneck -- sink, in namespaces \
-    wirestamp-source, wirestamp-router and wirestamp-sink. Tap A (tap-a) is where the router \
-    receives, tap B (tap-b) where the sink does.\n\nExample:\n  \
+#[command(
+    after_help = "The test bed: source -- router with a bottleneck -- sink, in the namespaces \
+    wirestamp-source, wirestamp-router and wirestamp-sink. Tap A (tap-a) is the receiving \
+    interface of the router, tap B (tap-b) that of the sink.\n\nExample:\n  \
     wirestamp lab up\n  \
     wirestamp delay tap-a@wirestamp-router tap-b@wirestamp-sink --duration 5 &\n  \
     wirestamp send -i out@wirestamp-source --to 10.77.2.2 --pattern voip --duration 4; wait\n  \
-    wirestamp lab down")]
+    wirestamp lab down"
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -27,44 +28,26 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Build the bed; it stays until `lab down`, and takes the place of one that is there
-    Up(Path),
-    /// Remove the bed
+    /// Build the test bed, replacing an existing one; `lab down` removes it
+    Up(Bottleneck),
+    /// Remove the test bed
     Down,
-    /// Bring up a whole mesh in a bed of its own, measure traffic across a bottleneck with it, and check
-    /// that against the truth
+    /// Run a complete mesh in its own test bed, measure traffic across a bottleneck, and check the
+    /// results against known values
     Mesh(mesh::lab::Arguments),
-    /// Build a bed, run a command that sees its namespaces, exit with its status, remove the bed
-    /// however that ends
+    /// Build a test bed, run a command in which its namespaces exist, remove the bed, and exit with
+    /// the command's status
     Run {
         #[command(flatten)]
-        path: Path,
+        path: Bottleneck,
         /// The command and its arguments
         #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
 }
 
-#[derive(Args)]
-pub(crate) struct Path {
-    /// The bottleneck's rate in Mbit/s
-    #[arg(long, value_name = "MBIT", default_value_t = 10,
-          value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    rate: u64,
-    /// The bottleneck's queue in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 50_000,
-          value_parser = clap::value_parser!(u32).range(1514..))]
-    queue: u32,
-}
-
-impl Path {
-    pub(crate) fn impairments(&self) -> Impairments {
-        Impairments::bottleneck(self.rate * 1_000_000, self.queue)
-    }
-}
-
 #[derive(Serialize)]
-struct Bed {
+struct TestBed {
     source: Point,
     tap_a: Point,
     tap_b: Point,
@@ -88,7 +71,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
         Action::Up(path) => {
             if !wirestamp_lab::down(PREFIX)?.is_empty() {
                 output.remark(
-                    "replaced the bed that was there; what still runs in that is not in this one",
+                    "replaced the existing test bed; programs that still run in the old one are not in this one",
                 );
             }
             wirestamp_lab::up(PREFIX, &path.impairments())?;
@@ -98,7 +81,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
             let removed = wirestamp_lab::down(PREFIX)?;
             output.result(&Removed { removed }, |Removed { removed }| {
                 match removed.as_slice() {
-                    [] => "there was no bed\n".into(),
+                    [] => "no test bed to remove\n".into(),
                     names => format!("removed {}\n", names.join(", ")),
                 }
             })?;
@@ -115,9 +98,9 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn bed() -> Bed {
+fn bed() -> TestBed {
     let point = |role, interface| Point { namespace: format!("{PREFIX}-{role}"), interface };
-    Bed {
+    TestBed {
         source: point("source", SOURCE_INTERFACE),
         tap_a: point("router", TAP_A),
         tap_b: point("sink", TAP_B),
@@ -125,12 +108,12 @@ fn bed() -> Bed {
     }
 }
 
-fn text(bed: &Bed) -> String {
-    let Bed { source, tap_a, tap_b, sink_addresses: [v4, v6] } = bed;
+fn text(bed: &TestBed) -> String {
+    let TestBed { source, tap_a, tap_b, sink_addresses: [v4, v6] } = bed;
     let name = |point: &Point| format!("{}@{}", point.interface, point.namespace);
     format!(
         "send from   {}\ntap A       {}\ntap B       {}\nsend to     {v4} or {v6}\n\
-         `wirestamp lab down` removes it\n",
+         remove it with `wirestamp lab down`\n",
         name(source),
         name(tap_a),
         name(tap_b)

@@ -1,11 +1,12 @@
 //! `wirestamp`: precise packet timestamps and end-to-end quality of service.
 //!
-//! Parses the arguments, calls the floors below, prints. Results go to standard output, as text or
-//! with `--json` as one document; everything else goes to standard error. The exit status is 0 when
-//! all went well, 1 when something failed, 2 when the arguments made no sense.
+//! Parses arguments, calls the library crates, prints. Results go to standard output, as text or
+//! with `--json` as one document; everything else goes to standard error. Exit status: 0 success,
+//! 1 failure, 2 usage error.
 
 #![forbid(unsafe_code)]
 
+mod bottleneck;
 mod capture;
 mod check;
 mod clock;
@@ -45,7 +46,7 @@ use usage::suggest_partial;
 
 /// Precise packet timestamps and end-to-end quality of service, on ordinary Linux machines.
 ///
-/// Every figure of delay comes with the error bound of the clock that measured it.
+/// Every delay is reported with the error bound of the clocks that measured it.
 #[derive(Parser)]
 #[command(name = "wirestamp", version, max_term_width = 100)]
 struct Arguments {
@@ -57,39 +58,39 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the clocks of this machine, which one is used, how well it is known, and who keeps it on UTC
+    /// Show this machine's clocks, the one in use, its calibration, and the UTC sync status
     Clock(clock::Arguments),
-    /// Capture and stamp the packets of an interface
+    /// Capture and timestamp the packets of an interface
     Capture(capture::Arguments),
-    /// Convert the stamps of a capture again, better, with the anchors kept beside it
+    /// Improve the timestamps of a capture afterwards, from its saved anchors
     Restamp(restamp::Arguments),
-    /// Send paced traffic, each packet with an identity and its send time
+    /// Send paced traffic; each packet carries an identity and its send time
     Send(send::Arguments),
-    /// Send test packets to a reflector and measure both directions (STAMP, TWAMP Light)
+    /// Measure both directions with test packets to a reflector (STAMP, TWAMP Light)
     Stamp(stamp::Arguments),
-    /// Return the test packets of others with the times at which they came and left (STAMP)
+    /// Answer STAMP test packets with their receive and send times
     Reflect(reflect::Arguments),
-    /// Measure one-way delay, loss, reordering and duplication between two points
+    /// Measure one-way delay, loss, reordering and duplicates between two points
     Delay(delay::Arguments),
-    /// Show the quality of each flow of a file or interface: loss, jitter, round trip, MOS
+    /// Show the quality of each flow of a file or interface: loss, jitter, round-trip time, MOS
     Flows(flows::Arguments),
-    /// Follow packets through this host, received or sent: driver, stack, socket, application
+    /// Measure the time that packets spend in each layer of this host: driver, stack, socket, application
     Layers(layers::Arguments),
     /// Build, use and remove a test bed of network namespaces
     Lab(lab::Arguments),
-    /// Measure a call, a video and a burst across a bottleneck, and check it against the truth
+    /// Measure a call, a video and a burst across a bottleneck, and check the results against known values
     Demo(demo::Arguments),
-    /// Make the experiment of a paper again, and show it beside the paper's numbers
+    /// Reproduce the experiment of a paper and compare the results with the paper's
     Study(study::Arguments),
     #[command(flatten)]
     Mesh(mesh::Command),
-    /// Make Wireshark and tshark list our interfaces, to capture with precise stamps from there
+    /// Add Wirestamp's interfaces to Wireshark and tshark, to capture with precise timestamps there
     Extcap(extcap::Arguments),
 }
 
 fn main() -> ExitCode {
-    if let Some(answered) = extcap::answer(std::env::args_os()) {
-        return status(answered);
+    if let Some(result) = extcap::respond_to_wireshark(std::env::args_os()) {
+        return status(result);
     }
     let Arguments { output, command } = Arguments::parse();
     let result = match command {
@@ -111,11 +112,11 @@ fn main() -> ExitCode {
     status(result)
 }
 
-/// The exit status, after a line about what went wrong.
+/// The exit status; prints the error, if any.
 fn status(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
-        // Whoever read our output has seen enough of it, as in `wirestamp ... | head`.
+        // The reader of our output has closed the pipe, as in `wirestamp ... | head`.
         Err(error) if usage::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("wirestamp: {error:#}");

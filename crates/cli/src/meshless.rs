@@ -1,4 +1,4 @@
-//! The commands of the mesh, where it was not built in.
+//! Stand-ins for the mesh commands in builds without the feature `mesh`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::usage::usage;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Any of them, with anything behind it
+    /// Any mesh command, with any arguments
     #[command(
         name = "controller",
         aliases = ["collector", "probe", "pki"],
@@ -19,7 +19,7 @@ pub(crate) enum Command {
     )]
     Any {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        _behind: Vec<OsString>,
+        _arguments: Vec<OsString>,
     },
 }
 
@@ -27,17 +27,17 @@ pub(crate) fn run(_: Command, _: Output) -> anyhow::Result<ExitCode> {
     not_built_in()
 }
 
-/// What brings up meshes for studies: nothing.
+/// The launcher of meshes for studies; an error in this build.
 #[cfg(feature = "studies")]
 pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {
     not_built_in()
 }
 
 fn not_built_in<T>() -> anyhow::Result<T> {
-    Err(usage("this wirestamp was built without the mesh: `make build-mesh` builds one with it"))
+    Err(usage("this build of wirestamp has no mesh; build one with `make build-mesh`"))
 }
 
-/// `wirestamp lab mesh`.
+/// Stand-in for `wirestamp lab mesh`.
 pub(crate) mod lab {
     use std::ffi::OsString;
     use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub(crate) mod lab {
     #[command(disable_help_flag = true)]
     pub(crate) struct Arguments {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        _behind: Vec<OsString>,
+        _arguments: Vec<OsString>,
     }
 
     pub(crate) fn run(_: &Arguments, _: Output) -> anyhow::Result<ExitCode> {

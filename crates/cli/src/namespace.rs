@@ -1,9 +1,9 @@
-//! `--namespace NAME`: work in a named network namespace.
+//! `--namespace NAME`: running code in a named network namespace.
 
 use anyhow::Context;
 use wirestamp_sys::netns::Netns;
 
-/// Does `work` in the namespace of this name, or here without one.
+/// Runs `work` in the named namespace, or in the current one for none.
 pub(crate) fn enter<T: Send>(
     name: Option<&str>,
     work: impl FnOnce() -> T + Send,

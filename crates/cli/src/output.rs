@@ -1,4 +1,4 @@
-//! Where results and remarks go.
+//! Printing of results, remarks and numbers.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,13 +6,13 @@ use clap::Args;
 use serde::Serialize;
 use wirestamp_report::format;
 
-/// How results are printed; the same for every command.
+/// Output options of every command.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Output {
     /// Print the result as one JSON document
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Print no progress and no remarks
+    /// Print neither progress nor remarks
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Print more remarks
@@ -21,7 +21,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Prints the result: `document` with `--json`, and otherwise what `text` makes of it.
+    /// Prints the result: `document` as JSON with `--json`, otherwise its `text`.
     pub(crate) fn result<T: Serialize>(
         self,
         document: &T,
@@ -37,47 +37,47 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// Says something that is not the result.
+    /// Prints a line to standard error, unless `--quiet`.
     pub(crate) fn remark(self, text: impl std::fmt::Display) {
         if !self.quiet {
             eprintln!("{text}");
         }
     }
 
-    /// Says something that only `--verbose` asks for.
+    /// Prints a line to standard error with `--verbose`.
     pub(crate) fn detail(self, text: impl std::fmt::Display) {
         if self.verbose {
             eprintln!("{text}");
         }
     }
 
-    /// Whether somebody watches the progress.
+    /// Whether progress is shown: on a terminal, without `--quiet`.
     pub(crate) fn shows_progress(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 }
 
-/// A time in nanoseconds with the unit that suits it.
+/// A time in nanoseconds, in the unit that fits its size.
 pub(crate) fn time(nanos: i64) -> String {
     plain(&format::nanos(nanos))
 }
 
-/// A mean time in nanoseconds with the unit that suits it.
+/// A mean time in nanoseconds, in the unit that fits its size.
 pub(crate) fn mean(nanos: f64) -> String {
     plain(&format::duration(nanos))
 }
 
-/// A count with its digits in groups of three.
+/// A count with digits in groups of three.
 pub(crate) fn count(value: u64) -> String {
     plain(&format::count(value))
 }
 
-/// A number of things: `1 packet`, `2 packets`.
+/// A count with its noun: `1 packet`, `2 packets`.
 pub(crate) fn things(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The same with the digits in groups, and any plural.
+/// A count with digits in groups of three, and its noun with a given plural.
 pub(crate) fn plural(value: u64, one: &str, many: &str) -> String {
     plain(&format::plural(value, one, many))
 }
@@ -87,7 +87,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     plain(&format::percent(part, whole))
 }
 
-/// The typography of the report, in characters that every terminal has and grep can find.
+/// Replaces typographic characters of reports by ones that every terminal and grep support.
 pub(crate) fn plain(text: &str) -> String {
     text.replace(format::THIN_SPACE, " ").replace(['\u{2212}', '\u{2013}'], "-")
 }

@@ -1,10 +1,10 @@
-//! A bar on the terminal for work that takes a while.
+//! The progress bar of long commands.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::Output;
 
-/// A bar of a thousand, on standard error; hidden if nobody watches.
+/// A bar of 1000 steps on standard error; hidden without a terminal.
 pub(crate) fn progress_bar(output: Output) -> ProgressBar {
     if !output.shows_progress() {
         return ProgressBar::hidden();
@@ -16,7 +16,7 @@ pub(crate) fn progress_bar(output: Output) -> ProgressBar {
     bar
 }
 
-/// Where the bar stands when this share is done, 0 to 1.
+/// The bar's position for a completed share, 0 to 1.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
 pub(crate) fn per_mille(share: f64) -> u64 {
     (share.clamp(0.0, 1.0) * 1000.0) as u64

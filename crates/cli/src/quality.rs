@@ -1,4 +1,4 @@
-//! The quality of a stream or flow as a row of a table.
+//! The quality of a stream or flow as a table row.
 
 use wirestamp_metrics::Quality;
 
@@ -6,9 +6,9 @@ use crate::output::{mean, percent, time};
 
 /// The columns of [`row`].
 pub(crate) const HEADER: [&str; 9] =
-    ["", "sent", "lost", "reordered", "doubled", "mean delay", "99 %", "IPDV 99 %", "clock error"];
+    ["", "sent", "lost", "reordered", "duplicates", "mean delay", "p99", "IPDV p99", "clock error"];
 
-/// One row: counts, one-way delay, delay variation (IPDV), and the bound of the clocks' error.
+/// One row: counts, one-way delay, delay variation (IPDV), and the bound of the clock error.
 pub(crate) fn row(name: String, quality: &Quality, clock_error_ns: Option<i64>) -> Vec<String> {
     let counts = quality.counts();
     let none = || "-".to_owned();

@@ -16,20 +16,20 @@ use crate::stamp::key::read_key;
 
 #[derive(Args)]
 #[command(after_help = "\
-Answers are as long as the packets that they answer, and no shorter than their own fields. The
-kernel stamps what comes and what leaves; when an answer left, a sender that asks is told with the
-next one (RFC 8972, follow-up telemetry). Senders of TWAMP Light are answered too.
+Answers are as long as the received packets, unless the answer's fields need more. The kernel
+stamps received and sent packets. On request, an answer contains the send time of the answer before
+(RFC 8972, follow-up telemetry). TWAMP Light senders are answered too.
 
 Examples:
   wirestamp reflect                                  # for this host only
-  wirestamp reflect --listen 0.0.0.0 --listen ::     # for everybody who can reach it
+  wirestamp reflect --listen 0.0.0.0 --listen ::     # for all hosts
   wirestamp reflect --listen 192.0.2.7:5000 --key-file stamp.key")]
 pub(crate) struct Arguments {
-    /// Listen at this address, with or without a port; may be given more than once [default: this
-    /// host's own addresses 127.0.0.1 and ::1, port 862]
+    /// Listen on this address, with or without a port; may be repeated [default: 127.0.0.1 and ::1,
+    /// port 862]
     #[arg(short, long, value_name = "ADDRESS", value_parser = listened)]
     listen: Vec<SocketAddr>,
-    /// Answer only packets with the codes of the key in this file, hexadecimal digits or any bytes
+    /// Answer only packets authenticated with the key in this file: hexadecimal digits, or any bytes
     /// (RFC 8762 section 4.4)
     #[arg(short, long, value_name = "FILE")]
     key_file: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     namespace: Option<String>,
 }
 
-/// An address with a port, or without.
+/// Parses an address with or without a port.
 fn listened(text: &str) -> Result<SocketAddr, String> {
     let alone = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, PORT));
     let address: SocketAddr = alone.or_else(|_| text.parse()).map_err(|_| {
@@ -60,22 +60,22 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let named: Vec<String> = listening.iter().map(SocketAddr::to_string).collect();
     output.remark(format!("reflecting at {}; Ctrl-C ends it", named.join(" and ")));
     if arguments.listen.is_empty() {
-        output.remark("only this host can reach that: --listen opens it to others");
+        output.remark("reachable from this host only; add --listen for other hosts");
     } else if is_open && listening.iter().any(|at| !at.ip().is_loopback()) {
-        output.remark("anybody who reaches it is answered: --key-file asks for a key");
+        output.remark("answers every sender; add --key-file to require a key");
     }
     let counts = server.run(&stop, ())?;
     output.result(&Document { listening, counts }, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// This host's own addresses, of the families that it has.
+/// The loopback addresses of the available address families.
 fn own_addresses() -> Vec<SocketAddr> {
     let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
     let own = own.map(|address| SocketAddr::new(address, PORT));
     let has = |address: &&SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     let had: Vec<_> = own.iter().filter(has).copied().collect();
-    // Where there is none, the error names the first.
+    // If there is none, the error names the first.
     if had.is_empty() { vec![own[0]] } else { had }
 }
 
@@ -94,16 +94,16 @@ fn text(document: &Document) -> String {
         plural(reflected, "packet", "packets"),
         plural(sessions, "session", "sessions")
     );
-    let mut tell = |count, what: &str| {
+    let mut add = |count, what: &str| {
         if count > 0 {
             text.push_str(&format!("{} {what}\n", plural(count, "packet", "packets")));
         }
     };
-    tell(not_stamp, "ignored that were no test packets");
-    tell(forged, "refused without the right code");
-    tell(answers, "refused that were answers of reflectors");
-    tell(failed, "not answered because the kernel did not take the answer");
-    tell(stamped_late, "not stamped by the kernel, but by this program");
+    add(not_stamp, "ignored: not test packets");
+    add(forged, "rejected: wrong authentication code");
+    add(answers, "rejected: answers of reflectors");
+    add(failed, "not answered: the kernel rejected the answer");
+    add(stamped_late, "stamped by this program instead of the kernel");
     text
 }
 
@@ -112,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_goes_with_and_without_a_port() {
+    fn port_of_an_address_is_optional() {
         assert_eq!(listened("192.0.2.7"), Ok(([192, 0, 2, 7], 862).into()));
         assert_eq!(listened("[::1]:5000").unwrap().port(), 5000);
         assert_eq!(listened("::").unwrap().port(), 862);
-        assert!(listened("host").is_err_and(|said| said.contains("expected an address")));
+        assert!(listened("host").is_err_and(|error| error.contains("expected an address")));
     }
 }

@@ -19,19 +19,19 @@ use crate::output::{Output, time};
 use crate::progress::{per_mille, progress_bar};
 use crate::usage::usage;
 
-/// A packet is stamped while it is fresh, when only the anchors before it are known. With those
-/// that came after it the same raw value gives a better time.
+/// A live capture converts each stamp from the anchors before it only. With the anchors after it,
+/// the same raw value gives a more accurate time.
 ///
-/// FILE gets its name when it is whole, and is FILE.partial until then.
+/// Until it is complete, FILE is named FILE.partial.
 #[derive(Args)]
 #[command(after_help = "Example:\n  \
     wirestamp capture -i eth0 --stamp raw -w calls.pcapng --anchors calls.csv\n  \
     wirestamp restamp calls.pcapng --anchors calls.csv -w better.pcapng")]
 pub(crate) struct Arguments {
-    /// The capture, made with `wirestamp capture --anchors`
+    /// The capture, written with `wirestamp capture --anchors`
     #[arg(value_name = "CAPTURE")]
     capture: PathBuf,
-    /// The anchors kept beside it
+    /// The anchors saved with the capture
     #[arg(long, value_name = "FILE")]
     anchors: PathBuf,
     /// Write the packets with their new times to this pcapng file; - is standard output
@@ -43,14 +43,14 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let Arguments { capture, anchors, write } = arguments;
     let to_stdout = write == Path::new("-");
     if to_stdout && output.json {
-        return Err(usage("-w - puts the packets where --json would print: write to a file"));
+        return Err(usage("-w - and --json both use standard output; write the packets to a file"));
     }
     if [capture, anchors].into_iter().any(|input| are_one(input, write)) {
-        return Err(usage("-w would overwrite what is read: write to another file"));
+        return Err(usage("-w would overwrite an input file; write to another file"));
     }
     if is_pipe(capture) {
         return Err(usage(
-            "a pipe cannot be restamped, because the capture is read twice: write it to a file first",
+            "cannot restamp a pipe: the capture is read twice; write it to a file first",
         ));
     }
     let anchors = read_anchors(anchors)?;
@@ -82,25 +82,25 @@ fn restamp(
         }
     };
     let mut changes = Changes::default();
-    bar.set_message("looking through the capture");
+    bar.set_message("reading the capture");
     let mut record = |packet: &Conversion| changes.record(packet);
     let restamp = Restamp::survey(capture, anchors, &mut watch(0.0), &mut record)?;
-    bar.set_message("writing it again");
+    bar.set_message("writing the new times");
     restamp.write(write, &mut watch(0.5))?;
     Ok(Summary::new(restamp.counts(), changes, anchors, write))
 }
 
-/// What the conversions changed. Serialises with these names.
+/// Changes by the new conversion.
 #[derive(Default, Serialize)]
 struct Changes {
-    /// How much later the new time is.
+    /// New time minus old time.
     moved_ns: Distribution,
-    /// How much later or earlier it is.
+    /// Absolute difference of new and old time.
     #[serde(skip)]
     distance: Distribution,
     error_before_ns: Distribution,
     error_after_ns: Distribution,
-    /// Packets that moved by more than both errors together.
+    /// Packets that moved by more than the sum of both errors.
     beyond_errors: u64,
 }
 
@@ -144,7 +144,7 @@ impl Summary {
         if let [Some(distance), Some(moved)] = moved {
             let _ = writeln!(
                 text,
-                "moved by {} (median), 99 % by at most {}, between {} and {}",
+                "moved by {} (median), p99 {}; min {}, max {}",
                 time(distance.p50),
                 time(distance.p99),
                 time(moved.min),
@@ -153,33 +153,31 @@ impl Summary {
         }
         let errors = [&changes.error_before_ns, &changes.error_after_ns];
         if let [Some(before), Some(after)] = errors.map(Distribution::summary) {
-            let said =
-                |of: i64, max: i64| format!("{} (median), {} (largest)", time(of), time(max));
-            let _ = writeln!(text, "within {} of system time before", said(before.p50, before.max));
-            let _ = writeln!(text, "within {} of system time now", said(after.p50, after.max));
+            let bounds = |of: i64, max: i64| format!("{} (median), {} (max)", time(of), time(max));
+            let _ = writeln!(text, "error bound before: {}", bounds(before.p50, before.max));
+            let _ = writeln!(text, "error bound now: {}", bounds(after.p50, after.max));
         }
         text + &self.remarks()
     }
 
-    /// What did not go as it does mostly, a line each.
+    /// Exceptions, a line each.
     fn remarks(&self) -> String {
         let Restamped { without_raw, other_clock, outside, by_name, .. } = self.counts;
         let remarks = [
             (
                 self.changes.beyond_errors,
-                "moved by more than both errors: the system clock was \
-              stepped, or slewed as never before, and that was not known yet",
+                "moved by more than the sum of both errors: the system clock was \
+              stepped or slewed unusually fast, which the capture could not know yet",
             ),
             (
                 by_name,
-                "matched by the name of their clock alone: the capture or the anchors do not say \
-                 of which boot they are",
+                "matched by clock name only: the capture or the anchors do not identify their boot",
             ),
-            (without_raw, "keep their time: they carry no raw value"),
-            (other_clock, "keep their time: another clock stamped them"),
-            (outside, "keep their time: no anchors surround them"),
+            (without_raw, "keep their time: no raw value"),
+            (other_clock, "keep their time: stamped by another clock"),
+            (outside, "keep their time: no anchors before and after"),
         ];
-        let told = remarks.iter().filter(|(count, _)| *count > 0);
-        told.map(|(count, what)| format!("{count} {what}\n")).collect()
+        let present = remarks.iter().filter(|(count, _)| *count > 0);
+        present.map(|(count, what)| format!("{count} {what}\n")).collect()
     }
 }

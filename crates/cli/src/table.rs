@@ -1,6 +1,6 @@
-//! Tables in text: the first column to the left, numbers to the right.
+//! Text tables: the first column left-aligned, the others right-aligned.
 
-/// Lays out rows under a header in columns as wide as their widest cell.
+/// Formats rows under a header; each column is as wide as its widest cell.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

@@ -1,4 +1,4 @@
-//! What one capture saw and lost, in words.
+//! One capture's packets, stamps and losses, as text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use wirestamp_session::{Figures, TapReport};
 
 use crate::output::{things, time};
 
-/// A line about a tap of a measurement.
+/// A line about one tap of a measurement.
 pub(crate) fn line(tap: &TapReport) -> String {
     let facts = &tap.facts;
     let taken = match lag(&tap.figures) {
@@ -23,37 +23,37 @@ pub(crate) fn line(tap: &TapReport) -> String {
     )
 }
 
-/// How much later than the kernel the stamps were taken, if they are not the kernel's.
+/// The time from the kernel's stamp to ours, unless the stamps are the kernel's.
 pub(crate) fn lag(figures: &Figures) -> Option<String> {
     let lag = figures.acquisition_lag_ns.summary()?;
     Some(format!(
-        "after the kernel's own stamp by {} (median), {} (99 %), {} (longest)",
+        "after the kernel's own stamp by {} (median), {} (p99), {} (max)",
         time(lag.p50),
         time(lag.p99),
         time(lag.max)
     ))
 }
 
-/// What went wrong with the account of packets, a line each.
-pub(crate) fn complaints(ledger: &Ledger) -> String {
+/// Problems of the packet ledger, a line each.
+pub(crate) fn problems(ledger: &Ledger) -> String {
     let mut text = String::new();
     if ledger.stamped_late > 0 {
         let _ = writeln!(
             text,
-            "{} taken later than asked for: when the packet was copied to the ring, or by the kernel \
-             in place of the network card",
+            "{} taken later than requested: when the packet was copied to the ring, or by the kernel \
+             instead of the network card",
             things(ledger.stamped_late, "stamp")
         );
     }
     if ledger.out_of_order > 0 {
         let _ = writeln!(
             text,
-            "{} came after one with a later stamp",
+            "{} arrived after a packet with a later stamp",
             things(ledger.out_of_order, "packet")
         );
     }
     if !ledger.balances() {
-        let _ = writeln!(text, "the account of packets does not balance: {ledger:?}");
+        let _ = writeln!(text, "the packet ledger does not balance: {ledger:?}");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `IF` or `IF@NAMESPACE`: an interface, here or in a named network namespace.
+//! `IF` or `IF@NAMESPACE`: an interface, in the current or in a named network namespace.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use wirestamp_capture::Error;
 
 use crate::namespace;
 
-/// An interface as the command line names it.
+/// An interface argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) interface: String,
@@ -30,20 +30,20 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Does `work` in the interface's namespace.
+    /// Runs `work` in the interface's namespace.
     pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         namespace::enter(self.namespace.as_deref(), work)
     }
 
-    /// Asks something of the interface, in its namespace.
-    pub(crate) fn ask<T: Send>(
+    /// Runs a query about the interface in its namespace.
+    pub(crate) fn query<T: Send>(
         &self,
-        question: impl FnOnce() -> Result<T, Error> + Send,
+        query: impl FnOnce() -> Result<T, Error> + Send,
     ) -> anyhow::Result<T> {
-        self.enter(question)?.map_err(|error| match (&self.namespace, error) {
+        self.enter(query)?.map_err(|error| match (&self.namespace, error) {
             (Some(namespace), Error::NoSuchInterface(name)) => anyhow!(
-                "there is no interface {name} in the namespace {namespace}; \
-                 `ip -n {namespace} link` lists those that are"
+                "no interface {name} in the namespace {namespace}; \
+                 `ip -n {namespace} link` lists its interfaces"
             ),
             (_, error) => error.into(),
         })
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_may_be_in_another_namespace() {
+    fn namespace_follows_the_at_sign() {
         let here: Target = "eth0".parse().unwrap();
         assert_eq!((here.interface.as_str(), here.namespace), ("eth0", None));
         let there: Target = "tap-b@wirestamp-sink".parse().unwrap();

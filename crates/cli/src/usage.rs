@@ -1,4 +1,4 @@
-//! Which errors are the user's wording, and which are no errors at all.
+//! Usage errors (exit status 2), and errors that are none, such as a closed pipe.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use wirestamp_clock::SourceError;
 use wirestamp_traffic::PatternError;
 use wirestamp_traffic::live::LiveError;
 
-/// Arguments that clap cannot see to be at odds.
+/// A usage error that clap cannot detect.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -20,12 +20,12 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// The error for arguments that make no sense together.
+/// A usage error with this message.
 pub(crate) fn usage(what: impl Into<String>) -> anyhow::Error {
     Usage(what.into()).into()
 }
 
-/// Whether other arguments would have been understood: exit status 2.
+/// Whether the arguments caused the error: exit status 2.
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<Usage>()
         || error.is::<PatternError>()
@@ -34,8 +34,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         || error.downcast_ref::<Error>().is_some_and(Error::is_usage)
 }
 
-/// Names the flag that takes what can be read of a damaged file, for the commands that have it. Where
-/// it was given, damage is no error.
+/// Suggests `--partial` when a file is damaged. With `--partial`, damage is not an error.
 pub(crate) fn suggest_partial<T>(result: anyhow::Result<T>) -> anyhow::Result<T> {
     result.map_err(|error| match error.downcast_ref() {
         Some(Error::Damaged { .. }) => {
@@ -45,7 +44,7 @@ pub(crate) fn suggest_partial<T>(result: anyhow::Result<T>) -> anyhow::Result<T>
     })
 }
 
-/// Whether it only says that nobody reads our output any more.
+/// Whether the error only means that the reader of our output has closed it.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

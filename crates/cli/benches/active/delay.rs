@@ -7,8 +7,8 @@ use serde::Serialize;
 use wirestamp_lab::{Impairments, PathLab, SINK_V4};
 use wirestamp_studies::tester::Spinner;
 
-use crate::Extent;
 use crate::contenders::{Contender, Ends, Figures, Told};
+use crate::extent::Extent;
 use crate::spread::{Spread, real};
 use crate::truth::{Truth, Witnesses};
 

@@ -21,6 +21,7 @@
 
 mod contenders;
 mod delay;
+mod extent;
 mod flood;
 mod rate;
 mod spread;
@@ -31,7 +32,7 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::json;
 
-use contenders::Contender;
+use extent::Extent;
 
 #[derive(Parser)]
 struct Arguments {
@@ -47,28 +48,6 @@ struct Arguments {
     /// What cargo says to a benchmark
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-/// How long and how often is measured.
-struct Extent {
-    repetitions: u32,
-    /// Packets of a test of delays, a millisecond apart.
-    packets: u32,
-    /// How long rates are measured.
-    window: Duration,
-}
-
-impl Extent {
-    /// The contenders of a repetition: there and back, so that a drift meets all alike.
-    fn turns(&self) -> impl Iterator<Item = (u32, Contender)> {
-        (1..=self.repetitions).flat_map(|repetition| {
-            let mut all = Contender::ALL;
-            if repetition % 2 == 0 {
-                all.reverse();
-            }
-            all.map(|contender| (repetition, contender))
-        })
-    }
 }
 
 fn main() -> anyhow::Result<()> {

@@ -10,8 +10,8 @@ use anyhow::Context;
 use serde::Serialize;
 use wirestamp_studies::tester::{Bed, RECEIVER, SENDING_INTERFACE, Tool};
 
-use crate::Extent;
 use crate::contenders::{Contender, Ends};
+use crate::extent::Extent;
 use crate::flood::flood;
 use crate::spread::{Spread, real};
 

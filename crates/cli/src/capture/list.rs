@@ -1,4 +1,4 @@
-//! `capture --list`: what can be asked for, and with `-i` what of it an interface can do.
+//! `capture --list`: pairs of method and stamp, and with `-i` the interface's support for each.
 
 use std::process::ExitCode;
 
@@ -19,20 +19,24 @@ pub(super) fn list(target: Option<&Target>, output: Output) -> anyhow::Result<Ex
             })?;
         }
         Some(target) => {
-            let of = target.ask(|| Capabilities::of(&target.interface))?;
-            let judged: Vec<_> = PAIRS.iter().map(|pair| (pair, verdict(pair, &of))).collect();
-            let documents: Vec<_> = judged.iter().map(judged_document).collect();
+            let of = target.query(|| Capabilities::of(&target.interface))?;
+            let verdicts: Vec<_> = PAIRS.iter().map(|pair| (pair, verdict(pair, &of))).collect();
+            let documents: Vec<_> = verdicts.iter().map(verdict_document).collect();
             output.result(&documents, |_| {
-                let lines: String = judged.iter().map(judged_line).collect();
-                format!("{}: {}\nmethod    stamp    can\n{lines}", target.interface, facts(&of))
+                let lines: String = verdicts.iter().map(verdict_line).collect();
+                format!(
+                    "{}: {}\nmethod    stamp    supported\n{lines}",
+                    target.interface,
+                    facts(&of)
+                )
             })?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A pair, and where the interface takes its stamps or why it does not.
-type Judged = (&'static Pair, Result<&'static str, Obstacle>);
+/// A pair, and where the interface takes its stamps, or why it is not supported.
+type PairVerdict = (&'static Pair, Result<&'static str, Obstacle>);
 
 fn document(pair: &Pair) -> Value {
     json!({
@@ -43,7 +47,7 @@ fn document(pair: &Pair) -> Value {
     })
 }
 
-fn judged_document((pair, verdict): &Judged) -> Value {
+fn verdict_document((pair, verdict): &PairVerdict) -> Value {
     let mut document = document(pair);
     document["possible"] = verdict.is_ok().into();
     document["reason"] = verdict.as_ref().err().map(Obstacle::to_string).into();
@@ -59,7 +63,7 @@ fn line(pair: &Pair) -> String {
     format!("{method:<9} {stamp:<8} stamped {}{limits}\n", pair.taken)
 }
 
-fn judged_line((pair, verdict): &Judged) -> String {
+fn verdict_line((pair, verdict): &PairVerdict) -> String {
     let (method, stamp) = (pair.method.name(), pair.stamp.name());
     match verdict {
         Ok(taken) => format!("{method:<9} {stamp:<8} yes  stamped {taken}\n"),
@@ -67,7 +71,7 @@ fn judged_line((pair, verdict): &Judged) -> String {
     }
 }
 
-/// What the verdicts follow from, in a line.
+/// The interface's capabilities, in a line.
 fn facts(of: &Capabilities) -> String {
     let driver =
         of.driver.as_deref().map_or("no driver".to_owned(), |name| format!("driver {name}"));
@@ -77,15 +81,15 @@ fn facts(of: &Capabilities) -> String {
         None => String::new(),
     };
     let xdp = match of.xdp {
-        Some(xdp) if xdp.in_driver && xdp.zero_copy => "XDP in the driver without copying",
+        Some(xdp) if xdp.in_driver && xdp.zero_copy => "XDP in the driver, zero-copy",
         Some(xdp) if xdp.in_driver => "XDP in the driver",
         Some(_) => "no XDP in the driver",
         None => "XDP unknown",
     };
     let card = match of.stamping.card {
-        CardStamps::Nothing => "no stamps of a network card",
-        CardStamps::SomePackets => "a network card that stamps some packets",
-        CardStamps::AllPackets => "a network card that stamps all packets",
+        CardStamps::Nothing => "no hardware stamps",
+        CardStamps::SomePackets => "hardware stamps for some packets",
+        CardStamps::AllPackets => "hardware stamps for all packets",
     };
     let (major, minor) = of.kernel;
     let state = if of.up { "up" } else { "down" };

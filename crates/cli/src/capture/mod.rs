@@ -42,54 +42,52 @@ pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF", required_unless_present = "list")]
     interface: Option<Target>,
-    /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp, xdp-pass or tc-pass; see
-    /// --list
+    /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp, xdp-pass or tc-pass; see --list
     #[arg(long, value_name = "METHOD", default_value = "ring")]
     method: Method,
-    /// Which clock stamps them: kernel, raw, xdp, tc or hardware, which is the network card's
+    /// Stamp source: kernel, raw, xdp, tc or hardware (the network card's clock)
     /// [default: kernel, but xdp for xdp and xdp-pass, and tc for tc-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
-    /// List the pairs of method and stamp; with -i, which of them the interface can do and why not
-    /// the others
+    /// List the pairs of method and stamp; with -i, whether the interface supports each, or why not
     #[arg(long)]
     list: bool,
-    /// End after so many packets
+    /// End after this many packets
     #[arg(short, long, value_name = "PACKETS", allow_negative_numbers = true,
           value_parser = at_least_one::<u64>)]
     count: Option<u64>,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
           value_parser = seconds)]
     duration: Option<f64>,
-    /// Bytes of each packet to keep
+    /// Max bytes of each packet to save
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=262_144))]
     snaplen: u32,
-    /// in: only what arrives; inout: what this machine sends as well
-    /// [default: inout, but in for xdp, xdp-pass and tc-pass, which take nothing else]
+    /// in: only received packets; inout: also packets sent by this machine
+    /// [default: inout, but in for xdp, xdp-pass and tc-pass, which support nothing else]
     #[arg(short = 'Q', long, value_enum)]
     direction: Option<Direction>,
-    /// Memory for the ring between kernel and capture, in KiB
+    /// Size of the ring between kernel and capture, in KiB
     #[arg(short = 'B', long, value_name = "KIB", default_value_t = 32_768, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     buffer_size: u32,
-    /// Look for packets without pause: raw stamps without the wake-up, for the price of a core
+    /// Poll for packets without pause: raw stamps without wake-up latency, at the cost of one core
     #[arg(long)]
     spin: bool,
-    /// Give the thread that takes the stamps real-time priority
+    /// Run the stamping thread with real-time priority
     #[arg(long, conflicts_with = "spin")]
     realtime: bool,
-    /// Share the packets among so many acquiring threads, each with a converting one; what comes
-    /// out is in the order of the stamps, if no thread is late by more than 50 ms
+    /// Distribute the packets over this many acquiring threads, each with a converting thread; the
+    /// output is in stamp order if no thread is late by more than 50 ms
     #[arg(long, value_name = "THREADS", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - leaves one free;
-    /// again for each further acquiring thread
+    /// Cores of the acquiring, converting and consuming thread, such as 3,2,1; - does not pin that
+    /// thread; repeat for each further acquiring thread
     #[arg(long, value_name = "CORES", value_parser = cores)]
     cores: Vec<Cores>,
-    /// Show which settings of the machine the stamps depend on, or change them for the capture
+    /// Show the machine settings that affect the stamps, or change them for the capture
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "show")]
     tune: Option<Tune>,
@@ -102,7 +100,7 @@ pub(crate) struct Arguments {
     destination: Destination,
 }
 
-/// Which packets are captured at a point.
+/// Direction of captured packets.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Direction {
     In,
@@ -123,11 +121,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Some(Tune::Apply) | None => {}
     }
     let pair = pair(config.method, config.stamp)?;
-    let clock = Arc::new(clock::start(target.ask(|| card_clock(pair, &target.interface))?)?);
+    let clock = Arc::new(clock::start(target.query(|| card_clock(pair, &target.interface))?)?);
     let stop = stop_on_signal()?;
     let domain = pair.domain;
     destination.check(domain, output.json)?;
-    let capture = target.ask(|| Capture::open(config.clone(), &clock))?;
+    let capture = target.query(|| Capture::open(config.clone(), &clock))?;
     let facts = capture.facts().clone();
     let figures = metrics::capture::serve(&arguments.endpoint, &capture, &clock, output)?;
     let tuned = tune::apply(arguments.tune, &target, &config, output)?;
@@ -147,21 +145,21 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     Ok(if ledger.balances() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Says what was granted, and with `--verbose` how well the clock is known.
+/// Prints the capture's method and stamps, and with `--verbose` the clock's calibration.
 fn announce(facts: &Facts, clock: &ClockService, output: Output) {
     facts.notes.iter().for_each(|note| output.remark(note));
     output.remark(format_args!(
         "capturing on {} by {}, stamped with {} {}; Ctrl-C ends it",
         facts.interface, facts.method, facts.clock, facts.taken
     ));
-    detail(output, clock);
+    show_calibration(output, clock);
 }
 
-/// Says how well the clock is known, if anybody wants to know.
-pub(crate) fn detail(output: Output, clock: &ClockService) {
+/// Prints the clock's calibration with `--verbose`.
+pub(crate) fn show_calibration(output: Output, clock: &ClockService) {
     let status = clock.status();
     output.detail(format_args!(
-        "clock {}: {:.6} MHz within {:.3} ppm, steps of {}, system time within {}",
+        "clock {}: {:.6} MHz ± {:.3} ppm, steps of {}, system time ±{}",
         status.selected,
         status.frequency_hz / 1e6,
         status.rate_error_ppm,
@@ -171,11 +169,11 @@ pub(crate) fn detail(output: Output, clock: &ClockService) {
 }
 
 impl Arguments {
-    /// Refuses what makes no sense together.
+    /// Rejects options that do not fit together.
     fn check(&self) -> anyhow::Result<()> {
         if self.direction == Some(Direction::Inout) && !self.method.takes_outgoing() {
             return Err(usage(format!(
-                "-Q inout: method {} takes only what arrives: take -Q in, or method ring, recvmsg, \
+                "-Q inout: method {} captures received packets only; use -Q in, or method ring, recvmsg, \
                  recvmmsg or libpcap",
                 self.method
             )));
@@ -183,9 +181,9 @@ impl Arguments {
         let shows = self.list || matches!(self.tune, Some(Tune::Show | Tune::Restore));
         let Some(first) = self.filter.first().filter(|_| shows) else { return Ok(()) };
         Err(usage(match (self.tune, Tune::from_str(first, false)) {
-            (Some(_), Ok(_)) => format!("--tune {first}: write it with =, as --tune={first}"),
+            (Some(_), Ok(_)) => format!("--tune {first}: write --tune={first}, with ="),
             _ => format!(
-                "nothing is captured that the filter '{}' could choose from: leave it away",
+                "nothing is captured, so that the filter '{}' has no effect; leave it out",
                 self.filter.join(" ")
             ),
         }))
@@ -209,7 +207,7 @@ impl Arguments {
         }
     }
 
-    /// The cores that were given, and chosen ones for the threads beyond.
+    /// The given cores, and automatically chosen ones for further threads.
     fn lanes(&self) -> Vec<Cores> {
         let threads = self.threads.map_or(self.cores.len().max(1), usize::from);
         let chosen = Cores::choose(threads).into_iter().skip(self.cores.len());
@@ -217,7 +215,7 @@ impl Arguments {
     }
 }
 
-/// `3,2,1` or `3,-,-`.
+/// Parses `3,2,1` or `3,-,-`.
 fn cores(text: &str) -> Result<Cores, String> {
     let core = |text: &str| match text {
         "-" => Ok(None),

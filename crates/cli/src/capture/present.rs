@@ -23,7 +23,7 @@ pub(super) struct Summary {
     ledger: Ledger,
     balanced: bool,
     file: Option<PathBuf>,
-    /// What was changed of the machine, with `--tune=apply`.
+    /// Changed machine settings, with `--tune=apply`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tuned: Option<Report>,
 }
@@ -46,7 +46,7 @@ impl Summary {
         Self { facts, figures, dropped, ledger, balanced, file, tuned: None }
     }
 
-    /// The same with what was changed of the machine.
+    /// Adds the changed machine settings.
     pub(super) fn tuned(self, tuned: Option<Report>) -> Self {
         Self { tuned, ..self }
     }
@@ -62,13 +62,13 @@ impl Summary {
             facts.taken
         );
         if let Some(error) = figures.error_ns {
-            let _ = write!(text, ", within {} of system time", time(error));
+            let _ = write!(text, ", system time ±{}", time(error));
         }
         text.push('\n');
         if let Some(times) = figures.interarrival_ns.distribution().summary() {
             let _ = writeln!(
                 text,
-                "between packets: mean {}, median {}, 99 % within {}, longest {}",
+                "between packets: mean {}, median {}, p99 {}, max {}",
                 mean(times.mean),
                 time(times.p50),
                 time(times.p99),
@@ -83,38 +83,34 @@ impl Summary {
             "dropped: {} by the interface, {} by the kernel (ring or queue full), {} by the consumer",
             dropped.interface, dropped.kernel, dropped.consumer
         );
-        text += &elsewhere(ledger);
+        text += &missing_packets(ledger);
         if let Some(anchors) = figures.anchors {
-            let _ = writeln!(
-                text,
-                "{} kept to convert the stamps again",
-                things(anchors.written, "anchor")
-            );
+            let _ = writeln!(text, "{} saved for restamping", things(anchors.written, "anchor"));
             if anchors.gaps > 0 {
                 let _ = writeln!(
                     text,
-                    "{} no anchor was kept for more than half a minute; stamps in between will \
-                     keep their time",
+                    "{} no anchor was saved for more than 30 seconds; stamps in between cannot \
+                     be improved",
                     things(anchors.gaps.into(), "time")
                 );
             }
         }
         text.extend(self.tuned.as_ref().map(tune::text));
-        text + &tap::complaints(ledger)
+        text + &tap::problems(ledger)
     }
 }
 
-/// Where else packets went that are not in the file, a line each.
-fn elsewhere(ledger: &Ledger) -> String {
+/// Packets that are not in the file, a line for each reason.
+fn missing_packets(ledger: &Ledger) -> String {
     let went = [
         (
             ledger.fill_ring_empty,
-            "of those dropped by the kernel found the AF_XDP fill ring empty; some drivers count \
-             them as dropped by the interface too",
+            "of the packets dropped by the kernel found the AF_XDP fill ring empty; some drivers \
+             also count them as dropped by the interface",
         ),
-        (ledger.left_behind, "left in the ring or queue at the end, and lost"),
-        (ledger.filtered, "refused by the filter after the kernel"),
-        (ledger.surplus, "came after the count that was asked for"),
+        (ledger.left_behind, "lost in the ring or queue at the end"),
+        (ledger.filtered, "rejected by the filter after the kernel"),
+        (ledger.surplus, "arrived after the requested count"),
     ];
     let lines = went.iter().filter(|(packets, _)| *packets > 0);
     lines
@@ -127,8 +123,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_miss_the_file_has_a_line_and_only_if_a_packet_went_it() {
-        let lines = |ledger| elsewhere(&ledger).lines().map(str::to_owned).collect::<Vec<_>>();
+    fn each_reason_with_packets_has_a_line() {
+        let lines =
+            |ledger| missing_packets(&ledger).lines().map(str::to_owned).collect::<Vec<_>>();
         assert!(lines(Ledger { seen: 3, delivered: 3, ..Ledger::default() }).is_empty());
         let all = Ledger {
             fill_ring_empty: 1,
@@ -137,11 +134,11 @@ mod tests {
             surplus: 4,
             ..Ledger::default()
         };
-        let said = lines(all);
+        let all_lines = lines(all);
         for (number, about) in (1..).zip(["fill ring", "left in", "filter", "count"]) {
             let begins = format!("{} ", things(number, "packet"));
-            let found = said.iter().find(|line| line.starts_with(&begins));
-            assert!(found.is_some_and(|line| line.contains(about)), "{about}: {said:?}");
+            let found = all_lines.iter().find(|line| line.starts_with(&begins));
+            assert!(found.is_some_and(|line| line.contains(about)), "{about}: {all_lines:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `capture --tune`: the machine as the capture wants it.
+//! `capture --tune`: machine settings that affect stamps.
 
 use std::process::ExitCode;
 
@@ -10,26 +10,26 @@ use wirestamp_capture::tune::{self, Change, Report, Setting, Tuned};
 use crate::output::Output;
 use crate::target::Target;
 
-/// What is done about the machine's settings.
+/// Value of `--tune`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tune {
-    /// Show what would be changed, and capture nothing
+    /// Show the changes that `apply` would make, without capturing
     Show,
-    /// Change it, and put it back at the end of the capture
+    /// Change the settings, and restore them at the end of the capture
     Apply,
-    /// Put back what a capture that was killed had changed, and capture nothing
+    /// Restore the settings that a killed capture has changed, without capturing
     Restore,
 }
 
-/// A setting in the list of `--json`.
+/// A setting in the JSON list.
 #[derive(Serialize)]
-struct Row<'a> {
+struct SettingRow<'a> {
     #[serde(flatten)]
     setting: &'a Setting,
     changes: bool,
 }
 
-/// Changes what the capture wants changed, if that is asked for.
+/// Changes the machine's settings, with `--tune=apply`.
 pub(super) fn apply(
     tune: Option<Tune>,
     target: &Target,
@@ -39,54 +39,54 @@ pub(super) fn apply(
     if tune != Some(Tune::Apply) {
         return Ok(None);
     }
-    let tuned = target.ask(|| Tuned::apply(config))?;
+    let tuned = target.query(|| Tuned::apply(config))?;
     for refusal in &tuned.report().refused {
         let (place, wanted, reason) = (&refusal.place, &refusal.wanted, &refusal.reason);
-        output.remark(format_args!("not tuned: {place} stays, {wanted} was refused: {reason}"));
+        output.remark(format_args!("cannot tune {place} to {wanted}: {reason}"));
     }
     Ok(Some(tuned))
 }
 
 /// `--tune=show`.
 pub(super) fn show(target: &Target, config: &Config, output: Output) -> anyhow::Result<ExitCode> {
-    let settings = target.ask(|| tune::survey(config))?;
+    let settings = target.query(|| tune::survey(config))?;
     let rows: Vec<_> =
-        settings.iter().map(|setting| Row { setting, changes: setting.changes() }).collect();
+        settings.iter().map(|setting| SettingRow { setting, changes: setting.changes() }).collect();
     output.result(&rows, |_| table(&settings))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `--tune=restore`.
 pub(super) fn restore(target: &Target, output: Output) -> anyhow::Result<ExitCode> {
-    let report = target.ask(|| tune::restore(&target.interface))?;
+    let report = target.query(|| tune::restore(&target.interface))?;
     output.result(&report, |report| match report.changed.len() {
-        0 => "nothing was left changed\n".to_owned(),
-        _ => report.changed.iter().map(put_back).collect(),
+        0 => "nothing to restore\n".to_owned(),
+        _ => report.changed.iter().map(restored_line).collect(),
     })?;
     Ok(if report.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How much was changed, and what of it could not be put back.
+/// The number of changed settings, and those that could not be restored.
 pub(super) fn text(report: &Report) -> String {
     let (back, left): (Vec<&Change>, Vec<_>) = report.changed.iter().partition(|c| c.restored);
     let back = match back.len() {
-        1 => "1 setting of the machine was changed and put back\n".to_owned(),
-        number => format!("{number} settings of the machine were changed and put back\n"),
+        1 => "1 machine setting was changed and restored\n".to_owned(),
+        number => format!("{number} machine settings were changed and restored\n"),
     };
-    back + &left.into_iter().map(put_back).collect::<String>()
+    back + &left.into_iter().map(restored_line).collect::<String>()
 }
 
-/// What became of one setting in the end.
-fn put_back(change: &Change) -> String {
+/// The result of restoring one setting.
+fn restored_line(change: &Change) -> String {
     let Change { place, before, restored, .. } = change;
     if *restored {
-        format!("{place} is {before} again\n")
+        format!("{place} restored to {before}\n")
     } else {
-        format!("{place} could NOT be put back to {before}: try capture --tune=restore again\n")
+        format!("{place} could NOT be restored to {before}; try capture --tune=restore\n")
     }
 }
 
-/// The settings in three groups. What is right needs no reason.
+/// The settings in three groups; settings that are right have no reason.
 fn table(settings: &[Setting]) -> String {
     let group = |title: &str, wanted: &dyn Fn(&Setting) -> Option<String>| {
         let rows: String = settings.iter().filter_map(wanted).collect();
@@ -105,13 +105,13 @@ fn table(settings: &[Setting]) -> String {
         Some(format!("{}\n      {reason}\n", now(setting)))
     };
     group("--tune=apply would change", &change)
-        + &group("as it should be", &fits)
-        + &group("left as it is", &stays)
+        + &group("already right", &fits)
+        + &group("cannot be changed", &stays)
 }
 
 fn now(setting: &Setting) -> String {
     let Setting { name, place, now, .. } = setting;
-    format!("  {name} ({place}): {}", now.as_deref().unwrap_or("not there"))
+    format!("  {name} ({place}): {}", now.as_deref().unwrap_or("missing"))
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_would_change_what_is_right_and_what_cannot_be_helped() {
+    fn table_groups_settings_by_change() {
         let settings = [
             setting(Some("1"), "1", None),
             setting(None, "1", Some("there is none")),
@@ -141,8 +141,8 @@ mod tests {
         let row = "  threaded NAPI (/sys/class/net/eth0/threaded):";
         let expected = format!(
             "--tune=apply would change\n{row} 0 -> 1\n      it can be pinned\n\
-             as it should be\n{row} 1\n\
-             left as it is\n{row} not there\n      there is none\n"
+             already right\n{row} 1\n\
+             cannot be changed\n{row} missing\n      there is none\n"
         );
         assert_eq!(table(&settings), expected);
     }

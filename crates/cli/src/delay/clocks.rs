@@ -1,4 +1,4 @@
-//! What is known of the clocks of the two points, and what was done about them.
+//! Clock error, skew and correction between the two points.
 
 use wirestamp_clock::Span;
 use wirestamp_metrics::{Quality, SkewEstimate};
@@ -6,29 +6,29 @@ use wirestamp_session::Correction;
 
 /// The clocks of the two points.
 pub(super) struct Clocks {
-    /// How wrong a delay can be because of them.
+    /// Error bound of a delay.
     pub(super) error: ClockError,
-    /// The skew between them that was found, or why there is none to tell.
+    /// The estimated skew, or why there is none.
     pub(super) skew: Result<SkewEstimate, &'static str>,
-    /// What was taken off B's stamps.
+    /// The correction subtracted from B's stamps.
     pub(super) correction: Correction,
-    /// Whether that is such that delays are above zero, and nothing more is known of them.
+    /// Whether the clocks were aligned so that the min delay is zero: one-way delays are unknown.
     pub(super) aligned: bool,
 }
 
-/// How wrong a delay can be because of the clocks.
+/// Error bound of a delay because of the clocks.
 pub(super) enum ClockError {
-    /// Each delay has a bound of its own.
-    OfEachDelay,
-    /// One bound holds for every delay.
-    OfFiles(Span),
-    /// There is no bound, for this reason.
+    /// Each delay has its own bound.
+    PerDelay,
+    /// One bound for all delays.
+    Fixed(Span),
+    /// No bound, for this reason.
     Unknown(String),
 }
 
-/// Why there is no skew.
-pub(super) const ONE_CLOCK: &str = "the stamps of both points are of one clock";
-pub(super) const TOO_FEW: &str = "too few packets, or too little time between them";
+// Reasons for a missing skew.
+pub(super) const ONE_CLOCK: &str = "both points were stamped by the same clock";
+pub(super) const TOO_FEW: &str = "too few packets or too short a time";
 
 impl Clocks {
     /// One clock for both points.
@@ -37,17 +37,17 @@ impl Clocks {
         Self { error, skew: Err(ONE_CLOCK), correction, aligned: false }
     }
 
-    /// The greatest bound among a quality's delays, in nanoseconds.
-    pub(super) fn greatest(&self, quality: &Quality) -> Option<i64> {
+    /// The max bound among a quality's delays, in nanoseconds.
+    pub(super) fn max_error(&self, quality: &Quality) -> Option<i64> {
         let own = quality.clock_error()?;
         match self.error {
-            ClockError::OfEachDelay => Some(own.max.as_nanos()),
-            ClockError::OfFiles(error) => Some(error.as_nanos()),
+            ClockError::PerDelay => Some(own.max.as_nanos()),
+            ClockError::Fixed(error) => Some(error.as_nanos()),
             ClockError::Unknown(_) => None,
         }
     }
 
-    /// Why the error is not known, if it is not.
+    /// Why the error is unknown; none if it is known.
     pub(super) fn reason(&self) -> Option<&str> {
         match &self.error {
             ClockError::Unknown(reason) => Some(reason),
@@ -55,40 +55,40 @@ impl Clocks {
         }
     }
 
-    /// Why one-way delays are not known, if they are not.
+    /// Why one-way delays are unknown; none if they are known.
     pub(super) fn relative(&self) -> Option<&'static str> {
         self.aligned.then_some(
-            "the clocks were aligned by the packets themselves, so that the least delay is part of \
-             what was taken off",
+            "the clocks were aligned by the packets themselves, so that the subtracted offset \
+             contains the min delay",
         )
     }
 
-    /// What was found and done, a line each.
-    pub(super) fn statements(&self) -> Vec<String> {
+    /// Notes on the clocks and their correction, a line each.
+    pub(super) fn notes(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let Correction { offset, skew: removed } = self.correction;
         if self.aligned {
             lines.push(format!(
-                "B's clock was set back by {offset}, by which the fastest packet that is in both has \
-                 no delay: delays are relative to the least, one-way delays are not known."
+                "B's clock was set back by {offset}, which makes the min delay zero: delays are relative \
+                 to the min, one-way delays are unknown."
             ));
         } else if offset != Span::ZERO {
-            lines.push(format!("B's clock was set back by {offset}, as asked for."));
+            lines.push(format!("B's clock was set back by {offset}, as requested."));
         }
         match (removed, self.skew) {
             (Some(removed), _) => lines.push(format!(
-                "B's clock gained {} on A's: this was taken out, so that delays are as they were when \
+                "B's clock gained {} on A's. This skew was removed; delays are relative to the clocks when \
                  the first packet was sent.",
                 ppm(&removed)
             )),
             (None, Ok(found)) if found.is_certain() => lines.push(format!(
-                "B's clock gains {} on A's; between files --remove-skew takes that out.",
+                "B's clock gains {} on A's; for two files, --remove-skew removes this.",
                 ppm(&found)
             )),
             _ => {}
         }
         if let Some(reason) = self.reason() {
-            lines.push(format!("The clocks' error is not known: {reason}."));
+            lines.push(format!("The clock error is unknown: {reason}."));
         }
         lines
     }
@@ -96,17 +96,17 @@ impl Clocks {
 
 /// A skew with its error.
 pub(super) fn ppm(skew: &SkewEstimate) -> String {
-    // Two digits of the error, and the skew to the same place.
+    // Two digits of the error; the skew with as many decimals.
     let decimals = if skew.error_ppm < 0.1 { 3 } else { 1 };
     format!("{:.decimals$} ± {:.decimals$} ppm", skew.ppm, skew.error_ppm)
 }
 
-/// Seconds on the command line, of either sign.
+/// Parses a number of seconds of either sign.
 pub(super) fn offset(text: &str) -> Result<Span, String> {
     /// A century.
-    const MOST: f64 = 3.2e9;
+    const MAX: f64 = 3.2e9;
     let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
-    if !(-MOST..=MOST).contains(&seconds) {
+    if !(-MAX..=MAX).contains(&seconds) {
         return Err("expected a number of seconds, at most a century".into());
     }
     #[expect(clippy::cast_possible_truncation, reason = "at most a century, which fits")]
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_seconds_of_either_sign() {
+    fn offset_is_seconds_of_either_sign() {
         assert_eq!(offset("86400"), Ok(Span::from_secs(86_400)));
         assert_eq!(offset("-0.000000001"), Ok(Span::from_nanos(-1)));
         for wrong in ["", "a day", "nan", "inf", "1e30"] {

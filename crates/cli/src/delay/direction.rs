@@ -1,4 +1,4 @@
-//! Which way flows go: in captures of both directions, some pass B first.
+//! Direction of flows: in captures of both directions, some flows pass B before A.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -6,56 +6,55 @@ use std::net::IpAddr;
 use wirestamp_metrics::Quality;
 use wirestamp_packet::FlowKey;
 
-use super::findings::Findings;
+use super::result::DelayResult;
 use crate::output::time;
 
-impl Findings {
-    /// What delays below zero say, a line each.
-    pub(super) fn below_zero(&self, total: &Quality) -> Vec<String> {
+impl DelayResult {
+    /// Notes on negative delays, a line each.
+    pub(super) fn negative_delays(&self, total: &Quality) -> Vec<String> {
         let flows = self.flows.flows();
         let back = backward(&flows);
         let forth = flows.iter().filter(|(flow, _)| !back.contains(flow)).map(|(_, of)| *of);
-        let shortest = forth.chain([self.flows.others()]).filter_map(least).min();
-        let early = shortest.and_then(|least| self.early(total, least, back.is_empty()));
+        let shortest = forth.chain([self.flows.others()]).filter_map(min_delay).min();
+        let early = shortest.and_then(|min| self.unexplained_min(total, min, back.is_empty()));
         let back = (!back.is_empty()).then(|| {
             format!(
-                "Flows that go from B to A: {}. Their delays are below zero, and figures of all flows \
-                 together mix both directions.",
+                "Flows from B to A: {}. Their delays are negative, and totals over all flows mix both \
+                 directions.",
                 back.len()
             )
         });
         back.into_iter().chain(early).collect()
     }
 
-    /// What the shortest delay says, where the clocks' error does not explain it.
-    fn early(&self, total: &Quality, shortest: i64, one_way: bool) -> Option<String> {
-        let explained = self.clocks.greatest(total).map(|error| shortest >= -error);
+    /// A note on the min delay, if the clock error does not explain it.
+    fn unexplained_min(&self, total: &Quality, shortest: i64, one_way: bool) -> Option<String> {
+        let explained = self.clocks.max_error(total).map(|error| shortest >= -error);
         if explained == Some(true) || self.clocks.aligned {
             return None;
         }
         let shortest = time(shortest);
         if one_way && total.delay().summary()?.p50 < 0 {
             return Some(format!(
-                "Most delays are below zero, the shortest is {shortest}: the points may have to change \
-                 places, or B's clock is behind A's."
+                "Most delays are negative, min {shortest}: swap the two points, or B's clock is behind A's."
             ));
         }
         (explained == Some(false)).then(|| {
             format!(
-                "The shortest delay is {shortest}, below zero by more than the clocks' error: stamps at \
-                 A were taken later after the packet than stamps at B."
+                "The min delay is {shortest}, negative by more than the clock error: A stamped its packets \
+                 with more delay than B."
             )
         })
     }
 }
 
-/// The shortest delay, in nanoseconds.
-fn least(quality: &Quality) -> Option<i64> {
+/// The min delay in nanoseconds.
+fn min_delay(quality: &Quality) -> Option<i64> {
     Some(quality.delay().summary()?.min)
 }
 
-/// The flows that pass B before A: their delays are below zero, and those of what the same hosts send the
-/// other way are above. Clocks that are wrong would make all of them the same.
+/// The flows from B to A: their mean delay is negative, and that of the opposite flow between the same
+/// hosts is positive. An error of the clocks would shift both in the same direction.
 fn backward(flows: &[(FlowKey, &Quality)]) -> HashSet<FlowKey> {
     let hosts = |flow: &FlowKey| (flow.source.ip(), flow.destination.ip());
     let mean = |quality: &Quality| quality.delay().summary().map(|delay| delay.mean);
@@ -110,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_goes_back_where_the_other_direction_goes_forth() {
+    fn backward_flow_has_a_forward_counterpart() {
         assert_eq!(back(&[flow(1, 2, 50), flow(2, 1, -40)]), 1);
-        assert_eq!(back(&[flow(1, 2, -50), flow(2, 1, -40)]), 0, "clocks that are wrong");
+        assert_eq!(back(&[flow(1, 2, -50), flow(2, 1, -40)]), 0, "clock error");
         assert_eq!(back(&[flow(1, 2, -50), flow(3, 4, 40)]), 0, "other hosts");
     }
 }

@@ -1,4 +1,4 @@
-//! Two captures that are files, at the latest when they are compared.
+//! Comparison of two capture files.
 
 use std::path::Path;
 
@@ -9,17 +9,20 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::{FlowTable, Outcome};
 use wirestamp_session::{Comparison, Correction, Survey, Terms, compare, survey};
 
-use super::beyond::Beyond;
+use super::arguments::{Arguments, flow_table};
 use super::clocks::{self, ClockError, Clocks, ONE_CLOCK, TOO_FEW};
-use super::findings::Findings;
-use super::media::Media;
+use super::outside_capture::LossesOutsideCapture;
 use super::point::Point;
+use super::result::DelayResult;
 use super::round_trip::RoundTrips;
-use super::{Arguments, flow_table};
+use super::rtp::RtpStreams;
 use crate::usage::usage;
 
-/// Compares two captures.
-pub(super) fn compared(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Result<Findings> {
+/// Compares two capture files or pipes.
+pub(super) fn compare_captures(
+    arguments: &Arguments,
+    points: [&Point; 2],
+) -> anyhow::Result<DelayResult> {
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
     let sight = arguments.sight();
     let mut terms = Terms {
@@ -35,19 +38,21 @@ pub(super) fn compared(arguments: &Arguments, points: [&Point; 2]) -> anyhow::Re
     }
     let mut flows = flow_table();
     let [a, b] = open(points)?;
-    let mut beyond = Beyond::default();
+    let mut outside_capture = LossesOutsideCapture::default();
     let found = compare(a, b, &terms, &mut |outcome: Outcome| {
         flows.record(&outcome);
-        beyond.record(&outcome);
+        outside_capture.record(&outcome);
     })?;
     if arguments.remove_skew && found.clock_error.is_ok() {
-        return Err(usage(format!("--remove-skew: {ONE_CLOCK}, and has no skew: leave it out")));
+        return Err(usage(format!(
+            "--remove-skew: {ONE_CLOCK}, so that there is no skew; leave it out"
+        )));
     }
-    if !arguments.align && nothing_meets(&flows) {
-        explain(points, &terms)?;
+    if !arguments.align && nothing_matches(&flows) {
+        suggest_offset(points, &terms)?;
     }
-    let lost_beyond = beyond.lost();
-    Ok(Findings { lost_beyond, ..findings(arguments, flows, found, terms.correction, remarks) })
+    let lost_beyond = outside_capture.lost();
+    Ok(DelayResult { lost_beyond, ..findings(arguments, flows, found, terms.correction, remarks) })
 }
 
 fn open(points: [&Point; 2]) -> anyhow::Result<[Reader; 2]> {
@@ -55,7 +60,7 @@ fn open(points: [&Point; 2]) -> anyhow::Result<[Reader; 2]> {
     Ok([a?, b?])
 }
 
-/// What is to be taken off B's stamps, by a look at both files before they are compared.
+/// Estimates the correction of B's stamps by reading both files once.
 fn correction(
     arguments: &Arguments,
     points: [&Point; 2],
@@ -64,34 +69,39 @@ fn correction(
 ) -> anyhow::Result<Correction> {
     if points.iter().any(|point| matches!(point, Point::Pipe(_))) {
         return Err(usage(
-            "--align and --remove-skew read both captures twice, and a pipe can be read once: write \
+            "--align and --remove-skew read both captures twice, which a pipe does not allow; write \
              it to a file first",
         ));
     }
     let [a, b] = open(points)?;
     let Some(survey) = survey(a, b, terms)? else {
-        bail!("no packet of {} is in {}, so that nothing can be aligned", arguments.a, arguments.b)
+        bail!("cannot align: no packet of {} is in {}", arguments.a, arguments.b)
     };
     let skew = survey.skew.filter(|skew| arguments.remove_skew && skew.is_certain());
     if arguments.remove_skew && skew.is_none() {
         remarks.push(survey.skew.map_or_else(
             || format!("no skew was removed: {TOO_FEW}"),
-            |skew| format!("no skew was removed: {} cannot be told from none", clocks::ppm(&skew)),
+            |skew| {
+                format!(
+                    "no skew was removed: {} is not distinguishable from zero",
+                    clocks::ppm(&skew)
+                )
+            },
         ));
     }
     let offset = if arguments.align { survey.offset } else { terms.correction.offset };
     Ok(Correction { offset, skew })
 }
 
-/// Whether both files have packets, and none of the one is where it should be in the other.
-fn nothing_meets(flows: &FlowTable) -> bool {
+/// Whether both files have packets, but none of them match.
+fn nothing_matches(flows: &FlowTable) -> bool {
     let total = flows.total();
     let counts = total.counts();
     counts.matched == 0 && counts.sent > 0 && counts.received > 0
 }
 
-/// The error that says so, if it is only the clocks.
-fn explain(points: [&Point; 2], terms: &Terms<'_>) -> anyhow::Result<()> {
+/// Fails with a suggestion if a clock offset explains why no packets match.
+fn suggest_offset(points: [&Point; 2], terms: &Terms<'_>) -> anyhow::Result<()> {
     if points.iter().any(|point| matches!(point, Point::Pipe(_))) {
         return Ok(());
     }
@@ -100,23 +110,23 @@ fn explain(points: [&Point; 2], terms: &Terms<'_>) -> anyhow::Result<()> {
     let given = terms.correction.offset;
     if given != Span::ZERO {
         bail!(
-            "with --offset {} no packet of A is where it should be in B, and {common} are without it \
-             or near: leave it out, or try --align",
+            "with --offset {} no packet of A matches in B, but {common} match with no or a similar offset; \
+             leave it out, or try --align",
             offset_argument(given)
         );
     }
     let direction = if offset < Span::ZERO { "behind" } else { "ahead of" };
     let [name_a, name_b] = points.map(|point| point.capture().unwrap_or(Path::new("")).display());
     bail!(
-        "{common} packets of {name_a} are in {name_b} too, but not where they should be: B's clock \
-         seems {} {direction} A's; add --align to compare them all the same, or --offset {} if that is \
-         by how much the clocks differ",
+        "{common} packets of {name_a} are also in {name_b}, but at other times: B's clock seems \
+         {} {direction} A's; add --align to compare them anyway, or --offset {} if the clocks \
+         differ by that",
         offset.abs(),
         offset_argument(offset),
     )
 }
 
-/// A span as --offset takes it.
+/// Formats a span as a value of --offset.
 fn offset_argument(offset: Span) -> String {
     let nanos = offset.as_nanos();
     let sign = if nanos < 0 { "-" } else { "" };
@@ -131,25 +141,25 @@ fn findings(
     mut found: Comparison,
     correction: Correction,
     mut remarks: Vec<String>,
-) -> Findings {
+) -> DelayResult {
     let skew = match (&found.clock_error, found.skew) {
         (Ok(_), _) => Err(ONE_CLOCK),
-        // What was removed says more than what is left of it.
+        // The removed skew is more useful than the remaining one.
         (Err(_), left) => correction.skew.or(left).ok_or(TOO_FEW),
     };
     remarks.extend(found.remarks);
-    Findings {
+    DelayResult {
         flows,
         clocks: Clocks {
-            error: found.clock_error.map_or_else(ClockError::Unknown, ClockError::OfFiles),
+            error: found.clock_error.map_or_else(ClockError::Unknown, ClockError::Fixed),
             skew,
             correction,
             aligned: arguments.align,
         },
         codec: arguments.codec,
         sampling: arguments.sample.clone(),
-        media: Media::seen(&mut found.sights),
-        round_trips: RoundTrips::seen(&mut found.sights),
+        media: RtpStreams::of_points(&mut found.sights),
+        round_trips: RoundTrips::of_points(&mut found.sights),
         sights: found.sights,
         lost_beyond: 0,
         capture_dropped: found.capture_lost,
@@ -166,7 +176,7 @@ mod tests {
     use crate::delay::clocks::offset;
 
     #[test]
-    fn an_offset_that_is_suggested_can_be_given() {
+    fn suggested_offset_can_be_parsed() {
         for nanos in [86_400_000_000_000, -1, 1_500_000_000, -86_399_999_999_999] {
             let span = Span::from_nanos(nanos);
             assert_eq!(offset(&offset_argument(span)), Ok(span));

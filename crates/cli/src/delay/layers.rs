@@ -1,4 +1,4 @@
-//! `delay --layers`: where the time of packets goes behind the second point, inside of this host.
+//! `delay --layers`: the time of packets in this host's layers behind the second point.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -8,13 +8,13 @@ use wirestamp_capture::layers::{Config, Direction, Layers};
 use wirestamp_capture::{Error, Limit, Method, Stop};
 use wirestamp_clock::ClockService;
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::layers::{Document, follow};
 use crate::output::Output;
 use crate::target::Target;
 use crate::usage::usage;
 
-/// Begins to follow what is received at the second point, if that is asked for.
+/// Opens the layer measurement at the second point, with `--layers`.
 pub(super) fn open(
     arguments: &Arguments,
     method: Method,
@@ -26,8 +26,8 @@ pub(super) fn open(
     }
     if method == Method::Xdp {
         return Err(usage(
-            "--layers: with --method xdp no packet gets into the layers of this host; xdp-pass lets \
-             them go on",
+            "--layers: --method xdp redirects packets, so that none reaches the layers of this host; \
+             use xdp-pass",
         ));
     }
     let target: Target = arguments.b.parse().map_err(|reason: String| usage(reason))?;
@@ -42,8 +42,8 @@ pub(super) fn open(
     Ok(Some(layers))
 }
 
-/// Follows packets while `measure` runs, which ends when the stop is requested.
-pub(super) fn beside<T>(
+/// Measures layers while `measure` runs, which ends when the stop is requested.
+pub(super) fn during<T>(
     layers: Option<Layers>,
     stop: &Stop,
     measure: impl FnOnce() -> T,

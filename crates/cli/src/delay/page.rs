@@ -1,4 +1,4 @@
-//! What `delay` found, as a page.
+//! The result of `delay` as an HTML report.
 
 use std::path::Path;
 
@@ -8,24 +8,29 @@ use wirestamp_packet::FlowKey;
 use wirestamp_report::Circumstances;
 use wirestamp_report::{Call, DelayReport, Ledger, Subject, verdict};
 
-use super::findings::Findings;
-use super::{Arguments, clocks};
+use super::arguments::Arguments;
+use super::clocks;
+use super::result::DelayResult;
 use crate::layers::Document;
 use crate::output::time;
 
-/// Flows in the table; those beyond are in the totals.
+/// Flows in the table; further flows are in the totals only.
 const ROWS: usize = 100;
-/// Flows with figures of their own.
+/// Flows with their own figures.
 const SECTIONS: usize = 12;
 
-/// Writes the page about what was found to `path`.
-pub(super) fn write(path: &Path, findings: &Findings, arguments: &Arguments) -> anyhow::Result<()> {
+/// Writes the report to `path`.
+pub(super) fn write(
+    path: &Path,
+    findings: &DelayResult,
+    arguments: &Arguments,
+) -> anyhow::Result<()> {
     let total = findings.flows.total();
     let page = findings.page(&total, arguments).html();
     std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
-impl Findings {
+impl DelayResult {
     fn page<'a>(&'a self, total: &'a Quality, arguments: &Arguments) -> DelayReport<'a> {
         let here = Circumstances::here();
         let subjects = self.subjects(total);
@@ -55,12 +60,12 @@ impl Findings {
         }
     }
 
-    /// The flows with the most packets, below all of them together if there are several.
+    /// All flows together, if there are several, then the flows with the most packets.
     fn subjects<'a>(&'a self, total: &'a Quality) -> Vec<Subject<'a>> {
         let subject = |name: String, quality: &'a Quality, flow: Option<&FlowKey>| Subject {
             name,
             quality,
-            clock_error_ns: self.clocks.greatest(quality),
+            clock_error_ns: self.clocks.max_error(quality),
             call: flow.and_then(|flow| self.voice(flow)).and_then(|voice| {
                 Some(Call {
                     codec: voice.to_string(),
@@ -70,7 +75,7 @@ impl Findings {
             }),
             more: flow
                 .and_then(|flow| self.round_trips.of(flow))
-                .map(|trip| ("Round trip of TCP".to_owned(), trip.statement()))
+                .map(|trip| ("TCP round-trip time".to_owned(), trip.sentence()))
                 .into_iter()
                 .collect(),
         };
@@ -93,40 +98,39 @@ impl Findings {
         )];
         if let Some(sampling) = &self.sampling {
             summary.push(format!(
-                "{sampling} was measured, chosen by hash, and stands for all of them."
+                "{sampling} of the packets, selected by hash, was measured; it represents all of them."
             ));
         }
         summary.push(match counts.sent {
-            0 => "None of them was seen at A.".into(),
+            0 => "None of them was observed at A.".into(),
             _ => verdict(total, self.clocks.aligned),
         });
         summary
     }
 
-    /// How far to believe the figures.
+    /// The error bounds and caveats of the results.
     fn trust(&self, total: &Quality) -> Vec<(String, String)> {
         let pair = |what: &str, text: String| (what.to_owned(), text);
         let mut trust = Vec::new();
-        if let Some(error) = self.clocks.greatest(total) {
-            let text = format!("A delay is wrong by {} at the most.", time(error));
+        if let Some(error) = self.clocks.max_error(total) {
+            let text = format!("The error of a delay is at most {}.", time(error));
             trust.push(pair("Clocks", text));
         }
         let skew = match &self.clocks.skew {
             Err(reason) => Some(format!("Not estimated: {reason}.")),
             Ok(skew) if !skew.is_certain() => {
-                Some(format!("{}, which cannot be told from none.", clocks::ppm(skew)))
+                Some(format!("{}, not distinguishable from zero.", clocks::ppm(skew)))
             }
             Ok(_) => None,
         };
         trust.extend(skew.map(|text| pair("Skew between the clocks", text)));
         let [a, b] = self.capture_dropped;
         if a + b == 0 && self.lost_beyond == 0 {
-            let text =
-                "The captures say that they lost nothing: what is lost here, the network lost.";
+            let text = "The captures lost no packets: all losses here are network losses.";
             trust.push(pair("Captures", text.into()));
         }
-        let reservations = self.reservations(total);
-        trust.extend(reservations.into_iter().map(|line| pair("To be known", line)));
+        let caveats = self.caveats(total);
+        trust.extend(caveats.into_iter().map(|line| pair("Note", line)));
         trust
     }
 }

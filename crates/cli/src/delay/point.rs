@@ -1,17 +1,17 @@
-//! What a point on the command line is.
+//! The kind of a point argument: file, pipe or interface.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Where packets are observed.
+/// A point of observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Point {
-    /// A capture file, which can be read as often as need be.
+    /// A capture file; can be read repeatedly.
     File(PathBuf),
-    /// A capture that can be read once, as it is written.
+    /// A capture that can be read once, while it is written.
     Pipe(PathBuf),
-    /// What is neither has to be an interface.
+    /// Any other name: an interface.
     Interface,
 }
 
@@ -27,7 +27,7 @@ impl Point {
         }
     }
 
-    /// The capture, if it is one.
+    /// The path of the capture, unless it is an interface.
     pub(super) fn capture(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Pipe(path) => Some(path),
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_read_again_is_a_file_and_what_is_not_there_is_an_interface() {
+    fn missing_path_is_an_interface() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.pcap");
         fs::write(&file, "").unwrap();

@@ -1,6 +1,6 @@
-//! The round trips of TCP at both points, where both directions were seen.
+//! TCP round-trip times at both points, where both directions were captured.
 //!
-//! Each point takes them by its own stamps alone, so that no two clocks are compared.
+//! Each point uses its own stamps only, so that no two clocks are compared.
 
 use std::collections::HashMap;
 
@@ -10,25 +10,23 @@ use wirestamp_metrics::flow::TcpReport;
 use wirestamp_packet::FlowKey;
 use wirestamp_session::PointState;
 
-use super::findings::Findings;
 use crate::output::{mean, time};
-use crate::table::table;
 
 /// The columns of [`RoundTrip::row`].
-const HEADER: [&str; 6] =
+pub(super) const HEADER: [&str; 6] =
     ["mean round trip", "from A", "from B", "between", "handshake A", "handshake B"];
 
-/// The round trips of each flow of TCP that has some.
+/// The round-trip times of each TCP flow.
 #[derive(Default)]
 pub(super) struct RoundTrips(HashMap<FlowKey, RoundTrip>);
 
-/// From A, and from B, to the receiver of a flow and back.
+/// Round-trip times of a flow: from A, and from B, to the receiver and back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip([Option<TcpReport>; 2]);
 
 impl RoundTrips {
-    /// What A and B saw.
-    pub(super) fn seen(sights: &mut [PointState; 2]) -> Self {
+    /// The round-trip times measured at A and B.
+    pub(super) fn of_points(sights: &mut [PointState; 2]) -> Self {
         let mut trips: HashMap<FlowKey, RoundTrip> = HashMap::new();
         for (point, sight) in sights.iter_mut().enumerate() {
             for report in sight.flows() {
@@ -40,7 +38,7 @@ impl RoundTrips {
         Self(trips)
     }
 
-    /// Those of a flow.
+    /// The round-trip times of a flow.
     pub(super) fn of(&self, flow: &FlowKey) -> Option<&RoundTrip> {
         self.0.get(flow)
     }
@@ -55,14 +53,14 @@ impl RoundTrip {
         self.0.map(|tcp| tcp.and_then(|tcp| tcp.handshake_ns))
     }
 
-    /// How much of it passes between the points, there and back, in nanoseconds: the difference of the
-    /// means, whichever point is nearer to the receiver. Means are exact, percentiles are not.
+    /// The part between the points, in both directions together, in nanoseconds: the absolute
+    /// difference of the means. Means are exact, percentiles are not.
     fn between(&self) -> Option<f64> {
         let [a, b] = self.trips();
         Some((a?.mean - b?.mean).abs())
     }
 
-    /// The members of a flow in the document.
+    /// The JSON members of a flow.
     pub(super) fn document(&self) -> Value {
         let ([a, b], [handshake_a, handshake_b]) = (self.trips(), self.handshakes());
         json!({
@@ -74,7 +72,7 @@ impl RoundTrip {
         })
     }
 
-    fn row(&self, flow: &FlowKey) -> Vec<String> {
+    pub(super) fn row(&self, flow: &FlowKey) -> Vec<String> {
         let none = || "-".to_owned();
         let trips = self.trips().map(|trips| trips.map_or_else(none, |it| mean(it.mean)));
         let between = self.between().map_or_else(none, mean);
@@ -82,36 +80,18 @@ impl RoundTrip {
         [flow.to_string()].into_iter().chain(trips).chain([between]).chain(handshakes).collect()
     }
 
-    /// What a report says of it.
-    pub(super) fn statement(&self) -> String {
+    /// A sentence for the report.
+    pub(super) fn sentence(&self) -> String {
         let from = |point: &str, trips: Option<Summary>| {
             let trips = trips?;
-            Some(format!("from {point} {} (least {})", mean(trips.mean), time(trips.min)))
+            Some(format!("from {point} {} (min {})", mean(trips.mean), time(trips.min)))
         };
         let [a, b] = self.trips();
         let from: Vec<_> = [from("A", a), from("B", b)].into_iter().flatten().collect();
         let between = self.between().map_or_else(String::new, |between| {
-            format!(" Between A and B, there and back, {} of it pass.", mean(between))
+            format!(" Of this, {} are between A and B, both directions together.", mean(between))
         });
-        format!("To the receiver and back, on average: {}.{between}", from.join(", "))
-    }
-}
-
-impl Findings {
-    /// A table of the round trips, if there are any.
-    pub(super) fn round_trips(&self) -> Option<String> {
-        let flows = self.flows.flows();
-        let rows: Vec<_> = flows
-            .iter()
-            .filter_map(|(flow, _)| Some(self.round_trips.of(flow)?.row(flow)))
-            .collect();
-        (!rows.is_empty()).then(|| {
-            format!(
-                "{}Round trips are those of TCP from a point to the receiver and back, by the \
-                 clock of that point. What is between A and B is the difference.\n",
-                table(&HEADER, &rows)
-            )
-        })
+        format!("Mean round-trip time to the receiver: {}.{between}", from.join(", "))
     }
 }
 
@@ -122,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(millis: &[i64]) -> Option<TcpReport> {
+    fn tcp_report(millis: &[i64]) -> Option<TcpReport> {
         let mut trips = Distribution::new();
         millis.iter().for_each(|millis| trips.record(Span::from_millis(*millis)));
         let handshake_ns = millis.first().map(|millis| millis * 1_000_000);
@@ -130,20 +110,20 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_between_the_points_is_the_difference_whichever_is_nearer() {
-        let (near, far) = (seen(&[10, 12]), seen(&[14, 18]));
+    fn time_between_points_is_the_absolute_difference() {
+        let (near, far) = (tcp_report(&[10, 12]), tcp_report(&[14, 18]));
         for trip in [RoundTrip([near, far]), RoundTrip([far, near])] {
             assert_eq!(trip.between(), Some(5e6));
             assert_eq!(trip.document()["rtt_between_mean_ns"], 5e6);
         }
-        let said = RoundTrip([far, near]).statement();
-        assert!(said.contains("from A 16.0 ms (least 14.0 ms), from B 11.0 ms"), "{said}");
+        let text = RoundTrip([far, near]).sentence();
+        assert!(text.contains("from A 16.0 ms (min 14.0 ms), from B 11.0 ms"), "{text}");
     }
 
     #[test]
-    fn one_point_alone_tells_its_part() {
-        let trip = RoundTrip([None, seen(&[7])]);
+    fn one_point_alone_is_reported() {
+        let trip = RoundTrip([None, tcp_report(&[7])]);
         assert_eq!((trip.between(), &trip.document()["rtt_a_ns"]), (None, &Value::Null));
-        assert!(trip.statement().ends_with("from B 7.00 ms (least 7.00 ms)."));
+        assert!(trip.sentence().ends_with("from B 7.00 ms (min 7.00 ms)."));
     }
 }

@@ -1,12 +1,12 @@
-//! What has to be said where a sample of the packets was measured.
+//! Notes on results of a packet sample.
 
 use wirestamp_metrics::Quality;
 
-use super::findings::Findings;
+use super::result::DelayResult;
 use crate::output::count;
 
-impl Findings {
-    /// Which packets the figures are of, and what that means for them, a line each.
+impl DelayResult {
+    /// The sampled share and its effect on the results, a line each.
     pub(super) fn sample(&self, total: &Quality) -> Vec<String> {
         let Some(sampling) = &self.sampling else { return Vec::new() };
         let counts = total.counts();
@@ -16,21 +16,21 @@ impl Findings {
         });
         let mut lines = vec![
             format!(
-                "{sampling}, chosen by hash, the same at both points: {a} at A, {b} at B. Counts, bytes \
-                 and rates are of these; their delays and their share of losses are those of all, \
-                 to within the error of a sample."
+                "{sampling}, selected by hash, the same at both points: {a} at A, {b} at B. Counts, bytes \
+                 and rates are those of the sample; delays and the loss ratio hold for all packets, \
+                 within the sampling error."
             ),
-            "Delay variation (IPDV), reordering, loss runs and gaps are those between packets that \
-             were chosen, which were not neighbours on the way."
+            "Delay variation (IPDV), reordering, loss runs and gaps are between sampled packets, which were \
+             not consecutive on the network."
                 .to_owned(),
         ];
         if self.flows.flows().iter().any(|(flow, _)| self.voice(flow).is_some()) {
-            lines.push("R and MOS do not know, then, which losses came in runs.".to_owned());
+            lines.push("R and MOS therefore ignore loss bursts.".to_owned());
         }
         if self.capture_dropped != [0, 0] {
             lines.push(
-                "What the captures lost they lost of all packets: it may account for more losses \
-                 of the sample than are theirs."
+                "Capture losses are those of all packets: they may explain more of the sampled losses than \
+                 they caused."
                     .to_owned(),
             );
         }

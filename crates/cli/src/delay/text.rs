@@ -1,29 +1,30 @@
-//! What `delay` found, as text.
+//! The result of `delay` as text.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use wirestamp_metrics::{Quality, SequenceMetrics};
 
-use super::findings::Findings;
-use super::media::Voice;
+use super::result::DelayResult;
+use super::round_trip;
+use super::rtp::RatedCodec;
 use crate::output::{mean, percent, time};
 use crate::quality;
 use crate::table::table;
 use crate::tap;
 
-/// Flows with a row of their own, unless everything is wanted.
+/// Flows with their own row, unless `--verbose`.
 const ROWS: usize = 20;
 
-/// Where mean and 99th percentile of the delay are among [`quality::HEADER`].
+/// Columns of the mean and the p99 of the delay in [`quality::HEADER`].
 const MEAN: usize = 5;
 const P99: usize = 6;
 
-/// The columns of [`course_row`].
-const COURSE: [&str; 10] = [
+/// The columns of [`sequence_row`].
+const SEQUENCE_HEADER: [&str; 10] = [
     "",
-    "PDV 99 %",
-    "late by most",
+    "PDV p99",
+    "max late by",
     "extent",
     "3-reordered",
     "loss runs",
@@ -33,17 +34,16 @@ const COURSE: [&str; 10] = [
     "gap at B",
 ];
 
-/// A row of the table: a flow, or several.
+/// A table row: one flow or several.
 struct Row<'a> {
     name: String,
     of: &'a Quality,
-    /// What it is rated as, which only a flow can be.
-    voice: Option<Voice>,
+    /// The codec for rating; only for a single flow.
+    voice: Option<RatedCodec>,
 }
 
-impl Findings {
-    /// A table with a row for each flow, a second one if everything is wanted, one of round trips if there
-    /// are any, and what has to be known before the figures are believed.
+impl DelayResult {
+    /// Tables of flows, packet order (with `everything`) and round trips, then the notes on the results.
     pub(super) fn text(&self, everything: bool) -> String {
         let total = self.flows.total();
         let mut flows = self.flows.flows();
@@ -65,33 +65,49 @@ impl Findings {
         }
         let mut text = self.qualities(&rows);
         if hidden > 0 {
-            let _ = writeln!(text, "{hidden} more flows, of fewer packets: -v shows them");
+            let _ = writeln!(text, "{hidden} more flows with fewer packets; -v shows them");
         }
         let mut more = Vec::new();
         if everything {
             let rows = rows.iter().filter_map(|Row { name, of, .. }| {
-                Some(course_row(name, of, of.sequence_metrics()?))
+                Some(sequence_row(name, of, of.sequence_metrics()?))
             });
-            more.push(table(&COURSE, &rows.collect::<Vec<_>>()));
+            more.push(table(&SEQUENCE_HEADER, &rows.collect::<Vec<_>>()));
         }
-        more.extend(self.round_trips());
+        more.extend(self.round_trip_table());
         more.iter().for_each(|table| text.push_str(&format!("\n{table}")));
         text.push_str(if more.is_empty() { "" } else { "\n" });
         for tap in &self.taps {
             let _ = writeln!(text, "{}", tap::line(tap));
-            text.push_str(&tap::complaints(&tap.ledger));
+            text.push_str(&tap::problems(&tap.ledger));
         }
-        self.reservations(&total).into_iter().for_each(|line| text.push_str(&(line + "\n")));
+        self.caveats(&total).into_iter().for_each(|line| text.push_str(&(line + "\n")));
         if let Some(layers) = &self.layers {
             let _ = write!(text, "\nBehind B, inside this host:\n{}", layers.text());
         }
         text
     }
 
+    /// A table of the round-trip times, if there are any.
+    fn round_trip_table(&self) -> Option<String> {
+        let flows = self.flows.flows();
+        let rows: Vec<_> = flows
+            .iter()
+            .filter_map(|(flow, _)| Some(self.round_trips.of(flow)?.row(flow)))
+            .collect();
+        (!rows.is_empty()).then(|| {
+            format!(
+                "{}Round trips are TCP's, from a point to the receiver and back, by that point's clock. The part \
+                 between A and B is the difference.\n",
+                table(&round_trip::HEADER, &rows)
+            )
+        })
+    }
+
     fn qualities(&self, rows: &[Row<'_>]) -> String {
         let mut header = quality::HEADER.to_vec();
         if self.clocks.aligned {
-            (header[MEAN], header[P99]) = ("mean PDV", "PDV 99 %");
+            (header[MEAN], header[P99]) = ("mean PDV", "PDV p99");
         }
         let any_voice = rows.iter().any(|row| row.voice.is_some());
         if any_voice {
@@ -108,7 +124,7 @@ impl Findings {
     }
 
     fn quality_row(&self, name: &str, quality: &Quality) -> Vec<String> {
-        let mut row = quality::row(name.to_owned(), quality, self.clocks.greatest(quality));
+        let mut row = quality::row(name.to_owned(), quality, self.clocks.max_error(quality));
         if let Some(delay) = quality.delay().summary().filter(|_| self.clocks.aligned) {
             let variation = delay.above_minimum();
             (row[MEAN], row[P99]) = (mean(variation.mean), time(variation.p99));
@@ -116,7 +132,7 @@ impl Findings {
         row
     }
 
-    /// Codec, R-factor and mean opinion score.
+    /// Codec, R-factor and MOS.
     fn rating_cells(&self, row: &Row<'_>) -> [String; 3] {
         let none = || "-".to_owned();
         let Some(voice) = &row.voice else { return [none(), none(), none()] };
@@ -129,12 +145,12 @@ impl Findings {
     }
 }
 
-/// What the order of a flow's packets tells.
-fn course_row(name: &str, quality: &Quality, course: &SequenceMetrics) -> Vec<String> {
+/// A row about the order of a flow's packets: reordering, loss runs and gaps.
+fn sequence_row(name: &str, quality: &Quality, sequence: &SequenceMetrics) -> Vec<String> {
     let none = || "-".to_owned();
-    let losses = course.loss_pattern();
-    let reordering = course.reordering();
-    let train = course.train();
+    let losses = sequence.loss_pattern();
+    let reordering = sequence.reordering();
+    let train = sequence.train();
     let longest = losses.period_lengths().max();
     let late = reordering.late_times().summary();
     let counted = |value: u64| if value == 0 { none() } else { value.to_string() };

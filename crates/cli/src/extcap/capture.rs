@@ -1,4 +1,4 @@
-//! A capture into Wireshark's pipe.
+//! Capture into Wireshark's pipe.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -15,19 +15,20 @@ use wirestamp_capture::file::{Provenance, Writer};
 use wirestamp_capture::{Capture, Config, Error, Facts, Stop, pair};
 use wirestamp_session::Recording;
 
-use super::Request;
+use super::request::Request;
 use crate::capture::{Arguments, clock};
 use crate::interrupt::stop_on_signal;
 use crate::usage::usage;
 
-/// Captures on `interface` into `fifo` until Wireshark closes it, asks for the end or is gone.
+/// Captures on `interface` into `fifo` until Wireshark closes it, sends a signal or ends.
 ///
-/// Only what the user has to know goes to standard error: Wireshark shows it as an error.
+/// Prints only notes for the user to standard error: Wireshark shows them as errors.
 pub(super) fn run(interface: &str, fifo: &Path, request: &Request) -> anyhow::Result<ExitCode> {
-    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot ask for a signal")?;
-    // Opened before anything can fail, and open until the process ends: Wireshark reads our error
-    // when the pipe ends, and waits for ever for the end of one that nobody opened. Until the
-    // capture begins, a signal ends the process at once, because there is nothing to lose yet.
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot request a signal at Wireshark's end")?;
+    // Opened first, and open until the process ends: Wireshark reads our error when the pipe ends, and
+    // waits forever if no process has opened it. Until the capture begins, a signal ends the process
+    // at once.
     let pipe: &'static File = Box::leak(Box::new(open(fifo)?));
     let config = config(interface, request)?;
     let pair = pair(config.method, config.stamp)?;
@@ -46,12 +47,12 @@ pub(super) fn run(interface: &str, fifo: &Path, request: &Request) -> anyhow::Re
     let (_, written) = recording.finish(&ledger);
     outcome.and(written)?;
     if !ledger.balances() {
-        bail!("the account of packets does not balance: {ledger:?}");
+        bail!("the packet ledger does not balance: {ledger:?}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the dialog asks for, in the words of `wirestamp capture`, which it is made of.
+/// The capture configuration of the dialog's options, parsed as those of `wirestamp capture`.
 fn config(interface: &str, request: &Request) -> anyhow::Result<Config> {
     let fixed = ["capture", "--interface", interface].map(str::to_owned);
     let filter = request.filter.iter().flat_map(|filter| ["--".into(), filter.clone()]);
@@ -62,26 +63,25 @@ fn config(interface: &str, request: &Request) -> anyhow::Result<Config> {
     Ok(arguments.map_err(|error| usage(first_line(&error)))?.config(interface))
 }
 
-/// What is wrong, without the usage that clap shows below it.
+/// The first line of clap's error, without the usage text.
 fn first_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").to_owned()
 }
 
-/// Opens a pipe as soon as somebody reads from it. It is never created: where Wireshark has taken
-/// it away again, a file in its place would grow unseen.
+/// Opens a pipe, which waits for a reader. Never creates a file: if Wireshark has removed the pipe, a file
+/// in its place would grow unnoticed.
 fn open(fifo: &Path) -> Result<File, Error> {
     let opened = OpenOptions::new().write(true).open(fifo);
     opened.map_err(|cause| Error::Write { path: fifo.to_owned(), cause })
 }
 
-/// Requests the stop when nobody reads from the pipe any more, which a capture without packets
-/// would not notice.
+/// Requests the stop when the pipe's reader closes it, which a capture without packets would not notice.
 fn stop_without_reader(pipe: &'static File, stop: Stop) -> anyhow::Result<()> {
     let watch = move || {
         let mut watched = [PollFd::new(pipe, PollFlags::empty())];
-        // Ends with an error of the pipe, and only then: no other event was asked for.
+        // Returns only on an error of the pipe: no other event is requested.
         while poll(&mut watched, None) == Err(rustix::io::Errno::INTR) {}
         stop.request();
     };
@@ -92,8 +92,7 @@ fn stop_without_reader(pipe: &'static File, stop: Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes to the pipe by the name that it has in this process, which stays when Wireshark removes
-/// the other one.
+/// Creates a writer for the pipe by its name in /proc, which stays valid when Wireshark removes the pipe.
 fn writer(pipe: &File, facts: &Facts, provenance: Provenance) -> Result<Writer, Error> {
     let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
     Writer::create(&path, facts, provenance)
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialogs_options_are_those_of_the_capture_command() {
+    fn dialog_options_are_capture_options() {
         let config = config_of("--method recvmsg --stamp raw --spin", Some("udp or tcp")).unwrap();
         assert_eq!((config.method, config.stamp), (Method::Recvmsg, StampSource::Raw));
         assert_eq!((config.wait, config.interface.as_str()), (Wait::Spin, "lo"));
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_the_dialog_is_understood_with_its_default_and_at_its_bounds() {
+    fn dialog_defaults_and_bounds_are_accepted() {
         let plain = config_of("", None).unwrap();
         let parameter = |line: &str, name: &str| {
             let (_, rest) = line.split_once(&format!("{{{name}="))?;
@@ -141,11 +140,11 @@ mod tests {
                 assert_eq!((config.method, config.stamp), (plain.method, plain.stamp));
                 assert_eq!(config.outgoing, plain.outgoing);
             } else if let Some(range) = parameter(line, "range") {
-                let (least, most) = range.split_once(',').unwrap();
-                let beyond = [least, most].map(|bound| bound.parse::<u64>().unwrap());
+                let (min, max) = range.split_once(',').unwrap();
+                let beyond = [min, max].map(|bound| bound.parse::<u64>().unwrap());
                 let [below, above] = [beyond[0] - 1, beyond[1] + 1];
                 let given = |value: &str| config_of(&format!("{call} {value}"), None);
-                assert!(given(least).is_ok() && given(most).is_ok(), "{line}");
+                assert!(given(min).is_ok() && given(max).is_ok(), "{line}");
                 assert!(given(&below.to_string()).is_err(), "{line}");
                 assert!(given(&above.to_string()).is_err(), "{line}");
                 let config = given(&parameter(line, "default").unwrap()).unwrap();
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_is_none_is_told_in_one_line() {
+    fn invalid_option_fails_with_one_line() {
         for line in ["--nonsense", "--snaplen 0", "--spin --realtime", "--method rong"] {
             let error = config_of(line, None).unwrap_err();
             assert!(crate::usage::is_usage(&error), "{line}");

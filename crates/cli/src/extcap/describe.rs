@@ -1,10 +1,10 @@
-//! What Wireshark is told of us, in the sentences of extcap(4).
+//! Version and interfaces, in the format of extcap(4).
 
 use std::fmt::Write as _;
 
-use super::PREFIX;
+use super::request::PREFIX;
 
-/// The link type of every interface that we capture on (LINKTYPE_ETHERNET of
+/// The link type of all interfaces (LINKTYPE_ETHERNET of
 /// <https://www.tcpdump.org/linktypes.html>).
 pub(super) const LINK_TYPES: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
 
@@ -14,7 +14,7 @@ pub(super) fn version() -> String {
 
 pub(super) fn interfaces(names: &[String]) -> String {
     let mut text = version();
-    // Braces would end a sentence's parameter early, and @ stands before a namespace.
+    // Braces delimit parameters, and @ precedes a namespace.
     for name in names.iter().filter(|name| !name.contains(['{', '}', '@'])) {
         let display = format!("Wirestamp: {name} (precise stamps)");
         let _ = writeln!(text, "interface {{value={PREFIX}{name}}}{{display={display}}}");
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_whose_name_would_upset_the_grammar_is_left_out() {
+    fn interface_with_reserved_characters_is_left_out() {
         let names = ["lo", "a}{b", "a@b", "eth0.5"].map(str::to_owned);
         let text = interfaces(&names);
         assert_eq!(text.lines().count(), 3, "{text}");

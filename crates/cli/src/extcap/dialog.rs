@@ -1,12 +1,12 @@
-//! The options that Wireshark's dialog offers, in the sentences of extcap(4). They are options of
-//! `wirestamp capture`, with its names, defaults and bounds.
+//! The options of Wireshark's dialog, in the format of extcap(4): those of `wirestamp capture`, with
+//! its names, defaults and bounds.
 
 use std::fmt::Write as _;
 
 use wirestamp_capture::{Config, PAIRS, Pair};
 
-/// An option of `wirestamp capture` that the dialog offers.
-struct Choice {
+/// An option of the dialog.
+struct DialogOption {
     call: &'static str,
     display: &'static str,
     tooltip: String,
@@ -15,37 +15,37 @@ struct Choice {
 }
 
 enum Kind {
-    /// The value and what is shown for it. The first is the default.
+    /// Pairs of value and label. The first is the default.
     Selector(Vec<(&'static str, String)>),
     Number {
-        least: u32,
-        most: u32,
+        min: u32,
+        max: u32,
         default: usize,
     },
-    /// A number that is not given by default.
+    /// An optional number.
     Limit,
     Flag,
 }
 
-/// The options of the dialog; only those of the option `only`, by its call, if there is one.
+/// The options of the dialog, or only the option `only`, by its call.
 pub(super) fn options(only: Option<&str>) -> String {
     let wanted =
         |call: &str| only.is_none_or(|only| only.trim_matches('-') == call.trim_matches('-'));
-    let choices = [stamping(), selecting(), ending(), buffering()];
-    let numbered = choices.into_iter().flatten().enumerate();
+    let groups = [stamping(), selecting(), ending(), buffering()];
+    let numbered = groups.into_iter().flatten().enumerate();
     numbered
-        .filter(|(_, choice)| wanted(choice.call))
-        .map(|(number, choice)| choice.sentences(number))
+        .filter(|(_, option)| wanted(option.call))
+        .map(|(number, option)| option.sentences(number))
         .collect()
 }
 
-impl Choice {
+impl DialogOption {
     fn sentences(&self, number: usize) -> String {
         let Self { call, display, tooltip, group, kind } = self;
         let kind_and_default = match kind {
             Kind::Selector(_) => "{type=selector}".into(),
-            Kind::Number { least, most, default } => {
-                format!("{{type=unsigned}}{{range={least},{most}}}{{default={default}}}")
+            Kind::Number { min, max, default } => {
+                format!("{{type=unsigned}}{{range={min},{max}}}{{default={default}}}")
             }
             Kind::Limit => "{type=unsigned}{placeholder=no limit}{validation=^[1-9][0-9]*$}".into(),
             Kind::Flag => "{type=boolflag}{default=false}".into(),
@@ -68,9 +68,9 @@ impl Choice {
 }
 
 /// How packets are stamped.
-fn stamping() -> Vec<Choice> {
+fn stamping() -> Vec<DialogOption> {
     let group = "Stamps";
-    let flag = |call, display, tooltip: &str| Choice {
+    let flag = |call, display, tooltip: &str| DialogOption {
         call,
         display,
         tooltip: tooltip.into(),
@@ -78,24 +78,24 @@ fn stamping() -> Vec<Choice> {
         kind: Kind::Flag,
     };
     vec![
-        Choice {
+        DialogOption {
             call: "--method",
             display: "Method",
-            tooltip: "How packets are received".into(),
+            tooltip: "Capture method".into(),
             group,
             kind: Kind::Selector(methods().map(|pair| (pair.method.name(), shown(pair))).collect()),
         },
-        Choice {
+        DialogOption {
             call: "--stamp",
             display: "Stamp",
-            tooltip: "Which clock stamps them; not every method has every stamp".into(),
+            tooltip: "Stamp source; not every method supports every stamp".into(),
             group,
             kind: Kind::Selector(stamps()),
         },
         flag(
             "--spin",
             "Spin",
-            "Look for packets without pause: better raw stamps, for a whole core",
+            "Poll for packets without pause: better raw stamps, at the cost of one core",
         ),
         flag(
             "--realtime",
@@ -106,32 +106,31 @@ fn stamping() -> Vec<Choice> {
 }
 
 /// Which packets are captured, and how much of them.
-fn selecting() -> Vec<Choice> {
+fn selecting() -> Vec<DialogOption> {
     let group = "Packets";
     let directions = [("inout", "incoming and outgoing"), ("in", "incoming only")];
     let snaplen = defaults().snaplen;
     vec![
-        Choice {
+        DialogOption {
             call: "--direction",
             display: "Direction",
             tooltip: "Which packets are captured".into(),
             group,
             kind: Kind::Selector(directions.map(|(value, shown)| (value, shown.into())).into()),
         },
-        Choice {
+        DialogOption {
             call: "--snaplen",
             display: "Snap length",
-            tooltip: "Bytes of each packet to keep".into(),
+            tooltip: "Max bytes of each packet to save".into(),
             group,
-            kind: Kind::Number { least: 1, most: snaplen, default: snaplen as usize },
+            kind: Kind::Number { min: 1, max: snaplen, default: snaplen as usize },
         },
     ]
 }
 
-/// When the capture ends by itself. Then its statistics are sure to come through: Wireshark's stop
-/// button waits for them too, but tshark's own limits end the reading of the pipe first.
-fn ending() -> Vec<Choice> {
-    let limit = |call, display, tooltip: &str| Choice {
+/// Limits of the capture. Unlike with tshark's own limits, the capture's statistics reach the file.
+fn ending() -> Vec<DialogOption> {
+    let limit = |call, display, tooltip: &str| DialogOption {
         call,
         display,
         tooltip: tooltip.into(),
@@ -139,40 +138,40 @@ fn ending() -> Vec<Choice> {
         kind: Kind::Limit,
     };
     vec![
-        limit("--count", "Packets", "End after so many packets"),
-        limit("--duration", "Seconds", "End after so many seconds"),
+        limit("--count", "Packets", "End after this many packets"),
+        limit("--duration", "Seconds", "End after this many seconds"),
     ]
 }
 
-/// What keeps up with many packets.
-fn buffering() -> Vec<Choice> {
+/// Performance at high packet rates.
+fn buffering() -> Vec<DialogOption> {
     let group = "Performance";
     let kib = defaults().ring_bytes / 1024;
     vec![
-        Choice {
+        DialogOption {
             call: "--buffer-size",
             display: "Buffer (KiB)",
             tooltip: "Memory between the kernel and the capture".into(),
             group,
-            kind: Kind::Number { least: 64, most: 4_194_304, default: kib },
+            kind: Kind::Number { min: 64, max: 4_194_304, default: kib },
         },
-        Choice {
+        DialogOption {
             call: "--threads",
             display: "Threads",
-            tooltip: "Share the packets among so many acquiring threads".into(),
+            tooltip: "Number of acquiring threads".into(),
             group,
-            kind: Kind::Number { least: 1, most: 64, default: 1 },
+            kind: Kind::Number { min: 1, max: 64, default: 1 },
         },
     ]
 }
 
-/// What a capture is without options.
+/// The configuration of a capture without options.
 fn defaults() -> Config {
     let Pair { method, stamp, .. } = PAIRS[0];
     Config::new("", method, stamp)
 }
 
-/// Each method once, with the stamp that it has by default.
+/// Each method with its default stamp.
 fn methods() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| is_default(pair))
 }
@@ -181,14 +180,14 @@ fn is_default(pair: &Pair) -> bool {
     pair.stamp == pair.method.default_stamp()
 }
 
-/// A method as the dialog shows it.
+/// The label of a method.
 fn shown(pair: &Pair) -> String {
     let limits = if pair.limits.is_empty() { String::new() } else { format!(" ({})", pair.limits) };
     format!("{}{limits}", pair.method)
 }
 
-/// The stamps, each with the methods that have it. The empty value is one that Wireshark does not
-/// pass on, which leaves the choice to the method.
+/// The stamps, each with the methods that support it. Wireshark does not pass on the empty value, so
+/// that the method's default applies.
 fn stamps() -> Vec<(&'static str, String)> {
     let mut stamps = vec![("", "the method's own".to_owned())];
     for pair in PAIRS {
@@ -207,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_method_and_stamp_can_be_chosen() {
+    fn every_method_and_stamp_is_offered() {
         let text = options(None);
         for pair in PAIRS {
             for name in [pair.method.name(), pair.stamp.name()] {
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_option_can_be_asked_for_again_with_the_number_it_had() {
+    fn reloaded_option_keeps_its_number() {
         let all = options(None);
         for name in ["direction", "--direction"] {
             let again = options(Some(name));

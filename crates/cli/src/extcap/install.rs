@@ -1,7 +1,6 @@
-//! `wirestamp extcap`: makes Wireshark find us, and takes that back.
+//! `wirestamp extcap`: installs and removes the link through which Wireshark finds this program.
 //!
-//! A link is put into the folder, not a copy: it has the capabilities of the file that it leads to,
-//! and is as new as that.
+//! A link instead of a copy: it has the capabilities and the version of the program.
 
 use std::env;
 use std::fs;
@@ -18,10 +17,10 @@ use crate::files::are_one;
 use crate::output::Output;
 use crate::usage::usage;
 
-/// The link's name, and that of the files that ours lead to.
+/// Name of the link, and of the program it points to.
 const NAME: &str = "wirestamp";
 
-/// What captures with every method take, as setcap(8) writes it.
+/// Capabilities for all capture methods, in the syntax of setcap(8).
 const CAPABILITIES: &str = "cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_sys_nice";
 
 #[derive(Args)]
@@ -38,18 +37,18 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Put a link to this program into the folder where Wireshark looks for capture tools
+    /// Create a link to this program in Wireshark's folder of capture tools
     Install(Place),
-    /// Take the link away again
+    /// Remove the link
     Remove(Place),
 }
 
 #[derive(Args)]
 struct Place {
-    /// For all users of this machine, instead of the one who runs it
+    /// For all users of this machine, instead of the current user
     #[arg(long)]
     system: bool,
-    /// Into this folder, which has to exist, instead of one that tshark names
+    /// Use this existing folder instead of the one that tshark reports
     #[arg(long, value_name = "DIR", conflicts_with = "system")]
     dir: Option<PathBuf>,
 }
@@ -63,7 +62,7 @@ struct Done {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
-    let binary = env::current_exe().context("cannot tell where this program is")?;
+    let binary = env::current_exe().context("cannot find the path of this program")?;
     match &arguments.action {
         Action::Install(place) => {
             let link = place.folder()?.join(NAME);
@@ -88,7 +87,7 @@ fn installed(done: &Done, is_usual: bool) -> String {
     let next = if is_usual {
         "`tshark -D` lists the interfaces; in Wireshark: Capture, Refresh Interfaces (F5)"
     } else {
-        "tshark does not look there by itself; without --dir the link goes where it does"
+        "tshark does not search this folder; leave --dir out to use one that it does"
     };
     format!(
         "{link} {what} a link to {binary}\n\
@@ -98,36 +97,38 @@ fn installed(done: &Done, is_usual: bool) -> String {
 }
 
 fn removed(done: &Done) -> String {
-    let what = if done.changed { "removed" } else { "there was no" };
+    let what = if done.changed { "removed" } else { "nothing to remove:" };
     format!("{what} {}\n", done.link.display())
 }
 
-/// The same error, with what to do where it is the privileges.
+/// Adds the next step to a permission error.
 fn with_next_step(error: anyhow::Error) -> anyhow::Error {
     let is_denied = |io: &io::Error| io.kind() == io::ErrorKind::PermissionDenied;
     if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_denied) {
-        anyhow!("{error:#}; run it as root, or without --system and --dir for yourself alone")
+        anyhow!(
+            "{error:#}; run it as root, or leave --system and --dir out to install for the current user"
+        )
     } else {
         error
     }
 }
 
 impl Place {
-    /// Refuses a folder that somebody has mistyped.
+    /// Rejects a folder that does not exist.
     fn check(&self) -> anyhow::Result<()> {
         match &self.dir {
             Some(folder) if !folder.is_dir() => Err(usage(format!(
-                "there is no folder {0}: make it with `mkdir -p {0}`, or leave --dir out",
+                "no folder {0}; create it with `mkdir -p {0}`, or leave --dir out",
                 folder.display()
             ))),
             _ => Ok(()),
         }
     }
 
-    /// Whether Wireshark looks there by itself.
+    /// Whether Wireshark searches the folder by default.
     fn is_usual(&self) -> bool {
         let Some(folder) = &self.dir else { return true };
-        let folders = ask_tshark();
+        let folders = tshark_folders();
         let usual = [personal(&folders), system(&folders)];
         usual.iter().flatten().any(|usual| are_one(usual, folder))
     }
@@ -136,30 +137,30 @@ impl Place {
         if let Some(folder) = &self.dir {
             return Ok(folder.clone());
         }
-        let folders = ask_tshark();
+        let folders = tshark_folders();
         let folder = if self.system { system(&folders) } else { personal(&folders) };
         folder.or_else(|| newest_default().filter(|_| !self.system)).context(
-            "cannot tell where Wireshark looks for capture tools, because tshark does not say: \
-             give the folder with --dir; Wireshark shows it in Help, About, Folders",
+            "cannot find Wireshark's folder of capture tools, because tshark does not report it; give it \
+             with --dir (Wireshark shows it in Help, About, Folders)",
         )
     }
 }
 
-/// What `tshark -G folders` prints, or nothing where there is no tshark.
-fn ask_tshark() -> String {
+/// The output of `tshark -G folders`; empty without tshark.
+fn tshark_folders() -> String {
     let mut tshark = Command::new("tshark");
     let output = tshark.args(["-G", "folders"]).stdin(Stdio::null()).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into())
 }
 
-/// The folder of the user's own tools. Before it was listed, it was a part of the configuration:
-/// Wireshark up to 4.0 looks there, but does not say so.
+/// The user's folder of capture tools. Wireshark up to 4.0 does not list it: it is in the configuration
+/// folder.
 fn personal(folders: &str) -> Option<PathBuf> {
     listed(folders, "Personal Extcap path")
         .or_else(|| Some(listed(folders, "Personal configuration")?.join("extcap")))
 }
 
-/// The folder of the machine's tools, by its new or its old title.
+/// The system's folder of capture tools, by its new or old title.
 fn system(folders: &str) -> Option<PathBuf> {
     listed(folders, "Global Extcap path").or_else(|| listed(folders, "Extcap path"))
 }
@@ -171,19 +172,20 @@ fn listed(folders: &str, title: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim())).filter(|path| path.is_absolute())
 }
 
-/// The folder of the user's own tools since Wireshark 4.2 (its release notes).
+/// The user's folder of capture tools since Wireshark 4.2 (release notes).
 fn newest_default() -> Option<PathBuf> {
     Some(env::home_dir()?.join(".local/lib/wireshark/extcap"))
 }
 
-/// Whether there is something at `link`; an error if that is not ours.
+/// Whether `link` exists; an error if it is not from `wirestamp extcap`.
 fn is_there(link: &Path) -> anyhow::Result<bool> {
-    let foreign = || format!("{} is not from `wirestamp extcap`: move it away", link.display());
+    let foreign =
+        || format!("{} was not created by `wirestamp extcap`; move it away", link.display());
     match fs::read_link(link) {
         Ok(target) if target.file_name().is_some_and(|name| name == NAME) => Ok(true),
         Ok(_) => bail!(foreign()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        // No link.
+        // Not a link.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => bail!(foreign()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", link.display())),
     }

@@ -1,4 +1,4 @@
-//! What `flows` is asked for.
+//! The command line of `wirestamp flows`.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ use crate::usage::usage;
     wirestamp flows calls.pcapng --delay 80 --jitter-buffer 40\n  \
     wirestamp flows calls.pcapng --parquet calls.parquet\n  \
     wirestamp flows -i eth0 --duration 60 udp\n\n\
-    A point does not know how long packets took to it. Voice is rated (MOS, R-factor) for the delay \
-    that --delay and --jitter-buffer add up to.")]
+    A single point cannot measure one-way delay. Voice is rated (MOS, R-factor) for the sum of \
+    --delay and --jitter-buffer.")]
 pub(crate) struct Arguments {
     /// A capture file: pcapng or pcap, compressed with zstd or not
     #[arg(value_name = "FILE")]
@@ -31,70 +31,70 @@ pub(crate) struct Arguments {
     /// A filter in pcap-filter(7) syntax
     #[arg(value_name = "FILTER", trailing_var_arg = true)]
     words: Vec<String>,
-    /// Capture on this interface instead, or on interface@namespace
+    /// Capture live on this interface, or on interface@namespace
     #[arg(short, long, value_name = "IF")]
     interface: Option<Target>,
-    /// The same as FILTER at the end
+    /// Same as FILTER at the end
     #[arg(long = "filter", value_name = "FILTER", conflicts_with = "words")]
     filter: Option<String>,
-    /// End after so many packets
+    /// End after this many packets
     #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
-    /// Use a damaged file up to the damage
+    /// Read a damaged file up to the damage
     #[arg(long)]
     pub(super) partial: bool,
-    /// Flows in the table, those that hurt most; --json has all of them
+    /// Max number of flows in the table, worst first; --json has all
     #[arg(long, value_name = "ROWS", default_value_t = 40)]
     pub(super) top: usize,
-    /// Browse the flows on the terminal, as is done with those of an interface
+    /// Browse the flows of a file interactively, as those of an interface
     #[arg(long, conflicts_with = "json")]
     pub(super) screen: bool,
-    /// The network's one-way delay that voice is rated with, in milliseconds
+    /// One-way network delay assumed for rating voice, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0,
           value_parser = clap::value_parser!(u16).range(..=5000))]
     delay: u16,
-    /// The de-jitter buffer that voice is rated with, in milliseconds: a delay, and what comes later
-    /// than it waits is as good as lost
+    /// De-jitter buffer assumed for rating voice, in milliseconds: adds to the delay; packets that are
+    /// later count as lost
     #[arg(long, value_name = "MS", default_value_t = 60,
           value_parser = clap::value_parser!(u16).range(..=5000))]
     jitter_buffer: u16,
-    /// A packet train ends with a gap longer than so many milliseconds
+    /// A gap longer than this many milliseconds ends a packet train
     #[arg(long, value_name = "MS", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     train_gap: u32,
-    /// Flows to keep at once; the one idle for longest makes room for a new one, and is added up
+    /// Max number of flows in memory; new ones evict the longest idle, which is only aggregated
     #[arg(long, value_name = "FLOWS", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     max_flows: u32,
-    /// Write a row for each flow to this file, as comma-separated values
+    /// Write a row for each flow to this file, as CSV
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
-    /// The same as Parquet
+    /// Write a row for each flow to this file, as Parquet
     #[arg(long, value_name = "FILE")]
     pub(super) parquet: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) live: Live,
+    pub(super) live: LiveArguments,
 }
 
-/// What only makes sense where packets are captured now.
+/// Arguments for live capture.
 #[derive(Args)]
 #[command(next_help_heading = "For interfaces")]
-pub(super) struct Live {
-    /// Watch for so many seconds [default: until Ctrl-C]
+pub(super) struct LiveArguments {
+    /// End after this many seconds [default: until Ctrl-C]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) duration: Option<f64>,
-    /// How packets are received: ring, recvmsg, recvmmsg, libpcap, xdp (which takes them from whoever
-    /// they were for), xdp-pass or tc-pass [default: ring]
+    /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp (which redirects the packets, so that
+    /// they do not reach the network stack), xdp-pass or tc-pass [default: ring]
     #[arg(long, value_name = "METHOD")]
     method: Option<Method>,
-    /// Which clock stamps them: kernel, raw, xdp, tc or hardware [default: kernel, but xdp for xdp and
+    /// Stamp source: kernel, raw, xdp, tc or hardware [default: kernel, but xdp for xdp and
     /// xdp-pass, and tc for tc-pass]
     #[arg(long, value_name = "STAMP")]
     stamp: Option<StampSource>,
-    /// in: only what arrives; inout: what this machine sends as well [default: inout]
+    /// in: only received packets; inout: also packets sent by this machine [default: inout]
     #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
     pub(super) direction: Option<Direction>,
-    /// Print the flows at the end only, on a terminal too
+    /// Print the flows at the end only, even on a terminal
     #[arg(long, conflicts_with_all = ["screen", "json"])]
     pub(super) no_screen: bool,
     #[command(flatten)]
@@ -121,9 +121,9 @@ impl Arguments {
     /// Where the packets come from.
     ///
     /// # Errors
-    /// Options that are for the other kind.
+    /// If options of the other kind of source are given.
     pub(super) fn source(&self) -> anyhow::Result<Source<'_>> {
-        let Live { duration, method, stamp, direction, no_screen, endpoint } = &self.live;
+        let LiveArguments { duration, method, stamp, direction, no_screen, endpoint } = &self.live;
         let given = [
             ("--duration", duration.is_some()),
             ("--method", method.is_some()),
@@ -134,47 +134,47 @@ impl Arguments {
         ];
         match (&self.interface, &self.file) {
             (Some(_), _) if self.partial => {
-                Err(usage("--partial is for files, and this is an interface"))
+                Err(usage("--partial applies to files, not to interfaces"))
             }
             (Some(target), _) => Ok(Source::Interface(target)),
             (None, Some(file)) => match given.into_iter().find(|&(_, given)| given) {
                 Some((option, _)) => {
-                    Err(usage(format!("{option} is for interfaces, and {file} is a file")))
+                    Err(usage(format!("{option} applies to interfaces, and {file} is a file")))
                 }
                 None if is_interface_only(file) => Err(usage(format!(
-                    "there is no file {file}, but an interface: flows -i {file}"
+                    "no file {file}, but an interface of that name; use `flows -i {file}`"
                 ))),
                 None => Ok(Source::File(Path::new(file))),
             },
-            (None, None) => Err(usage("give a capture FILE, or an interface with -i IF")),
+            (None, None) => Err(usage("no input; give a capture FILE, or an interface with -i IF")),
         }
     }
 
-    /// Whether the flows of an interface are shown while they are watched.
+    /// Whether the flows of an interface are shown interactively.
     pub(super) fn shows_screen(&self, output: Output) -> bool {
-        somebody_looks() && !output.json && !self.live.no_screen
+        is_interactive() && !output.json && !self.live.no_screen
     }
 
-    /// Whether the flows of a file are shown on the terminal before they are printed.
+    /// Whether the flows of a file are shown interactively before they are printed.
     ///
     /// # Errors
-    /// When there is no terminal to do so.
+    /// If there is no terminal.
     pub(super) fn browses(&self) -> anyhow::Result<bool> {
-        if self.screen && !somebody_looks() {
-            return Err(usage("--screen needs a terminal; without it the flows are printed"));
+        if self.screen && !is_interactive() {
+            return Err(usage("--screen needs a terminal; leave it out to print the flows"));
         }
         Ok(self.screen)
     }
 
     /// The filter, if there is one.
     pub(super) fn filter(&self) -> Option<String> {
-        // With an interface, what would be the file begins the filter.
+        // With an interface, the positional FILE is the filter's first word.
         let first = self.file.iter().filter(|_| self.interface.is_some());
         let words: Vec<_> = first.chain(&self.words).chain(&self.filter).map(|it| &**it).collect();
         Some(words.join(" ")).filter(|text| !text.trim().is_empty())
     }
 
-    /// How the flows are watched.
+    /// The configuration of the flow monitor.
     pub(super) fn config(&self) -> FlowConfig {
         FlowConfig {
             // Not more than 2^24.
@@ -186,8 +186,8 @@ impl Arguments {
     }
 }
 
-impl Live {
-    /// How packets are received, and which clock stamps them.
+impl LiveArguments {
+    /// Capture method and stamp source.
     pub(super) fn pair(&self) -> Result<(Method, StampSource), Error> {
         let method = self.method.unwrap_or(Method::Ring);
         let stamp = self.stamp.unwrap_or_else(|| method.default_stamp());
@@ -195,14 +195,14 @@ impl Live {
     }
 }
 
-/// Whether an interface has this name, and no file.
+/// Whether the name is an interface and not a file.
 fn is_interface_only(name: &str) -> bool {
     // The kernel's list of interfaces: sysfs(5).
     let is_there = || Path::new("/sys/class/net").join(name).exists();
     !name.contains('/') && !Path::new(name).exists() && is_there()
 }
 
-/// Whether there is a terminal to draw on and to read keys from.
-fn somebody_looks() -> bool {
+/// Whether standard input and output are a terminal.
+fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! What `flows` found, as JSON.
+//! The JSON document of `flows`.
 
 use serde::Serialize;
 use wirestamp_metrics::flow::{EvictedFlows, FlowReport};
@@ -14,22 +14,22 @@ pub(super) struct Document {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) duration_ns: i64,
-    /// Frames that are in no flow.
+    /// Frames without a flow.
     pub(super) not_ip: u64,
-    /// Packets stamped before the one ahead of them.
+    /// Packets with an earlier stamp than the packet before.
     pub(super) out_of_order: u64,
-    /// What the capture lost: never the network's loss.
+    /// Packets lost by the capture; never network losses.
     pub(super) capture_dropped: u64,
-    /// Of these, packets that were lost at times that are known: they are in no figure of what the
-    /// network lost, where numbers tell what was sent.
+    /// The part of `capture_dropped` with known times. Excluded from the network losses of flows with
+    /// sequence numbers.
     pub(super) capture_dropped_dated: u64,
-    /// The largest error of a stamp, where it is known.
+    /// Max error of a stamp, if known.
     pub(super) clock_error_ns: Option<i64>,
-    /// Milliseconds that voice is rated with.
+    /// One-way delay assumed for rating voice.
     pub(super) assumed_delay_ms: i64,
     pub(super) assumed_jitter_buffer_ms: i64,
     pub(super) given_up: EvictedFlows,
-    /// Those that hurt most first.
+    /// Worst first.
     pub(super) flows: Vec<FlowReport>,
     /// The capture, if it was not a file.
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub(super) struct Document {
     pub(super) remarks: Vec<String>,
 }
 
-/// What is told of a capture.
+/// The report of a live capture.
 #[derive(Serialize)]
 pub(super) struct Tap {
     pub(super) tap: TapReport,
@@ -70,7 +70,7 @@ impl Document {
         }
     }
 
-    /// Whether every packet of the capture is accounted for; files have no say.
+    /// Whether the capture's ledger balances; always true for files.
     pub(super) fn is_balanced(&self) -> bool {
         self.tap.as_ref().is_none_or(|it| it.tap.balanced)
     }

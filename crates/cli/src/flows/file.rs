@@ -1,4 +1,4 @@
-//! The flows of a file.
+//! Flows of a capture file.
 
 use std::path::Path;
 

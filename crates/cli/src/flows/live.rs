@@ -14,7 +14,7 @@ use wirestamp_session::{Recording, TapReport};
 use super::arguments::Arguments;
 use super::document::{Document, Tap};
 use super::screen::{self, Data};
-use crate::capture::{Direction, clock, detail};
+use crate::capture::{Direction, clock, show_calibration};
 use crate::interrupt::stop_on_signal;
 use crate::metrics;
 use crate::output::Output;
@@ -34,14 +34,14 @@ pub(super) fn run(
     let flows = Arc::new(SharedFlows::new(arguments.config()));
     let endpoint = &arguments.live.endpoint;
     let figures = metrics::flows::serve(endpoint, &flows, &capture, &clock, output)?;
-    output.remark(format_args!("watching {}; Ctrl-C ends it", target.interface));
-    detail(output, &clock);
+    output.remark(format_args!("measuring flows on {}; Ctrl-C ends it", target.interface));
+    show_calibration(output, &clock);
     let tap = || {
         let recording = Recording::new(&clock, pair.domain, None).show_in(figures);
         FlowTap::new(&flows, recording)
     };
     let tap = if arguments.shows_screen(output) {
-        attend_on_screen(capture, tap, &flows, &stop)?
+        run_with_screen(capture, tap, &flows, &stop)?
     } else {
         tap().attend(capture, &stop)?
     };
@@ -68,14 +68,14 @@ fn open(target: &Target, arguments: &Arguments, clock: &ClockService) -> anyhow:
     };
     match target.enter(|| Capture::open(config, clock))? {
         Err(Error::NoSuchInterface(_)) => {
-            bail!("there is no interface {}; `ip link` lists them", target.interface)
+            bail!("no interface {}; list the interfaces with `ip link`", target.interface)
         }
         opened => Ok(opened?),
     }
 }
 
-/// Runs the capture to its end, and shows its flows meanwhile. Whichever ends first ends the other.
-fn attend_on_screen<'a>(
+/// Runs the capture and the screen; the end of one ends the other.
+fn run_with_screen<'a>(
     capture: Capture,
     tap: impl FnOnce() -> FlowTap<'a> + Send,
     flows: &SharedFlows,
@@ -84,7 +84,7 @@ fn attend_on_screen<'a>(
     let (facts, ledger) = (capture.facts(), capture.live_ledger());
     let (from, filter) = (facts.interface.clone(), facts.filter.clone());
     let data = Data { from, filter, live: true, ..Data::default() };
-    let look = |data: &mut Data| {
+    let refresh = |data: &mut Data| {
         data.reports = flows.reports();
         let monitor = &flows.lock().monitor;
         (data.packets, data.bytes) = (monitor.packets(), monitor.bytes());
@@ -96,7 +96,7 @@ fn attend_on_screen<'a>(
             stop.request();
             report
         });
-        let shown = screen::show(data, look, stop);
+        let shown = screen::show(data, refresh, stop);
         stop.request();
         let report = capturing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         shown.map(|()| report)

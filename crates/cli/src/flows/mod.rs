@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     };
     document.remarks.iter().for_each(|remark| output.remark(remark));
     let written = write(&document, arguments);
-    // A full disk costs the tables, and not the result too.
+    // Print the result even if the tables could not be written.
     output.result(&document, |document| text::of(document, arguments.top))?;
     written?;
     Ok(if document.is_balanced() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,4 +1,4 @@
-//! What `flows` found, as text.
+//! The text output of `flows`.
 
 use std::fmt::Write as _;
 
@@ -17,14 +17,14 @@ const HEADER: [&str; 11] = [
     "Mbit/s",
     "lost",
     "reordered",
-    "doubled",
+    "duplicates",
     "jitter",
     "max. gap",
     "round trip",
     "MOS",
 ];
 
-/// The table, with the flows that hurt most first, and what has to be known before it is believed.
+/// The table of flows, worst first, and notes on the results.
 pub(super) fn of(document: &Document, top: usize) -> String {
     let rows: Vec<_> = document.flows.iter().take(top).map(row).collect();
     let mut text = table(&HEADER, &rows);
@@ -41,9 +41,9 @@ pub(super) fn of(document: &Document, top: usize) -> String {
     );
     if let Some(it) = &document.tap {
         let _ = writeln!(text, "{}", tap::line(&it.tap));
-        text.push_str(&tap::complaints(&it.tap.ledger));
+        text.push_str(&tap::problems(&it.tap.ledger));
     }
-    text + &reservations(document)
+    text + &caveats(document)
 }
 
 fn row(flow: &FlowReport) -> Vec<String> {
@@ -75,7 +75,7 @@ fn payload(flow: &FlowReport) -> Option<String> {
     })
 }
 
-/// The mean jitter of RTP in milliseconds, and that at the end of a test, which iperf3 tells.
+/// Jitter in milliseconds: the mean of RTP, or the final value of iperf3.
 fn jitter(flow: &FlowReport) -> Option<f64> {
     let of_rtp = flow.rtp.as_ref().and_then(|rtp| rtp.mean_jitter_ms);
     of_rtp.or(flow.iperf3.map(|test| test.jitter_ms))
@@ -85,14 +85,14 @@ fn lost_of(flow: &FlowReport, lost: u64) -> String {
     format!("{} ({})", count(lost), percent(lost, flow.sent()))
 }
 
-/// What has to be known before the figures are believed, a line each.
-fn reservations(document: &Document) -> String {
+/// Notes on the results, a line each.
+fn caveats(document: &Document) -> String {
     let mut text = String::new();
     if document.flows.iter().any(|flow| flow.rtp.as_ref().is_some_and(|rtp| rtp.mos.is_some())) {
         let _ = writeln!(
             text,
-            "MOS is that of ITU-T G.107 for an assumed delay of {} ms and a de-jitter buffer of {} \
-             ms (--delay, --jitter-buffer).",
+            "MOS by ITU-T G.107, for an assumed delay of {} ms and a de-jitter buffer of {} ms (--delay, \
+             --jitter-buffer).",
             document.assumed_delay_ms, document.assumed_jitter_buffer_ms
         );
     }
@@ -100,15 +100,14 @@ fn reservations(document: &Document) -> String {
     if document.out_of_order > 0 {
         let _ = writeln!(
             text,
-            "{} stamped before one that was captured ahead; jitter and gaps follow the order of \
-             capture.",
+            "{} stamped before the packet captured before; jitter and gaps use the capture order.",
             plural(document.out_of_order, "packet is", "packets are")
         );
     }
     if document.given_up.flows > 0 {
         let _ = writeln!(
             text,
-            "{} with {} made room for others (--max-flows).",
+            "{} with {} evicted (--max-flows).",
             plural(document.given_up.flows, "idle flow", "idle flows"),
             plural(document.given_up.packets, "packet", "packets")
         );
@@ -116,21 +115,21 @@ fn reservations(document: &Document) -> String {
     if document.not_ip > 0 {
         let _ = writeln!(
             text,
-            "{} in no flow: not IP, or cut too short to tell.",
+            "{} without a flow: not IP, or captured too short.",
             plural(document.not_ip, "frame is", "frames are")
         );
     }
     text
 }
 
-/// What the capture lost itself, of which `dated` packets at times that are known.
+/// Notes on packets that the capture lost, `dated` of them at known times.
 fn capture_losses(dropped: u64, dated: u64) -> String {
     let undated = dropped.saturating_sub(dated);
     let mut text = String::new();
     if dated > 0 {
         let _ = writeln!(
             text,
-            "The capture lost {} packets; no loss of RTP and iperf3 is one of them.",
+            "The capture lost {} packets; they are excluded from the losses of RTP and iperf3.",
             count(dated)
         );
     }
@@ -138,8 +137,8 @@ fn capture_losses(dropped: u64, dated: u64) -> String {
         let more = if dated > 0 { "more " } else { "" };
         let _ = writeln!(
             text,
-            "The capture lost {} {more}packets, and nothing says when: so many of those counted as \
-             lost may be its own.",
+            "The capture lost {} {more}packets at unknown times: up to that many of the lost packets \
+             may be capture losses.",
             count(undated)
         );
     }
@@ -151,13 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_lost_at_unknown_times_makes_losses_doubtful() {
+    fn only_undated_capture_losses_make_losses_uncertain() {
         assert_eq!(capture_losses(0, 0), "");
-        let kept_apart = "The capture lost 7 packets; no loss of RTP and iperf3 is one of them.\n";
-        assert_eq!(capture_losses(7, 7), kept_apart);
-        let doubtful = capture_losses(9, 0);
-        assert!(doubtful.starts_with("The capture lost 9 packets, and nothing says when"));
+        let excluded =
+            "The capture lost 7 packets; they are excluded from the losses of RTP and iperf3.\n";
+        assert_eq!(capture_losses(7, 7), excluded);
+        let uncertain = capture_losses(9, 0);
+        assert!(uncertain.starts_with("The capture lost 9 packets at unknown times"));
         let both = capture_losses(16, 7);
-        assert!(both.starts_with(kept_apart) && both.contains("lost 9 more packets"), "{both}");
+        assert!(both.starts_with(excluded) && both.contains("lost 9 more packets"), "{both}");
     }
 }

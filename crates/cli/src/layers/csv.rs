@@ -1,4 +1,4 @@
-//! A row for each packet, in a CSV file.
+//! The CSV file of `--csv`: a row for each packet.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,9 +8,9 @@ use wirestamp_capture::Error;
 use wirestamp_capture::layers::{Direction, Journey, Point, Reasons};
 use wirestamp_packet::{IdentityKey, LinkType, Packet};
 
-use super::tally::Fate;
+use super::statistics::PacketOutcome;
 
-/// The spans that have a column: from each point to the next, then from the first to the last.
+/// The spans with a column: from each point to the next, then from the first to the last.
 fn spans(direction: Direction) -> [(Point, Point); 4] {
     let [a, b, c, d] = direction.points();
     [(a, b), (b, c), (c, d), (a, d)]
@@ -52,13 +52,13 @@ impl<W: Write> Csv<W> {
             .map_err(|cause| Error::Write { path: self.path.clone(), cause })
     }
 
-    /// Writes what is still to be written.
+    /// Flushes the file.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         self.out.flush().map_err(|cause| Error::Write { path: self.path, cause })
     }
 }
 
-/// A row. What is not known leaves its column empty.
+/// Writes a row. Unknown values leave their column empty.
 fn write(out: &mut impl Write, journey: &Journey, reasons: &Reasons) -> io::Result<()> {
     write!(out, "{},", text(journey.times.into_iter().flatten().next()))?;
     match Packet::parse(LinkType::Ethernet, &journey.head) {
@@ -75,7 +75,7 @@ fn write(out: &mut impl Write, journey: &Journey, reasons: &Reasons) -> io::Resu
     for (from, to) in spans(journey.direction) {
         write!(out, ",{}", text(journey.between(from, to)))?;
     }
-    let Fate { end, point, reason } = Fate::of(journey, reasons);
+    let PacketOutcome { end, point, reason } = PacketOutcome::of(journey, reasons);
     let point = point.map_or("", Point::name);
     writeln!(out, ",{},{point},{}", end.name(), reason.unwrap_or_default())
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_leaves_its_column_empty() {
+    fn unknown_value_leaves_its_column_empty() {
         let row = |times, end, head: &[u8]| {
             let mut row = Vec::new();
             let (direction, head) = (Direction::In, head.to_vec());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_columns_of_times_are_named_after_the_points() {
+    fn time_columns_are_named_after_points() {
         assert!(header(Direction::In).contains(",driver_stack_ns,stack_socket_ns,"));
         assert!(header(Direction::Out).contains(",driver_sent_ns,socket_sent_ns,end,"));
     }

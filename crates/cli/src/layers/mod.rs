@@ -2,7 +2,7 @@
 
 mod csv;
 mod present;
-mod tally;
+mod statistics;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use wirestamp_clock::{ClockService, Counter};
 use wirestamp_report::layers::html;
 
 use self::csv::Csv;
-use self::tally::Tally;
+use self::statistics::LayerStatistics;
 use crate::clock::seconds;
 use crate::files::check_outputs;
 use crate::interrupt::stop_on_signal;
@@ -32,29 +32,28 @@ pub(crate) use present::Document;
     wirestamp layers -i eth0 -d 10 --report layers.html\n  \
     wirestamp layers -i eth0@namespace --json ip6\n  \
     wirestamp layers -i eth0 -Q out -d 10 udp dst port 5004\n\n\
-    Each packet is followed from point to point: driver, stack, socket, application where the\n\
-    interface receives it; socket, queue, driver, sent where it sends it (-v names the places in\n\
-    the kernel). Programs at tracepoints look there. All of them read one clock, when they begin\n\
-    and when they end: what they take is subtracted from the time after their point. It takes\n\
-    root, and Linux 6.3 to see sockets.")]
+    Each received packet is measured at driver, stack, socket and application; each sent packet\n\
+    at socket, queue, driver and sent (-v shows the places in the kernel). eBPF programs at\n\
+    tracepoints read one clock at their start and end; their own run time is subtracted.\n\
+    Requires root, and Linux 6.3 for sockets.")]
 pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF")]
     interface: Target,
-    /// Which packets are followed: in, those that the interface receives, or out, those that it sends
-    #[arg(short = 'Q', long, value_name = "DIRECTION", value_enum, default_value_t = Way::In,
+    /// Direction: in, packets that the interface receives, or out, packets that it sends
+    #[arg(short = 'Q', long, value_name = "DIRECTION", value_enum, default_value_t = DirectionArgument::In,
           hide_possible_values = true)]
-    direction: Way,
-    /// End after so many packets
+    direction: DirectionArgument,
+    /// End after this many packets
     #[arg(short, long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<f64>,
     /// Write a row for each packet to this file, with the time it spent in each layer
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write a page with a figure to this file
+    /// Write an HTML report with a figure to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// A filter in pcap-filter(7) syntax
@@ -62,18 +61,18 @@ pub(crate) struct Arguments {
     filter: Vec<String>,
 }
 
-/// As [`Direction`].
+/// [`Direction`] as an argument.
 #[derive(Clone, Copy, ValueEnum)]
-enum Way {
+enum DirectionArgument {
     In,
     Out,
 }
 
-impl From<Way> for Direction {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::In => Self::In,
-            Way::Out => Self::Out,
+impl From<DirectionArgument> for Direction {
+    fn from(argument: DirectionArgument) -> Self {
+        match argument {
+            DirectionArgument::In => Self::In,
+            DirectionArgument::Out => Self::Out,
         }
     }
 }
@@ -102,19 +101,19 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     Ok(if document.is_balanced() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs a measurement to its end, and tells `each` of every packet.
+/// Runs a measurement to its end; calls `each` for every packet.
 pub(crate) fn follow(
     layers: Layers,
     stop: &Stop,
     mut each: impl FnMut(&Journey, &Reasons) -> Result<(), Error>,
 ) -> (Document, Result<(), Error>) {
     let (facts, reasons) = (layers.facts().clone(), layers.reasons().clone());
-    let mut tally = Tally::new(&facts);
+    let mut statistics = LayerStatistics::new(&facts);
     let (ledger, outcome) = layers.run(stop, &mut |journey: Journey| {
-        tally.record(&journey, &reasons);
+        statistics.record(&journey, &reasons);
         each(&journey, &reasons)
     });
-    (Document::new(facts, &tally, ledger), outcome)
+    (Document::new(facts, &statistics, ledger), outcome)
 }
 
 fn write(path: &Path, page: &str) -> Result<(), Error> {
@@ -128,9 +127,9 @@ fn announce(facts: &Facts, output: Output) {
         Direction::Out => "sends",
     };
     let interface = &facts.interface;
-    output.remark(format_args!("following what {interface} {verb}; Ctrl-C ends it"));
-    for seen in &facts.points {
-        output.detail(format_args!("{}: {}", seen.point.name(), seen.places.join(", ")));
+    output.remark(format_args!("measuring packets that {interface} {verb}; Ctrl-C ends it"));
+    for observed in &facts.points {
+        output.detail(format_args!("{}: {}", observed.point.name(), observed.places.join(", ")));
     }
 }
 

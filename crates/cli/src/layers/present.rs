@@ -7,7 +7,7 @@ use wirestamp_capture::layers::{Direction, End, Facts, LayersLedger, Point};
 use wirestamp_report::Circumstances;
 use wirestamp_report::layers::{Findings, Layer};
 
-use super::tally::{Fate, Segment, Tally};
+use super::statistics::{LayerStatistics, PacketOutcome, Segment};
 use crate::output::{count, plural, time};
 use crate::table::table;
 
@@ -19,17 +19,17 @@ pub(crate) struct Document {
     packets: u64,
     /// Between each point and the next, then from the first to the last.
     layers: Vec<Segment>,
-    ends: Vec<Ended>,
+    ends: Vec<OutcomeCount>,
     card: Card,
     ledger: LayersLedger,
     balanced: bool,
 }
 
-/// What became of so many packets.
+/// The number of packets with one outcome.
 #[derive(Serialize)]
-struct Ended {
+struct OutcomeCount {
     #[serde(flatten)]
-    fate: Fate,
+    outcome: PacketOutcome,
     packets: u64,
 }
 
@@ -37,22 +37,25 @@ struct Ended {
 #[derive(Serialize)]
 struct Card {
     available: bool,
-    /// Why not.
+    /// Why it is not available.
     reason: &'static str,
-    /// Packets that it has stamped.
+    /// Packets stamped by it.
     packets: u64,
 }
 
 impl Document {
-    pub(super) fn new(facts: Facts, tally: &Tally, ledger: LayersLedger) -> Self {
+    pub(super) fn new(facts: Facts, statistics: &LayerStatistics, ledger: LayersLedger) -> Self {
         let direction = facts.direction;
-        let ended = |(fate, packets): (&Fate, u64)| Ended { fate: fate.clone(), packets };
+        let ended = |(outcome, packets): (&PacketOutcome, u64)| OutcomeCount {
+            outcome: outcome.clone(),
+            packets,
+        };
         Self {
             facts,
             packets: ledger.delivered,
-            layers: tally.segments(),
-            ends: tally.fates().into_iter().map(ended).collect(),
-            card: Card::of(direction, tally.stamped_by_card),
+            layers: statistics.segments(),
+            ends: statistics.outcomes().into_iter().map(ended).collect(),
+            card: Card::of(direction, statistics.stamped_by_card),
             ledger,
             balanced: ledger.balances(),
         }
@@ -65,26 +68,26 @@ impl Document {
         let colon = if self.ends.is_empty() { "" } else { ":" };
         let packets = plural(*packets, "packet", "packets");
         let _ = writeln!(text, "\n{packets} of {}{colon}", facts.interface);
-        for Ended { fate, packets } in &self.ends {
-            let _ = writeln!(text, "  {:>9} {}", count(*packets), words(fate));
+        for OutcomeCount { outcome, packets } in &self.ends {
+            let _ = writeln!(text, "  {:>9} {}", count(*packets), words(outcome));
         }
         for remark in self.remarks() {
             let _ = writeln!(text, "{remark}");
         }
         if !self.balanced {
-            let _ = writeln!(text, "the account of packets does not balance: {ledger:?}");
+            let _ = writeln!(text, "the packet ledger does not balance: {ledger:?}");
         }
         text
     }
 }
 
 impl Document {
-    /// Whether every packet has been accounted for.
+    /// Whether the packet ledger balances.
     pub(super) fn is_balanced(&self) -> bool {
         self.balanced
     }
 
-    /// What the page is made of.
+    /// Data of the HTML report.
     pub(crate) fn findings(&self) -> Findings {
         let whole = self.layers.len().saturating_sub(1);
         let layer = |(number, segment): (usize, &Segment)| Layer {
@@ -98,34 +101,38 @@ impl Document {
             direction: self.facts.direction,
             filter: self.facts.filter.clone(),
             layers: self.layers.iter().enumerate().map(layer).collect(),
-            ends: self.ends.iter().map(|Ended { fate, packets }| (words(fate), *packets)).collect(),
+            ends: self
+                .ends
+                .iter()
+                .map(|OutcomeCount { outcome, packets }| (words(outcome), *packets))
+                .collect(),
             remarks: self.facts.notes.iter().cloned().chain(self.remarks()).collect(),
             circumstances: Circumstances::here(),
         }
     }
 
-    /// What is to be known about the clock, the network card, and packets that were not followed.
+    /// Notes on the clock, the network card, and packets that were not measured.
     fn remarks(&self) -> Vec<String> {
         let Facts { clock, granularity_ns, .. } = &self.facts;
         let step = time(*granularity_ns);
         let mut remarks = vec![
             format!(
-                "All points read {clock}, in steps of {step}: no error between clocks. What reading \
-                 it there takes is subtracted."
+                "All points read {clock}, in steps of {step}: no error between clocks. The time to read it is \
+                 subtracted."
             ),
-            format!("The network card is no point: {}.", self.card.reason),
+            format!("The network card is not a point: {}.", self.card.reason),
         ];
         if self.ledger.lost() > 0 {
             let lost = count(self.ledger.lost());
             remarks.push(format!(
-                "{lost} packets were not followed, because too many were under way or ended at once."
+                "{lost} packets were not measured, because too many were in progress or ended at once."
             ));
         }
         if self.ledger.skipped > 0 {
             let skipped = count(self.ledger.skipped);
             remarks.push(format!(
-                "{skipped} times one of our programs could not run, of whatever packet: a point or an \
-                 end may be missing."
+                "{skipped} times an eBPF program could not run: a point or an end may be missing for some \
+                 packet."
             ));
         }
         remarks
@@ -136,12 +143,12 @@ impl Card {
     fn of(direction: Direction, packets: u64) -> Self {
         let (reason, packets) = match (direction, packets) {
             (Direction::Out, _) => {
-                ("what it does comes after the driver; `wirestamp send --tx-stamps` tells when", 0)
+                ("it follows the driver; `wirestamp send --tx-stamps` reports its time", 0)
             }
             (Direction::In, 0) => ("it stamped no packet", 0),
             (Direction::In, packets) => (
-                "it stamps by its own clock, which is not compared with the kernel's here; `wirestamp \
-                 capture --stamp hardware` does",
+                "it uses its own clock, which is not related to the kernel's here; `wirestamp capture \
+                 --stamp hardware` does that",
                 packets,
             ),
         };
@@ -149,7 +156,7 @@ impl Card {
     }
 }
 
-const HEADER: [&str; 8] = ["", "packets", "shortest", "median", "90 %", "99 %", "longest", "share"];
+const HEADER: [&str; 8] = ["", "packets", "min", "median", "p90", "p99", "max", "share"];
 
 /// The times of a segment.
 fn row(segment: &Segment) -> Vec<String> {
@@ -162,21 +169,21 @@ fn row(segment: &Segment) -> Vec<String> {
     [vec![segment.name(), count(segment.count)], times.into(), vec![share]].concat()
 }
 
-/// What became of packets, after their number.
-fn words(fate: &Fate) -> String {
-    let last = fate.point.map_or("an unknown point", Point::name);
-    match (fate.end, &fate.reason) {
+/// An outcome, as text after the number of packets.
+fn words(outcome: &PacketOutcome) -> String {
+    let last = outcome.point.map_or("an unknown point", Point::name);
+    match (outcome.end, &outcome.reason) {
         (End::Read, _) => "were read by an application".to_owned(),
         (End::Dropped, reason) => {
             let reason = reason.as_deref().unwrap_or("no reason given");
             format!("were dropped after {last}: {reason}")
         }
-        (End::Consumed, _) => format!("were for the kernel itself, after {last}"),
-        (End::Joined, _) => format!("were joined to another, after {last}"),
-        (End::Forwarded, _) => format!("were sent on to another interface, after {last}"),
-        (End::Open, _) => format!("had not ended, after {last}"),
+        (End::Consumed, _) => format!("were consumed by the kernel, after {last}"),
+        (End::Joined, _) => format!("were merged with another, after {last}"),
+        (End::Forwarded, _) => format!("were forwarded to another interface, after {last}"),
+        (End::Open, _) => format!("were still in progress, after {last}"),
         (End::Sent, _) => "were sent".to_owned(),
-        (End::Split, _) => format!("were cut into smaller ones, after {last}"),
-        (End::Unknown, _) => format!("ended unseen, after {last}"),
+        (End::Split, _) => format!("were segmented, after {last}"),
+        (End::Unknown, _) => format!("ended unobserved, after {last}"),
     }
 }

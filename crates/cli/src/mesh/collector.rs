@@ -11,9 +11,8 @@ use rustix::thread::CapabilitySet;
 use wirestamp_mesh::collector::node::{Node, Settings};
 use wirestamp_mesh::pki::Token;
 
-use super::keeping::Keeping;
+use super::node::{Keeping, interrupted, log, runtime};
 use super::privileges::As;
-use super::{interrupted, log, runtime};
 use crate::output::Output;
 
 #[derive(Args)]

@@ -15,9 +15,8 @@ use wirestamp_mesh::export::Exporter;
 use wirestamp_mesh::pki::{Authority, Host};
 use wirestamp_mesh::task::read_file;
 
-use super::keeping::Keeping;
+use super::node::{Keeping, interrupted, log, runtime};
 use super::privileges::As;
-use super::{interrupted, log, runtime};
 use crate::output::Output;
 
 #[derive(Args)]

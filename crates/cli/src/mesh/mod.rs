@@ -2,24 +2,16 @@
 
 mod collector;
 mod controller;
-mod keeping;
 pub(crate) mod lab;
+mod node;
 mod pki;
 mod privileges;
 mod probe;
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
-use anyhow::Context;
 use clap::Subcommand;
-use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
-use tracing_subscriber::filter::LevelFilter;
 
-use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 
 #[derive(Subcommand)]
@@ -48,39 +40,4 @@ pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> 
 #[expect(clippy::unnecessary_wraps, reason = "without the mesh there is none")]
 pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {
     Ok(lab::study::bring_up)
-}
-
-/// Threads for a node.
-fn runtime() -> anyhow::Result<Runtime> {
-    Runtime::new().context("cannot start threads")
-}
-
-/// Ends with the first Ctrl-C.
-fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-    let stop = stop_on_signal()?;
-    let (tell, told) = oneshot::channel();
-    // None of the runtime, which would wait for it where something else ends the node.
-    let wait = move || {
-        stop.wait(Duration::MAX);
-        // Nobody listens any more if the node ends anyway.
-        let _ = tell.send(());
-    };
-    let thread = thread::Builder::new().name("ws-interrupt".to_owned()).spawn(wait);
-    thread.context("cannot start a thread")?;
-    Ok(async move { drop(told.await) })
-}
-
-/// What nodes have to say goes to standard error.
-fn log(output: Output) {
-    let most = match output {
-        Output { quiet: true, .. } => LevelFilter::WARN,
-        Output { verbose: true, .. } => LevelFilter::DEBUG,
-        _ => LevelFilter::INFO,
-    };
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
-        .with_max_level(most)
-        .init();
 }

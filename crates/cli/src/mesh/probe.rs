@@ -8,8 +8,8 @@ use rustix::thread::CapabilitySet;
 use wirestamp_mesh::pki::Token;
 use wirestamp_mesh::probe::{Probe, Settings};
 
+use super::node::{interrupted, log, runtime};
 use super::privileges::As;
-use super::{interrupted, log, runtime};
 use crate::output::Output;
 
 #[derive(Args)]

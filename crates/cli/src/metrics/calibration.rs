@@ -1,9 +1,9 @@
-//! How well the clock is known.
+//! Metrics of the clock calibration.
 
 use wirestamp_clock::ClockStatus;
 use wirestamp_results::Families;
 
-/// Adds to a scrape how well the counter is calibrated that raw stamps are made of.
+/// Adds the calibration of the counter behind raw stamps to a scrape.
 pub(super) fn calibration(families: &mut Families, status: &ClockStatus) {
     let source = [("source", status.selected.to_owned())];
     families.info("wirestamp_clock_info", "The counter that raw stamps are read from.", &source);
@@ -15,19 +15,19 @@ pub(super) fn calibration(families: &mut Families, status: &ClockStatus) {
     );
     families.gauge(
         "wirestamp_clock_rate_error_ratio",
-        "How far the counter's frequency can be off, as a share of it.",
+        "Relative error bound of the counter's frequency.",
         &[],
         status.rate_error_ppm * 1e-6,
     );
     families.seconds(
         "wirestamp_clock_error_seconds",
-        "How far a raw stamp taken now can be off from system time.",
+        "Error bound of a raw stamp taken now, against system time.",
         &[],
         status.error_ns,
     );
     families.seconds(
         "wirestamp_clock_granularity_seconds",
-        "The smallest usual step of the counter.",
+        "The usual smallest step of the counter.",
         &[],
         status.granularity_ns,
     );

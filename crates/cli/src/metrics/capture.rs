@@ -12,8 +12,8 @@ use super::calibration::calibration;
 use super::tap::Tap;
 use crate::output::Output;
 
-/// Serves a capture and its clock at `endpoint`, if that is open. Returns where the capture has to
-/// show its figures.
+/// Serves the metrics of a capture and its clock at `endpoint`, if open. Returns the figures that the
+/// capture has to update.
 pub(crate) fn serve(
     endpoint: &Endpoint,
     capture: &Capture,
@@ -23,7 +23,7 @@ pub(crate) fn serve(
     serve_with(endpoint, capture, clock, output, |_| ())
 }
 
-/// The same, and what `more` gathers at each scrape.
+/// Like [`serve`], with the metrics that `more` adds at each scrape.
 pub(super) fn serve_with(
     endpoint: &Endpoint,
     capture: &Capture,

@@ -1,4 +1,4 @@
-//! What a measurement of delay shows while it runs.
+//! Metrics of a running delay measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -17,28 +17,27 @@ use super::calibration::calibration;
 use super::tap::Tap;
 use crate::output::Output;
 
-/// Upper bounds of the delays' buckets within each power of ten, so that a quantile between two is
-/// known to a quarter.
-const WITHIN_TEN: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
+/// Upper bucket bounds within each power of ten, for an error of quantiles of at most a quarter.
+const BOUNDS_PER_DECADE: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
 
-/// The powers of ten of seconds, from 1 µs on; beyond the last there is 10 s.
-const POWERS: std::ops::Range<i32> = -6..1;
+/// Powers of ten in seconds, from 1 µs; the last bound is 10 s.
+const DECADES: std::ops::Range<i32> = -6..1;
 
-/// A running measurement, if anybody may look at it.
-pub(crate) struct Exported(Option<Shown>);
+/// The exported metrics of a running measurement; none without `--metrics`.
+pub(crate) struct Exported(Option<Exporter>);
 
-/// What is shown, and where from.
-struct Shown {
-    live: Arc<Live>,
+/// The metrics and their sources.
+struct Exporter {
+    live: Arc<LiveDelay>,
     /// The captures' figures.
     figures: [Arc<LiveFigures>; 2],
-    /// Of all traffic so far.
+    /// Quality of all packets so far.
     total: Quality,
 }
 
 impl Exported {
-    /// Serves the measurement between these captures, of this share of their packets, at `endpoint`, if
-    /// that is open.
+    /// Serves the metrics of a measurement between these captures, with this sample share, at
+    /// `endpoint`, if open.
     pub(crate) fn serve(
         endpoint: &Endpoint,
         [a, b]: [&Capture; 2],
@@ -51,49 +50,49 @@ impl Exported {
         }
         let taps = [Tap::of(a, Some("a")), Tap::of(b, Some("b"))];
         let figures = taps.each_ref().map(Tap::figures);
-        let live = Arc::new(Live::new()?);
+        let live = Arc::new(LiveDelay::new()?);
         let (shown, clock) = (Arc::clone(&live), Arc::clone(clock));
         endpoint.serve(output, move |families| {
             shown.collect(families);
             families.gauge(
                 "wirestamp_delay_sample_share",
-                "The share of all packets, 0 to 1, that is measured and counted here.",
+                "The share of all packets that is measured, 0 to 1.",
                 &[],
                 share,
             );
             taps.iter().for_each(|tap| tap.collect(families));
             calibration(families, &clock.status());
         })?;
-        Ok(Self(Some(Shown { live, figures, total: Quality::new() })))
+        Ok(Self(Some(Exporter { live, figures, total: Quality::new() })))
     }
 
-    /// Takes note of an outcome.
+    /// Records an outcome.
     pub(crate) fn record(&mut self, outcome: &Outcome) {
-        if let Self(Some(Shown { live, total, .. })) = self {
+        if let Self(Some(Exporter { live, total, .. })) = self {
             total.record(outcome);
             live.record(outcome, total);
         }
     }
 
-    /// Where the captures have to show their figures.
+    /// The figures that the captures have to update.
     pub(crate) fn figures(&self) -> [Option<Arc<LiveFigures>>; 2] {
         let Self(Some(shown)) = self else { return [None, None] };
         shown.figures.clone().map(Some)
     }
 }
 
-/// The figures of a measurement, written outcome by outcome while others look at them.
-struct Live {
+/// Lock-free figures of a measurement, updated at each outcome.
+struct LiveDelay {
     counts: [AtomicU64; COUNTS.len()],
     clock_error_ns: AtomicI64,
     delays: Histogram,
 }
 
-/// A count, by the metric that shows it.
+/// A counter metric.
 struct Count {
     name: &'static str,
     help: &'static str,
-    /// The point that it is of, where there is one metric for both.
+    /// Its point, for a metric with one series for each point.
     point: Option<&'static str>,
     of: fn(&Counts) -> u64,
 }
@@ -104,55 +103,57 @@ const fn count(name: &'static str, help: &'static str, of: fn(&Counts) -> u64) -
 
 const GIVEN_UP: Count = count(
     "wirestamp_delay_given_up_packets_total",
-    "Packets that it could not be found out about what became of them.",
+    "Packets with an undetermined outcome.",
     |counts| counts.undetermined_sent,
 );
 
 const COUNTS: [Count; 10] = [
-    count("wirestamp_delay_sent_packets_total", "Packets seen at A.", |counts| counts.sent),
-    count("wirestamp_delay_received_packets_total", "Packets seen at B, copies too.", |counts| {
-        counts.received
-    }),
-    count("wirestamp_delay_matched_packets_total", "Packets seen at both points.", |counts| {
+    count("wirestamp_delay_sent_packets_total", "Packets observed at A.", |counts| counts.sent),
+    count(
+        "wirestamp_delay_received_packets_total",
+        "Packets observed at B, with duplicates.",
+        |counts| counts.received,
+    ),
+    count("wirestamp_delay_matched_packets_total", "Packets observed at both points.", |counts| {
         counts.matched
     }),
     count(
         "wirestamp_delay_lost_packets_total",
-        "Packets seen at A and not at B within the time-out (RFC 7680).",
+        "Packets observed at A and not at B within the timeout (RFC 7680).",
         |counts| counts.lost,
     ),
     count(
         "wirestamp_delay_duplicated_packets_total",
-        "Copies at B beyond the first of a packet (RFC 5560).",
+        "Duplicates at B, without the first arrival of a packet (RFC 5560).",
         |counts| counts.duplicated,
     ),
     count(
         "wirestamp_delay_reordered_packets_total",
-        "Packets that came after one of their flow that had left later (RFC 4737).",
+        "Packets that arrived after a packet of their flow that was sent later (RFC 4737).",
         |counts| counts.reordered,
     ),
-    count("wirestamp_delay_unexpected_packets_total", "Packets seen at B only.", |counts| {
+    count("wirestamp_delay_unexpected_packets_total", "Packets observed at B only.", |counts| {
         counts.unexpected
     }),
     count(
         "wirestamp_delay_identical_packets_total",
-        "Packets at A that could not be told from an earlier one.",
+        "Packets at A that are identical to an earlier one.",
         |counts| counts.identical,
     ),
     Count { point: Some("a"), ..GIVEN_UP },
     Count { point: Some("b"), of: |counts| counts.undetermined_received, ..GIVEN_UP },
 ];
 
-impl Live {
-    /// Figures of nothing yet.
+impl LiveDelay {
+    /// Empty figures.
     fn new() -> anyhow::Result<Self> {
-        let help = "One-way delays from A to B (RFC 7679); a negative one is the clocks' doing.";
+        let help = "One-way delays from A to B (RFC 7679); negative ones are clock errors.";
         let options =
             HistogramOpts::new("wirestamp_delay_one_way_seconds", help).buckets(buckets());
         Ok(Self {
             counts: [const { AtomicU64::new(0) }; COUNTS.len()],
             clock_error_ns: AtomicI64::new(0),
-            delays: Histogram::with_opts(options).context("cannot make a histogram")?,
+            delays: Histogram::with_opts(options).context("cannot create a histogram")?,
         })
     }
 
@@ -168,7 +169,7 @@ impl Live {
         }
     }
 
-    /// Adds the measurement to a scrape.
+    /// Adds the metrics to a scrape.
     fn collect(&self, families: &mut Families) {
         for (shown, &Count { name, help, point, .. }) in self.counts.iter().zip(&COUNTS) {
             let labels = point.map(|point| ("point", point.to_owned()));
@@ -178,7 +179,7 @@ impl Live {
         if self.delays.get_sample_count() > 0 {
             families.seconds(
                 "wirestamp_delay_clock_error_seconds",
-                "How far any delay so far can be off because of the clocks.",
+                "Max error bound of a delay so far, because of the clocks.",
                 &[],
                 self.clock_error_ns.load(Ordering::Relaxed),
             );
@@ -186,11 +187,11 @@ impl Live {
     }
 }
 
-/// Below zero, and then from 1 µs to 10 s.
+/// Bucket bounds: zero, then from 1 µs to 10 s.
 fn buckets() -> Vec<f64> {
-    let bounds = POWERS.flat_map(|power| {
-        // Through the text, so that a bound is the number that is nearest to it.
-        WITHIN_TEN.iter().filter_map(move |bound| format!("{bound}e{power}").parse().ok())
+    let bounds = DECADES.flat_map(|power| {
+        // Parsed from text: the nearest floating-point number to each decimal bound.
+        BOUNDS_PER_DECADE.iter().filter_map(move |bound| format!("{bound}e{power}").parse().ok())
     });
     [0.0].into_iter().chain(bounds).chain([10.0]).collect()
 }
@@ -203,8 +204,8 @@ mod tests {
 
     use super::*;
 
-    /// Packet `id`, seen so many microseconds after an hour.
-    fn seen(id: u64, micros: i64) -> Observation {
+    /// Packet `id`, observed this many microseconds after an hour.
+    fn observation(id: u64, micros: i64) -> Observation {
         let utc = Time::from_nanos(3_600_000_000_000 + micros * 1000);
         let raw = RawStamp { domain: Domain::Realtime, value: utc.as_nanos().unsigned_abs() };
         let address = ([10, 77, 1, 1], 5000).into();
@@ -216,9 +217,9 @@ mod tests {
         }
     }
 
-    /// What is shown of these observations.
+    /// The metrics after these observations.
     fn text(observations: &[(Point, Observation)]) -> String {
-        let (live, mut total) = (Live::new().unwrap(), Quality::new());
+        let (live, mut total) = (LiveDelay::new().unwrap(), Quality::new());
         let mut record = |outcome: Outcome| {
             total.record(&outcome);
             live.record(&outcome, &total);
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_grow_and_have_bounds_that_can_be_read() {
+    fn bucket_bounds_are_sorted_round_numbers() {
         let buckets = buckets();
         assert_eq!(buckets.len(), 44);
         assert!(buckets.is_sorted_by(|one, other| one < other));
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_count_has_a_metric_of_its_own() {
+    fn every_count_has_its_own_metric() {
         let counts = Counts {
             sent: 1,
             received: 2,
@@ -262,15 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_is_in_its_metric() {
+    fn every_outcome_updates_its_metric() {
         let text = text(&[
-            (Point::A, seen(1, 0)),
-            (Point::B, seen(2, 900)),
-            (Point::A, seen(2, 1000)),
-            (Point::B, seen(1, 2500)),
-            (Point::B, seen(1, 2600)),
-            (Point::A, seen(3, 3000)),
-            (Point::B, seen(4, 4000)),
+            (Point::A, observation(1, 0)),
+            (Point::B, observation(2, 900)),
+            (Point::A, observation(2, 1000)),
+            (Point::B, observation(1, 2500)),
+            (Point::B, observation(1, 2600)),
+            (Point::A, observation(3, 3000)),
+            (Point::B, observation(4, 4000)),
         ]);
         for line in [
             "sent_packets_total 3",
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_delay_there_is_no_error_of_one() {
-        assert!(!text(&[(Point::A, seen(1, 5))]).contains("clock_error"));
+    fn clock_error_needs_a_delay() {
+        assert!(!text(&[(Point::A, observation(1, 5))]).contains("clock_error"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a watch of flows shows while it runs.
+//! Metrics of the worst flows of a running capture.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use wirestamp_session::flows::SharedFlows;
 use super::{Endpoint, capture};
 use crate::output::Output;
 
-/// Flows that are shown, those that hurt most: each has series of its own for as long as Prometheus
-/// keeps them, and there may be any number of flows.
-const SHOWN: usize = 20;
+/// Number of exported flows, worst first: each has its own series in Prometheus, and the number of flows
+/// is unbounded.
+const MAX_FLOWS: usize = 20;
 
-/// Scrapes within this time get the same flows, so that nobody can keep the capture busy.
-const FRESH: Duration = Duration::from_secs(1);
+/// Scrapes within this time get the same flows, to bound their load on the capture.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Serves the flows of a capture at `endpoint`, if that is open. Returns where the capture has to show
-/// its figures.
+/// Serves the flow metrics of a capture at `endpoint`, if open. Returns the figures that the capture has
+/// to update.
 pub(crate) fn serve(
     endpoint: &Endpoint,
     flows: &Arc<SharedFlows>,
@@ -30,11 +30,11 @@ pub(crate) fn serve(
     output: Output,
 ) -> anyhow::Result<Option<Arc<LiveFigures>>> {
     let flows = Arc::clone(flows);
-    let newest = Mutex::new(None::<(Instant, Seen)>);
+    let newest = Mutex::new(None::<(Instant, FlowSnapshot)>);
     capture::serve_with(endpoint, capture, clock, output, move |families| {
         let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if newest.as_ref().is_none_or(|(then, _)| then.elapsed() >= FRESH) {
-            *newest = Some((Instant::now(), Seen::now(&flows)));
+        if newest.as_ref().is_none_or(|(then, _)| then.elapsed() >= MAX_AGE) {
+            *newest = Some((Instant::now(), FlowSnapshot::now(&flows)));
         }
         if let Some((_, seen)) = &*newest {
             seen.collect(families);
@@ -42,28 +42,28 @@ pub(crate) fn serve(
     })
 }
 
-/// The flows at a moment.
-struct Seen {
+/// The flows at one time.
+struct FlowSnapshot {
     kept: usize,
     given_up: u64,
     worst: Vec<FlowReport>,
 }
 
-impl Seen {
+impl FlowSnapshot {
     fn now(flows: &SharedFlows) -> Self {
         let mut worst = flows.reports();
         let kept = worst.len();
         worst.sort_unstable_by(FlowReport::worst_first);
-        worst.truncate(SHOWN);
+        worst.truncate(MAX_FLOWS);
         Self { kept, given_up: flows.lock().monitor.evicted().flows, worst }
     }
 
     fn collect(&self, families: &mut Families) {
         let kept = u32::try_from(self.kept).map_or(f64::INFINITY, f64::from);
-        families.gauge("wirestamp_flows", "Flows and RTP streams that are told apart.", &[], kept);
+        families.gauge("wirestamp_flows", "Flows and RTP streams in memory.", &[], kept);
         families.counter(
             "wirestamp_flows_given_up_total",
-            "Flows that made room for new ones.",
+            "Flows evicted for new ones.",
             &[],
             self.given_up,
         );
@@ -86,20 +86,20 @@ fn labels(report: &FlowReport) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// One of the flows that hurt most.
+/// Adds one of the worst flows.
 fn flow(families: &mut Families, report: &FlowReport, labels: &Labels) {
     let FlowReport { packets, bytes, rtp, tcp, .. } = report;
-    let worst = |what: &str| format!("{what} Only of the {SHOWN} flows that hurt most.");
+    let worst = |what: &str| format!("{what} Only for the {MAX_FLOWS} worst flows.");
     let help = worst("Packets of a flow.");
     families.counter("wirestamp_flow_packets_total", &help, labels, *packets);
     let help = worst("Bytes of a flow on the wire, with link headers.");
     families.counter("wirestamp_flow_bytes_total", &help, labels, *bytes);
     if let Some(lost) = report.lost {
-        let help = worst("Packets of RTP that did not come, segments of TCP that were sent again.");
+        let help = worst("Lost RTP packets, or retransmitted TCP segments.");
         families.counter("wirestamp_flow_lost_packets_total", &help, labels, lost);
     }
     if let Some(round_trip) = tcp.and_then(|tcp| tcp.rtt_ns) {
-        let help = worst("The median round trip from here to the receiver and back.");
+        let help = worst("Median round-trip time from here to the receiver.");
         families.seconds("wirestamp_flow_round_trip_seconds", &help, labels, round_trip.p50);
     }
     let Some(rtp) = rtp else { return };
@@ -108,9 +108,9 @@ fn flow(families: &mut Families, report: &FlowReport, labels: &Labels) {
         families.gauge("wirestamp_flow_jitter_seconds", &help, labels, jitter / 1e3);
     }
     if let (Some(mos), Some(r_factor)) = (rtp.mos, rtp.r_factor) {
-        let help = worst("The mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).");
+        let help = worst("Conversational MOS, 1 to 4.5 (ITU-T G.107).");
         families.gauge("wirestamp_flow_mos", &help, labels, mos);
-        let help = worst("The rating that the opinion score comes from, 0 to 100 (ITU-T G.107).");
+        let help = worst("The R-factor of the MOS, 0 to 100 (ITU-T G.107).");
         families.gauge("wirestamp_flow_r_factor", &help, labels, r_factor);
     }
 }

@@ -1,8 +1,7 @@
-//! `--metrics ADDRESS`: figures for Prometheus while a command runs.
+//! `--metrics ADDRESS`: Prometheus metrics of a running command.
 //!
-//! Whoever measures writes figures where others can look at them without a lock; a scrape gathers
-//! them into [`Families`], and a thread of its own ([`server`]) hands them out. There are as many
-//! series as there are interfaces, however much traffic there is; of flows, the few that hurt most.
+//! Measurements write lock-free figures; a scrape collects them into [`Families`] on the thread of
+//! [`server`]. The number of series is bounded: fixed for each interface, and the worst flows only.
 
 mod calibration;
 pub(crate) mod capture;
@@ -20,22 +19,22 @@ use wirestamp_results::Families;
 
 use crate::output::Output;
 
-/// Where the metrics are served, if anywhere.
+/// The address of the metrics, if they are served.
 #[derive(Args)]
 pub(crate) struct Endpoint {
-    /// Serve figures for Prometheus at http://ADDRESS/metrics meanwhile, such as 127.0.0.1:9464; port
-    /// 0 takes a free one, and says which
+    /// Serve Prometheus metrics at http://ADDRESS/metrics while running, such as 127.0.0.1:9464; port 0
+    /// selects a free port and prints it
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     metrics: Option<SocketAddr>,
 }
 
 impl Endpoint {
-    /// Whether anybody may look.
+    /// Whether metrics are served.
     pub(crate) fn is_open(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Serves, if that was asked for, what `collect` gathers at each scrape.
+    /// Serves the metrics that `collect` adds at each scrape, if requested.
     fn serve(
         &self,
         output: Output,
@@ -55,10 +54,10 @@ impl Endpoint {
     }
 }
 
-/// An address with a port.
+/// Parses an address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "expected an address of this machine and a port, such as 127.0.0.1:9464 or [::1]:9464"
+        "expected an address and a port of this machine, such as 127.0.0.1:9464 or [::1]:9464"
             .into()
     })
 }

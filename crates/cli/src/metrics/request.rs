@@ -1,31 +1,31 @@
-//! What is answered to a request (HTTP/1.1, RFC 9112).
+//! Answers to HTTP requests (HTTP/1.1, RFC 9112).
 
 use httparse::{EMPTY_HEADER, Error, Request, Status};
 
-/// Where Prometheus looks unless it is told otherwise.
+/// Prometheus' default path of metrics.
 const PATH: &str = "/metrics";
 
-/// Bytes of a request line and headers that are read; Prometheus sends some 300.
-pub(super) const LONGEST: usize = 8192;
+/// Max bytes of a request line and headers; Prometheus sends about 300.
+pub(super) const MAX_BYTES: usize = 8192;
 
-/// Headers that a request may have.
-const HEADERS: usize = 64;
+/// Max number of headers of a request.
+const MAX_HEADERS: usize = 64;
 
-/// The answer to what was received so far, or `None` while that is not a whole request. `page` makes
-/// the metrics, or says why it cannot.
+/// The answer to the received bytes; none while the request is incomplete. `page` returns the metrics,
+/// or an error message.
 pub(super) fn answer(
     received: &[u8],
     page: impl FnOnce() -> Result<String, String>,
 ) -> Option<Vec<u8>> {
-    let mut headers = [EMPTY_HEADER; HEADERS];
+    let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut request = Request::new(&mut headers);
     let answer = match request.parse(received) {
         Ok(Status::Complete(_)) => respond(&request, page),
-        Ok(Status::Partial) if received.len() < LONGEST => return None,
+        Ok(Status::Partial) if received.len() < MAX_BYTES => return None,
         Ok(Status::Partial) | Err(Error::TooManyHeaders) => {
             text("431 Request Header Fields Too Large", "the request is too long\n")
         }
-        Err(_) => text("400 Bad Request", "this is no HTTP request\n"),
+        Err(_) => text("400 Bad Request", "not an HTTP request\n"),
     };
     Some(answer)
 }
@@ -37,7 +37,7 @@ fn respond(request: &Request<'_, '_>, page: impl FnOnce() -> Result<String, Stri
             Ok(page) => whole("200 OK", prometheus::TEXT_FORMAT, &page),
             Err(reason) => text("500 Internal Server Error", &format!("{reason}\n")),
         },
-        Some("GET" | "HEAD") => text("404 Not Found", "the metrics are at /metrics\n"),
+        Some("GET" | "HEAD") => text("404 Not Found", "metrics are at /metrics\n"),
         _ => text("405 Method Not Allowed\r\nAllow: GET, HEAD", "GET /metrics has the metrics\n"),
     };
     if request.method == Some("HEAD") {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_metrics_are_served_where_prometheus_asks_for_them() {
+    fn metrics_are_served_at_the_default_path() {
         let answer = to("GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
@@ -88,9 +88,9 @@ mod tests {
     }
 
     #[test]
-    fn every_other_request_is_told_what_is_wrong_with_it() {
-        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(LONGEST));
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEADERS + 1));
+    fn other_requests_get_an_error_status() {
+        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(MAX_BYTES));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1));
         for (request, expected) in [
             ("GET / HTTP/1.1\r\n\r\n", "404"),
             ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
@@ -107,8 +107,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_left_without_an_answer_for_ever(
-            bytes in prop::collection::vec(any::<u8>(), LONGEST..LONGEST + 9),
+        fn every_long_request_is_answered(
+            bytes in prop::collection::vec(any::<u8>(), MAX_BYTES..MAX_BYTES + 9),
         ) {
             prop_assert!(answer(&bytes, || Ok(String::new())).is_some());
         }

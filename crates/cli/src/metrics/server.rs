@@ -1,8 +1,8 @@
-//! The few lines of HTTP server that a scrape needs.
+//! A minimal HTTP server for scrapes.
 //!
-//! One thread serves everybody, and nobody can keep it: requests are short or refused, each client has
-//! a few seconds, and of too many the oldest goes. The thread yields to every other where cores are
-//! short, so that nobody who scrapes disturbs a capture.
+//! One thread serves all clients. Requests are short, each client has a time limit, and above the max
+//! number of clients the oldest is closed. The thread runs at low priority, so that scrapes do not
+//! disturb a capture.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,21 +15,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::request::{self, answer};
 
-/// Clients that are served at the same time.
-const MOST: usize = 64;
+/// Max number of concurrent clients.
+const MAX_CLIENTS: usize = 64;
 
-/// How long a client may take to ask and to read: Prometheus gives up after 10 s unless it is told
-/// otherwise (`scrape_timeout`).
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit of a client for request and answer; Prometheus' default `scrape_timeout` is 10 s.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long nobody new is let in after the process ran out of descriptors, which nothing tells the end
-/// of.
+/// Pause of accepting after the process ran out of file descriptors, whose release has no event.
 const RECOVERY: Duration = Duration::from_millis(100);
 
-/// What niceness (nice(2)) the thread has: that of batch work.
+/// Niceness (nice(2)) of the thread: that of batch work.
 const NICENESS: i32 = 10;
 
-/// Listens at `address`, of which port 0 stands for any that is free.
+/// Listens at `address`; port 0 selects a free port.
 pub(super) fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| {
         format!(
@@ -40,18 +38,18 @@ pub(super) fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Serves what `page` makes to everybody who asks, on a thread of its own until the process ends.
+/// Serves the result of `page` on its own thread until the process ends.
 pub(super) fn serve(
     listener: TcpListener,
     page: impl Fn() -> Result<String, String> + Send + 'static,
 ) -> anyhow::Result<()> {
     let serve = move || {
-        // Nothing is lost if it is refused but some of the good manners.
+        // A failure only means normal priority.
         let _ = rustix::process::nice(NICENESS);
         let mut clients = VecDeque::new();
         loop {
             wait(&listener, &clients);
-            welcome(&listener, &mut clients);
+            accept_clients(&listener, &mut clients);
             clients.retain_mut(|client| client.proceed(&page).unwrap_or(false));
         }
     };
@@ -62,16 +60,16 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// Somebody who asks.
+/// A connected client.
 struct Client {
     stream: TcpStream,
     received: Vec<u8>,
-    /// What is left to be sent, once it is known.
+    /// The unsent part of the answer, once complete.
     answer: Option<VecDeque<u8>>,
     deadline: Instant,
 }
 
-/// Waits until somebody has news, or has taken too long.
+/// Waits for an event of a socket, or for the next deadline.
 fn wait(listener: &TcpListener, clients: &VecDeque<Client>) {
     let watch =
         |client: &Client| if client.answer.is_some() { PollFlags::OUT } else { PollFlags::IN };
@@ -80,22 +78,22 @@ fn wait(listener: &TcpListener, clients: &VecDeque<Client>) {
     let next = clients.iter().map(|client| client.deadline).min();
     let left = next.map(|next| next.saturating_duration_since(Instant::now()));
     let left = left.and_then(|left| Timespec::try_from(left).ok());
-    // An error, such as a signal's, is one turn for nothing.
+    // After an error, such as a signal, the loop continues.
     let _ = poll(&mut watched, left.as_ref());
 }
 
-/// Lets in those who wait outside, each for the oldest client where there are too many.
-fn welcome(listener: &TcpListener, clients: &mut VecDeque<Client>) {
-    for _ in 0..MOST {
+/// Accepts waiting clients; above the max number, each replaces the oldest.
+fn accept_clients(listener: &TcpListener, clients: &mut VecDeque<Client>) {
+    for _ in 0..MAX_CLIENTS {
         match listener.accept().and_then(|(stream, _)| Client::new(stream)) {
             Ok(client) => {
-                if clients.len() == MOST {
+                if clients.len() == MAX_CLIENTS {
                     clients.pop_front();
                 }
                 clients.push_back(client);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            // One who has left again.
+            // The client has disconnected.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(_) => {
                 clients.clear();
@@ -109,11 +107,11 @@ fn welcome(listener: &TcpListener, clients: &mut VecDeque<Client>) {
 impl Client {
     fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CLIENT_TIMEOUT;
         Ok(Self { stream, received: Vec::new(), answer: None, deadline })
     }
 
-    /// Reads and writes what can be without waiting. Returns whether there will be more to do.
+    /// Reads and writes without blocking. Returns whether the client is still active.
     fn proceed(&mut self, page: impl Fn() -> Result<String, String>) -> io::Result<bool> {
         if Instant::now() >= self.deadline {
             return Ok(false);
@@ -127,8 +125,8 @@ impl Client {
 
     fn exchange(&mut self, page: impl Fn() -> Result<String, String>) -> io::Result<bool> {
         while self.answer.is_none() {
-            let mut bytes = [0; request::LONGEST];
-            let room = request::LONGEST - self.received.len();
+            let mut bytes = [0; request::MAX_BYTES];
+            let room = request::MAX_BYTES - self.received.len();
             let count = self.stream.read(&mut bytes[..room])?;
             if count == 0 {
                 return Ok(false);

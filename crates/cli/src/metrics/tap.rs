@@ -1,4 +1,4 @@
-//! What a running capture shows.
+//! Metrics of a running capture.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use wirestamp_capture::{Capture, Facts, Ledger, LiveLedger};
 use wirestamp_results::{Families, Labels, seconds};
 use wirestamp_session::{Glance, LiveFigures};
 
-/// A running capture: what it is, and where its figures are.
+/// A running capture and its figures.
 pub(super) struct Tap {
-    /// What its samples are labelled with.
+    /// Labels of its series.
     labels: Vec<(&'static str, String)>,
     facts: Facts,
     figures: Arc<LiveFigures>,
@@ -16,7 +16,7 @@ pub(super) struct Tap {
 }
 
 impl Tap {
-    /// This capture; at `point`, if it is one of several.
+    /// The metrics of `capture`, with a label for `point` if it is one of several.
     pub(super) fn of(capture: &Capture, point: Option<&str>) -> Self {
         let facts = capture.facts();
         let mut labels = vec![("interface", facts.interface.clone())];
@@ -29,7 +29,7 @@ impl Tap {
         }
     }
 
-    /// Where the capture writes its figures.
+    /// The figures that the capture has to update.
     pub(super) fn figures(&self) -> Arc<LiveFigures> {
         Arc::clone(&self.figures)
     }
@@ -37,7 +37,7 @@ impl Tap {
     /// Adds the capture to a scrape.
     pub(super) fn collect(&self, families: &mut Families) {
         set_up(families, &self.labels, &self.facts);
-        seen(families, &self.labels, &self.figures.glance());
+        captured(families, &self.labels, &self.figures.glance());
         account(families, &self.labels, &self.ledger.glance());
     }
 }
@@ -48,20 +48,20 @@ fn set_up(families: &mut Families, labels: &Labels, facts: &Facts) {
     let facts = facts.map(|(name, value)| (name, value.to_owned()));
     families.info(
         "wirestamp_capture_info",
-        "How packets are received, where on their way they are stamped and by which clock.",
+        "Capture method, stamp source, place of the stamp and clock.",
         &[labels, &facts].concat(),
     );
 }
 
-/// The ledger, line by line.
+/// Adds the ledger.
 fn account(families: &mut Families, labels: &Labels, ledger: &Ledger) {
     let mut line = |name: &str, help: &str, packets: u64| {
         families.counter(&format!("wirestamp_capture_{name}_total"), help, labels, packets);
     };
-    line("seen_packets", "Packets that reached the receiver, by the kernel's count.", ledger.seen);
+    line("seen_packets", "Packets that reached the receiver, counted by the kernel.", ledger.seen);
     line(
         "interface_dropped_packets",
-        "Packets that the interface dropped, for whomever they were meant.",
+        "Packets that the interface dropped, for any receiver.",
         ledger.interface_dropped,
     );
     line(
@@ -74,22 +74,22 @@ fn account(families: &mut Families, labels: &Labels, ledger: &Ledger) {
         "Packets lost because they could not be written.",
         ledger.consumer_dropped,
     );
-    line("filtered_packets", "Packets refused by the filter after the kernel.", ledger.filtered);
-    line("surplus_packets", "Packets after the count that was asked for.", ledger.surplus);
+    line("filtered_packets", "Packets rejected by the filter after the kernel.", ledger.filtered);
+    line("surplus_packets", "Packets after the requested count.", ledger.surplus);
     line(
         "fill_ring_empty_packets",
-        "Of those the kernel dropped, packets that found AF_XDP's fill ring empty.",
+        "Packets dropped by the kernel because the AF_XDP fill ring was empty.",
         ledger.fill_ring_empty,
     );
-    line("late_stamps", "Stamps taken later than asked for.", ledger.stamped_late);
+    line("late_stamps", "Stamps taken later than requested.", ledger.stamped_late);
     line(
         "out_of_order_packets",
-        "Packets that came after one with a later stamp.",
+        "Packets that arrived after a packet with a later stamp.",
         ledger.out_of_order,
     );
 }
 
-fn seen(families: &mut Families, labels: &Labels, glance: &Glance) {
+fn captured(families: &mut Families, labels: &Labels, glance: &Glance) {
     families.counter(
         "wirestamp_capture_packets_total",
         "Packets captured.",
@@ -105,13 +105,13 @@ fn seen(families: &mut Families, labels: &Labels, glance: &Glance) {
     let Some((time, error)) = glance.newest else { return };
     families.gauge(
         "wirestamp_capture_last_packet_timestamp_seconds",
-        "When the newest packet was stamped.",
+        "Stamp of the newest packet.",
         labels,
         seconds(time.as_nanos()),
     );
     families.seconds(
         "wirestamp_capture_stamp_error_seconds",
-        "How far the newest packet's stamp can be off from system time.",
+        "Error bound of the newest packet's stamp, against system time.",
         labels,
         error.as_nanos(),
     );
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_packet_there_is_no_time_of_it() {
-        let text = text(|families, labels| seen(families, labels, &Glance::default()));
+    fn stamp_metrics_need_a_packet() {
+        let text = text(|families, labels| captured(families, labels, &Glance::default()));
         assert!(text.contains("wirestamp_capture_packets_total{interface=\"eth0\"} 0"), "{text}");
         assert!(!text.contains("error_seconds") && !text.contains("timestamp"), "{text}");
     }
 
     #[test]
-    fn every_line_of_the_ledger_is_shown_but_the_one_that_only_the_end_knows() {
+    fn live_ledger_lines_are_all_exported() {
         let ledger = Ledger {
             interface_dropped: 11,
             seen: 12,
@@ -151,7 +151,7 @@ mod tests {
         };
         let text = text(|families, labels| account(families, labels, &ledger));
         let shown = |value: u64| text.lines().any(|line| line.ends_with(&format!("}} {value}")));
-        // What was delivered is what was captured, which stands with the bytes.
+        // Delivered packets are exported with the bytes; left_behind is known only at the end.
         let missing: Vec<_> = (11..=21).filter(|value| !shown(*value)).collect();
         assert_eq!(missing, [14, 18], "{text}");
     }

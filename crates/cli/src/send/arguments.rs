@@ -1,4 +1,4 @@
-//! What the command line may say.
+//! The command line of `wirestamp send`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::clock::seconds;
 use crate::numbers::at_least_one;
 use crate::target::Target;
 
-/// The method beside those of [`SendMethod`].
+/// The additional method that is not in [`SendMethod`].
 pub(super) const LIVE: &str = "live";
 
 #[derive(Args)]
@@ -24,14 +24,13 @@ Patterns of Orosz & Skopko 2013:
 
 Methods:
   udp     a UDP socket
-  packet  whole frames through a packet socket, a system call each
-  ring    whole frames in memory shared with the kernel, which takes those that are due at once in
-          one call
-  xdp     the same past the network stack (AF_XDP); sent without a copy if the driver can do that
-  live    copies of one frame, numbered and stamped by an XDP program; the fastest. The payload has
-          the kernel's monotonic clock for its actual send time
-Whole frames go out as they are: no route or firewall has a say, and with xdp and live no queueing
-discipline. The kernel lets none to 127.0.0.1 in, but live ones with --receive.
+  packet  complete frames through a packet socket, one system call for each
+  ring    complete frames in a ring shared with the kernel, one system call for all that are due
+  xdp     complete frames past the network stack (AF_XDP); zero-copy if the driver supports it
+  live    one frame sent repeatedly, numbered and stamped by an XDP program; the fastest. The send
+          time in the payload is of the kernel's monotonic clock
+Complete frames bypass routing and firewall, and with xdp and live the queueing discipline. The
+kernel drops such frames to 127.0.0.1, except live ones with --receive.
 
 Examples:
   wirestamp send -i eth0 --to 192.0.2.7 --pattern voip --duration 10
@@ -44,18 +43,18 @@ pub(crate) struct Arguments {
     /// The interface, or interface@namespace
     #[arg(short, long, value_name = "IF")]
     pub(super) interface: Target,
-    /// Where to: an IPv4 or IPv6 address
+    /// Destination: an IPv4 or IPv6 address
     #[arg(long, value_name = "ADDRESS", required_unless_present = "replay")]
     pub(super) to: Option<IpAddr>,
     /// UDP destination port [default: 5004]
     #[arg(long, allow_negative_numbers = true)]
     pub(super) port: Option<u16>,
-    /// voip, hd-video, or free with --size and --interval
+    /// Traffic pattern: voip, hd-video, or free with --size and --interval
     #[arg(long, value_name = "PATTERN", hide_possible_values = true,
           value_parser = ["voip", "hd-video", "free"])]
     pub(super) pattern: Option<String>,
-    /// Frame size of the free pattern or of live frames in bytes, Ethernet header included
-    /// [default: 60 of live frames, 80 over IPv6]
+    /// Frame size of the free pattern or of live frames in bytes, with Ethernet header
+    /// [default: 60 for live frames, 80 with IPv6]
     #[arg(
         long,
         value_name = "BYTES",
@@ -67,11 +66,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = interval,
           required_if_eq("pattern", "free"))]
     pub(super) interval: Option<Span>,
-    /// End after so many packets
+    /// End after this many packets
     #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
           allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     pub(super) count: Option<u64>,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
           value_parser = seconds)]
     pub(super) duration: Option<f64>,
@@ -79,36 +78,36 @@ pub(crate) struct Arguments {
     #[arg(long, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u8).range(0..=63))]
     pub(super) dscp: Option<u8>,
-    /// Send the frames of this capture file as they are, with its timing, instead of a pattern
+    /// Send the unchanged frames of this capture file with its timing, instead of a pattern
     #[arg(long, value_name = "FILE", help_heading = "Replay")]
     pub(super) replay: Option<PathBuf>,
-    /// Replay so many times faster than recorded, such as 2 or 0.5
+    /// Speed factor of the replay, such as 2 or 0.5
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, help_heading = "Replay")]
     pub(super) speed: Option<Speed>,
-    /// Replay the file so many times
+    /// Number of repetitions of the replay
     #[arg(long, value_name = "N", help_heading = "Replay",
           allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     pub(super) loops: Option<u64>,
-    /// How packets get to the kernel: udp, packet, ring, xdp or live [default: udp; packet to replay]
+    /// Send method: udp, packet, ring, xdp or live [default: udp; packet for a replay]
     #[arg(long, value_name = "METHOD", hide_possible_values = true,
           value_parser = methods(), help_heading = "Method")]
     pub(super) method: Option<String>,
-    /// Address frames to this hardware address, instead of the next hop's that the kernel knows
+    /// Destination hardware address of frames [default: the next hop's, from the kernel]
     #[arg(long, value_name = "MAC", help_heading = "Method")]
     pub(super) mac: Option<MacAddress>,
-    /// The interface's queue that xdp sends over [default: 0]
+    /// Transmit queue of the interface for xdp [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Method")]
     pub(super) queue: Option<u32>,
-    /// Go round the interface's queueing discipline, as xdp and live always do
+    /// Bypass the interface's queueing discipline, as xdp and live always do
     #[arg(long, help_heading = "Method")]
     pub(super) qdisc_bypass: bool,
     #[command(flatten)]
     pub(super) live: LiveArguments,
-    /// Have the kernel say when each packet was queued and when it left
+    /// Request transmit stamps from the kernel: when each packet was queued and when it left
     #[arg(long, help_heading = "Report")]
     pub(super) tx_stamps: bool,
-    /// Write a line for each packet to this CSV file: sequence number; intended and actual time
-    /// and transmit stamps in nanoseconds since 1970
+    /// Write a row for each packet to this CSV file: sequence number, intended and actual send time
+    /// and transmit stamps, in nanoseconds since 1970 (UTC)
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub(super) log: Option<PathBuf>,
 }
@@ -118,7 +117,7 @@ fn methods() -> PossibleValuesParser {
     PossibleValuesParser::new(names.chain([LIVE]))
 }
 
-/// `20ms`, `50us`, `1500ns`, `2s`.
+/// Parses `20ms`, `50us`, `1500ns`, `2s`.
 pub(crate) fn interval(text: &str) -> Result<Span, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -130,7 +129,7 @@ pub(crate) fn interval(text: &str) -> Result<Span, String> {
         _ => return Err("expected a whole number and a unit, such as 20ms, 50us or 1500ns".into()),
     };
     let number = number.parse::<i64>().map_err(|_| "expected a whole number before the unit")?;
-    number.checked_mul(scale).map(Span::from_nanos).ok_or_else(|| "this is too long".into())
+    number.checked_mul(scale).map(Span::from_nanos).ok_or_else(|| "the time is too long".into())
 }
 
 #[cfg(test)]

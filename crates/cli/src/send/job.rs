@@ -1,4 +1,4 @@
-//! What is to be sent and how: which arguments go together, and what they come to.
+//! Checks the arguments and turns them into a send job.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::live::LiveJob;
 use crate::files::is_pipe;
 use crate::usage::usage;
 
-/// The UDP port that packets go to, and live frames come from, unless another is asked for.
+/// Default UDP destination port, and default source port of live frames.
 const PORT: u16 = 5004;
 
-/// What to send.
+/// What to send, and how.
 pub(super) enum Job {
     Pattern(Stream, Transmission),
     Replay(Recording, Transmission),
@@ -28,8 +28,8 @@ impl Arguments {
             return Ok(Job::Live(self.live_frames()?));
         }
         let live = &self.live;
-        refuse(
-            "belongs to --method live",
+        reject(
+            "requires --method live",
             [
                 ("--rate", live.rate.is_some()),
                 ("--burst", live.burst.is_some()),
@@ -46,8 +46,8 @@ impl Arguments {
     }
 
     fn recording(&self, path: &Path) -> anyhow::Result<Recording> {
-        refuse(
-            "does not go with --replay, which sends the frames of the file as they are",
+        reject(
+            "conflicts with --replay, which sends the frames of the file unchanged",
             [
                 ("--to", self.to.is_some()),
                 ("--port", self.port.is_some()),
@@ -62,8 +62,7 @@ impl Arguments {
         )?;
         if is_pipe(path) {
             return Err(usage(
-                "a pipe cannot be replayed, because a replay looks into the file first: write it to \
-                 a file",
+                "cannot replay a pipe: a replay reads the file twice; write it to a file first",
             ));
         }
         let speed = self.speed.unwrap_or(Speed::RECORDED);
@@ -71,8 +70,8 @@ impl Arguments {
     }
 
     fn stream(&self) -> anyhow::Result<Stream> {
-        refuse(
-            "belongs to --replay",
+        reject(
+            "requires --replay",
             [("--speed", self.speed.is_some()), ("--loops", self.loops.is_some())],
         )?;
         let pattern = self.pattern()?;
@@ -89,17 +88,17 @@ impl Arguments {
     }
 
     fn destination(&self) -> anyhow::Result<SocketAddr> {
-        let to = self.to.ok_or_else(|| usage("say where to send to: --to"))?;
+        let to = self.to.ok_or_else(|| usage("no destination; add --to"))?;
         Ok(SocketAddr::new(to, self.port.unwrap_or(PORT)))
     }
 
     fn pattern(&self) -> anyhow::Result<Pattern> {
         let Some(name) = &self.pattern else {
-            return Err(usage("say what to send: --pattern, --replay FILE or --method live"));
+            return Err(usage("nothing to send; add --pattern, --replay FILE or --method live"));
         };
         match (Pattern::by_name(name), self.size, self.interval) {
             (Some(pattern), None, None) => Ok(pattern),
-            (Some(_), ..) => Err(usage("--size and --interval belong to --pattern free")),
+            (Some(_), ..) => Err(usage("--size and --interval require --pattern free")),
             (None, Some(size), Some(interval)) => Ok(Pattern::new("free", size, interval)?),
             (None, ..) => Err(usage("--pattern free needs --size and --interval")),
         }
@@ -109,8 +108,8 @@ impl Arguments {
         let otherwise = if self.replay.is_some() { SendMethod::Packet } else { SendMethod::Udp };
         let method = self.method.as_deref().and_then(SendMethod::by_name).unwrap_or(otherwise);
         match method {
-            SendMethod::Udp => refuse(
-                "does not go with --method udp, where the kernel makes the frames: use packet, \
+            SendMethod::Udp => reject(
+                "conflicts with --method udp, where the kernel makes the frames; use packet, \
                  ring or xdp",
                 [
                     ("--replay", self.replay.is_some()),
@@ -118,14 +117,14 @@ impl Arguments {
                     ("--qdisc-bypass", self.qdisc_bypass),
                 ],
             )?,
-            SendMethod::Xdp => refuse(
-                "does not go with --method xdp, which has none: use udp, packet or ring",
+            SendMethod::Xdp => reject(
+                "is not supported by --method xdp; use udp, packet or ring",
                 [("--tx-stamps", self.tx_stamps)],
             )?,
             SendMethod::Packet | SendMethod::Ring => {}
         }
         if method != SendMethod::Xdp {
-            refuse("belongs to --method xdp", [("--queue", self.queue.is_some())])?;
+            reject("requires --method xdp", [("--queue", self.queue.is_some())])?;
         }
         Ok(Transmission {
             method,
@@ -137,8 +136,8 @@ impl Arguments {
     }
 
     fn live_frames(&self) -> anyhow::Result<LiveJob> {
-        refuse(
-            "does not go with --method live, whose frames the kernel makes at a --rate",
+        reject(
+            "conflicts with --method live, whose frames are generated at --rate",
             [
                 ("--pattern", self.pattern.is_some()),
                 ("--interval", self.interval.is_some()),
@@ -160,7 +159,7 @@ impl Arguments {
             from: live.from,
             source_port: live.source_port.unwrap_or(PORT),
             mac: self.mac,
-            // The least that has room for the payload.
+            // The min size with room for the payload.
             frame_bytes: self.size.unwrap_or(if to.is_ipv6() { 80 } else { 60 }),
             flows: live.flows.unwrap_or(1),
             pace: live.burst.map_or(Ok(pace), |frames| pace.with_burst(frames))?,
@@ -169,15 +168,15 @@ impl Arguments {
     }
 }
 
-/// Refuses the first argument that was given, with the reason why none of them may be.
-fn refuse<const N: usize>(reason: &str, arguments: [(&str, bool); N]) -> anyhow::Result<()> {
+/// Rejects the first given argument of the list, with the reason for all.
+fn reject<const N: usize>(reason: &str, arguments: [(&str, bool); N]) -> anyhow::Result<()> {
     match arguments.into_iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(usage(format!("{name} {reason}"))),
         None => Ok(()),
     }
 }
 
-/// Seconds, as they are checked to be below a year, in nanoseconds.
+/// Converts seconds, already checked to be below a year, to nanoseconds.
 #[expect(clippy::cast_possible_truncation, reason = "below a year, which is 3.2e16 ns")]
 fn span(seconds: f64) -> Span {
     Span::from_nanos((seconds * 1e9) as i64)

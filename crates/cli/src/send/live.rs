@@ -10,38 +10,39 @@ use wirestamp_traffic::live::{
 };
 use wirestamp_traffic::{MacAddress, ServiceClock};
 
-use super::present::{Document, Sort};
+use super::present::{Document, Traffic};
 
-/// What only live frames have.
+/// Arguments for `--method live`.
 #[derive(Args)]
 #[command(next_help_heading = "Live frames")]
 pub(super) struct LiveArguments {
-    /// Frames a second, or max
+    /// Frames per second, or max
     #[arg(long, value_name = "PPS", allow_negative_numbers = true, value_parser = rate,
           required_if_eq("method", "live"))]
     pub(super) rate: Option<Pace>,
-    /// Send so many frames back to back; by default the fewest that keep the rate
+    /// Frames sent back to back [default: the min that keeps the rate]
     #[arg(long, value_name = "FRAMES", allow_negative_numbers = true)]
     pub(super) burst: Option<u32>,
-    /// Spread the frames over so many source ports [default: 1]
+    /// Number of source ports over which the frames are distributed [default: 1]
     #[arg(long, value_name = "FLOWS", allow_negative_numbers = true)]
     pub(super) flows: Option<u16>,
     /// UDP source port of the first flow [default: 5004]
     #[arg(long, value_name = "PORT", allow_negative_numbers = true)]
     pub(super) source_port: Option<u16>,
-    /// Where from; by default what the kernel would send from
+    /// Source address [default: chosen by the kernel]
     #[arg(long, value_name = "ADDRESS", required_if_eq("receive", "true"))]
     pub(super) from: Option<IpAddr>,
-    /// Let the frames arrive at the interface instead of leaving it; --mac is then the sender's
+    /// Inject the frames as received on the interface instead of sending them; --mac is then the
+    /// sender's
     #[arg(long)]
     pub(super) receive: bool,
 }
 
-/// Live frames to send.
+/// A send job of live frames.
 pub(super) struct LiveJob {
     pub(super) direction: Direction,
     pub(super) to: SocketAddr,
-    /// With [`Direction::Transmit`], none for what the kernel would send from.
+    /// None with [`Direction::Transmit`]: the kernel's choice.
     pub(super) from: Option<IpAddr>,
     pub(super) source_port: u16,
     pub(super) mac: Option<MacAddress>,
@@ -52,8 +53,8 @@ pub(super) struct LiveJob {
 }
 
 impl LiveJob {
-    /// Sends over `interface` of the calling thread's network namespace: the kernel looks it up
-    /// there when frames are made ready, and again whenever they are sent.
+    /// Sends on `interface` in the calling thread's network namespace, where the kernel looks it up
+    /// at preparation and at each send.
     pub(super) fn send(
         &self,
         interface: &str,
@@ -76,7 +77,7 @@ impl LiveJob {
     }
 
     pub(super) fn document(&self, report: &LiveReport) -> Document {
-        let sort = Sort::Live {
+        let traffic = Traffic::Live {
             destination: self.to,
             burst: self.pace.burst(),
             dropped: report.dropped,
@@ -84,7 +85,7 @@ impl LiveJob {
             packets_per_second: per_second(report.sent, report.elapsed),
         };
         let (sent, bytes, late) = (report.sent, report.bytes, report.overslept);
-        Document { sent, bytes, late, ..Document::new(sort, "live") }
+        Document { sent, bytes, late, ..Document::new(traffic, "live") }
     }
 }
 
@@ -94,12 +95,12 @@ fn per_second(sent: u64, elapsed: Span) -> f64 {
     if seconds > 0.0 { sent as f64 / seconds } else { 0.0 }
 }
 
-/// A number of frames a second, or `max`.
+/// Parses a number of frames per second, or `max`.
 fn rate(text: &str) -> Result<Pace, String> {
     if text == "max" {
         return Ok(Pace::full_speed());
     }
-    let number = text.parse().map_err(|_| "expected frames a second, such as 1000000, or max")?;
+    let number = text.parse().map_err(|_| "expected frames per second, such as 1000000, or max")?;
     Pace::rate(number).map_err(|error| error.to_string())
 }
 

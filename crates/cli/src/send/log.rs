@@ -1,4 +1,4 @@
-//! A line for each packet that was sent, in a CSV file.
+//! The CSV file of `--log`: a row for each sent packet.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,10 +11,10 @@ use wirestamp_capture::Error;
 use wirestamp_clock::{Time, Utc};
 use wirestamp_traffic::{Sent, StampKind};
 
-/// How many packets the disk may be behind. More than that, and packets are sent late.
-const BEHIND: usize = 1 << 16;
+/// Packets that may wait for the disk; beyond that, sending is delayed.
+const MAX_WAITING: usize = 1 << 16;
 
-/// A file that a thread of its own writes, so that no packet waits for the disk.
+/// A file written by its own thread, so that sending does not wait for the disk.
 pub(super) struct Log {
     path: PathBuf,
     lines: SyncSender<Sent>,
@@ -26,7 +26,7 @@ impl Log {
     pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
         let file =
             File::create(path).map_err(|cause| Error::Write { path: path.to_owned(), cause })?;
-        let (lines, packets) = sync_channel(BEHIND);
+        let (lines, packets) = sync_channel(MAX_WAITING);
         let writing = thread::Builder::new()
             .name("ws-log".into())
             .spawn(move || write(BufWriter::new(file), &packets))
@@ -36,7 +36,7 @@ impl Log {
 
     /// Adds a packet.
     pub(super) fn record(&self, sent: &Sent) {
-        // Nobody takes it where the disk has failed, which `finish` tells.
+        // Fails only after a write error, which `finish` reports.
         let _ = self.lines.send(*sent);
     }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_that_is_not_there_leaves_its_column_empty() {
+    fn missing_stamp_leaves_its_column_empty() {
         let (lines, packets) = sync_channel(1);
         let stamps = PerKind { sched: Some(Time::from_nanos(3)), ..PerKind::default() };
         let (intended, actual) = (Time::from_nanos(1), Time::from_nanos(2));

@@ -25,8 +25,8 @@ use crate::target::Target;
 use job::Job;
 use live::LiveJob;
 use log::Log;
-use present::{Document, Replayed, Sort, text};
-use stamps::Stamps;
+use present::{Document, ReplaySummary, Traffic, text};
+use stamps::TransmitStamps;
 
 pub(crate) use arguments::{Arguments, interval};
 
@@ -37,20 +37,20 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let log = arguments.log.as_deref().map(Log::create).transpose()?;
     let clock = ClockService::start(Counter::select()).context("cannot calibrate the counter")?;
     let stop = stop_on_signal()?;
-    let mut figures = Figures { pacing: Distribution::new(), stamps: None, log };
+    let mut statistics = SendStatistics { pacing: Distribution::new(), stamps: None, log };
     let sending =
         Sending { target: &arguments.interface, clock: &clock, stop: stop.flag(), output };
-    let (mut document, broke_off) = match job {
-        Job::Pattern(stream, by) => (sending.pattern(stream, &by, &mut figures)?, None),
-        Job::Replay(recording, by) => sending.replay(recording, &by, &mut figures)?,
+    let (mut document, read_error) = match job {
+        Job::Pattern(stream, by) => (sending.pattern(stream, &by, &mut statistics)?, None),
+        Job::Replay(recording, by) => sending.replay(recording, &by, &mut statistics)?,
         Job::Live(live) => (sending.live(&live)?, None),
     };
-    document.pacing_error_ns = figures.pacing;
-    document.tx_stamps = figures.stamps;
+    document.pacing_error_ns = statistics.pacing;
+    document.tx_stamps = statistics.stamps;
     document.clock_error_ns = clock.status().error_ns;
     output.result(&document, text)?;
-    figures.log.map_or(Ok(()), Log::finish)?;
-    if let Some(error) = broke_off {
+    statistics.log.map_or(Ok(()), Log::finish)?;
+    if let Some(error) = read_error {
         return Err(error.into());
     }
     match (&document.first_error, document.sent) {
@@ -61,16 +61,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     }
 }
 
-/// What is noted of each packet.
-struct Figures {
+/// Statistics and log of the sent packets.
+struct SendStatistics {
     pacing: Distribution,
-    stamps: Option<Stamps>,
+    stamps: Option<TransmitStamps>,
     log: Option<Log>,
 }
 
-impl Figures {
+impl SendStatistics {
     fn expect(&mut self, unavailable: Option<&Unavailable>) {
-        self.stamps = unavailable.map(Stamps::new);
+        self.stamps = unavailable.map(TransmitStamps::new);
     }
 
     fn record(&mut self, sent: &Sent) {
@@ -84,7 +84,7 @@ impl Figures {
     }
 }
 
-/// Where and by which clock packets are sent.
+/// Interface, clock and stop of a run.
 struct Sending<'a> {
     target: &'a Target,
     clock: &'a ClockService,
@@ -97,19 +97,19 @@ impl Sending<'_> {
         &self,
         stream: Stream,
         by: &Transmission,
-        figures: &mut Figures,
+        statistics: &mut SendStatistics,
     ) -> anyhow::Result<Document> {
         let (pattern, destination) = (stream.plan.pattern.name().to_owned(), stream.destination);
         let is_endless = stream.plan.packets == u64::MAX;
         let open = || Sender::open_with(vec![stream], by);
         let sender = self.target.enter(open)??;
-        figures.expect(sender.unavailable_stamps());
+        statistics.expect(sender.unavailable_stamps());
         let mode = sender.mode();
         if is_endless {
             self.output.remark(format!("sending {pattern} to {destination}; Ctrl-C ends it"));
         }
         let mut clock = ServiceClock::new(self.clock);
-        let report = sender.run(&mut clock, self.stop, |sent| figures.record(sent));
+        let report = sender.run(&mut clock, self.stop, |sent| statistics.record(sent));
         let [stream] = <[_; 1]>::try_from(report.streams)
             .map_err(|streams| anyhow!("one stream was sent, {} reported", streams.len()))?;
         Ok(Document {
@@ -119,7 +119,7 @@ impl Sending<'_> {
             first_error: stream.first_error,
             late: report.overslept,
             mode,
-            ..Document::new(Sort::Pattern { pattern, destination }, by.method.name())
+            ..Document::new(Traffic::Pattern { pattern, destination }, by.method.name())
         })
     }
 
@@ -127,17 +127,17 @@ impl Sending<'_> {
         &self,
         recording: Recording,
         by: &Transmission,
-        figures: &mut Figures,
+        statistics: &mut SendStatistics,
     ) -> anyhow::Result<(Document, Option<wirestamp_capture::Error>)> {
         let file = recording.path.clone();
         let open = || Replay::open(recording, &self.target.interface, by);
         let replay = self.target.enter(open)??;
-        figures.expect(replay.unavailable_stamps());
+        statistics.expect(replay.unavailable_stamps());
         let mode = replay.mode();
         let mut clock = ServiceClock::new(self.clock);
-        let report = replay.run(&mut clock, self.stop, |sent| figures.record(sent));
-        let sort = Sort::Replay {
-            replay: Replayed {
+        let report = replay.run(&mut clock, self.stop, |sent| statistics.record(sent));
+        let traffic = Traffic::Replay {
+            replay: ReplaySummary {
                 file,
                 too_long: report.too_long,
                 not_ethernet: report.not_ethernet,
@@ -152,7 +152,7 @@ impl Sending<'_> {
             first_error: report.first_error,
             late: report.overslept,
             mode,
-            ..Document::new(sort, by.method.name())
+            ..Document::new(traffic, by.method.name())
         };
         Ok((document, report.broke_off))
     }

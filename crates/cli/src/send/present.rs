@@ -6,52 +6,52 @@ use std::path::PathBuf;
 use serde::Serialize;
 use wirestamp_metrics::Distribution;
 
-use super::stamps::Stamps;
+use super::stamps::TransmitStamps;
 use crate::output::{mean, things, time};
 
 #[derive(Serialize)]
 pub(super) struct Document {
     #[serde(flatten)]
-    pub(super) sort: Sort,
+    pub(super) traffic: Traffic,
     pub(super) method: &'static str,
-    /// How the kernel sends with xdp.
+    /// XDP mode of the kernel.
     pub(super) mode: Option<&'static str>,
     pub(super) sent: u64,
     pub(super) bytes: u64,
     pub(super) failed: u64,
     pub(super) first_error: Option<String>,
-    /// Packets, or bursts of live frames, that were late because a sleep ended late.
+    /// Packets, or bursts of live frames, delayed by scheduling latency.
     pub(super) late: u64,
     pub(super) pacing_error_ns: Distribution,
-    pub(super) tx_stamps: Option<Stamps>,
-    /// How far intended and actual times may be from UTC, and so from stamps.
+    pub(super) tx_stamps: Option<TransmitStamps>,
+    /// Error bound of intended and actual times against UTC.
     pub(super) clock_error_ns: i64,
 }
 
 /// What was sent.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Sort {
+pub(super) enum Traffic {
     Pattern {
         pattern: String,
         destination: SocketAddr,
     },
     Replay {
-        replay: Replayed,
+        replay: ReplaySummary,
     },
     Live {
         destination: SocketAddr,
         burst: u32,
-        /// By the interface, whoever sent them.
+        /// Frames dropped by the interface, of all senders.
         dropped: u64,
         elapsed_ns: i64,
         packets_per_second: f64,
     },
 }
 
-/// What was odd about a file that was replayed.
+/// Frames of a replayed file that were not sent, or not unchanged.
 #[derive(Serialize)]
-pub(super) struct Replayed {
+pub(super) struct ReplaySummary {
     pub(super) file: PathBuf,
     pub(super) too_long: u64,
     pub(super) not_ethernet: u64,
@@ -60,10 +60,10 @@ pub(super) struct Replayed {
 }
 
 impl Document {
-    /// A document of nothing sent yet.
-    pub(super) fn new(sort: Sort, method: &'static str) -> Self {
+    /// A document without packets.
+    pub(super) fn new(traffic: Traffic, method: &'static str) -> Self {
         Self {
-            sort,
+            traffic,
             method,
             mode: None,
             sent: 0,
@@ -80,10 +80,10 @@ impl Document {
 
 pub(super) fn text(document: &Document) -> String {
     let Document { sent, bytes, failed, .. } = document;
-    let what = match &document.sort {
-        Sort::Pattern { pattern, destination } => format!("{pattern} to {destination}"),
-        Sort::Replay { replay } => replay.file.display().to_string(),
-        Sort::Live { destination, .. } => format!("live frames to {destination}"),
+    let what = match &document.traffic {
+        Traffic::Pattern { pattern, destination } => format!("{pattern} to {destination}"),
+        Traffic::Replay { replay } => replay.file.display().to_string(),
+        Traffic::Live { destination, .. } => format!("live frames to {destination}"),
     };
     let mut text = format!("{}, {} of {what}\n", things(*sent, "packet"), things(*bytes, "byte"));
     if let Some(mode) = document.mode {
@@ -91,7 +91,7 @@ pub(super) fn text(document: &Document) -> String {
     }
     if let Some(error) = document.pacing_error_ns.summary() {
         text.push_str(&format!(
-            "sent after their deadline by: mean {}, median {}, 99 % within {}, latest {}\n",
+            "sent after the intended time by: mean {}, median {}, p99 {}, max {}\n",
             mean(error.mean),
             time(error.p50),
             time(error.p99),
@@ -102,16 +102,13 @@ pub(super) fn text(document: &Document) -> String {
         text += &stamps.text();
     }
     if let Some(reason) = &document.first_error {
-        text.push_str(&format!(
-            "{} refused, the first with: {reason}\n",
-            things(*failed, "packet")
-        ));
+        text.push_str(&format!("{} failed, the first with: {reason}\n", things(*failed, "packet")));
     }
-    text + &document.sort.text(document.late)
+    text + &document.traffic.text(document.late)
 }
 
-impl Sort {
-    /// What there is to say of this sort alone.
+impl Traffic {
+    /// Lines about this kind of traffic.
     fn text(&self, late: u64) -> String {
         let (burst, dropped, elapsed_ns, packets_per_second) = match self {
             Self::Pattern { .. } => return String::new(),
@@ -122,28 +119,25 @@ impl Sort {
         };
         let elapsed = time(*elapsed_ns);
         let mut text =
-            format!("{packets_per_second:.0} a second for {elapsed}, in bursts of {burst}\n");
+            format!("{packets_per_second:.0} per second for {elapsed}, in bursts of {burst}\n");
         if *dropped > 0 {
-            text.push_str(&format!(
-                "the interface dropped {} meanwhile\n",
-                things(*dropped, "frame")
-            ));
+            text.push_str(&format!("the interface dropped {}\n", things(*dropped, "frame")));
         }
         if late > 0 {
-            text.push_str(&format!("{} late because a sleep ended late\n", things(late, "burst")));
+            text.push_str(&format!("{} late because of wake-up latency\n", things(late, "burst")));
         }
         text
     }
 }
 
-impl Replayed {
-    /// A line for each oddity there was.
+impl ReplaySummary {
+    /// A line for each kind of affected frame.
     fn text(&self) -> String {
         let lines = [
-            (self.too_long, "not sent: longer than the interface's MTU allows"),
-            (self.not_ethernet, "not sent: no Ethernet frame"),
-            (self.cut_short, "sent short: the file has only the beginning"),
-            (self.time_went_back, "with a time before that of a packet ahead"),
+            (self.too_long, "not sent: longer than the interface's MTU"),
+            (self.not_ethernet, "not sent: not an Ethernet frame"),
+            (self.cut_short, "sent truncated: the file contains only the beginning"),
+            (self.time_went_back, "with an earlier time than the packet before"),
         ];
         let found = lines.into_iter().filter(|(packets, _)| *packets > 0);
         found.map(|(packets, what)| format!("{} {what}\n", things(packets, "packet"))).collect()

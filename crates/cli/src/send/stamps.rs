@@ -1,4 +1,4 @@
-//! What the transmit stamps came to.
+//! Statistics of transmit stamps.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,35 @@ use wirestamp_traffic::{PerKind, Sent, StampKind, Unavailable};
 
 use crate::output::{count, time};
 
-/// The stamps of all packets, for each kind that could be had.
+/// Statistics for each available kind of stamp.
 #[derive(Serialize)]
-pub(super) struct Stamps {
+pub(super) struct TransmitStamps {
     #[serde(flatten)]
-    kinds: PerKind<Option<Kind>>,
-    /// Why the others could not be had.
+    kinds: PerKind<Option<KindStatistics>>,
+    /// Reasons for the unavailable kinds.
     unavailable: BTreeMap<&'static str, String>,
 }
 
-/// The stamps of one kind.
+/// Statistics of one kind of stamp.
 #[derive(Default, Serialize)]
-struct Kind {
+struct KindStatistics {
     count: u64,
-    /// Packets sent without one: the kernel or its queue of stamps has lost it.
+    /// Packets without a stamp: lost by the kernel or its stamp queue.
     missing: u64,
     since_intended_ns: Distribution,
     since_actual_ns: Distribution,
 }
 
-impl Stamps {
-    /// Begins to count the kinds that are not `unavailable`.
+impl TransmitStamps {
+    /// Empty statistics of the kinds that are not `unavailable`.
     pub(super) fn new(unavailable: &Unavailable) -> Self {
-        let kinds = PerKind::each(|kind| unavailable.of(kind).is_none().then(Kind::default));
+        let kinds =
+            PerKind::each(|kind| unavailable.of(kind).is_none().then(KindStatistics::default));
         let reason = |kind: StampKind| Some((kind.name(), unavailable.of(kind).clone()?));
         Self { kinds, unavailable: StampKind::ALL.into_iter().filter_map(reason).collect() }
     }
 
-    /// Counts the stamps of a packet.
+    /// Records the stamps of a packet.
     pub(super) fn record(&mut self, sent: &Sent) {
         for kind in StampKind::ALL {
             let Some(found) = self.kinds.of_mut(kind) else { continue };
@@ -63,15 +64,16 @@ impl Stamps {
     }
 }
 
-impl Kind {
+impl KindStatistics {
     fn text(&self, name: &str) -> String {
         let mut text =
             format!("{name} stamps: {}, missing {}", count(self.count), count(self.missing));
-        let since = [(&self.since_actual_ns, "hand-over"), (&self.since_intended_ns, "deadline")];
+        let since =
+            [(&self.since_actual_ns, "send call"), (&self.since_intended_ns, "intended time")];
         for (distribution, what) in since {
             if let Some(found) = distribution.summary() {
                 text += &format!(
-                    "; after the {what}: median {}, 99 % within {}",
+                    "; after the {what}: median {}, p99 {}",
                     time(found.p50),
                     time(found.p99)
                 );

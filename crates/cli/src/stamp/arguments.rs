@@ -1,4 +1,4 @@
-//! What the command line may say.
+//! The command line of `wirestamp stamp`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use crate::usage::usage;
 
 #[derive(Args)]
 #[command(after_help = "\
-`wirestamp reflect` answers on the other host; so do routers and probes that speak STAMP (RFC 8762), and
-with --light those of TWAMP Light. One-way delays take two synchronised clocks: where one is not, they are
-not given, and delay variation, losses and round trips are.
+Run `wirestamp reflect` on the other host, or use any reflector of STAMP (RFC 8762), with --light also
+of TWAMP Light. One-way delays require two synchronised clocks. Without them, delay variation, loss and
+round-trip times are still reported.
 
 Examples:
-  wirestamp stamp 192.0.2.7                              # ten a second, until Ctrl-C
+  wirestamp stamp 192.0.2.7                              # ten packets per second, until Ctrl-C
   wirestamp stamp probe.example.net -c 1000 -i 1ms
   wirestamp stamp '[2001:db8::7]:5000' -c 500 --poisson --size 200 --dscp 46
   wirestamp stamp 192.0.2.7 -d 60 --key-file stamp.key --json")]
@@ -31,49 +31,49 @@ pub(crate) struct Arguments {
     /// The reflector: a name or an address, with or without a port [default port: 862]
     #[arg(value_name = "HOST")]
     host: String,
-    /// Use IPv4 where a name has both
+    /// Use IPv4 for a name with both
     #[arg(short = '4', conflicts_with = "ipv6")]
     ipv4: bool,
-    /// Use IPv6 where a name has both
+    /// Use IPv6 for a name with both
     #[arg(short = '6')]
     ipv6: bool,
-    /// End after so many packets
+    /// End after this many packets
     #[arg(short, long, value_name = "PACKETS", conflicts_with = "duration",
           allow_negative_numbers = true, value_parser = at_least_one::<u64>)]
     count: Option<u64>,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true,
           value_parser = seconds)]
     duration: Option<f64>,
-    /// The time from packet to packet, such as 20ms or 50us
+    /// Interval between packets, such as 20ms or 50us
     #[arg(short, long, value_name = "TIME", default_value = "100ms", value_parser = interval)]
     interval: Span,
-    /// Draw the times between packets at random, with the interval as their mean (RFC 2330)
+    /// Random intervals (Poisson) with --interval as their mean (RFC 2330)
     #[arg(long)]
     poisson: bool,
-    /// Bytes of UDP payload; what is asked of the reflector takes 72, a key 88 more, --dscp 8
+    /// UDP payload in bytes; the extensions need 72, a key 88 more, --dscp 8 more
     #[arg(short, long, value_name = "BYTES", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(44..=65_507))]
     size: Option<u16>,
-    /// Differentiated services code point of the packets, asked for of the answers too
+    /// Differentiated services code point (DSCP) of the packets, also requested for the answers
     #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=63))]
     dscp: Option<u8>,
-    /// Count packets as lost whose answer takes longer
+    /// Packets without an answer within this time count as lost
     #[arg(long, value_name = "TIME", default_value = "1000ms", value_parser = interval)]
     timeout: Span,
-    /// Send and take packets with the codes of the key in this file: hexadecimal digits, or any bytes
+    /// Authenticate packets with the key in this file: hexadecimal digits, or any bytes
     #[arg(short, long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// The session's number, for reflectors that tell sessions by it [default: drawn at random]
+    /// Session identifier (SSID), for reflectors that use it [default: random]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     session: Option<u16>,
     /// Send from this address
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
-    /// Send no extensions, for reflectors of TWAMP Light
+    /// Send no extensions, for TWAMP Light reflectors
     #[arg(long, conflicts_with = "dscp")]
     light: bool,
-    /// Both ends have the same clock, as two namespaces of one host: its distance from UTC does not count
+    /// Both ends use the same clock, such as two namespaces of one host; its error to UTC is ignored
     #[arg(long)]
     same_clock: bool,
     /// Send from this network namespace
@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The test that is asked for.
+    /// The requested test.
     pub(super) fn test(self) -> anyhow::Result<Test> {
         let to = self.resolve()?;
         let any = match to {
@@ -91,10 +91,10 @@ impl Arguments {
         };
         let from = self.from.unwrap_or(any);
         if self.timeout <= Span::ZERO {
-            bail!(usage("--timeout has to be above 0"));
+            bail!(usage("--timeout must be above 0"));
         }
         if from.is_ipv4() != to.is_ipv4() {
-            bail!(usage(format!("--from {from} and {} are not of one family", to.ip())));
+            bail!(usage(format!("--from {from} and {} have different address families", to.ip())));
         }
         let mean = Duration::from_nanos(u64::try_from(self.interval.as_nanos()).unwrap_or(0));
         Ok(Test {
@@ -106,7 +106,7 @@ impl Arguments {
             timeout: self.timeout,
             form: Form {
                 key: self.key_file.as_deref().map(read_key).transpose()?,
-                // Not that of an earlier test, whose packets the reflector has counted.
+                // Random: the reflector may still count packets of an earlier test with the same number.
                 session: self.session.unwrap_or_else(|| fastrand::u16(1..)),
                 length: self.size.map_or(*SIZES.start(), usize::from),
                 dscp: self.dscp,
@@ -131,15 +131,15 @@ impl Arguments {
         } else {
             (host.as_str(), PORT).to_socket_addrs()
         };
-        let found = found.with_context(|| format!("cannot find the host {host}"))?;
+        let found = found.with_context(|| format!("cannot resolve {host}"))?;
         found.into_iter().find(wanted).with_context(|| {
             let family = if self.ipv4 { "IPv4" } else { "IPv6" };
-            format!("{host} has no address of {family}")
+            format!("{host} has no {family} address")
         })
     }
 }
 
-/// Whether a name is followed by a port.
+/// Whether the host is a name with a port.
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(name, port)| {
         !name.is_empty() && !name.contains(':') && port.parse::<u16>().is_ok()

@@ -25,10 +25,10 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let is_endless = test.packets.is_none() && test.lasting.is_none();
     let sender = namespace::enter(name.as_deref(), || Sender::open(test))??;
     output.remark(format!(
-        "testing the way to {to} and back{}",
+        "testing the path to {to} and back{}",
         if is_endless { "; Ctrl-C ends it" } else { "" }
     ));
-    // More than some a second, nobody can read.
+    // At high rates, single answers are too many to read.
     let shows_each = output.verbose && !output.json;
     let report = sender.run(&stop, |heard: &Heard| {
         if shows_each {
@@ -44,21 +44,20 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     }
     if document.answered() == 0 {
         output.remark(format!(
-            "nothing came back in time: is there a reflector at {to}, and does it have the same key? \
-             `wirestamp reflect` is one"
+            "no answer within the timeout; start `wirestamp reflect` at {to}, with the same key"
         ));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// An answer, as ping shows it.
+/// A line about an answer, as ping prints it.
 fn line(heard: &Heard) -> String {
     let note = match heard.taken {
         ReplyKind::First => "",
-        ReplyKind::Duplicate => ", a copy",
+        ReplyKind::Duplicate => ", duplicate",
         ReplyKind::Late => ", late",
-        ReplyKind::Foreign => ", to a packet that was not sent",
+        ReplyKind::Foreign => ", answers no sent packet",
     };
     let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
     let Heard { sequence, round_trip, there, ttl, .. } = *heard;

@@ -10,7 +10,7 @@ use wirestamp_metrics::{Quality, Summary, TwoWayCounts};
 use crate::output::{count, mean, percent, plural, time};
 use crate::table::table;
 
-/// What is printed.
+/// The result: its text comes from the report, its JSON is prepared.
 pub(super) struct Document {
     to: SocketAddr,
     report: Report,
@@ -72,7 +72,7 @@ impl Document {
     }
 }
 
-/// A direction; without what takes two right clocks, if they are not.
+/// The JSON of a direction; one-way delays are null for the reason `unknown`.
 fn direction(quality: &Quality, unknown: Option<&str>) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(quality)?;
     if unknown.is_some()
@@ -93,7 +93,7 @@ fn clock(state: Option<ClockState>) -> Value {
 }
 
 const HEADER: [&str; 8] =
-    ["", "sent", "lost", "reordered", "doubled", "mean delay", "99 %", "above least 99 %"];
+    ["", "sent", "lost", "reordered", "duplicates", "mean delay", "p99", "p99 above min"];
 
 pub(super) fn text(document: &Document) -> String {
     let Document { to, report, .. } = document;
@@ -113,7 +113,7 @@ pub(super) fn text(document: &Document) -> String {
     if let Some(trip) = both.round_trip.summary() {
         let Summary { min, p99, max, .. } = trip;
         text.push_str(&format!(
-            "round trip: least {}, mean {}, 99 % {}, greatest {}\n",
+            "round trip: min {}, mean {}, p99 {}, max {}\n",
             time(min),
             mean(trip.mean),
             time(p99),
@@ -123,7 +123,7 @@ pub(super) fn text(document: &Document) -> String {
     if counts.answered == 0 {
         return text;
     }
-    for line in statements(report, &counts) {
+    for line in notes(report, &counts) {
         text.push_str(&line);
         text.push('\n');
     }
@@ -147,63 +147,63 @@ fn row(name: &str, quality: &Quality, lost: Option<u64>, is_known: bool) -> Vec<
     ]
 }
 
-/// What one should know of the figures, a line each.
-fn statements(report: &Report, counts: &TwoWayCounts) -> Vec<String> {
+/// Notes on the results, a line each.
+fn notes(report: &Report, counts: &TwoWayCounts) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut say = |line: String| lines.push(line);
+    let mut add = |line: String| lines.push(line);
     match report.unknown_delay() {
-        Some(reason) => say(format!(
-            "One-way delays are not known, because {reason} (chronyd and ntpd do that); delays \
-             above the least are."
+        Some(reason) => add(format!(
+            "One-way delays are unknown, because {reason} (run chronyd or ntpd); delays above the \
+             min are valid."
         )),
-        None if report.same_clock => say("Both ends are said to have the same clock.".into()),
+        None if report.same_clock => add("Both ends use the same clock (--same-clock).".into()),
         None => {
             let errors = [&report.both.there, &report.both.back].map(Quality::clock_error);
             let error =
                 errors.iter().flatten().map(|error| error.max.as_nanos()).max().unwrap_or(0);
-            say(format!("One-way delays are within ±{} by both clocks' word.", time(error)));
+            add(format!("One-way delays are within ±{}, as reported by both clocks.", time(error)));
         }
     }
     if report.unknown_delay().is_none() && counts.impossible_there + counts.impossible_back > 0 {
-        say(format!(
-            "ALARM: {} below zero by more than that: a clock is not as right as it says.",
+        add(format!(
+            "WARNING: {} negative by more than that: a clock is less accurate than it reports.",
             plural(counts.impossible_there + counts.impossible_back, "delay is", "delays are")
         ));
     }
     if counts.undecided > 0 {
         let why = if report.both.is_counted {
-            "nothing came back behind them, or it came late"
+            "no later packet was answered in time"
         } else {
-            "the reflector does not say how many packets it returned"
+            "the reflector does not count its answers"
         };
-        say(format!("Lost in an unknown direction: {}; {why}.", count(counts.undecided)));
+        add(format!("Lost in an undetermined direction: {}; {why}.", count(counts.undecided)));
     }
     if report.both.counts.answered > report.returned_by_kernel {
-        let told = report.returned_by_kernel;
-        say(format!(
-            "The reflector told of {} of {} answers when they really left. For the others its \
-             program's time is taken, which is earlier, so that the way back seems longer.",
-            count(told),
+        let stamped = report.returned_by_kernel;
+        add(format!(
+            "The reflector reported kernel send times for {} of {} answers. The others have the earlier \
+             time of its program, which overestimates the delay back.",
+            count(stamped),
             count(report.both.counts.answered)
         ));
     }
     if counts.sent > report.stamped_by_kernel {
-        say(format!(
-            "Of {} of {} packets the kernel did not say when they left. This program's time is taken, \
-             which is earlier, so that the way there seems longer.",
+        add(format!(
+            "The kernel reported no send time for {} of {} packets. They have the earlier time of this \
+             program, which overestimates the delay there.",
             count(counts.sent - report.stamped_by_kernel),
             count(counts.sent)
         ));
     }
-    let mut tell = |number: u64, what: &str| {
+    let mut add_packets = |number: u64, what: &str| {
         if number > 0 {
             lines.push(format!("{} {what}", plural(number, "packet", "packets")));
         }
     };
-    tell(counts.late, "came back after the time-out.");
-    tell(counts.foreign + report.strange, "came that do not belong to this test.");
-    tell(report.forged, "came without the right code and were refused.");
-    tell(report.not_stamp, "came that were no test packets.");
-    tell(report.failed, "could not be sent.");
+    add_packets(counts.late, "answered after the timeout.");
+    add_packets(counts.foreign + report.strange, "received that do not belong to this test.");
+    add_packets(report.forged, "rejected because of a wrong authentication code.");
+    add_packets(report.not_stamp, "received that are not test packets.");
+    add_packets(report.failed, "could not be sent.");
     lines
 }

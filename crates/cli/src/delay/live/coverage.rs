@@ -1,55 +1,54 @@
-//! When the captures ran: what one point saw while the other did not capture says nothing of the path.
+//! Capture times of both points, to exclude packets that the other point could not capture.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use wirestamp_clock::{ClockService, Time, Utc};
 use wirestamp_metrics::{Config, Outcome, Point};
 
-/// The times from when and until when the captures saw whatever passed. Until they are known, nothing
-/// is excused by them.
+/// The intervals in which the captures were complete. Unbounded until they are set.
 pub(super) struct Coverage {
-    of_a: Stretch,
-    of_b: Stretch,
+    of_a: CaptureInterval,
+    of_b: CaptureInterval,
     rule: Config,
 }
 
-struct Stretch {
+struct CaptureInterval {
     from: AtomicI64,
     until: AtomicI64,
 }
 
 impl Coverage {
-    /// For packets that `rule` matches: those of A up to its time-out after them at B, and up to its
-    /// skew before, where packets that go back pass first.
+    /// For packets matched by `rule`: a packet of A arrives at B from the allowed skew before it
+    /// (packets from B to A) to the timeout after it.
     pub(super) const fn new(rule: Config) -> Self {
-        Self { of_a: Stretch::unknown(), of_b: Stretch::unknown(), rule }
+        Self { of_a: CaptureInterval::unknown(), of_b: CaptureInterval::unknown(), rule }
     }
 
-    /// The capture at `point` has seen everything since before `time`.
+    /// The capture at `point` is complete from `time` on.
     pub(super) fn begins(&self, point: Point, time: Time<Utc>) {
         self.of(point).from.store(time.as_nanos(), Ordering::Release);
     }
 
-    /// The capture at `point` has seen everything up to `time` at least.
+    /// The capture at `point` is complete until `time`.
     pub(super) fn ends(&self, point: Point, time: Time<Utc>) {
         self.of(point).until.store(time.as_nanos(), Ordering::Release);
     }
 
-    const fn of(&self, point: Point) -> &Stretch {
+    const fn of(&self, point: Point) -> &CaptureInterval {
         match point {
             Point::A => &self.of_a,
             Point::B => &self.of_b,
         }
     }
 
-    /// The outcome, or that it cannot be known, because the packet may have passed the other point
-    /// while that did not capture.
+    /// The outcome; undetermined if the packet may have passed the other point while that did not
+    /// capture.
     pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
         outcome.where_captured(&self.rule, |point, from, until| self.of(point).covers(from, until))
     }
 }
 
-impl Stretch {
+impl CaptureInterval {
     const fn unknown() -> Self {
         Self { from: AtomicI64::new(i64::MIN), until: AtomicI64::new(i64::MAX) }
     }
@@ -60,7 +59,7 @@ impl Stretch {
     }
 }
 
-/// The time of day now, by the clock that stamps.
+/// Current UTC time by the stamping clock.
 pub(super) fn now(clock: &ClockService) -> Time<Utc> {
     let counter = clock.counter();
     clock.timeline(counter.domain()).convert(counter.read()).utc
@@ -86,7 +85,7 @@ mod tests {
         Observation { id: PacketId(1), flow, length: 60, stamp }
     }
 
-    fn is_excused(coverage: &Coverage, outcome: Outcome) -> bool {
+    fn is_excluded(coverage: &Coverage, outcome: Outcome) -> bool {
         matches!(
             coverage.judge(outcome),
             Outcome::Undetermined { reason: UndeterminedReason::NotCaptured, .. }
@@ -94,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn only_packets_that_the_other_point_had_to_see_are_lost_or_unexpected() {
+    fn packets_outside_the_other_capture_are_undetermined() {
         let (timeout, skew) = (Span::from_nanos(10), Span::from_nanos(5));
         let coverage = Coverage::new(Config { timeout, skew, ..Config::default() });
-        let lost = |at| is_excused(&coverage, Outcome::Lost { sent: seen(at), sequence: 0 });
-        let unexpected = |at| is_excused(&coverage, Outcome::Unexpected { received: seen(at) });
-        assert!(!lost(0) && !unexpected(0), "nothing is known of the captures yet");
+        let lost = |at| is_excluded(&coverage, Outcome::Lost { sent: seen(at), sequence: 0 });
+        let unexpected = |at| is_excluded(&coverage, Outcome::Unexpected { received: seen(at) });
+        assert!(!lost(0) && !unexpected(0), "the capture times are not set yet");
         for point in [Point::A, Point::B] {
             coverage.begins(point, Time::from_nanos(100));
             coverage.ends(point, Time::from_nanos(200));

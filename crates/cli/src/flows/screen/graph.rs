@@ -1,33 +1,33 @@
-//! Figures over time, drawn in one line.
+//! Values over time, drawn in one line.
 
-/// Which figure is drawn.
+/// The quantity of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Graph {
     /// Bits per second.
     #[default]
     Rate,
-    /// Mean opinion score.
-    Opinion,
+    /// MOS.
+    Mos,
     /// Jitter.
     Jitter,
-    /// Share of losses.
+    /// Loss ratio.
     Loss,
 }
 
 /// A bar for each eighth of the line's height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Opinion scores are from 1 to 4.5 (ITU-T G.107 Annex B).
-const OPINIONS: (f64, f64) = (1.0, 4.5);
+/// MOS is from 1 to 4.5 (ITU-T G.107 Annex B).
+const MOS_RANGE: (f64, f64) = (1.0, 4.5);
 
 impl Graph {
-    pub(super) const ALL: [Self; 4] = [Self::Rate, Self::Opinion, Self::Jitter, Self::Loss];
+    pub(super) const ALL: [Self; 4] = [Self::Rate, Self::Mos, Self::Jitter, Self::Loss];
 
-    /// The one that comes after it.
+    /// The next quantity.
     pub(super) fn next(self) -> Self {
         match self {
-            Self::Rate => Self::Opinion,
-            Self::Opinion => Self::Jitter,
+            Self::Rate => Self::Mos,
+            Self::Mos => Self::Jitter,
             Self::Jitter => Self::Loss,
             Self::Loss => Self::Rate,
         }
@@ -36,17 +36,17 @@ impl Graph {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Rate => "rate",
-            Self::Opinion => "MOS",
+            Self::Mos => "MOS",
             Self::Jitter => "jitter",
             Self::Loss => "loss",
         }
     }
 
-    /// The newest `width` values as bars, a gap where there is none.
+    /// The newest `width` values as bars; a gap for a missing value.
     pub(super) fn line(self, values: &[Option<f64>], width: usize) -> String {
         let newest = &values[values.len().saturating_sub(width)..];
         let (low, high) = match self {
-            Self::Opinion => OPINIONS,
+            Self::Mos => MOS_RANGE,
             _ => (0.0, newest.iter().flatten().copied().fold(0.0, f64::max)),
         };
         let bar = |value: &Option<f64>| value.map_or(' ', |value| bar(value, low, high));
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_values_are_drawn_and_gaps_stay_gaps() {
+    fn newest_values_are_drawn_with_gaps() {
         let values = [Some(9.0), Some(0.0), Some(7.0), None, Some(3.5)];
         assert_eq!(Graph::Rate.line(&values, 4), "▁█ ▅");
         assert_eq!(Graph::Rate.line(&[Some(0.0), Some(0.0)], 4), "▁▁");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn opinions_have_a_scale_of_their_own() {
-        assert_eq!(Graph::Opinion.line(&[Some(1.0), Some(4.5), Some(f64::NAN)], 3), "▁█▁");
+    fn mos_has_a_fixed_scale() {
+        assert_eq!(Graph::Mos.line(&[Some(1.0), Some(4.5), Some(f64::NAN)], 3), "▁█▁");
     }
 }

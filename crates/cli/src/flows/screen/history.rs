@@ -1,4 +1,4 @@
-//! The rate of each flow over the last minutes, which no report has.
+//! The rate of each flow over the last two minutes.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use wirestamp_metrics::flow::FlowReport;
 
 use super::state::FlowId;
 
-/// Rates that are kept of a flow.
-const KEPT: usize = 120;
+/// Number of rates stored for a flow.
+const MAX_RATES: usize = 120;
 
-/// Rates between one look at the flows and the next.
+/// Rates between refreshes.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    looked: Option<Duration>,
+    refreshed: Option<Duration>,
     flows: HashMap<FlowId, Rates>,
 }
 
@@ -24,15 +24,15 @@ struct Rates {
 }
 
 impl History {
-    /// Takes a look at the flows, so long after the beginning. Forgets those that are gone.
-    pub(super) fn look(&mut self, reports: &[FlowReport], now: Duration) {
-        let passed = self.looked.replace(now).map_or(0.0, |then| (now - then).as_secs_f64());
+    /// Records the flows at a time since the beginning. Removes flows that are gone.
+    pub(super) fn record(&mut self, reports: &[FlowReport], now: Duration) {
+        let passed = self.refreshed.replace(now).map_or(0.0, |then| (now - then).as_secs_f64());
         let mut before = std::mem::take(&mut self.flows);
         for report in reports {
             let id = FlowId::of(report);
             let mut rates = before.remove(&id).unwrap_or_default();
             if passed > 0.0 {
-                if rates.bits_per_second.len() == KEPT {
+                if rates.bits_per_second.len() == MAX_RATES {
                     rates.bits_per_second.pop_front();
                 }
                 let bits = bits(report.bytes.saturating_sub(rates.bytes));
@@ -43,7 +43,7 @@ impl History {
         }
     }
 
-    /// The rates of a flow in bits per second, the newest last.
+    /// The rates of a flow in bits per second, newest last.
     pub(super) fn rates(&self, flow: FlowId) -> Vec<Option<f64>> {
         let rates = self.flows.get(&flow);
         rates.map(|rates| rates.bits_per_second.iter().copied().collect()).unwrap_or_default()

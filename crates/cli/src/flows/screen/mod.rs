@@ -1,13 +1,13 @@
 //! The terminal screen of `wirestamp flows`.
 //!
-//! [`view()`] draws a [`State`] and [`Data`], [`update`] makes the state that follows a key; neither knows
-//! of a terminal, which is in [`terminal`] alone.
+//! [`view()`] draws a [`State`] and [`Data`]; [`update`] returns the state after a key. Only [`terminal`]
+//! accesses the terminal.
 
 mod data;
+mod filter;
 mod graph;
 mod history;
 mod order;
-mod pick;
 mod state;
 mod terminal;
 #[cfg(test)]
@@ -20,37 +20,36 @@ use wirestamp_capture::Stop;
 
 pub(super) use self::data::Data;
 use self::graph::Graph;
-use self::state::{Shown, State, update};
-use self::terminal::{News, Screen, wants_colour};
+use self::state::{ScreenContent, State, update};
+use self::terminal::{Screen, ScreenEvent, wants_colour};
 use self::view::{Theme, view};
 
-/// How often the flows are looked at: as often as figures can be read.
-const LOOK: Duration = Duration::from_secs(1);
+/// Refresh interval of the flows.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long it may take until a stop that comes from elsewhere is seen.
+/// Interval for checking the stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows the flows until the user has seen enough or the stop is requested. Once a second `look` brings
-/// the data up to date.
+/// Shows the flows until the user quits or the stop is requested. `refresh` updates the data every second.
 pub(super) fn show(
     mut data: Data,
-    mut look: impl FnMut(&mut Data),
+    mut refresh: impl FnMut(&mut Data),
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let mut screen = Screen::open()?;
     let theme = Theme { coloured: wants_colour() };
-    // A file tells no rates over time.
-    let graph = if data.live { Graph::Rate } else { Graph::Opinion };
-    let (mut state, mut shown) = (State { graph, ..State::default() }, Shown::default());
+    // A file has no rates over time.
+    let graph = if data.live { Graph::Rate } else { Graph::Mos };
+    let (mut state, mut shown) = (State { graph, ..State::default() }, ScreenContent::default());
     let begin = Instant::now();
-    let (mut next_look, mut changed) = (begin, true);
+    let (mut next_refresh, mut changed) = (begin, true);
     while !state.done && !stop.is_requested() {
-        if Instant::now() >= next_look {
-            next_look = Instant::now() + LOOK;
+        if Instant::now() >= next_refresh {
+            next_refresh = Instant::now() + REFRESH_INTERVAL;
             if !state.paused {
-                look(&mut data);
+                refresh(&mut data);
                 if data.live {
-                    data.history.look(&data.reports, begin.elapsed());
+                    data.history.record(&data.reports, begin.elapsed());
                 }
                 changed = true;
             }
@@ -58,12 +57,12 @@ pub(super) fn show(
         if changed {
             screen.draw(|frame| shown = view(frame, &state, &data, theme))?;
         }
-        match screen.news(TICK)? {
-            News::Key(key) => {
+        match screen.next_event(TICK)? {
+            ScreenEvent::Key(key) => {
                 state = update(state, key, &shown);
                 changed = true;
             }
-            news => changed = news == News::Changed,
+            event => changed = event == ScreenEvent::Changed,
         }
     }
     Ok(())

@@ -1,43 +1,43 @@
-//! What the list is sorted by.
+//! Sort order of the list.
 
 use std::cmp::Ordering;
 
 use wirestamp_metrics::flow::FlowReport;
 
-/// What comes first in the list.
+/// Sort order of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The flows that hurt most, as [`FlowReport::worst_first`] has it.
+    /// Worst first, as [`FlowReport::worst_first`] has it.
     #[default]
-    WhatHurts,
-    /// The greatest share of losses.
+    Worst,
+    /// Highest loss ratio.
     Loss,
-    /// The greatest mean jitter.
+    /// Highest mean jitter.
     Jitter,
-    /// The longest round trip.
+    /// Longest round-trip time.
     RoundTrip,
-    /// The most bytes.
+    /// Most bytes.
     Volume,
-    /// The newest packet.
+    /// Newest packet.
     Newest,
 }
 
 impl Order {
-    /// The one that comes after it.
+    /// The next order.
     pub(super) fn next(self) -> Self {
         match self {
-            Self::WhatHurts => Self::Loss,
+            Self::Worst => Self::Loss,
             Self::Loss => Self::Jitter,
             Self::Jitter => Self::RoundTrip,
             Self::RoundTrip => Self::Volume,
             Self::Volume => Self::Newest,
-            Self::Newest => Self::WhatHurts,
+            Self::Newest => Self::Worst,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::WhatHurts => "what hurts",
+            Self::Worst => "worst first",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::RoundTrip => "round trip",
@@ -46,18 +46,18 @@ impl Order {
         }
     }
 
-    /// Which of two flows comes first; of equals, the one that hurts more.
+    /// Compares two flows; of equals, the worse comes first.
     pub(super) fn compare(self, one: &FlowReport, other: &FlowReport) -> Ordering {
-        // Flows without the figure come last.
-        let falling = |figure: fn(&FlowReport) -> Option<f64>| {
+        // Flows without the value come last.
+        let descending = |figure: fn(&FlowReport) -> Option<f64>| {
             let figure = |report| figure(report).unwrap_or(f64::NEG_INFINITY);
             figure(other).total_cmp(&figure(one))
         };
         let order = match self {
-            Self::WhatHurts => Ordering::Equal,
-            Self::Loss => falling(FlowReport::loss_ratio),
-            Self::Jitter => falling(|report| report.rtp.as_ref()?.mean_jitter_ms),
-            Self::RoundTrip => falling(|report| Some(report.tcp.as_ref()?.rtt_ns?.mean)),
+            Self::Worst => Ordering::Equal,
+            Self::Loss => descending(FlowReport::loss_ratio),
+            Self::Jitter => descending(|report| report.rtp.as_ref()?.mean_jitter_ms),
+            Self::RoundTrip => descending(|report| Some(report.tcp.as_ref()?.rtt_ns?.mean)),
             Self::Volume => other.bytes.cmp(&one.bytes),
             Self::Newest => other.last_ns.cmp(&one.last_ns),
         };

@@ -1,13 +1,13 @@
-//! What the screen shows of the flows, and how keys change it.
+//! The state of the screen, and its changes by keys.
 
 use wirestamp_metrics::flow::FlowReport;
 use wirestamp_packet::FlowKey;
 
+use super::filter::DisplayFilter;
 use super::graph::Graph;
 use super::order::Order;
-use super::pick::Pick;
 
-/// What tells a flow, or an RTP stream of one, from all others.
+/// Identity of a flow or of one of its RTP streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FlowId {
     flow: FlowKey,
@@ -20,35 +20,35 @@ impl FlowId {
     }
 }
 
-/// What is on the screen below the heading.
+/// The page below the heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Page {
     /// All flows, a line each.
     #[default]
     List,
-    /// All figures of the chosen one.
+    /// All values of the selected flow.
     Flow,
 }
 
-/// What the user has chosen so far.
+/// The user's selections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     pub(super) page: Page,
     pub(super) help: bool,
-    /// The flow under the bar; the first while none has been chosen.
-    pub(super) chosen: Option<FlowId>,
+    /// The selected flow; the first one if none.
+    pub(super) selected: Option<FlowId>,
     pub(super) order: Order,
     pub(super) graph: Graph,
-    pub(super) pick: Pick,
-    /// Whether keys are letters of the filter.
+    pub(super) filter: DisplayFilter,
+    /// Whether keys edit the filter.
     pub(super) typing: bool,
-    /// How many lines of the page of a flow are above the screen.
+    /// Lines of a flow's page above the screen.
     pub(super) scrolled: usize,
     pub(super) paused: bool,
     pub(super) done: bool,
 }
 
-/// A key, whatever terminal it comes from.
+/// A key, independent of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -65,27 +65,28 @@ pub(super) enum Key {
     Letter(char),
 }
 
-/// What was on the screen when the key was struck.
+/// The content of the screen when a key was pressed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
-    /// The flows of the list, in its order, those beyond the screen too.
+pub(super) struct ScreenContent {
+    /// All flows of the list, in order, also those beyond the screen.
     pub(super) flows: Vec<FlowId>,
-    /// How many of them, or lines of one, fit.
+    /// Rows that fit on the screen.
     pub(super) rows: usize,
-    /// How many lines of a flow do not.
+    /// Lines of a flow's page that do not fit.
     pub(super) hidden: usize,
 }
 
 impl State {
-    /// Where the bar is among these flows.
+    /// Index of the selected flow.
     pub(super) fn place(&self, flows: &[FlowId]) -> usize {
-        let place = self.chosen.and_then(|chosen| flows.iter().position(|flow| *flow == chosen));
+        let place =
+            self.selected.and_then(|selected| flows.iter().position(|flow| *flow == selected));
         place.unwrap_or(0)
     }
 }
 
 /// The state after a key.
-pub(super) fn update(state: State, key: Key, shown: &Shown) -> State {
+pub(super) fn update(state: State, key: Key, shown: &ScreenContent) -> State {
     match key {
         Key::Interrupt => State { done: true, ..state },
         _ if state.help => State { help: false, ..state },
@@ -97,22 +98,22 @@ pub(super) fn update(state: State, key: Key, shown: &Shown) -> State {
         Key::Letter('g') => State { graph: state.graph.next(), ..state },
         Key::Letter('/') => State { typing: true, page: Page::List, ..state },
         Key::Enter if state.page == Page::List && !shown.flows.is_empty() => {
-            let chosen = shown.flows.get(state.place(&shown.flows)).copied();
-            State { page: Page::Flow, scrolled: 0, chosen, ..state }
+            let selected = shown.flows.get(state.place(&shown.flows)).copied();
+            State { page: Page::Flow, scrolled: 0, selected, ..state }
         }
         Key::Escape | Key::Backspace if state.page == Page::Flow => {
             State { page: Page::List, ..state }
         }
-        Key::Escape => State { pick: Pick::default(), ..state },
-        _ => go(state, key, shown),
+        Key::Escape => State { filter: DisplayFilter::default(), ..state },
+        _ => navigate(state, key, shown),
     }
 }
 
 fn type_filter(state: State, key: Key) -> State {
-    let mut text = state.pick.text().to_owned();
+    let mut text = state.filter.text().to_owned();
     match key {
         Key::Enter => return State { typing: false, ..state },
-        Key::Escape => return State { typing: false, pick: Pick::default(), ..state },
+        Key::Escape => return State { typing: false, filter: DisplayFilter::default(), ..state },
         Key::Backspace if text.is_empty() => return State { typing: false, ..state },
         Key::Backspace => {
             text.pop();
@@ -120,11 +121,11 @@ fn type_filter(state: State, key: Key) -> State {
         Key::Letter(letter) => text.push(letter),
         _ => {}
     }
-    State { pick: Pick::parse(&text), ..state }
+    State { filter: DisplayFilter::parse(&text), ..state }
 }
 
-/// Moves the bar, or the page of a flow.
-fn go(state: State, key: Key, shown: &Shown) -> State {
+/// Moves the selection, or scrolls the page of a flow.
+fn navigate(state: State, key: Key, shown: &ScreenContent) -> State {
     let (place, last) = match state.page {
         Page::List => (state.place(&shown.flows), shown.flows.len().saturating_sub(1)),
         Page::Flow => (state.scrolled.min(shown.hidden), shown.hidden),
@@ -141,7 +142,7 @@ fn go(state: State, key: Key, shown: &Shown) -> State {
     };
     let to = to.min(last);
     match state.page {
-        Page::List => State { chosen: shown.flows.get(to).copied(), ..state },
+        Page::List => State { selected: shown.flows.get(to).copied(), ..state },
         Page::Flow => State { scrolled: to, ..state },
     }
 }

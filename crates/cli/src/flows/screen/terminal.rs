@@ -9,14 +9,14 @@ use ratatui::{DefaultTerminal, Frame};
 
 use super::state::Key;
 
-/// A terminal in our hands; however this ends, also by a panic, its user gets it back as it was.
+/// The terminal in screen mode; restored on drop, also after a panic.
 pub(super) struct Screen(DefaultTerminal);
 
-/// What happened at the terminal.
+/// An event of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ScreenEvent {
     Key(Key),
-    /// It has another size now, or something else happened that we have no name for.
+    /// A new size, or any other event.
     Changed,
     Nothing,
 }
@@ -32,15 +32,15 @@ impl Screen {
         self.0.draw(draw).map(drop).context("cannot draw on the terminal")
     }
 
-    /// Waits so long for something to happen.
-    pub(super) fn news(&self, patience: Duration) -> anyhow::Result<News> {
+    /// Waits for an event, at most for `timeout`.
+    pub(super) fn next_event(&self, timeout: Duration) -> anyhow::Result<ScreenEvent> {
         let failed = "cannot read from the terminal";
-        if !event::poll(patience).context(failed)? {
-            return Ok(News::Nothing);
+        if !event::poll(timeout).context(failed)? {
+            return Ok(ScreenEvent::Nothing);
         }
         Ok(match event::read().context(failed)? {
-            Event::Key(key) => key_of(key).map_or(News::Nothing, News::Key),
-            _ => News::Changed,
+            Event::Key(key) => key_of(key).map_or(ScreenEvent::Nothing, ScreenEvent::Key),
+            _ => ScreenEvent::Changed,
         })
     }
 }
@@ -51,7 +51,7 @@ impl Drop for Screen {
     }
 }
 
-/// Whether colours are wanted (<https://no-color.org>).
+/// Whether to use colours (<https://no-color.org>).
 pub(super) fn wants_colour() -> bool {
     env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ctrl_c_is_no_letter_and_released_keys_are_none() {
+    fn ctrl_c_interrupts_and_releases_are_ignored() {
         let key = |code, modifiers| key_of(KeyEvent::new(code, modifiers));
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Interrupt));
         assert_eq!(key(KeyCode::Char('s'), KeyModifiers::CONTROL), None);

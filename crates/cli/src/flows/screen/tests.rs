@@ -1,4 +1,4 @@
-//! What is on the screen, as text, and what keys do to it.
+//! Tests of the screen's text and of keys.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use wirestamp_packet::FlowKey;
 use super::data::Data;
 use super::graph::Graph;
 use super::history::History;
-use super::state::{FlowId, Key, Page, Shown, State, update};
+use super::state::{FlowId, Key, Page, ScreenContent, State, update};
 use super::view::{Theme, view};
 
 const PLAIN: Theme = Theme { coloured: false };
@@ -115,16 +115,16 @@ fn data() -> Data {
     ];
     let mut history = History::default();
     for second in 0..5 {
-        history.look(&reports, Duration::from_secs(second));
+        history.record(&reports, Duration::from_secs(second));
     }
     let (from, packets) = ("eth0".to_owned(), 12_345);
     Data { from, live: true, packets, reports, history, ..Data::default() }
 }
 
-/// The screen as text, and what it says is there.
-fn drawn(state: &State, data: &Data, width: u16, height: u16) -> (String, Shown) {
+/// The screen as text, and its content.
+fn drawn(state: &State, data: &Data, width: u16, height: u16) -> (String, ScreenContent) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let mut shown = Shown::default();
+    let mut shown = ScreenContent::default();
     terminal.draw(|frame| shown = view(frame, state, data, PLAIN)).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |row: u16| (0..width).map(|x| buffer[(x, row)].symbol()).collect::<String>();
@@ -132,7 +132,7 @@ fn drawn(state: &State, data: &Data, width: u16, height: u16) -> (String, Shown)
     (text, shown)
 }
 
-/// The state after these keys, each struck with what the one before left on the screen.
+/// The state after these keys, each pressed on the screen left by the key before.
 fn after(keys: &[Key], data: &Data) -> State {
     keys.iter().fold(State::default(), |state, key| {
         let (_, shown) = drawn(&state, data, 100, 12);
@@ -151,25 +151,25 @@ fn listed(state: &State, data: &Data) -> Vec<String> {
 }
 
 #[test]
-fn the_flow_that_hurts_most_comes_first() {
+fn worst_flow_is_listed_first() {
     let (text, shown) = drawn(&State::default(), &data(), 100, 8);
     assert_eq!(text, LIST, "\n{text}");
     assert_eq!((shown.flows.len(), shown.rows), (4, 5));
 }
 
 const LIST: &str = "\
-\x20eth0  4 flows  12 345 packets  by what hurts
+\x20eth0  4 flows  12 345 packets  sort: worst first
 flow                               payload             rate     lost    jitter  MOS rate over time
 10.77.…7:5008 > 10.77.2.2:6000 udp PCMU             0 bit/s   12.0 %   2.50 ms 2.73 ▁▁▁▁
 10.77.…1:5004 > 10.77.2.2:6000 udp PCMU             0 bit/s      0 %   2.50 ms 4.41 ▁▁▁▁
 [2001:…8]:443 > [fd77:…]:50000 tcp -                0 bit/s  0.405 %         -    - ▁▁▁▁
 10.77.1.1:53 > 10.77.2.2:40000 udp -                0 bit/s        -         -    - ▁▁▁▁
 
-? help  q quit  Enter figures  s sort  / filter  g graph  space pause
+? help  q quit  Enter details  s sort  / filter  g graph  space pause
 ";
 
 #[test]
-fn a_flow_has_a_page_of_its_own() {
+fn enter_opens_the_page_of_a_flow() {
     let data = data();
     let (text, _) = drawn(&after(&[Key::Enter], &data), &data, 80, 24);
     assert_eq!(text, CALL, "\n{text}");
@@ -177,43 +177,43 @@ fn a_flow_has_a_page_of_its_own() {
     let (text, shown) = drawn(&download, &data, 80, 12);
     assert!(text.contains("handshake       41.0 ms"), "{text}");
     // What does not fit is reached by scrolling, and not passed.
-    assert!(!text.contains("most    200 ms") && shown.hidden > 0, "{text}");
+    assert!(!text.contains("max    200 ms") && shown.hidden > 0, "{text}");
     let keys = [&[Key::Down, Key::Down, Key::Enter][..], &[Key::PageDown; 9], &[Key::Up]].concat();
     assert_eq!(after(&keys, &data).scrolled, shown.hidden - 1);
     let (text, _) = drawn(&State { scrolled: shown.hidden, ..download }, &data, 80, 12);
-    assert!(text.contains("most    200 ms"), "{text}");
+    assert!(text.contains("max    200 ms"), "{text}");
     assert_eq!(after(&[Key::Enter, Key::Escape], &data).page, Page::List);
 }
 
 const CALL: &str = "\
-\x20eth0  4 flows  12 345 packets  by what hurts
+\x20eth0  4 flows  12 345 packets  sort: worst first
 10.77.1.7:5008 > 10.77.2.2:6000 udp
 volume          1 234 packets, 246 800 bytes
 rate            98.72 kbit/s
 payload         PCMU at 8000 Hz, type 0, source 0x1234abcd
-opinion         MOS 2.73, R-factor 70.0 (ITU-T G.107)
+quality         MOS 2.73, R-factor 70.0 (ITU-T G.107)
 lost            120 of 1 000 (12.0 %), in 4 runs, burst ratio 1.50
-others          3 too late, 7 reordered, 0 doubled, 0 stray, 0 restarts
-jitter          now 1.25 ms, mean 2.50 ms, greatest 9.00 ms (RFC 3550)
-longest delta   61.5 ms
-skew            now -3.00 ms, greatest -8.00 ms
+others          3 too late, 7 reordered, 0 duplicates, 0 stray, 0 restarts
+jitter          now 1.25 ms, mean 2.50 ms, max 9.00 ms (RFC 3550)
+max delta       61.5 ms
+skew            now -3.00 ms, max -8.00 ms
 trains          2, longest gap 145 ms
 rate            ▁▁▁▁  0 bit/s to 0 bit/s, a bar is 1.00 s
 MOS             █ ▁▅  1.00 to 4.40, a bar is 1.00 s
 jitter          ▂▁█▃  0 ns to 9.00 ms, a bar is 1.00 s
 loss            ▁ █▅  0.00 % to 50.00 %, a bar is 1.00 s
 between packets mean 1.00 ms, 900 times
-                 least   10.0 ms ███
-                  50 %   20.0 ms ██████
-                  90 %   40.0 ms █████████████
-                  99 %   60.0 ms ███████████████████
-                99.9 %   80.0 ms ██████████████████████████
-                  most    100 ms ████████████████████████████████
+                   min   10.0 ms ███
+                   p50   20.0 ms ██████
+                   p90   40.0 ms █████████████
+                   p99   60.0 ms ███████████████████
+                 p99.9   80.0 ms ██████████████████████████
+                   max    100 ms ████████████████████████████████
 ? help  q quit  Esc back  space pause
 ";
 
 #[test]
-fn a_test_of_iperf3_is_told_as_its_server_tells_it() {
+fn iperf3_values_match_its_server_report() {
     let iperf3 = Iperf3Report {
         sent: 1000,
         lost: 20,
@@ -235,45 +235,45 @@ fn a_test_of_iperf3_is_told_as_its_server_tells_it() {
     for line in [
         "payload         iperf3, counts of 32 bits",
         "lost            20 of 1 000 (2.00 %), 7 out of order (as iperf3 counts)",
-        "capture lost    5, which no other figure counts",
-        "undecided       2 more or fewer by the network",
+        "capture lost    5, excluded from all other values",
+        "uncertainty     ± 2 network losses",
     ] {
         assert!(page.contains(line), "{page}");
     }
 }
 
 #[test]
-fn an_opinion_that_cannot_be_known_is_told_with_its_bounds() {
+fn uncertain_mos_is_shown_with_bounds() {
     let mut call = call("10.77.1.1:40000", 4.1, 3);
     let rtp = call.rtp.as_mut().unwrap();
     (rtp.lost_uncertainty, rtp.mos_lowest, rtp.mos_highest) = (2, Some(3.97), Some(4.25));
     let data = Data { reports: vec![call], ..data() };
     let (page, _) = drawn(&after(&[Key::Enter], &data), &data, 80, 12);
-    for line in ["MOS 4.10 (3.97 to 4.25), R-factor 70.0", "undecided       2 more or fewer"] {
+    for line in ["MOS 4.10 (3.97 to 4.25), R-factor 70.0", "uncertainty     ± 2 network losses"] {
         assert!(page.contains(line), "{page}");
     }
 }
 
 #[test]
-fn the_bar_stays_on_its_flow_and_in_the_list() {
+fn selection_stays_on_its_flow() {
     let data = data();
-    let chosen = |keys: &[Key]| {
+    let selected = |keys: &[Key]| {
         let state = after(keys, &data);
         let (_, shown) = drawn(&state, &data, 100, 12);
         state.place(&shown.flows)
     };
-    assert_eq!(chosen(&[Key::Up]), 0);
-    assert_eq!(chosen(&[Key::Down]), 1);
-    assert_eq!(chosen(&[Key::End, Key::Down]), 3);
-    assert_eq!(chosen(&[Key::End, Key::Home]), 0);
-    assert_eq!(chosen(&[Key::PageDown, Key::Letter('k')]), 2);
-    // The download is the third of those that hurt, and the first by bytes.
+    assert_eq!(selected(&[Key::Up]), 0);
+    assert_eq!(selected(&[Key::Down]), 1);
+    assert_eq!(selected(&[Key::End, Key::Down]), 3);
+    assert_eq!(selected(&[Key::End, Key::Home]), 0);
+    assert_eq!(selected(&[Key::PageDown, Key::Letter('k')]), 2);
+    // The download is the third of those that bad, and the first by bytes.
     let by_bytes = [Key::Letter('s'); 4];
-    assert_eq!(chosen(&[&[Key::Down, Key::Down][..], &by_bytes].concat()), 0);
+    assert_eq!(selected(&[&[Key::Down, Key::Down][..], &by_bytes].concat()), 0);
 }
 
 #[test]
-fn the_list_is_sorted_as_was_chosen() {
+fn list_is_sorted_by_the_selected_order() {
     let data = data();
     let first = |times| listed(&after(&vec![Key::Letter('s'); times], &data), &data).remove(0);
     assert_eq!(first(0), "10.77.1.7:5008");
@@ -284,7 +284,7 @@ fn the_list_is_sorted_as_was_chosen() {
 }
 
 #[test]
-fn a_filter_leaves_the_flows_that_all_its_words_are_true_of() {
+fn filter_shows_flows_that_match_all_terms() {
     let data = data();
     let left = |text: &str| listed(&after(&typed(text), &data), &data).len();
     for (text, flows) in [
@@ -304,53 +304,55 @@ fn a_filter_leaves_the_flows_that_all_its_words_are_true_of() {
     }
     let keys = [typed("tcpx"), vec![Key::Backspace, Key::Enter]].concat();
     let state = after(&keys, &data);
-    assert!(!state.typing && state.pick.text() == "tcp");
+    assert!(!state.typing && state.filter.text() == "tcp");
     assert_eq!(listed(&state, &data).len(), 1);
     assert_eq!(after(&[&keys[..], &[Key::Escape]].concat(), &data), State::default());
-    let (text, shown) = drawn(&after(&typed("nobody"), &data), &data, 60, 5);
-    assert!(text.contains("No flow is like 'nobody'. Esc shows all."), "{text}");
+    let (text, shown) = drawn(&after(&typed("absent"), &data), &data, 60, 5);
+    assert!(text.contains("No flow matches 'absent'. Esc shows all."), "{text}");
     // Nothing to choose is no reason to fall.
     for key in [Key::Enter, Key::Down, Key::End, Key::PageUp] {
-        let state = update(State { typing: false, ..after(&typed("nobody"), &data) }, key, &shown);
-        assert_eq!((state.page, state.chosen), (Page::List, None));
+        let state = update(State { typing: false, ..after(&typed("absent"), &data) }, key, &shown);
+        assert_eq!((state.page, state.selected), (Page::List, None));
     }
 }
 
 #[test]
-fn keys_pause_explain_and_end() {
+fn keys_pause_help_and_quit() {
     let data = data();
     assert!(after(&[Key::Letter(' ')], &data).paused);
     let (text, _) = drawn(&after(&[Key::Letter(' ')], &data), &data, 80, 4);
     assert!(text.contains("paused"), "{text}");
     let (text, _) = drawn(&after(&[Key::Letter('?')], &data), &data, 80, 24);
-    assert!(text.contains("Keys; any closes this") && text.contains("the measurement goes on"));
+    assert!(
+        text.contains("Keys (any key closes this)") && text.contains("the measurement continues")
+    );
     assert_eq!(after(&[Key::Letter('?'), Key::Letter('q')], &data), State::default());
     assert!(after(&[Key::Letter('q')], &data).done);
     for keys in [typed("x"), vec![Key::Letter('?')], vec![Key::Enter], vec![]] {
         assert!(after(&[&keys[..], &[Key::Interrupt]].concat(), &data).done, "{keys:?}");
     }
-    assert_eq!(after(&[Key::Letter('g')], &data).graph, Graph::Opinion);
+    assert_eq!(after(&[Key::Letter('g')], &data).graph, Graph::Mos);
 }
 
 #[test]
-fn an_empty_screen_says_what_it_waits_for() {
+fn empty_list_explains_itself() {
     let filter = Some("udp port 7".to_owned());
     let waiting = Data { from: "eth0".into(), live: true, filter, ..Data::default() };
     let (text, _) = drawn(&State::default(), &waiting, 70, 5);
-    assert!(text.contains("Waiting for packets on eth0 that pass 'udp port 7'."), "{text}");
+    assert!(text.contains("Waiting for packets on eth0 that match 'udp port 7'."), "{text}");
     let file = Data { from: "a.pcapng".into(), ..Data::default() };
     let (text, _) = drawn(&State::default(), &file, 70, 5);
-    assert!(text.contains("There are no packets of IP in a.pcapng."), "{text}");
+    assert!(text.contains("There are no IP packets in a.pcapng."), "{text}");
 }
 
 #[test]
-fn what_the_capture_lost_itself_is_told_where_losses_are() {
+fn capture_losses_are_in_the_title() {
     let (text, _) = drawn(&State::default(), &Data { capture_lost: 1500, ..data() }, 100, 5);
-    assert!(text.contains("the capture itself lost 1 500"), "{text}");
+    assert!(text.contains("lost by the capture: 1 500"), "{text}");
 }
 
 #[test]
-fn a_terminal_of_any_size_is_drawn_on() {
+fn any_terminal_size_is_drawn() {
     let data = data();
     let pages = [&[][..], &[Key::Enter], &[Key::Letter('?')], &typed("pcmu")]
         .map(|keys| after(keys, &data));
@@ -362,7 +364,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
 }
 
 #[test]
-fn what_hurts_is_red_where_colours_are_wanted_and_bold_everywhere() {
+fn bad_values_are_bold_and_red() {
     for (coloured, colour) in [(true, Color::Red), (false, Color::Reset)] {
         let mut terminal = Terminal::new(TestBackend::new(100, 8)).unwrap();
         let (state, data) = (State::default(), data());
@@ -373,23 +375,23 @@ fn what_hurts_is_red_where_colours_are_wanted_and_bold_everywhere() {
             .unwrap();
         let cells = terminal.backend().buffer().content();
         let bold = cells.iter().filter(|cell| cell.modifier.contains(Modifier::BOLD));
-        let hurt: String =
+        let bad: String =
             bold.filter(|cell| cell.fg == colour).map(ratatui::buffer::Cell::symbol).collect();
-        assert!(hurt.contains("2.73") && hurt.contains("12.0 %"), "{hurt}");
-        assert!(!hurt.contains("4.41"), "{hurt}");
+        assert!(bad.contains("2.73") && bad.contains("12.0 %"), "{bad}");
+        assert!(!bad.contains("4.41"), "{bad}");
     }
 }
 
 #[test]
-fn rates_are_those_between_two_looks_and_of_flows_that_are_still_there() {
+fn rates_are_recorded_between_refreshes() {
     let mut history = History::default();
     let mut report = download();
-    history.look(std::slice::from_ref(&report), Duration::from_secs(1));
+    history.record(std::slice::from_ref(&report), Duration::from_secs(1));
     let id = FlowId::of(&report);
     assert!(history.rates(id).is_empty());
     report.bytes += 1000;
-    history.look(std::slice::from_ref(&report), Duration::from_secs(3));
+    history.record(std::slice::from_ref(&report), Duration::from_secs(3));
     assert_eq!(history.rates(id), [Some(4000.0)]);
-    history.look(&[], Duration::from_secs(4));
+    history.record(&[], Duration::from_secs(4));
     assert!(history.rates(id).is_empty());
 }

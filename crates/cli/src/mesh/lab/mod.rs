@@ -25,9 +25,9 @@ use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::results::next_second;
 use wirestamp_lab::{CONTROLLER_V4, MeshLab};
 
+use crate::bottleneck::Bottleneck;
 use crate::interrupt::stop_on_signal;
-use crate::lab::Path as Bottleneck;
-use crate::mesh::runtime;
+use crate::mesh::node::runtime;
 use crate::output::Output;
 use api::Api;
 use nodes::{Files, Nodes, PORT, Place, Wanted};

@@ -12,7 +12,7 @@ use wirestamp_studies::tester::processor_time;
 
 use super::api::Api;
 use super::nodes::{Files, Nodes, PORT, Place, Wanted};
-use crate::mesh::runtime;
+use crate::mesh::node::runtime;
 
 /// The nodes go before the bed that they are in.
 struct Running {

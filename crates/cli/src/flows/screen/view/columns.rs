@@ -1,4 +1,4 @@
-//! The columns of the list: what each shows of a flow, and which go first where there is no room.
+//! The columns of the list, and which are dropped first on a narrow terminal.
 
 use ratatui::layout::Constraint;
 use ratatui::style::Style;
@@ -9,8 +9,8 @@ use wirestamp_metrics::flow::FlowReport;
 use super::super::data::Data;
 use super::super::graph::Graph;
 use super::super::state::State;
+use super::format::{self, NONE};
 use super::theme::Theme;
-use super::words::{self, NONE};
 use crate::output::{count, mean, time};
 
 /// A column.
@@ -24,12 +24,11 @@ pub(super) enum Column {
     Jitter,
     Gap,
     RoundTrip,
-    Opinion,
+    Mos,
     Graph,
 }
 
-/// The columns from left to right, with their least widths and how soon they go: the greatest number
-/// first.
+/// The columns from left to right, with min width and rank: the highest rank is dropped first.
 const COLUMNS: [(Column, u16, u8); 10] = [
     (Column::Flow, 24, 0),
     (Column::Payload, 10, 4),
@@ -39,15 +38,15 @@ const COLUMNS: [(Column, u16, u8); 10] = [
     (Column::Jitter, 9, 3),
     (Column::Gap, 9, 9),
     (Column::RoundTrip, 10, 7),
-    (Column::Opinion, 4, 1),
+    (Column::Mos, 4, 1),
     (Column::Graph, 16, 5),
 ];
 
-/// The widest that a graph becomes: as many bars as a report has intervals.
-const WIDEST_GRAPH: u16 = 60;
+/// Max width of a graph: the number of intervals in a report.
+const MAX_GRAPH_WIDTH: u16 = 60;
 
-/// The columns that there is room for in a line, and their widths. What is left over is the flow's as
-/// long as the longest needs it, and then the graph's.
+/// The columns that fit in a line, and their widths. Spare width goes to the flow, up to its longest
+/// text, then to the graph.
 pub(super) fn fitting(width: u16, longest_flow: u16) -> Vec<(Column, u16)> {
     let mut columns = COLUMNS.to_vec();
     // With the space between them.
@@ -55,20 +54,20 @@ pub(super) fn fitting(width: u16, longest_flow: u16) -> Vec<(Column, u16)> {
         columns.iter().map(|(_, width, _)| width + 1).sum::<u16>() - 1
     };
     while columns.len() > 1 && needed(&columns) > width {
-        let first_to_go = columns.iter().map(|(_, _, rank)| *rank).max();
-        columns.retain(|(_, _, rank)| Some(*rank) != first_to_go);
+        let highest = columns.iter().map(|(_, _, rank)| *rank).max();
+        columns.retain(|(_, _, rank)| Some(*rank) != highest);
     }
     if columns.len() == 1 {
         return vec![(Column::Flow, width)];
     }
     let mut spare = width.saturating_sub(needed(&columns));
     for (column, own, _) in &mut columns {
-        let most = match column {
+        let max = match column {
             Column::Flow => longest_flow,
-            Column::Graph => WIDEST_GRAPH,
+            Column::Graph => MAX_GRAPH_WIDTH,
             _ => *own,
         };
-        let more = most.saturating_sub(*own).min(spare);
+        let more = max.saturating_sub(*own).min(spare);
         (*own, spare) = (*own + more, spare - more);
     }
     columns.iter().map(|&(column, own, _)| (column, own)).collect()
@@ -90,12 +89,12 @@ impl Column {
             Self::Jitter => "jitter",
             Self::Gap => "max. gap",
             Self::RoundTrip => "round trip",
-            Self::Opinion => "MOS",
+            Self::Mos => "MOS",
         };
         Cell::from(Line::from(name).right_aligned())
     }
 
-    /// What the column shows of a flow.
+    /// The cell of a flow.
     pub(super) fn cell(
         self,
         report: &FlowReport,
@@ -107,16 +106,16 @@ impl Column {
         let width = usize::from(width);
         let plain = Style::new();
         let (text, style) = match self {
-            Self::Flow => return Cell::from(words::flow(&report.flow(), width)),
-            Self::Payload => return Cell::from(words::payload(report)),
+            Self::Flow => return Cell::from(format::flow(&report.flow(), width)),
+            Self::Payload => return Cell::from(format::payload(report)),
             Self::Graph => {
                 let values = data.over_time(report, state.graph);
                 return Cell::from(state.graph.line(&values, width));
             }
             Self::Packets => (Some(count(report.packets)), plain),
-            Self::Rate => (newest_rate(report, data).map(words::rate), plain),
+            Self::Rate => (newest_rate(report, data).map(format::rate), plain),
             Self::Lost => {
-                (words::lost(report), theme.loss(report.loss_ratio().unwrap_or_default()))
+                (format::lost(report), theme.loss(report.loss_ratio().unwrap_or_default()))
             }
             Self::Jitter => {
                 let of_rtp = rtp.and_then(|rtp| rtp.mean_jitter_ms);
@@ -127,8 +126,8 @@ impl Column {
             Self::RoundTrip => {
                 (report.tcp.and_then(|tcp| tcp.rtt_ns).map(|times| time(times.p50)), plain)
             }
-            Self::Opinion => match rtp.and_then(|rtp| rtp.mos) {
-                Some(mos) => (Some(format!("{mos:.2}")), theme.opinion(mos)),
+            Self::Mos => match rtp.and_then(|rtp| rtp.mos) {
+                Some(mos) => (Some(format!("{mos:.2}")), theme.mos(mos)),
                 None => (None, plain),
             },
         };
@@ -137,7 +136,7 @@ impl Column {
     }
 }
 
-/// The rate since the last look where flows are watched, and of the whole flow otherwise.
+/// The rate since the last refresh of a live capture, else of the entire flow.
 fn newest_rate(report: &FlowReport, data: &Data) -> Option<f64> {
     let rates = data.over_time(report, Graph::Rate);
     rates.last().copied().flatten().or(report.throughput_bps)
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_fit_into_any_line_and_what_hurts_goes_last() {
+    fn columns_fit_in_any_width() {
         for (width, flow) in (0..300).flat_map(|width| [(width, 10), (width, 90)]) {
             let columns = fitting(width, flow);
             let needed: u16 = columns.iter().map(|(_, width)| width + 1).sum::<u16>();
@@ -157,7 +156,7 @@ mod tests {
         let names =
             |width| fitting(width, 50).iter().map(|(column, _)| *column).collect::<Vec<_>>();
         assert_eq!(names(20), [Column::Flow]);
-        assert_eq!(names(40), [Column::Flow, Column::Lost, Column::Opinion]);
+        assert_eq!(names(40), [Column::Flow, Column::Lost, Column::Mos]);
         assert_eq!(names(80).last(), Some(&Column::Graph));
         assert_eq!(names(300).len(), COLUMNS.len());
     }

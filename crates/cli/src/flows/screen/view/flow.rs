@@ -1,4 +1,4 @@
-//! All figures of one flow.
+//! The page of one flow, with all values.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,20 +8,20 @@ use ratatui::widgets::Paragraph;
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport};
 
-use super::super::LOOK;
+use super::super::REFRESH_INTERVAL;
 use super::super::data::Data;
 use super::super::graph::Graph;
+use super::format::{NONE, payload, rate};
 use super::theme::Theme;
-use super::words::{NONE, payload, rate};
 use crate::output::{count, mean, percent, plural, time};
 
-/// Where the figures begin in a line.
+/// Column where the values begin.
 const INDENT: usize = 16;
 
-/// Bars of the longest percentile.
+/// Max length of a percentile bar.
 const BARS: f64 = 32.0;
 
-/// Draws the page from line `scrolled` on; returns how many lines do not fit.
+/// Draws the page from line `scrolled` on; returns the number of lines that do not fit.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -83,28 +83,28 @@ impl Page {
         self.lines.push(Line::from(vec![name, Span::styled(text.into(), style)]));
     }
 
-    /// What only RTP has.
+    /// The lines of RTP.
     fn voice(&mut self, report: &FlowReport, rtp: &RtpReport) {
         let rated = rtp.clock_rate_hz.map_or(String::new(), |hertz| format!(" at {hertz} Hz"));
         let codec = payload(report);
         let text = format!("{codec}{rated}, type {}, source 0x{:08x}", rtp.payload_type, rtp.ssrc);
         self.figure("payload", text);
         if let (Some(mos), Some(r)) = (rtp.mos, rtp.r_factor) {
-            let range = undecided_opinion(rtp);
+            let range = mos_range(rtp);
             let text = format!("MOS {mos:.2}{range}, R-factor {r:.1} (ITU-T G.107)");
-            self.styled("opinion", text, self.theme.opinion(mos));
+            self.styled("quality", text, self.theme.mos(mos));
         }
         self.losses(report, rtp);
         let [now, mean, most] = [rtp.jitter_ms, rtp.mean_jitter_ms, rtp.max_jitter_ms].map(millis);
-        self.figure("jitter", format!("now {now}, mean {mean}, greatest {most} (RFC 3550)"));
-        self.figure("longest delta", millis(Some(rtp.max_delta_ms)));
+        self.figure("jitter", format!("now {now}, mean {mean}, max {most} (RFC 3550)"));
+        self.figure("max delta", millis(Some(rtp.max_delta_ms)));
         let [now, most] = [rtp.skew_ms, rtp.max_skew_ms].map(millis);
-        self.figure("skew", format!("now {now}, greatest {most}"));
+        self.figure("skew", format!("now {now}, max {most}"));
         if let Some(video) = &rtp.media_delivery {
             let factor = millis(video.max_delay_factor_ms);
             let rate = rate(video.media_rate_bps);
             let text = format!(
-                "delay factor up to {factor}, up to {:.0} packets lost a second, at {rate} (RFC 4445)",
+                "delay factor up to {factor}, up to {:.0} packets lost per second, at {rate} (RFC 4445)",
                 video.max_loss_rate
             );
             self.figure("delivery index", text);
@@ -124,7 +124,7 @@ impl Page {
         self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
         let counted = |value: Option<u64>| value.map_or(NONE.into(), count);
         let text = format!(
-            "{} too late, {} reordered, {} doubled, {} stray, {} restarts",
+            "{} too late, {} reordered, {} duplicates, {} stray, {} restarts",
             count(rtp.late),
             counted(report.reordered),
             counted(report.duplicated),
@@ -132,22 +132,22 @@ impl Page {
             count(rtp.restarts)
         );
         self.figure("others", text);
-        self.captures_own(rtp.capture_lost, rtp.lost_uncertainty);
+        self.capture_losses(rtp.capture_lost, rtp.lost_uncertainty);
     }
 
-    /// What the capture lost, and what may be its own as well as the network's.
-    fn captures_own(&mut self, lost: u64, undecided: u64) {
+    /// Capture losses, and losses that may be the capture's or the network's.
+    fn capture_losses(&mut self, lost: u64, undecided: u64) {
         if lost > 0 {
-            let text = format!("{}, which no other figure counts", count(lost));
+            let text = format!("{}, excluded from all other values", count(lost));
             self.styled("capture lost", text, self.theme.bad());
         }
         if undecided > 0 {
-            let text = format!("{} more or fewer by the network", count(undecided));
-            self.figure("undecided", text);
+            let text = format!("± {} network losses", count(undecided));
+            self.figure("uncertainty", text);
         }
     }
 
-    /// What only iperf3 has.
+    /// The lines of iperf3.
     fn test(&mut self, report: &FlowReport, test: &Iperf3Report) {
         self.figure("payload", format!("iperf3, counts of {} bits", test.counter_bits));
         let text = format!(
@@ -159,16 +159,16 @@ impl Page {
         );
         self.styled("lost", text, self.theme.loss(report.loss_ratio().unwrap_or_default()));
         self.figure("jitter", millis(Some(test.jitter_ms)));
-        self.captures_own(test.capture_lost, test.lost_uncertainty);
+        self.capture_losses(test.capture_lost, test.lost_uncertainty);
     }
 
-    /// What only TCP has.
+    /// The lines of TCP.
     fn round_trips(&mut self, tcp: &TcpReport) {
-        self.figure("sent again", format!("{} segments", count(tcp.retransmitted)));
+        self.figure("retransmitted", format!("{} segments", count(tcp.retransmitted)));
         self.figure("handshake", tcp.handshake_ns.map_or(NONE.into(), time));
     }
 
-    /// Each figure over time that there is.
+    /// The available graphs.
     fn graphs(&mut self, report: &FlowReport, data: &Data) {
         for graph in Graph::ALL {
             let values = data.over_time(report, graph);
@@ -180,18 +180,12 @@ impl Page {
         }
     }
 
-    /// The percentiles, as bars.
+    /// The percentiles as bars.
     fn distribution(&mut self, name: &str, times: &Summary) {
         self.figure(name, format!("mean {}, {} times", mean(times.mean), count(times.count)));
         let Summary { min, p50, p90, p99, p999, max, .. } = *times;
-        let percentiles = [
-            ("least", min),
-            ("50 %", p50),
-            ("90 %", p90),
-            ("99 %", p99),
-            ("99.9 %", p999),
-            ("most", max),
-        ];
+        let percentiles =
+            [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
         for (name, value) in percentiles {
             let bar = "█".repeat(length(value, max));
             self.lines.push(Line::from(format!(
@@ -203,7 +197,7 @@ impl Page {
     }
 }
 
-/// Bars for a share of the whole.
+/// The bar's length for a share of the total.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -218,8 +212,8 @@ fn length(value: i64, whole: i64) -> usize {
     }
 }
 
-/// Between what the opinion lies, where that is not known to the digits shown.
-fn undecided_opinion(rtp: &RtpReport) -> String {
+/// The bounds of the MOS, if they differ in the shown digits.
+fn mos_range(rtp: &RtpReport) -> String {
     let bounds = [rtp.mos_lowest, rtp.mos_highest];
     let [lowest, highest] = bounds.map(|it| it.map_or(NONE.into(), |mos| format!("{mos:.2}")));
     if lowest == highest { String::new() } else { format!(" ({lowest} to {highest})") }
@@ -232,10 +226,13 @@ fn millis(value: Option<f64>) -> String {
 /// The time that a bar stands for.
 fn bar(report: &FlowReport, graph: Graph) -> String {
     let rtp = report.rtp.as_ref().filter(|_| graph != Graph::Rate);
-    rtp.map_or_else(|| mean(LOOK.as_secs_f64() * 1e9), |rtp| millis(Some(rtp.interval_ms)))
+    rtp.map_or_else(
+        || mean(REFRESH_INTERVAL.as_secs_f64() * 1e9),
+        |rtp| millis(Some(rtp.interval_ms)),
+    )
 }
 
-/// The least and the greatest of the values.
+/// The min and max of the values.
 fn range(graph: Graph, values: &[Option<f64>]) -> String {
     let (least, most) = values
         .iter()
@@ -243,7 +240,7 @@ fn range(graph: Graph, values: &[Option<f64>]) -> String {
         .fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(*it), most.max(*it)));
     let text = |value: f64| match graph {
         Graph::Rate => rate(value),
-        Graph::Opinion => format!("{value:.2}"),
+        Graph::Mos => format!("{value:.2}"),
         Graph::Jitter => millis(Some(value)),
         Graph::Loss => format!("{:.2} %", value * 100.0),
     };

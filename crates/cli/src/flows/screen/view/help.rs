@@ -1,4 +1,4 @@
-//! What the keys do.
+//! Help for the keys.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
@@ -10,15 +10,15 @@ use super::theme::Theme;
 const KEYS: [(&str, &str); 12] = [
     ("up, down", "the flow above, below; also k, j"),
     ("PgUp, PgDn", "a page up, down; Home and End: to the ends"),
-    ("Enter", "all figures of the flow"),
-    ("Esc", "back to the list; there: show all flows"),
-    ("s", "sort by what hurts, loss, jitter, round trip,"),
+    ("Enter", "all values of the flow"),
+    ("Esc", "back to the list; in the list: show all flows"),
+    ("s", "sort: worst first, loss, jitter, round trip,"),
     ("", "bytes, newest packet"),
     ("g", "graph the rate, MOS, jitter, loss"),
-    ("/", "show only some: words that must all hold, as"),
+    ("/", "show only flows that match all terms:"),
     ("", "host A, src A, dst A, port N, tcp, udp, rtp,"),
-    ("", "not ..., or a part of an address or a codec"),
-    ("space", "pause; the measurement goes on"),
+    ("", "not ..., or a part of an address or codec"),
+    ("space", "pause the screen; the measurement continues"),
     ("q, Ctrl-C", "end, with the summary"),
 ];
 
@@ -38,6 +38,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, theme: Theme) {
         Constraint::Length(height.min(area.height)),
     );
     frame.render_widget(Clear, area);
-    let block = Block::bordered().title(" Keys; any closes this ");
+    let block = Block::bordered().title(" Keys (any key closes this) ");
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }

@@ -1,4 +1,4 @@
-//! All flows, a line each.
+//! The list of flows, a line each.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use super::super::state::State;
 use super::columns::{Column, fitting};
 use super::theme::Theme;
 
-/// Draws the list, with the bar at a place of it.
+/// Draws the list, with the selected line highlighted.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -19,11 +19,12 @@ pub(super) fn draw(
     theme: Theme,
 ) {
     if listed.is_empty() {
-        frame.render_widget(Paragraph::new(nothing(state, data)).wrap(Wrap { trim: true }), area);
+        frame
+            .render_widget(Paragraph::new(empty_text(state, data)).wrap(Wrap { trim: true }), area);
         return;
     }
     let height = usize::from(area.height.saturating_sub(1)).max(1);
-    // Only those on the screen are drawn, with the bar in the middle where the list goes on.
+    // Only visible lines are drawn; in a longer list the selected one is in the middle.
     let first = place.saturating_sub(height / 2).min(listed.len().saturating_sub(height));
     let shown = listed.iter().skip(first).take(height);
     let longest = shown.clone().map(|report| report.flow().to_string().len()).max().unwrap_or(0);
@@ -37,19 +38,20 @@ pub(super) fn draw(
     let table = Table::new(rows, columns.iter().map(Column::constraint))
         .header(heading.style(theme.strong()))
         .row_highlight_style(theme.bar());
-    let mut chosen = TableState::new().with_selected(place - first);
-    frame.render_stateful_widget(table, area, &mut chosen);
+    let mut selected = TableState::new().with_selected(place - first);
+    frame.render_stateful_widget(table, area, &mut selected);
 }
 
-/// Why there is no flow to be seen.
-fn nothing(state: &State, data: &Data) -> String {
+/// The text for an empty list.
+fn empty_text(state: &State, data: &Data) -> String {
     let Data { from, live, filter, .. } = data;
-    let passing = filter.as_ref().map_or(String::new(), |filter| format!(" that pass '{filter}'"));
+    let matching =
+        filter.as_ref().map_or(String::new(), |filter| format!(" that match '{filter}'"));
     if !data.reports.is_empty() {
-        format!("No flow is like '{}'. Esc shows all.", state.pick.text())
+        format!("No flow matches '{}'. Esc shows all.", state.filter.text())
     } else if *live {
-        format!("Waiting for packets on {from}{passing}.")
+        format!("Waiting for packets on {from}{matching}.")
     } else {
-        format!("There are no packets of IP in {from}{passing}.")
+        format!("There are no IP packets in {from}{matching}.")
     }
 }

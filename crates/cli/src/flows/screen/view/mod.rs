@@ -1,11 +1,11 @@
-//! The screen, drawn: nothing here knows of a terminal.
+//! Drawing of the screen, independent of the terminal.
 
 mod columns;
 mod flow;
+mod format;
 mod help;
 mod list;
 mod theme;
-mod words;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -13,11 +13,16 @@ use ratatui::text::{Line, Span};
 
 pub(super) use self::theme::Theme;
 use super::data::Data;
-use super::state::{FlowId, Page, Shown, State};
+use super::state::{FlowId, Page, ScreenContent, State};
 use crate::output::{count, plural};
 
-/// Draws the screen, and says what is on it.
-pub(super) fn view(frame: &mut Frame<'_>, state: &State, data: &Data, theme: Theme) -> Shown {
+/// Draws the screen and returns its content.
+pub(super) fn view(
+    frame: &mut Frame<'_>,
+    state: &State,
+    data: &Data,
+    theme: Theme,
+) -> ScreenContent {
     let rows = [Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
     let [top, body, bottom] = Layout::vertical(rows).areas(frame.area());
     let listed = data.listed(state);
@@ -35,10 +40,10 @@ pub(super) fn view(frame: &mut Frame<'_>, state: &State, data: &Data, theme: The
     if state.help {
         help::draw(frame, body, theme);
     }
-    Shown { flows, rows: usize::from(body.height.saturating_sub(1)), hidden }
+    ScreenContent { flows, rows: usize::from(body.height.saturating_sub(1)), hidden }
 }
 
-/// What is watched, how much of it there is, and in which order it is shown.
+/// The source, the number of flows and packets, and the sort order.
 fn title(state: &State, data: &Data, listed: usize, theme: Theme) -> Line<'static> {
     let flows = match data.reports.len() {
         all if all == listed => plural(all as u64, "flow", "flows"),
@@ -47,10 +52,10 @@ fn title(state: &State, data: &Data, listed: usize, theme: Theme) -> Line<'stati
     let packets = plural(data.packets, "packet", "packets");
     let mut title = Line::from(vec![
         Span::styled(format!(" {} ", data.from), theme.bar()),
-        format!(" {flows}  {packets}  by {}", state.order.name()).into(),
+        format!(" {flows}  {packets}  sort: {}", state.order.name()).into(),
     ]);
     if data.capture_lost > 0 {
-        let lost = format!("  the capture itself lost {}", count(data.capture_lost));
+        let lost = format!("  lost by the capture: {}", count(data.capture_lost));
         title.push_span(Span::styled(lost, theme.bad()));
     }
     if state.paused {
@@ -60,17 +65,17 @@ fn title(state: &State, data: &Data, listed: usize, theme: Theme) -> Line<'stati
     title
 }
 
-/// The filter that is typed, or what the keys do.
+/// The filter being typed, or the help for keys.
 fn keys(state: &State, theme: Theme) -> Line<'static> {
     if state.typing {
         let cursor = Span::styled(" ", theme.bar());
-        return Line::from(vec![format!("/{}", state.pick.text()).into(), cursor]);
+        return Line::from(vec![format!("/{}", state.filter.text()).into(), cursor]);
     }
     let keys: &[(&str, &str)] = match state.page {
         Page::List => &[
             ("?", "help"),
             ("q", "quit"),
-            ("Enter", "figures"),
+            ("Enter", "details"),
             ("s", "sort"),
             ("/", "filter"),
             ("g", "graph"),
@@ -79,8 +84,8 @@ fn keys(state: &State, theme: Theme) -> Line<'static> {
         Page::Flow => &[("?", "help"), ("q", "quit"), ("Esc", "back"), ("space", "pause")],
     };
     let mut line = Line::default();
-    if !state.pick.text().is_empty() {
-        line.push_span(Span::styled(format!("/{}", state.pick.text()), theme.bar()));
+    if !state.filter.text().is_empty() {
+        line.push_span(Span::styled(format!("/{}", state.filter.text()), theme.bar()));
         line.push_span("  ");
     }
     for (key, does) in keys {

@@ -1,8 +1,8 @@
-//! Colours that can be read on a light terminal and on a dark one.
+//! Colours that are readable on light and dark terminals.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles of the screen. Without colours, what they say is said by bold letters.
+/// The styles of the screen; without colours, bold text.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Theme {
     /// Whether there are colours (<https://no-color.org>).
@@ -10,7 +10,7 @@ pub(in super::super) struct Theme {
 }
 
 impl Theme {
-    /// The chosen line, and headings.
+    /// The selected line, and headings.
     pub(super) fn bar(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
@@ -19,12 +19,12 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What users complain about.
+    /// Values that users complain about.
     pub(super) fn bad(self) -> Style {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// What some of them notice.
+    /// Values that some users notice.
     pub(super) fn poor(self) -> Style {
         self.colour(Color::Magenta)
     }
@@ -33,9 +33,9 @@ impl Theme {
         if self.coloured { Style::new().fg(colour) } else { Style::new() }
     }
 
-    /// That of an opinion score. Below 3.1 nearly all users are dissatisfied, below 3.6 many are
+    /// The style of a MOS. Below 3.1 nearly all users are dissatisfied, below 3.6 many are
     /// (ITU-T G.107 Annex B, table B.1).
-    pub(super) fn opinion(self, mos: f64) -> Style {
+    pub(super) fn mos(self, mos: f64) -> Style {
         match mos {
             mos if mos < 3.1 => self.bad(),
             mos if mos < 3.6 => self.poor(),
@@ -43,7 +43,7 @@ impl Theme {
         }
     }
 
-    /// That of a share of losses, 0 to 1. Networks for interactive use lose less than one packet in
+    /// The style of a loss ratio, 0 to 1. Networks for interactive use lose less than one packet in
     /// 1000 (ITU-T Y.1541, table 1).
     pub(super) fn loss(self, share: f64) -> Style {
         match share {

@@ -1,14 +1,14 @@
-//! Figures in few characters.
+//! Short text for values.
 
 use wirestamp_metrics::flow::{FlowReport, RtpReport};
 use wirestamp_packet::FlowKey;
 
 use crate::output::percent;
 
-/// What stands for a figure that there is none of.
+/// Placeholder of a missing value.
 pub(super) const NONE: &str = "-";
 
-/// Bits per second with the unit that suits them.
+/// Bits per second, in the unit that fits.
 pub(super) fn rate(bits_per_second: f64) -> String {
     let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
     let unit = units.iter().find(|(unit, _)| bits_per_second >= *unit);
@@ -27,19 +27,19 @@ pub(super) fn payload(report: &FlowReport) -> String {
     }
 }
 
-/// The share of losses in percent.
+/// The loss ratio in percent.
 pub(super) fn lost(report: &FlowReport) -> Option<String> {
     let lost = report.lost?;
     Some(percent(lost, report.sent()))
 }
 
-/// A flow in so many characters: where that is too few, the middle of its addresses goes.
+/// A flow in at most `width` characters; shortens the middle of its addresses.
 pub(super) fn flow(flow: &FlowKey, width: usize) -> String {
     let whole = flow.to_string();
     if whole.chars().count() <= width {
         return whole;
     }
-    // As a flow is written: the ends with an arrow between them, and the protocol.
+    // Format of a flow: source, arrow, destination, protocol.
     let parts: Vec<_> = whole.split(' ').collect();
     let [source, arrow, destination, protocol] = parts[..] else { return shorten(&whole, width) };
     let left = width.saturating_sub(protocol.len() + arrow.len() + 3);
@@ -48,7 +48,7 @@ pub(super) fn flow(flow: &FlowKey, width: usize) -> String {
     shorten(&format!("{first} {arrow} {second} {protocol}"), width)
 }
 
-/// The beginning and the end of a text, in so many characters.
+/// The beginning and the end of a text, in at most `width` characters.
 fn shorten(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_have_the_unit_that_suits_them() {
+    fn rate_has_a_fitting_unit() {
         let rates = [0.0, 999.0, 64_000.0, 1.5e6, 4e10].map(rate);
         assert_eq!(rates, ["0 bit/s", "999 bit/s", "64.00 kbit/s", "1.50 Mbit/s", "40.00 Gbit/s"]);
     }
 
     #[test]
-    fn a_flow_keeps_both_ends_of_its_addresses_and_its_protocol() {
+    fn shortened_flow_keeps_address_ends_and_protocol() {
         let key = FlowKey {
             source: "[2001:db8:1234:5678:9abc:def0:1234:5678]:5004".parse().unwrap(),
             destination: "10.77.2.2:6000".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! The RTP streams of the flows, and the codec that a flow is rated with.
+//! RTP streams of the flows, and the codec used to rate a flow.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,35 +9,32 @@ use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::StaticPayloadType;
 use wirestamp_session::PointState;
 
-use super::findings::Findings;
-
-/// The RTP streams of each flow, as either point recognised them.
+/// The RTP streams of each flow, recognised at either point.
 #[derive(Default)]
-pub(super) struct Media(HashMap<FlowKey, Vec<Stream>>);
+pub(super) struct RtpStreams(HashMap<FlowKey, Vec<Stream>>);
 
 /// An RTP stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Stream {
     ssrc: u32,
     payload_type: u8,
-    /// In the words of RFC 3551 or of a session description.
+    /// Encoding name of RFC 3551 or of a session description (SDP).
     encoding: Option<String>,
     #[serde(skip)]
     codec: Option<Codec>,
 }
 
-/// The codec of a flow, and how it is known.
+/// The codec of a flow, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Voice {
+pub(super) struct RatedCodec {
     pub(super) codec: Codec,
-    /// In words that go on after its name.
+    /// The source of the codec, as text after its name.
     pub(super) reason: String,
 }
 
-impl Media {
-    /// What the points recognised. One of them may know more: a session description can pass by the
-    /// other.
-    pub(super) fn seen(sights: &mut [PointState; 2]) -> Self {
+impl RtpStreams {
+    /// The streams of both points. A session description may have passed only one of them.
+    pub(super) fn of_points(sights: &mut [PointState; 2]) -> Self {
         let mut media = Self::default();
         for report in sights.iter_mut().flat_map(PointState::flows) {
             if let Some(rtp) = &report.rtp {
@@ -61,15 +58,15 @@ impl Media {
         self.0.get(flow).map_or(&[], Vec::as_slice)
     }
 
-    /// The codec of a flow, if it has one of which ITU-T G.113 has values. Delay and loss are known of
-    /// the flow as a whole: streams with different codecs have none.
-    pub(super) fn voice(&self, flow: &FlowKey) -> Option<Voice> {
+    /// The codec of a flow, if ITU-T G.113 has values for it. None if its streams have different codecs,
+    /// because delay and loss are those of the whole flow.
+    pub(super) fn voice(&self, flow: &FlowKey) -> Option<RatedCodec> {
         let mut voices = self.streams(flow).iter().filter_map(Stream::voice);
         let voice = voices.next()?;
         voices.all(|other| other.codec == voice.codec).then_some(voice)
     }
 
-    /// The encodings of streams that no codec is known for, each once.
+    /// The distinct encodings of streams without a rated codec.
     pub(super) fn unrated(&self) -> BTreeSet<String> {
         let streams = self.0.values().flatten().filter(|stream| stream.codec.is_none());
         streams.map(Stream::encoding).collect()
@@ -83,54 +80,33 @@ impl Stream {
     }
 
     fn encoding(&self) -> String {
-        let unknown = || format!("payload type {}, which nothing announced", self.payload_type);
+        let unknown = || format!("payload type {} (not announced)", self.payload_type);
         self.encoding.clone().unwrap_or_else(unknown)
     }
 
-    fn voice(&self) -> Option<Voice> {
+    fn voice(&self) -> Option<RatedCodec> {
         let (codec, number, encoding) = (self.codec?, self.payload_type, self.encoding());
         let fixed = StaticPayloadType::of(number).is_some_and(|it| it.name == encoding);
         let reason = if fixed {
             format!("assumed from payload type {number} ({encoding})")
         } else {
-            format!("as SDP announced payload type {number} ({encoding})")
+            format!("from SDP, payload type {number} ({encoding})")
         };
-        Some(Voice { codec, reason })
+        Some(RatedCodec { codec, reason })
     }
 }
 
-impl Voice {
-    /// The codec that was asked for.
-    pub(super) fn asked(codec: Codec) -> Self {
-        Self { codec, reason: "as asked for".into() }
+impl RatedCodec {
+    /// The codec of `--codec`.
+    pub(super) fn requested(codec: Codec) -> Self {
+        Self { codec, reason: "as requested".into() }
     }
 }
 
 /// `g711-plc, assumed from payload type 0 (PCMU)`.
-impl std::fmt::Display for Voice {
+impl std::fmt::Display for RatedCodec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, {}", self.codec, self.reason)
-    }
-}
-
-impl Findings {
-    /// How the codecs are known that flows are rated with, and which RTP is not rated, a line each.
-    pub(super) fn voices(&self) -> Vec<String> {
-        if self.codec.is_some() {
-            return Vec::new();
-        }
-        let flows = self.flows.flows();
-        let voices: BTreeSet<_> =
-            flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
-        let mut lines: Vec<_> = voices.iter().map(|voice| format!("Codec: {voice}.")).collect();
-        let unrated: Vec<_> = self.media.unrated().into_iter().collect();
-        if !unrated.is_empty() {
-            lines.push(format!(
-                "RTP without R and MOS, of which ITU-T G.113 has no values: {}.",
-                unrated.join(", ")
-            ));
-        }
-        lines
     }
 }
 
@@ -148,42 +124,42 @@ mod tests {
         FlowKey { source: address, destination: address, protocol: 17 }
     }
 
-    fn said(streams: &[Stream]) -> Option<String> {
-        let mut media = Media::default();
+    fn shown(streams: &[Stream]) -> Option<String> {
+        let mut media = RtpStreams::default();
         streams.iter().for_each(|stream| media.add(flow(), stream.clone()));
         media.voice(&flow()).map(|voice| voice.to_string())
     }
 
     #[test]
-    fn a_codec_is_said_with_how_it_is_known() {
+    fn codec_is_shown_with_its_source() {
         let known = Some(Codec::G711Concealing);
-        let said_of = |number, encoding| said(&[stream(1, number, encoding, known)]);
+        let shown_of = |number, encoding| shown(&[stream(1, number, encoding, known)]);
         let assumed = "g711-plc, assumed from payload type 0 (PCMU)";
-        assert_eq!(said_of(0, "PCMU").as_deref(), Some(assumed));
-        let announced = "g711-plc, as SDP announced payload type 97 (PCMA)";
-        assert_eq!(said_of(97, "PCMA").as_deref(), Some(announced));
-        assert_eq!(said(&[]), None);
+        assert_eq!(shown_of(0, "PCMU").as_deref(), Some(assumed));
+        let announced = "g711-plc, from SDP, payload type 97 (PCMA)";
+        assert_eq!(shown_of(97, "PCMA").as_deref(), Some(announced));
+        assert_eq!(shown(&[]), None);
     }
 
     #[test]
-    fn the_point_that_knows_more_of_a_stream_counts() {
+    fn announced_encoding_of_either_point_is_used() {
         let (less, more) =
             (stream(1, 97, "", None), stream(1, 97, "GSM", Some(Codec::GsmFullRate)));
         for order in [[less.clone(), more.clone()], [more, less]] {
-            assert!(said(&order).unwrap().starts_with("gsm-fr"));
+            assert!(shown(&order).unwrap().starts_with("gsm-fr"));
         }
     }
 
     #[test]
-    fn streams_beside_the_voice_do_not_matter_and_two_codecs_are_none() {
+    fn two_voice_codecs_in_one_flow_are_not_rated() {
         let voice = stream(1, 0, "PCMU", Some(Codec::G711Concealing));
         let video = stream(2, 96, "", None);
         let other = stream(3, 18, "G729", Some(Codec::G729A));
-        assert!(said(&[video.clone(), voice.clone()]).is_some());
-        assert_eq!(said(&[voice, other]), None);
-        let mut media = Media::default();
+        assert!(shown(&[video.clone(), voice.clone()]).is_some());
+        assert_eq!(shown(&[voice, other]), None);
+        let mut media = RtpStreams::default();
         media.add(flow(), video);
         let unrated: Vec<_> = media.unrated().into_iter().collect();
-        assert_eq!(unrated, ["payload type 96, which nothing announced"]);
+        assert_eq!(unrated, ["payload type 96 (not announced)"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Journeys, added up.
+//! Statistics over the journeys of packets.
 
 use std::collections::BTreeMap;
 
@@ -12,79 +12,79 @@ use wirestamp_metrics::Distribution;
 pub(super) struct Segment {
     pub(super) from: Point,
     pub(super) to: Point,
-    /// Packets that came to both.
+    /// Packets that passed both.
     pub(super) count: u64,
-    /// The part of all time that was spent here, by the packets that came to the last point; 0 to 1.
+    /// Share of the total time spent here by packets that reached the last point; 0 to 1.
     pub(super) share: Option<f64>,
     #[serde(rename = "owd_ns")]
     pub(super) delay: Distribution,
-    /// The sum of these times, of the packets that came to the last point.
+    /// Sum of these times over packets that reached the last point, in nanoseconds.
     #[serde(skip)]
     spent: u64,
 }
 
-/// What became of packets.
+/// How a packet's journey ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Fate {
+pub(super) struct PacketOutcome {
     pub(super) end: End,
-    /// The last point where they were seen.
+    /// The last point that it passed.
     pub(super) point: Option<Point>,
-    /// Why they were dropped, by the kernel's name for it.
+    /// The kernel's drop reason.
     pub(super) reason: Option<String>,
 }
 
-/// All journeys.
+/// Statistics over all journeys.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct LayerStatistics {
     /// Between each point and the next.
     segments: Vec<Segment>,
-    /// From each point to the last, the first one's first: packets that were sent on from another
-    /// interface come to no socket.
-    wholes: Vec<Segment>,
-    fates: BTreeMap<Fate, u64>,
-    /// Packets that the network card had stamped.
+    /// From each point to the last, in order: forwarded packets pass no socket.
+    totals: Vec<Segment>,
+    outcomes: BTreeMap<PacketOutcome, u64>,
+    /// Packets stamped by the network card.
     pub(super) stamped_by_card: u64,
 }
 
-impl Tally {
-    /// Of nothing, at the points that are seen.
+impl LayerStatistics {
+    /// Empty statistics of the observed points.
     pub(super) fn new(facts: &Facts) -> Self {
         let points: Vec<_> = facts.points.iter().map(|seen| seen.point).collect();
         let segments = points.windows(2).map(|ends| Segment::between(ends[0], ends[1])).collect();
-        let wholes = match points[..] {
+        let totals = match points[..] {
             [ref before @ .., last] => {
                 before.iter().map(|&from| Segment::between(from, last)).collect()
             }
             [] => Vec::new(),
         };
-        Self { segments, wholes, fates: BTreeMap::new(), stamped_by_card: 0 }
+        Self { segments, totals, outcomes: BTreeMap::new(), stamped_by_card: 0 }
     }
 
     pub(super) fn record(&mut self, journey: &Journey, reasons: &Reasons) {
-        let is_whole = self.wholes.last().is_some_and(|last| last.of(journey).is_some());
+        let is_whole = self.totals.last().is_some_and(|last| last.of(journey).is_some());
         for segment in &mut self.segments {
             segment.record(journey, is_whole);
         }
-        self.wholes.iter_mut().for_each(|whole| whole.record(journey, is_whole));
-        *self.fates.entry(Fate::of(journey, reasons)).or_default() += 1;
+        self.totals.iter_mut().for_each(|whole| whole.record(journey, is_whole));
+        *self.outcomes.entry(PacketOutcome::of(journey, reasons)).or_default() += 1;
         self.stamped_by_card += u64::from(journey.card.is_some());
     }
 
-    /// Between each point and the next, and then from the first to the last: from the first one at which
-    /// there were packets that came to the last.
+    /// Between each point and the next, then the total: from the first point with packets that reached the
+    /// last one.
     pub(super) fn segments(&self) -> Vec<Segment> {
         let spent = self.segments.iter().map(|segment| segment.spent).sum();
         let share_of = |part: &Segment| share(part.spent, spent).filter(|_| part.count > 0);
         let parts = self.segments.iter().map(|part| part.with_share(share_of(part)));
-        let whole = self.wholes.iter().find(|whole| whole.count > 0).or(self.wholes.first());
+        let whole = self.totals.iter().find(|whole| whole.count > 0).or(self.totals.first());
         parts.chain(whole.map(|whole| whole.with_share((spent > 0).then_some(1.0)))).collect()
     }
 
-    /// What became of how many packets, most first.
-    pub(super) fn fates(&self) -> Vec<(&Fate, u64)> {
-        let mut fates: Vec<_> = self.fates.iter().map(|(fate, &packets)| (fate, packets)).collect();
-        fates.sort_by_key(|&(_, packets)| std::cmp::Reverse(packets));
-        fates
+    /// Outcomes with their numbers of packets, most frequent first.
+    pub(super) fn outcomes(&self) -> Vec<(&PacketOutcome, u64)> {
+        let mut outcomes: Vec<_> =
+            self.outcomes.iter().map(|(outcome, &packets)| (outcome, packets)).collect();
+        outcomes.sort_by_key(|&(_, packets)| std::cmp::Reverse(packets));
+        outcomes
     }
 }
 
@@ -101,7 +101,7 @@ impl Segment {
         format!("{} to {}", self.from.name(), self.to.name())
     }
 
-    /// The nanoseconds that a packet was in it, if it was seen at both ends.
+    /// A packet's time in the segment in nanoseconds, if it passed both ends.
     fn of(&self, journey: &Journey) -> Option<u64> {
         journey.between(self.from, self.to)
     }
@@ -116,7 +116,7 @@ impl Segment {
     }
 }
 
-impl Fate {
+impl PacketOutcome {
     pub(super) fn of(journey: &Journey, reasons: &Reasons) -> Self {
         let reason = (journey.end == End::Dropped).then(|| reasons.name(journey.reason));
         Self { end: journey.end, point: journey.last(), reason }
@@ -151,18 +151,20 @@ mod tests {
         Journey { direction, times, own, card: None, length: 60, end, reason: 2, head: Vec::new() }
     }
 
-    fn counts(tally: &Tally) -> Vec<(String, u64, Option<f64>)> {
-        let segments = tally.segments().into_iter();
+    fn counts(statistics: &LayerStatistics) -> Vec<(String, u64, Option<f64>)> {
+        let segments = statistics.segments().into_iter();
         segments.map(|segment| (segment.name(), segment.count, segment.share)).collect()
     }
 
     #[test]
-    fn shares_are_those_of_packets_that_came_to_their_application() {
-        let mut tally = Tally::new(&facts(&Direction::In.points()));
+    fn shares_are_of_packets_that_reached_the_application() {
+        let mut statistics = LayerStatistics::new(&facts(&Direction::In.points()));
         let reasons = Reasons::default();
-        tally.record(&journey([Some(100), Some(110), Some(130), Some(200)], End::Read), &reasons);
-        tally.record(&journey([Some(100), Some(900), Some(950), None], End::Dropped), &reasons);
-        tally.record(&journey([None, Some(900), None, None], End::Consumed), &reasons);
+        statistics
+            .record(&journey([Some(100), Some(110), Some(130), Some(200)], End::Read), &reasons);
+        statistics
+            .record(&journey([Some(100), Some(900), Some(950), None], End::Dropped), &reasons);
+        statistics.record(&journey([None, Some(900), None, None], End::Consumed), &reasons);
         let expected = [
             ("driver to stack", 2, 0.1),
             ("stack to socket", 2, 0.2),
@@ -170,34 +172,39 @@ mod tests {
             ("driver to application", 1, 1.0),
         ];
         let expected = expected.map(|(name, count, share)| (name.to_owned(), count, Some(share)));
-        assert_eq!(counts(&tally), expected);
-        assert_eq!(tally.segments()[0].delay.summary().unwrap().max, 800);
-        let dropped =
-            Fate { end: End::Dropped, point: Some(Point::Socket), reason: Some("0x2".to_owned()) };
-        assert!(tally.fates().contains(&(&dropped, 1)), "{:?}", tally.fates());
-        assert_eq!(tally.fates().len(), 3);
+        assert_eq!(counts(&statistics), expected);
+        assert_eq!(statistics.segments()[0].delay.summary().unwrap().max, 800);
+        let dropped = PacketOutcome {
+            end: End::Dropped,
+            point: Some(Point::Socket),
+            reason: Some("0x2".to_owned()),
+        };
+        assert!(statistics.outcomes().contains(&(&dropped, 1)), "{:?}", statistics.outcomes());
+        assert_eq!(statistics.outcomes().len(), 3);
     }
 
     #[test]
-    fn where_no_packet_came_to_the_first_point_the_whole_begins_at_the_second() {
-        let mut tally = Tally::new(&facts(&Direction::Out.points()));
+    fn total_begins_at_the_first_point_with_packets() {
+        let mut statistics = LayerStatistics::new(&facts(&Direction::Out.points()));
         let sent = Journey {
             direction: Direction::Out,
             ..journey([None, Some(100), Some(190), Some(200)], End::Sent)
         };
-        tally.record(&sent, &Reasons::default());
-        let [none, queued, _, whole] = &counts(&tally)[..] else { panic!("{tally:?}") };
+        statistics.record(&sent, &Reasons::default());
+        let [none, queued, _, whole] = &counts(&statistics)[..] else { panic!("{statistics:?}") };
         assert_eq!(none, &("socket to queue".to_owned(), 0, None));
         assert_eq!(queued, &("queue to driver".to_owned(), 1, Some(0.9)));
         assert_eq!(whole, &("queue to sent".to_owned(), 1, Some(1.0)));
     }
 
     #[test]
-    fn a_point_that_is_not_seen_here_is_left_out() {
-        let mut tally = Tally::new(&facts(&[Point::Driver, Point::Stack, Point::Application]));
-        tally.record(&journey([Some(1), Some(2), None, Some(4)], End::Read), &Reasons::default());
-        let names: Vec<_> = tally.segments().iter().map(Segment::name).collect();
+    fn unobserved_point_is_left_out() {
+        let mut statistics =
+            LayerStatistics::new(&facts(&[Point::Driver, Point::Stack, Point::Application]));
+        statistics
+            .record(&journey([Some(1), Some(2), None, Some(4)], End::Read), &Reasons::default());
+        let names: Vec<_> = statistics.segments().iter().map(Segment::name).collect();
         assert_eq!(names, ["driver to stack", "stack to application", "driver to application"]);
-        assert!(Tally::new(&facts(&[Point::Stack])).segments().is_empty());
+        assert!(LayerStatistics::new(&facts(&[Point::Stack])).segments().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! An interface beside a capture that was made, or is being made, elsewhere.
+//! One interface and one capture, a file or a pipe, from elsewhere.
 
 use std::path::Path;
 use std::thread;
@@ -11,25 +11,26 @@ use wirestamp_clock::{ClockService, Domain, Span};
 use wirestamp_metrics::{ClockSkew, Outcome, Point};
 use wirestamp_session::{Correction, PairSession, PipeReport, Recording, TapReport, Terms};
 
+use super::super::arguments::{Arguments, flow_table};
 use super::super::clocks::{ClockError, Clocks, ONE_CLOCK, TOO_FEW};
-use super::super::findings::Findings;
-use super::super::{Arguments, files, flow_table, point};
+use super::super::result::DelayResult;
+use super::super::{files, point};
 use super::coverage::{Coverage, now};
-use super::{begin, findings, open, silence, start_clock};
+use super::session::{announce, no_packets_hint, open, result, start_clock};
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 use crate::usage::usage;
 
-/// Measures between a pipe, which is point `of_pipe`, and an interface, as packets come.
-pub(in crate::delay) fn beside_pipe(
+/// Measures live between a pipe, which is point `of_pipe`, and an interface.
+pub(in crate::delay) fn with_pipe(
     arguments: &Arguments,
     of_pipe: Point,
     pipe: &Path,
     output: Output,
-) -> anyhow::Result<Findings> {
+) -> anyhow::Result<DelayResult> {
     if arguments.align || arguments.remove_skew {
         return Err(usage(
-            "--align and --remove-skew read both captures twice: capture into files, and compare those",
+            "--align and --remove-skew read both captures twice; capture into files and compare the files",
         ));
     }
     let filter = arguments.filter.as_deref().map(Filter::compile).transpose()?;
@@ -48,7 +49,7 @@ pub(in crate::delay) fn beside_pipe(
     let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;
     let coverage = Coverage::new(terms.correlation);
     coverage.begins(other(of_pipe), now(&clock));
-    begin([&capture], &clock, output);
+    announce([&capture], &clock, output);
     let (mut flows, mut skew) = (flow_table(), ClockSkew::default());
     let meeting = PairSession::new(terms.correlation, |outcome: Outcome| {
         let outcome = coverage.judge(outcome);
@@ -58,30 +59,40 @@ pub(in crate::delay) fn beside_pipe(
         flows.record(&outcome);
     })
     .seeing(&sight);
-    let here = Here { capture, domain, clock: &clock };
-    let (tap, read) = attend(here, of_pipe, pipe, &meeting, &terms, &stop);
+    let here = LiveCapture { capture, domain, clock: &clock };
+    let (tap, read) = run_both(here, of_pipe, pipe, &meeting, &terms, &stop);
     let sights = meeting.finish();
     let (tap, read) = (tap?, read?);
-    let remarks = read.damage.iter().cloned().chain(silence(arguments, &flows, name));
+    let remarks = read.damage.iter().cloned().chain(no_packets_hint(arguments, &flows, name));
     let remarks = remarks.collect();
     let error = read.clock_error(&tap);
     let clocks = Clocks {
         skew: if error.is_ok() { Err(ONE_CLOCK) } else { skew.estimate().ok_or(TOO_FEW) },
-        error: error.map_or_else(ClockError::Unknown, ClockError::OfFiles),
+        error: error.map_or_else(ClockError::Unknown, ClockError::Fixed),
         correction: terms.correction,
         aligned: false,
     };
-    Ok(together(findings(arguments, flows, (vec![tap], sights), clocks), &read, of_pipe, remarks))
+    Ok(with_pipe_report(
+        result(arguments, flows, (vec![tap], sights), clocks),
+        &read,
+        of_pipe,
+        remarks,
+    ))
 }
 
-/// What was found, with what was read from the pipe.
-fn together(found: Findings, read: &PipeReport, of_pipe: Point, remarks: Vec<String>) -> Findings {
+/// Adds the pipe's capture losses and the remarks to a result.
+fn with_pipe_report(
+    found: DelayResult,
+    read: &PipeReport,
+    of_pipe: Point,
+    remarks: Vec<String>,
+) -> DelayResult {
     let [here, _] = found.capture_dropped;
     let in_order = |of_pipe_is: u64, of_interface: u64| match of_pipe {
         Point::A => [of_pipe_is, of_interface],
         Point::B => [of_interface, of_pipe_is],
     };
-    Findings {
+    DelayResult {
         capture_dropped: in_order(read.capture_lost, here),
         undated: in_order(read.undated, 0),
         remarks,
@@ -89,13 +100,13 @@ fn together(found: Findings, read: &PipeReport, of_pipe: Point, remarks: Vec<Str
     }
 }
 
-/// The interface of the two points, and the clock that stamps there.
+/// The name of the interface among the two points, and its stamping clock.
 fn interface(arguments: &Arguments, of_other: Point) -> anyhow::Result<(&str, Domain)> {
     let given =
         [("--metrics", arguments.live.endpoint.is_open()), ("--layers", arguments.live.layers)];
     if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
         return Err(usage(format!(
-            "{option} is for two interfaces, and one of these is a capture"
+            "{option} needs two interfaces, and one of the points is a capture"
         )));
     }
     let name = if of_other == Point::A { &arguments.b } else { &arguments.a };
@@ -109,17 +120,17 @@ const fn other(point: Point) -> Point {
     }
 }
 
-/// A capture that is to run here.
-struct Here<'a> {
+/// The live capture.
+struct LiveCapture<'a> {
     capture: Capture,
     domain: Domain,
     clock: &'a ClockService,
 }
 
-/// Runs the capture and reads the pipe. When one of them ends, the other has the time-out left, so that
-/// what is under way arrives.
-fn attend<R: FnMut(Outcome) + Send>(
-    here: Here<'_>,
+/// Runs the capture and reads the pipe. When one of them ends, the other continues for the timeout, for
+/// packets still on the way.
+fn run_both<R: FnMut(Outcome) + Send>(
+    here: LiveCapture<'_>,
     of_pipe: Point,
     pipe: &Path,
     meeting: &PairSession<R>,
@@ -147,15 +158,15 @@ fn attend<R: FnMut(Outcome) + Send>(
     })
 }
 
-/// Measures between a file, which is point `of_file`, and an interface: captures there, until the end,
-/// and compares the file with that.
-pub(in crate::delay) fn beside_file(
+/// Measures between a file, which is point `of_file`, and an interface: captures into a temporary
+/// file, then compares both files.
+pub(in crate::delay) fn with_file(
     arguments: &Arguments,
     of_file: Point,
     file: &point::Point,
     output: Output,
-) -> anyhow::Result<Findings> {
-    // Before the measurement, not after it.
+) -> anyhow::Result<DelayResult> {
+    // Report an unreadable file before the measurement.
     if let Some(path) = file.capture() {
         Reader::open(path)?;
     }
@@ -165,18 +176,18 @@ pub(in crate::delay) fn beside_file(
     let cores = Cores::choose(1).into_iter().next();
     let capture = open(arguments, name, cores, arguments.live.limit(), &clock)?;
     let spool = tempfile::Builder::new().prefix("wirestamp-delay-").suffix(".pcapng").tempfile();
-    let spool = spool.context("cannot make a file for the packets of the interface")?;
+    let spool = spool.context("cannot create a temporary file for the packets of the interface")?;
     let facts = capture.facts();
     let provenance = Provenance::now(facts, &clock, domain);
     let writer = Writer::create(spool.path(), facts, provenance)?;
-    begin([&capture], &clock, output);
+    announce([&capture], &clock, output);
     let mut recording = Recording::new(&clock, domain, Some(writer));
     let (ledger, outcome) = capture.run(&clock, &stop, &mut recording);
     let (_, written) = recording.finish(&ledger);
     outcome.and(written)?;
     let here = point::Point::File(spool.path().to_owned());
     match of_file {
-        Point::A => files::compared(arguments, [file, &here]),
-        Point::B => files::compared(arguments, [&here, file]),
+        Point::A => files::compare_captures(arguments, [file, &here]),
+        Point::B => files::compare_captures(arguments, [&here, file]),
     }
 }

@@ -1,4 +1,4 @@
-//! The filter that is typed: which flows are shown.
+//! The display filter typed on the screen.
 
 use std::net::IpAddr;
 
@@ -7,17 +7,19 @@ use wirestamp_metrics::flow::FlowReport;
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").
 const PROTOCOLS: [(&str, u8); 4] = [("icmp", 1), ("tcp", 6), ("udp", 17), ("icmp6", 58)];
 
-/// A choice of flows: those of which all words hold. Words are `host A`, `src A`, `dst A`, `port N`, `tcp`,
-/// `udp`, `icmp`, `icmp6` and `rtp`, as in pcap-filter(7) as far as it has them, and anything else that
-/// is in the addresses, the codec or the source of a stream. `not` is of the word after it.
+/// A display filter: selects flows that match all its terms.
+///
+/// Terms as in pcap-filter(7): `host A`, `src A`, `dst A`, `port N`, `tcp`, `udp`, `icmp`, `icmp6`, also
+/// `rtp`. Any other word matches a part of the addresses, the codec or the SSRC. `not` negates the next
+/// term.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pick {
+pub(super) struct DisplayFilter {
     text: String,
-    words: Vec<(bool, Word)>,
+    terms: Vec<(bool, Term)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Word {
+enum Term {
     Host(String),
     Source(String),
     Destination(String),
@@ -27,49 +29,49 @@ enum Word {
     Text(String),
 }
 
-impl Pick {
-    /// Reads what was typed. A word that is not whole yet, such as `port`, means nothing.
+impl DisplayFilter {
+    /// Parses a filter. An incomplete term, such as `port`, is ignored.
     pub(super) fn parse(text: &str) -> Self {
         let lower = text.to_lowercase();
         let mut tokens = lower.split_whitespace();
-        let (mut words, mut wanted) = (Vec::new(), true);
+        let (mut terms, mut wanted) = (Vec::new(), true);
         while let Some(token) = tokens.next() {
-            let word = match token {
+            let term = match token {
                 "and" | "&&" => continue,
                 "not" | "!" => {
                     wanted = !wanted;
                     continue;
                 }
-                "host" => tokens.next().map(|it| Word::Host(it.to_owned())),
-                "src" => tokens.next().map(|it| Word::Source(it.to_owned())),
-                "dst" => tokens.next().map(|it| Word::Destination(it.to_owned())),
-                "port" => tokens.next().and_then(|it| it.parse().ok()).map(Word::Port),
-                "rtp" => Some(Word::Rtp),
+                "host" => tokens.next().map(|it| Term::Host(it.to_owned())),
+                "src" => tokens.next().map(|it| Term::Source(it.to_owned())),
+                "dst" => tokens.next().map(|it| Term::Destination(it.to_owned())),
+                "port" => tokens.next().and_then(|it| it.parse().ok()).map(Term::Port),
+                "rtp" => Some(Term::Rtp),
                 other => {
                     let protocol = PROTOCOLS.iter().find(|(name, _)| *name == other);
-                    let text = || Word::Text(other.to_owned());
-                    Some(protocol.map_or_else(text, |(_, number)| Word::Protocol(*number)))
+                    let text = || Term::Text(other.to_owned());
+                    Some(protocol.map_or_else(text, |(_, number)| Term::Protocol(*number)))
                 }
             };
-            words.extend(word.map(|word| (wanted, word)));
+            terms.extend(term.map(|term| (wanted, term)));
             wanted = true;
         }
-        Self { text: text.to_owned(), words }
+        Self { text: text.to_owned(), terms }
     }
 
-    /// What was typed.
+    /// The typed text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the flow is shown.
-    pub(super) fn takes(&self, report: &FlowReport) -> bool {
-        self.words.iter().all(|(wanted, word)| word.holds(report) == *wanted)
+    /// Whether the flow matches.
+    pub(super) fn matches(&self, report: &FlowReport) -> bool {
+        self.terms.iter().all(|(wanted, term)| term.matches(report) == *wanted)
     }
 }
 
-impl Word {
-    fn holds(&self, report: &FlowReport) -> bool {
+impl Term {
+    fn matches(&self, report: &FlowReport) -> bool {
         match self {
             Self::Host(host) => is(host, report.src) || is(host, report.dst),
             Self::Source(host) => is(host, report.src),
@@ -82,7 +84,7 @@ impl Word {
     }
 }
 
-/// Whether `host` is the address, or how it begins.
+/// Whether `host` is the address, or a prefix of its text.
 fn is(host: &str, address: IpAddr) -> bool {
     match host.parse::<IpAddr>() {
         Ok(host) => host == address,
@@ -90,7 +92,7 @@ fn is(host: &str, address: IpAddr) -> bool {
     }
 }
 
-/// All that can be looked for in a flow.
+/// The searchable text of a flow.
 fn describe(report: &FlowReport) -> String {
     let mut text = report.flow().to_string();
     if let Some(rtp) = &report.rtp {

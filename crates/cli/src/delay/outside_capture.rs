@@ -1,19 +1,19 @@
-//! Losses that only show when B's capture began or ended.
+//! Losses outside B's capture time, which may not be network losses.
 
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::{Outcome, Point};
 
-/// Counts packets that left A before the first or after the last packet that was seen at B. A file does
-/// not say when its capture ran: the network may have lost them, or nobody may have looked.
+/// Counts lost packets that left A before the first or after the last packet observed at B.
+///
+/// A file does not contain when its capture ran, so that B may not have captured at that time.
 #[derive(Debug, Default)]
-pub(super) struct Beyond {
+pub(super) struct LossesOutsideCapture {
     seen_at_b: Option<(Time<Utc>, Time<Utc>)>,
     lost: u64,
 }
 
-impl Beyond {
-    /// Takes the next outcome. A loss is told of once B's time has passed it by the time-out, or at the
-    /// end.
+impl LossesOutsideCapture {
+    /// Records the next outcome. A loss is reported after the timeout in B's time, or at the end.
     pub(super) fn record(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Matched { received, .. }

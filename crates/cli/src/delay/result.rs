@@ -1,4 +1,4 @@
-//! What `delay` found, and the document that `--json` prints of it.
+//! The result of `delay`, and its JSON document.
 
 use serde_json::{Value, json};
 use wirestamp_metrics::emodel::{Codec, Parameters};
@@ -7,37 +7,37 @@ use wirestamp_packet::FlowKey;
 use wirestamp_session::{PointState, TapReport};
 
 use super::clocks::{ClockError, Clocks};
-use super::media::{Media, Voice};
 use super::round_trip::{RoundTrip, RoundTrips};
+use super::rtp::{RatedCodec, RtpStreams};
 use crate::layers;
 
-/// What was found, by files or by interfaces.
-pub(super) struct Findings {
+/// The result of a delay measurement, from files or interfaces.
+pub(super) struct DelayResult {
     pub(super) flows: FlowTable,
     pub(super) clocks: Clocks,
-    /// What every flow is to be rated as.
+    /// Codec of `--codec`: rates every flow.
     pub(super) codec: Option<Codec>,
-    /// What the flows carry.
-    pub(super) media: Media,
+    /// RTP streams of the flows.
+    pub(super) media: RtpStreams,
     pub(super) round_trips: RoundTrips,
-    /// Which packets were measured, if not all.
+    /// Packet sampling; none if all packets were measured.
     pub(super) sampling: Option<Sampling>,
-    /// What A and B saw by themselves.
+    /// Final states of A and B.
     pub(super) sights: [PointState; 2],
-    /// Lost packets that left A before the first or after the last one seen at B.
+    /// Lost packets that left A before the first or after the last packet observed at B.
     pub(super) lost_beyond: u64,
-    /// What the captures themselves lost at each point: never the network's loss.
+    /// Packets lost by the captures themselves at each point; never network losses.
     pub(super) capture_dropped: [u64; 2],
-    /// Those of them of which it is not known when.
+    /// The part of `capture_dropped` whose time is unknown.
     pub(super) undated: [u64; 2],
-    /// The captures that ran here; none for files.
+    /// Reports of live captures; empty for files.
     pub(super) taps: Vec<TapReport>,
-    /// Where the time goes behind B, if that was asked for.
+    /// Time in the layers behind B, with `--layers`.
     pub(super) layers: Option<layers::Document>,
     pub(super) remarks: Vec<String>,
 }
 
-impl Findings {
+impl DelayResult {
     pub(super) fn document(&self) -> anyhow::Result<Value> {
         let mut document = self.quality(&self.flows.total())?;
         let flows: anyhow::Result<Vec<_>> = self
@@ -66,12 +66,12 @@ impl Findings {
         Ok(document)
     }
 
-    /// Packets of both points that could not be recognised.
+    /// Packets of both points that could not be identified.
     pub(super) fn unidentified(&self) -> u64 {
         self.sights.iter().map(|sight| sight.unidentified).sum()
     }
 
-    /// What is known of the clocks, and what was done about them.
+    /// The JSON members about the clocks.
     fn clocks(&self) -> Value {
         let Clocks { skew, correction, .. } = &self.clocks;
         json!({
@@ -98,7 +98,7 @@ impl Findings {
         Ok(row)
     }
 
-    /// What a flow carries, and how it is rated for that.
+    /// The JSON members about a flow's RTP streams and rating.
     fn rated(&self, flow: &FlowKey, quality: &Quality) -> Value {
         let (streams, voice) = (self.media.streams(flow), self.voice(flow));
         if streams.is_empty() && voice.is_none() {
@@ -122,21 +122,21 @@ impl Findings {
         })
     }
 
-    /// The codec that a flow is rated with: the one that was asked for, or else that of its RTP.
-    pub(super) fn voice(&self, flow: &FlowKey) -> Option<Voice> {
-        self.codec.map(Voice::asked).or_else(|| self.media.voice(flow))
+    /// The codec for rating a flow: the requested one, else that of its RTP.
+    pub(super) fn voice(&self, flow: &FlowKey) -> Option<RatedCodec> {
+        self.codec.map(RatedCodec::requested).or_else(|| self.media.voice(flow))
     }
 
-    /// A flow as the call that it is to be rated as. None where its one-way delay is not known.
-    pub(super) fn call(&self, voice: &Voice, quality: &Quality) -> Option<Parameters> {
+    /// The E-model parameters of a flow. None if its one-way delay is unknown.
+    pub(super) fn call(&self, voice: &RatedCodec, quality: &Quality) -> Option<Parameters> {
         self.clocks.relative().is_none().then(|| quality.as_call(voice.codec))?
     }
 
-    /// A quality with what holds here of the clocks.
+    /// The JSON of a quality, with the clock error of this measurement.
     fn quality(&self, quality: &Quality) -> anyhow::Result<Value> {
         let mut value = serde_json::to_value(quality)?;
-        if !matches!(self.clocks.error, ClockError::OfEachDelay) {
-            let error = self.clocks.greatest(quality);
+        if !matches!(self.clocks.error, ClockError::PerDelay) {
+            let error = self.clocks.max_error(quality);
             merge(&mut value, json!({"clock_error_ns": error, "clock_error_mean_ns": null}));
         }
         if self.clocks.aligned {
@@ -146,7 +146,7 @@ impl Findings {
     }
 }
 
-/// Adds the members of `more` to `object`, in place of those with the same name.
+/// Adds the members of `more` to `object`; replaces those of the same name.
 fn merge(object: &mut Value, more: Value) {
     if let (Value::Object(object), Value::Object(more)) = (object, more) {
         object.extend(more);

@@ -1,0 +1,160 @@
+//! The command line of `wirestamp delay`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use wirestamp_capture::{Error, Limit, Method, StampSource, pair};
+use wirestamp_clock::Span;
+use wirestamp_metrics::emodel::Codec;
+use wirestamp_metrics::flow::FlowConfig;
+use wirestamp_metrics::{self as metrics, FlowTable, Sampling};
+use wirestamp_session::PointState;
+
+use super::clocks;
+use crate::capture::Direction;
+use crate::clock::seconds;
+use crate::metrics::Endpoint;
+use crate::usage::usage;
+
+/// Flows reported one by one; further flows are aggregated.
+const FLOWS: usize = 1000;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    wirestamp delay a.pcapng b.pcapng --codec g711 --report delay.html\n  \
+    wirestamp delay tap-a@wirestamp-router tap-b@wirestamp-sink --duration 10 --layers\n  \
+    wirestamp delay eth0 eth1 -Q inout --sample 1/16\n  \
+    ssh there wirestamp capture -i eth0 -w - udp | wirestamp delay - eth0 --filter udp\n  \
+    wirestamp delay here.pcapng there.pcapng --align --remove-skew")]
+pub(crate) struct Arguments {
+    /// The first point: a capture file, a pipe (- for standard input), an interface, or
+    /// interface@namespace
+    pub(super) a: String,
+    /// The second point
+    pub(super) b: String,
+    /// A packet that has not arrived after this many milliseconds counts as lost
+    #[arg(long, value_name = "MS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    pub(super) timeout: u32,
+    /// Measure only packets that match this filter in pcap-filter(7) syntax
+    #[arg(long, value_name = "FILTER")]
+    pub(super) filter: Option<String>,
+    /// Measure only a share of the packets, such as 1/16 or 0.0625; a hash selects the same packets
+    /// at both points
+    #[arg(long, value_name = "SHARE")]
+    pub(super) sample: Option<Sampling>,
+    /// Rate every flow as a phone call with this codec, instead of only RTP by its payload type: g711, g711-plc, g723.1-5.3, g723.1-6.3, g729, g729a, gsm-fr or
+    /// gsm-efr
+    #[arg(long, value_name = "CODEC")]
+    pub(super) codec: Option<Codec>,
+    /// Write an HTML report with figures to this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+    /// Subtract this many seconds from the stamps of the second point, whose clock is ahead by that
+    #[arg(long, value_name = "SECONDS", value_parser = clocks::offset, allow_hyphen_values = true,
+          conflicts_with = "align", help_heading = "For two clocks")]
+    pub(super) offset: Option<Span>,
+    /// Align two files whose clocks differ by any amount; delays are then relative to the min
+    #[arg(long, help_heading = "For two clocks")]
+    pub(super) align: bool,
+    /// Remove the clock skew between two files from the delays
+    #[arg(long, help_heading = "For two clocks")]
+    pub(super) remove_skew: bool,
+    /// Read a damaged file up to the damage
+    #[arg(long, help_heading = "For files")]
+    pub(super) partial: bool,
+    #[command(flatten)]
+    pub(super) live: LiveArguments,
+}
+
+/// Arguments for live capture.
+#[derive(Args)]
+#[command(next_help_heading = "For interfaces")]
+pub(super) struct LiveArguments {
+    /// Measure for this many seconds [default: until Ctrl-C]
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Capture method: ring, recvmsg, recvmmsg, libpcap, xdp (which redirects the packets, so that
+    /// they do not reach the network stack), xdp-pass or tc-pass [default: ring]
+    #[arg(long, value_name = "METHOD")]
+    method: Option<Method>,
+    /// Stamp source: kernel, raw, xdp or tc [default: kernel, but xdp for xdp and
+    /// xdp-pass, and tc for tc-pass]
+    #[arg(long, value_name = "STAMP")]
+    stamp: Option<StampSource>,
+    /// in: only received packets; inout: also sent packets, as on the sender's own interface
+    /// [default: in]
+    #[arg(short = 'Q', long, value_enum, hide_possible_values = true)]
+    pub(super) direction: Option<Direction>,
+    /// Also measure the layers behind the second point, from the driver to the application, as
+    /// `wirestamp layers` does
+    #[arg(long)]
+    pub(super) layers: bool,
+    #[command(flatten)]
+    pub(super) endpoint: Endpoint,
+}
+
+impl LiveArguments {
+    /// Rejects these arguments when both points are files.
+    pub(super) fn refuse(&self) -> anyhow::Result<()> {
+        let given = [
+            ("--duration", self.duration.is_some()),
+            ("--method", self.method.is_some()),
+            ("--stamp", self.stamp.is_some()),
+            ("--direction", self.direction.is_some()),
+            ("--layers", self.layers),
+            ("--metrics", self.endpoint.is_open()),
+        ];
+        match given.into_iter().find(|&(_, given)| given) {
+            Some((option, _)) => {
+                Err(usage(format!("{option} applies to interfaces, not to files")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn duration(&self) -> Option<Duration> {
+        self.duration.map(Duration::from_secs_f64)
+    }
+
+    pub(super) fn limit(&self) -> Limit {
+        Limit { packets: None, duration: self.duration() }
+    }
+
+    pub(super) fn pair(&self) -> Result<(Method, StampSource), Error> {
+        let method = self.method.unwrap_or(Method::Ring);
+        let stamp = self.stamp.unwrap_or_else(|| method.default_stamp());
+        pair(method, stamp).map(|_| (method, stamp))
+    }
+}
+
+impl Arguments {
+    /// The correlator's configuration.
+    pub(super) fn correlation(&self) -> metrics::Config {
+        metrics::Config {
+            timeout: Span::from_millis(self.timeout.into()),
+            ..metrics::Config::default()
+        }
+    }
+
+    /// How long a packet may take before it counts as lost.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout.into())
+    }
+
+    /// The share of the packets that is measured, 0 to 1.
+    pub(super) fn share(&self) -> f64 {
+        self.sample.as_ref().map_or(1.0, Sampling::part)
+    }
+
+    /// The initial state of a point.
+    pub(super) fn sight(&self) -> PointState {
+        PointState::new(self.sample.as_ref()).watching(FlowConfig::default())
+    }
+}
+
+/// An empty table of [`FLOWS`] flows.
+pub(super) fn flow_table() -> FlowTable {
+    FlowTable::new(FLOWS)
+}

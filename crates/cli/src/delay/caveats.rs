@@ -1,0 +1,114 @@
+//! Notes on how far the results can be trusted.
+
+use std::collections::BTreeSet;
+
+use wirestamp_metrics::Quality;
+use wirestamp_session::PointState;
+
+use super::result::DelayResult;
+use crate::output::time;
+
+impl DelayResult {
+    /// All notes, a line each.
+    pub(super) fn caveats(&self, total: &Quality) -> Vec<String> {
+        let mut lines = self.sample(total);
+        lines.extend(self.rated_codecs());
+        lines.extend(self.clocks.notes());
+        lines.extend(self.capture_losses());
+        if self.lost_beyond > 0 {
+            lines.push(format!(
+                "{} of the lost packets left A before the first or after the last packet observed at B: \
+                 if B did not capture at that time, these are not network losses.",
+                self.lost_beyond
+            ));
+        }
+        lines.extend(self.negative_delays(total));
+        lines.extend(coarse(total));
+        if self.layers.is_some() {
+            lines.push(
+                "The layer programs run before packets are stamped at B: delays contain the time that \
+                 they take."
+                    .into(),
+            );
+        }
+        lines.extend(self.left_out(total));
+        lines
+    }
+
+    /// The codecs used for rating and their sources, and the RTP that is not rated, a line each.
+    fn rated_codecs(&self) -> Vec<String> {
+        if self.codec.is_some() {
+            return Vec::new();
+        }
+        let flows = self.flows.flows();
+        let voices: BTreeSet<_> =
+            flows.iter().filter_map(|(flow, _)| Some(self.voice(flow)?.to_string())).collect();
+        let mut lines: Vec<_> = voices.iter().map(|voice| format!("Codec: {voice}.")).collect();
+        let unrated: Vec<_> = self.media.unrated().into_iter().collect();
+        if !unrated.is_empty() {
+            lines.push(format!(
+                "RTP without R and MOS, because ITU-T G.113 has no values for it: {}.",
+                unrated.join(", ")
+            ));
+        }
+        lines
+    }
+
+    /// Notes on packets that the captures lost.
+    fn capture_losses(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let [a, b] = self.capture_dropped;
+        if a + b > 0 {
+            lines.push(format!(
+                "The captures lost {a} packets at A and {b} at B: packets that only the other point observed \
+                 at that time count neither as lost nor as unexpected."
+            ));
+        }
+        let [a, b] = self.undated;
+        if a + b > 0 {
+            lines.push(format!(
+                "For {a} of these at A and {b} at B the time is unknown: up to that many packets counted \
+                 as lost, or as observed at B only, may be capture losses."
+            ));
+        }
+        lines
+    }
+
+    /// Notes on packets that no result contains.
+    fn left_out(&self, total: &Quality) -> Vec<String> {
+        let mut lines = Vec::new();
+        let unexpected = total.counts().unexpected;
+        if unexpected > 0 {
+            lines.push(format!("{unexpected} packets were observed at B only."));
+        }
+        let given_up: u64 = self.sights.iter().map(PointState::given_up).sum();
+        if given_up > 0 {
+            lines.push(format!(
+                "The flow table was full: {given_up} idle flows were evicted, and their RTP and TCP \
+                 round-trip results are not shown."
+            ));
+        }
+        let unidentified = self.unidentified();
+        if unidentified > 0 {
+            lines.push(format!(
+                "{unidentified} packets were excluded: not IP, or captured too short to be identified."
+            ));
+        }
+        lines
+    }
+}
+
+/// A note if delays are so large that the resolution of percentiles hides their variation.
+fn coarse(total: &Quality) -> Option<String> {
+    let delay = total.delay().summary()?;
+    let largest = delay.min.unsigned_abs().max(delay.max.unsigned_abs());
+    // The relative resolution of percentiles is 1/2048.
+    let within = i64::try_from(largest / 2048).unwrap_or(i64::MAX);
+    (delay.above_minimum().p99 < within.saturating_mul(20)).then(|| {
+        format!(
+            "Percentiles are within {}, which is large compared with the delay variation: mean, min and max \
+             are exact; for two files, --align makes all of them exact.",
+            time(within)
+        )
+    })
+}

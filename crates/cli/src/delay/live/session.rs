@@ -1,0 +1,93 @@
+//! The steps that measurements with one and with two interfaces share.
+
+use anyhow::{Context, bail};
+use wirestamp_capture::{Capture, Config, Cores, Error, Limit};
+use wirestamp_clock::{ClockService, Counter};
+use wirestamp_metrics::FlowTable;
+use wirestamp_session::{PointState, TapReport};
+
+use super::super::arguments::Arguments;
+use super::super::clocks::Clocks;
+use super::super::result::DelayResult;
+use super::super::round_trip::RoundTrips;
+use super::super::rtp::RtpStreams;
+use crate::capture::{Direction, show_calibration};
+use crate::output::Output;
+use crate::target::Target;
+use crate::usage::usage;
+
+pub(super) fn start_clock() -> anyhow::Result<ClockService> {
+    ClockService::start(Counter::select()).context("cannot calibrate the counter")
+}
+
+/// Prints the notes of the open captures.
+pub(super) fn announce<'a>(
+    captures: impl IntoIterator<Item = &'a Capture>,
+    clock: &ClockService,
+    output: Output,
+) {
+    for capture in captures {
+        capture.facts().notes.iter().for_each(|note| output.remark(note));
+    }
+    output.remark("measuring; Ctrl-C ends it");
+    show_calibration(output, clock);
+}
+
+pub(super) fn open(
+    arguments: &Arguments,
+    name: &str,
+    cores: Option<Cores>,
+    limit: Limit,
+    clock: &ClockService,
+) -> anyhow::Result<Capture> {
+    let target: Target = name.parse().map_err(|reason: String| usage(reason))?;
+    let (method, stamp) = arguments.live.pair()?;
+    let config = Config {
+        filter: arguments.filter.clone(),
+        outgoing: arguments.live.direction == Some(Direction::Inout),
+        lanes: vec![cores.unwrap_or_default()],
+        limit,
+        ..Config::new(&target.interface, method, stamp)
+    };
+    match target.enter(|| Capture::open(config, clock))? {
+        Err(Error::NoSuchInterface(_)) => {
+            bail!("{name} is neither a file nor an interface; list the interfaces with `ip link`")
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// A hint if no packet was captured on the interface `name`.
+pub(super) fn no_packets_hint(
+    arguments: &Arguments,
+    flows: &FlowTable,
+    name: &str,
+) -> Option<String> {
+    let sent = flows.total().counts().sent;
+    (sent == 0 && arguments.live.direction != Some(Direction::Inout)).then(|| {
+        format!("no packet was received on {name}; if packets are sent from there, add -Q inout")
+    })
+}
+
+pub(super) fn result(
+    arguments: &Arguments,
+    flows: FlowTable,
+    (taps, mut sights): (Vec<TapReport>, [PointState; 2]),
+    clocks: Clocks,
+) -> DelayResult {
+    DelayResult {
+        flows,
+        clocks,
+        codec: arguments.codec,
+        sampling: arguments.sample.clone(),
+        media: RtpStreams::of_points(&mut sights),
+        round_trips: RoundTrips::of_points(&mut sights),
+        sights,
+        lost_beyond: 0,
+        capture_dropped: [0, 1].map(|point| taps.get(point).map_or(0, |tap| tap.ledger.lost())),
+        undated: [0; 2],
+        taps,
+        layers: None,
+        remarks: Vec::new(),
+    }
+}
