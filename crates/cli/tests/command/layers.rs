@@ -158,7 +158,7 @@ fn a_delay_of_what_has_no_layers_here_is_refused_in_a_sentence() {
     for (arguments, why) in [
         (&["/dev/null", "/dev/null"][..], "--layers is for interfaces, and these are files"),
         (&["-", "lo"], "--layers is for two interfaces"),
-        (&["lo", "lo", "--method", "xdp"], "xdp-pass lets them go on"),
+        (&["lo", "lo", "--method", "xdp"], "use xdp-pass"),
     ] {
         let output = run(&[&["delay", "--layers"], arguments].concat());
         let said = stderr(&output);

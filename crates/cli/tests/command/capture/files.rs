@@ -168,8 +168,8 @@ fn destinations_that_make_no_sense_are_refused_in_one_line() {
         ("-w - -C 1", 2, "write to a file"),
         ("-w x.pcapng.zst", 2, "--zstd"),
         ("-w x --format pcap --stamp raw --anchors a", 2, "pcapng"),
-        ("-w x -C 1 --stamp raw --anchors x1", 2, "a file of its own"),
-        ("-w /proc/nowhere/x", 1, "the folder has to exist"),
+        ("-w x -C 1 --stamp raw --anchors x1", 2, "use two files"),
+        ("-w /proc/nowhere/x", 1, "the folder does not exist"),
         ("-w /dev/full", 1, "free some space"),
     ];
     let folder = tempfile::tempdir().unwrap();

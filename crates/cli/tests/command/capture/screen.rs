@@ -100,7 +100,7 @@ fn flows_are_seen_while_they_come_and_the_summary_when_the_user_has_seen_enough(
     screen.strike("\r");
     screen.wait_for("burst ratio");
     screen.strike("?");
-    screen.wait_for("Keys; any closes this");
+    screen.wait_for("any key closes this");
     screen.strike("xq");
     let (status, after) = screen.end();
     assert_eq!(status, Some(0), "{after}");
@@ -147,7 +147,7 @@ fn a_file_is_browsed_where_that_is_asked_for() {
     let mut screen = OnTerminal::start(&format!("flows {path} --screen"));
     screen.wait_for("PCMU");
     screen.strike("/port 9\r");
-    screen.wait_for("No flow is like");
+    screen.wait_for("No flow matches");
     screen.strike("\x1b");
     screen.wait_for("PCMU");
     screen.strike("q");

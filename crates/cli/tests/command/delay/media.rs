@@ -60,7 +60,7 @@ fn calls_are_recognised_and_rated_by_what_was_measured() {
     for (port, codec, known, encoding) in [
         (4000, "g711-plc", "assumed from payload type 0", "PCMU"),
         (4010, "g729a", "assumed from payload type 18", "G729"),
-        (4020, "g711-plc", "as SDP announced payload type 97", "PCMA"),
+        (4020, "g711-plc", "from SDP, payload type 97", "PCMA"),
     ] {
         let flow = flow(&found, port);
         assert_eq!(flow["codec"], codec, "{flow:#}");
@@ -70,7 +70,7 @@ fn calls_are_recognised_and_rated_by_what_was_measured() {
         let told = delayed(&["--codec", codec], &files);
         let told = self::flow(&told, port);
         assert_eq!((&flow["mos"], &flow["r_factor"]), (&told["mos"], &told["r_factor"]));
-        assert_eq!(told["codec_reason"], "as asked for");
+        assert_eq!(told["codec_reason"], "as requested");
         assert!(flow["mos"].as_f64() > Some(3.0));
         // 400 packets of 20 ms are 8 s.
         let over_time = flow["mos_over_time"].as_array().unwrap();
@@ -97,7 +97,7 @@ fn what_is_no_voice_that_is_known_has_no_rating() {
         let other = flow(&found, port).as_object().unwrap();
         assert!(!other.contains_key("mos") && !other.contains_key("rtp_streams"), "{port}");
     }
-    // A codec that was asked for holds for everything, and aligned clocks know no delay.
+    // A codec that was requested holds for everything, and aligned clocks know no delay.
     let told = delayed(&["--codec", "g729a"], &files);
     assert!(flow(&told, 4040)["mos"].is_f64() && flow(&told, 4000)["codec"] == "g729a");
     assert_eq!(flow(&delayed(&["--align"], &files), 4000)["mos"], Value::Null);
@@ -148,7 +148,7 @@ fn the_text_and_the_report_say_how_the_codec_is_known() {
     for part in [
         "codec     R   MOS",
         "Codec: g711-plc, assumed from payload type 0 (PCMU).",
-        "Codec: g711-plc, as SDP announced payload type 97 (PCMA).",
+        "Codec: g711-plc, from SDP, payload type 97 (PCMA).",
         "RTP without R and MOS, of which ITU-T G.113 has no values: payload type 96",
     ] {
         assert!(text.contains(part), "{part} in {text}{}", stderr(&output));

@@ -82,12 +82,12 @@ fn the_text_and_the_report_say_that_figures_are_of_a_sample() {
     let output = run(&["delay", &files[0], &files[1], "--sample", "0.0625", "--report", page]);
     let text = String::from_utf8(output.stdout).unwrap();
     for part in
-        ["1 packet in 16, chosen by hash", "of 20 000 at A", "of 19 000 at B", "bytes and rates"]
+        ["1 packet in 16, selected by hash", "of 20 000 at A", "of 19 000 at B", "bytes and rates"]
     {
         assert!(text.contains(part), "{part} in {text}");
     }
     let page = fs::read_to_string(&path).unwrap();
-    for part in ["1 packet in 16 was measured", "Throughput of the sample", "chosen by hash"] {
+    for part in ["1 packet in 16 was measured", "Throughput of the sample", "selected by hash"] {
         assert!(page.contains(part), "{part}");
     }
 }

@@ -128,13 +128,13 @@ fn the_text_and_the_report_have_the_round_trips() {
         "mean round trip",
         "handshake A",
         "8.00 ms",
-        "by the clock of that point",
+        "by that point's clock",
         "Flows that go from B to A: 1.",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let page = fs::read_to_string(&path).unwrap();
-    assert!(page.contains("Round trip of TCP") && page.contains("8.00"), "{text}");
+    assert!(page.contains("TCP round-trip time") && page.contains("8.00"), "{text}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn arguments_and_files_that_make_no_sense_are_refused_in_one_line() {
     let cases: [(&str, i32, &str); 8] = [
         ("", 2, "FILE"),
         ("wifi.pcap --duration 5", 2, "--duration is for interfaces"),
-        ("-i lo --partial", 2, "--partial is for files"),
+        ("-i lo --partial", 2, "--partial applies to files"),
         ("wifi.pcap", 1, "only Ethernet and IP"),
         ("text", 1, "text"),
         ("nothing.pcap", 1, "nothing.pcap"),

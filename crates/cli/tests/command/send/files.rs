@@ -170,7 +170,7 @@ fn what_does_not_go_together_is_refused_in_one_line() {
             "--mac does not go with --method udp",
         ),
         (&[&voip[..], &["--qdisc-bypass"]].concat(), 2, "use packet, ring or xdp"),
-        (&[&voip[..], &["--speed", "2"]].concat(), 2, "belongs to --replay"),
+        (&[&voip[..], &["--speed", "2"]].concat(), 2, "requires --replay"),
         (&[&voip[..], &["--queue", "1"]].concat(), 2, "--queue belongs to --method xdp"),
         (&[&voip[..], &["--method", "xdp", "--tx-stamps"]].concat(), 2, "use udp, packet or ring"),
         (&[&voip[..], &["--rate", "max"]].concat(), 2, "--rate belongs to --method live"),
