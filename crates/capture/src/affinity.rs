@@ -1,42 +1,39 @@
-//! Which core a thread of the pipeline runs on.
+//! CPU cores for the threads of the pipeline.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Error;
 
-/// The cores of the three stages. `None` leaves a thread to the scheduler.
+/// Cores of the three stages. `None` leaves a thread to the scheduler.
 ///
-/// No other thread is tied to a core. The one of a [`ClockService`](wirestamp_clock::ClockService),
-/// which reads the clocks for some microseconds every 250 ms, has the cores of the thread that
-/// started it: all that the process may use, if that was before [`Capture::run`](crate::Capture)
-/// pinned its caller. The softIRQ and the threads of NAPI are the kernel's; [`crate::tune`] moves
-/// them.
+/// No other thread is pinned. The thread of a [`ClockService`](wirestamp_clock::ClockService) reads the clocks for
+/// some microseconds every 250 ms, on the cores of the thread that started it. Those are all cores of the process, if
+/// the service was started before [`Capture::run`](crate::Capture) pinned its caller. [`crate::tune`] moves the
+/// softIRQ and the NAPI threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cores {
-    /// Reads the raw stamp; wants a core of its own.
+    /// Reads the raw stamp; best with a core of its own.
     pub acquire: Option<usize>,
     /// Converts raw stamps to time.
     pub convert: Option<usize>,
-    /// Identifies, filters, correlates, writes. Where the kernel takes the stamps, one thread does
-    /// it all here, unless real-time priority or spinning is asked for.
+    /// Filters, correlates, writes. Where the kernel stamps, one thread runs all stages here, unless real-time
+    /// priority or spinning is requested.
     pub consume: Option<usize>,
 }
 
 impl Cores {
-    /// Cores for so many `captures` at the same time, among those that this process may use.
+    /// Chooses cores for `captures` simultaneous captures, among those that this process may use.
     ///
-    /// The acquisition threads get the last ones (device interrupts and most daemons sit on the
-    /// first), each its own as long as that leaves one for converting; otherwise they share the
-    /// last. The converters share the remaining ones, nearest first. Consumers go where the
-    /// scheduler finds room. On a single core nothing is pinned.
+    /// Each acquisition thread gets one of the last cores (device interrupts and most daemons run on the first), as
+    /// long as one remains for converting; otherwise all share the last core. Converters share the remaining cores,
+    /// nearest first. The scheduler places consumers. On a single core nothing is pinned.
     #[must_use]
     pub fn choose(captures: usize) -> Vec<Self> {
         assign(&allowed(), captures)
     }
 
-    /// Whether the acquisition threads of so many `captures` at the same time may spin: with
-    /// [`Cores::choose`], each has a core that it takes from no other stage, and the rest of the
-    /// process is left with at least as many.
+    /// Whether the acquisition threads of `captures` simultaneous captures may spin: with [`Cores::choose`], each has a
+    /// core of its own, and at least as many cores remain for the rest of the process.
     #[must_use]
     pub fn can_spin(captures: usize) -> bool {
         suffice_to_spin(allowed().len(), captures)
@@ -45,7 +42,7 @@ impl Cores {
     /// Checks that this process may use the cores.
     ///
     /// # Errors
-    /// [`Error::NoSuchCore`] names the first that it may not use, and those that it may.
+    /// [`Error::NoSuchCore`] reports the first core that it may not use, and those that it may.
     pub fn check(&self) -> Result<(), Error> {
         let allowed = allowed();
         let mut cores = [self.acquire, self.convert, self.consume].into_iter().flatten();
@@ -73,7 +70,7 @@ fn assign(allowed: &[usize], captures: usize) -> Vec<Cores> {
         .collect()
 }
 
-/// With two cores a capture, [`assign`] shares no acquisition core.
+/// With two cores per capture, [`assign`] shares no acquisition core.
 fn suffice_to_spin(cores: usize, captures: usize) -> bool {
     cores / 2 >= captures
 }
@@ -84,10 +81,10 @@ pub(crate) fn allowed() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect()
 }
 
-/// Ties the calling thread to `core`, if one is given, which [`Cores::check`] has passed.
+/// Pins the calling thread to `core`, if one is given. [`Cores::check`] has accepted it.
 ///
-/// Should the core have been taken from this process since, the thread stays with the scheduler:
-/// the kernel does the same to a thread whose core goes away later (cpuset(7), "Exceptions").
+/// If the process may no longer use the core, the scheduler places the thread: the kernel does the same with a thread
+/// whose core is removed later (cpuset(7), "Exceptions").
 pub(crate) fn pin(core: Option<usize>) {
     if let Some(core) = core {
         let mut set = CpuSet::new();
@@ -96,12 +93,12 @@ pub(crate) fn pin(core: Option<usize>) {
     }
 }
 
-/// The cores of a list such as `0-3,8` (cpuset(7), "List format"); what is no number is skipped.
+/// Parses a core list such as `0-3,8` (cpuset(7), "List format"). Invalid parts are skipped.
 pub(crate) fn parse_cores(list: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<usize>().ok()?);
-        // As many as the kernel can be built for (CONFIG_NR_CPUS), whatever the list says.
+        // The kernel's max number of CPUs (CONFIG_NR_CPUS) limits the range.
         Some(first..=last.min(8191))
     };
     list.split(',').filter_map(range).flatten().collect()
@@ -111,7 +108,7 @@ pub(crate) fn parse_cores(list: &str) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The cores that each of so many captures gets of so many cores: acquiring, converting.
+    /// The acquiring and the converting core of each capture.
     fn assigned(cores: usize, captures: usize) -> Vec<(usize, usize)> {
         let allowed: Vec<_> = (0..cores).collect();
         let pair = |cores: &Cores| cores.acquire.zip(cores.convert);
@@ -119,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn acquisition_threads_have_their_own_cores_while_one_is_left_over() {
+    fn acquisition_threads_get_own_cores() {
         assert_eq!(assigned(2, 1), [(1, 0)]);
         assert_eq!(assigned(2, 2), [(1, 0), (1, 0)]);
         assert_eq!(assigned(3, 2), [(2, 0), (1, 0)]);
@@ -136,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_spin_only_on_cores_that_are_theirs_alone() {
+    fn threads_spin_only_on_exclusive_cores() {
         let enough = |cores| [1, 2].map(|captures| suffice_to_spin(cores, captures));
         assert_eq!(enough(1), [false, false]);
         assert_eq!(enough(2), [true, false]);
@@ -152,11 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_cannot_be_used_is_named_with_those_that_can() {
+    fn unusable_core_is_reported_with_usable_ones() {
         let cores = Cores { convert: Some(CpuSet::MAX_CPU), ..Cores::default() };
         let error = cores.check().unwrap_err();
         assert!(error.is_usage());
-        let expected = format!("core {}; choose among {:?}", CpuSet::MAX_CPU, allowed());
+        let expected = format!(
+            "core {}: this process may not; choose one of {:?}",
+            CpuSet::MAX_CPU,
+            allowed()
+        );
         assert!(error.to_string().ends_with(&expected), "{error}");
     }
 

@@ -16,34 +16,33 @@ use crate::interface::Interface;
 use crate::live_ledger::LiveLedger;
 use crate::method::{Pair, pair};
 use crate::packet_socket::Setup;
-use crate::pipeline::{self, LATENESS, Plan, Sink, Wait};
-use crate::source::{Opening, Source};
+use crate::pipeline::{self, MERGE_TIMEOUT, PipelineContext, Sink, Wait};
+use crate::source::{OpenRequest, Source};
 use crate::{Error, Ledger, Stop};
 
-/// A capture that is set up: packets arrive in its ring already.
+/// An open capture: its ring already receives packets.
 pub struct Capture {
     config: Config,
     pair: &'static Pair,
     facts: Facts,
     interface: Arc<Interface>,
     live: Arc<LiveLedger>,
-    /// What the interface had dropped before.
+    /// The interface's drop count when the capture was opened.
     dropped: u64,
-    /// What the consumer has to filter by, where the kernel does not.
+    /// Filter for the consumer, where the kernel cannot filter.
     filter: Option<Filter>,
     source: Source,
-    /// When it was not open yet.
+    /// A time before the receivers were opened.
     opened: Time<Utc>,
     card_stamps: Option<CardStamping>,
 }
 
 impl Capture {
-    /// Sets a capture up in the calling thread's network namespace. It stays in that namespace,
-    /// whichever thread runs it.
+    /// Opens a capture in the calling thread's network namespace. The capture may run on any thread.
     ///
     /// # Errors
-    /// An interface, pair, filter or core that does not exist, a pair that the interface cannot do
-    /// ([`capabilities::verdict`]), or what the kernel refuses.
+    /// The interface, pair, filter or core does not exist, the interface does not support the pair
+    /// ([`capabilities::verdict`]), or a system call fails.
     pub fn open(mut config: Config, clock: &ClockService) -> Result<Self, Error> {
         let pair = pair(config.method, config.stamp)?;
         config.lanes.iter().try_for_each(Cores::check)?;
@@ -60,7 +59,7 @@ impl Capture {
             && let Err(reason) = scheduling::check_realtime()
         {
             config.wait = Wait::Block { realtime: false };
-            facts.notes.push(format!("no real-time priority for the stamping thread: {reason}"));
+            facts.notes.push(format!("the stamping thread has no real-time priority: {reason}"));
         }
         let lanes = config.lanes.len();
         let fanout = Fanout::default();
@@ -74,19 +73,19 @@ impl Capture {
         };
         if setup.card_stamps && setup.outgoing && !pair.method.runs_xdp() {
             facts.notes.push(
-                "packets that this machine sends are stamped by the kernel, and counted: the network \
-                 card stamps what arrives"
+                "outgoing packets have kernel stamps, and are counted: the network card stamps only \
+                 incoming packets"
                     .to_owned(),
             );
         }
-        let opening = Opening { interface: &interface, setup, lanes, clock };
+        let request = OpenRequest { interface: &interface, setup, lanes, clock };
         let opened = pipeline::now();
-        let (source, filter) = Source::open_filtered(pair, &opening, filter, &mut facts)?;
+        let (source, filter) = Source::open_filtered(pair, &request, filter, &mut facts)?;
         if lanes > 1 {
             facts.notes.push(format!(
-                "packets of {lanes} threads are merged by their stamps; one that comes more than \
-                 {} ms after its stamp may be out of order, and is counted",
-                LATENESS.as_millis()
+                "packets of {lanes} threads are merged by their stamps; a packet that arrives more \
+                 than {} ms after its stamp may be out of order, and is counted",
+                MERGE_TIMEOUT.as_millis()
             ));
         }
         Ok(Self {
@@ -103,38 +102,38 @@ impl Capture {
         })
     }
 
-    /// What was granted.
+    /// Properties of the open capture.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The clock that its stamps are read from.
+    /// Clock domain of the stamps.
     #[must_use]
     pub fn domain(&self) -> Domain {
         self.pair.domain
     }
 
-    /// The account of the capture, for others to look at while it runs.
+    /// Ledger that other threads may read while the capture runs.
     #[must_use]
     pub fn live_ledger(&self) -> Arc<LiveLedger> {
         Arc::clone(&self.live)
     }
 
-    /// Captures until `stop` is requested or the limit reached. The ledger is complete in either
-    /// case; an error says what ended the capture early.
+    /// Captures until `stop` is requested or the limit is reached. The ledger is complete in either case; an error
+    /// reports what ended the capture early.
     ///
-    /// The calling thread becomes the consumer, and stays on [`Cores::consume`] if that is set.
+    /// The calling thread becomes the consumer, and runs on [`Cores::consume`] if that is set.
     pub fn run(
         self,
         clock: &ClockService,
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> (Ledger, Result<(), Error>) {
-        let plan = Plan {
+        let context = PipelineContext {
             clock,
             domain: self.pair.domain,
-            instead_of_card: self.pair.instead_of_card(),
+            card_fallback: self.pair.card_fallback(),
             stamped: self.source.is_stamped(self.pair),
             lanes: &self.config.lanes,
             wait: self.config.wait,
@@ -146,9 +145,9 @@ impl Capture {
             live: &self.live,
         };
         let filter = self.filter.as_ref();
-        let (mut ledger, mut outcome) = self.source.run(&plan, filter, sink);
-        if let Some(Err(cause)) = self.card_stamps.map(CardStamping::put_back) {
-            let what = "put back what the network card stamps";
+        let (mut ledger, mut outcome) = self.source.run(&context, filter, sink);
+        if let Some(Err(cause)) = self.card_stamps.map(CardStamping::restore) {
+            let what = "restore the network card's stamping";
             let failed = Error::system(what, &self.config.interface, "cap_net_admin", cause);
             outcome = outcome.and(Err(failed));
         }
@@ -159,7 +158,7 @@ impl Capture {
     }
 }
 
-/// Switches the network card's stamps on, if `pair` takes them and `clock` can tell their time.
+/// Enables the network card's stamps if `pair` uses them and `clock` can convert them.
 fn card_stamps(
     pair: &Pair,
     interface: &str,

@@ -4,41 +4,39 @@ use crate::affinity::Cores;
 use crate::method::{Method, StampSource};
 use crate::pipeline::{Limit, Wait};
 
-/// What tcpdump keeps of a packet when it is not told otherwise: more than any packet has.
+/// Largest packet in bytes, as in tcpdump: no packet is longer.
 pub(crate) const LARGEST_PACKET: u32 = 262_144;
 
-/// What is asked for.
+/// Settings of a capture.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The interface, by its name in the calling thread's network namespace.
+    /// Interface name in the calling thread's network namespace.
     pub interface: String,
-    /// How packets are received.
+    /// Reception method.
     pub method: Method,
-    /// Which clock stamps them.
+    /// Timestamp source.
     pub stamp: StampSource,
-    /// Bytes of each packet to keep.
+    /// Snap length: bytes kept of each packet.
     pub snaplen: u32,
-    /// A filter in pcap syntax.
+    /// Filter in pcap syntax.
     pub filter: Option<String>,
-    /// Whether packets that this machine sends are captured too, where the method sees them.
+    /// Whether outgoing packets are captured too, where the method sees them.
     pub outgoing: bool,
-    /// Bytes of memory for the ring between the kernel and us, or for the queue and the buffers
-    /// where there is no ring.
+    /// Bytes of memory for the ring between kernel and process, or for queue and buffers where there is no ring.
     pub ring_bytes: usize,
-    /// Where the threads run: one lane, which is an acquiring and a converting thread, for each. With
-    /// several, the kernel spreads the packets over them, flow by flow, and they are merged in the
-    /// order of their stamps again, as long as none is later than [`LATENESS`](crate::LATENESS).
-    /// The first says where the consumer runs.
+    /// Cores of each lane; a lane is an acquiring and a converting thread. With several lanes, the kernel
+    /// distributes packets by flow. They are merged in stamp order, except for packets later than
+    /// [`MERGE_TIMEOUT`](crate::MERGE_TIMEOUT). The first entry also sets the consumer's core.
     pub lanes: Vec<Cores>,
     /// How the acquisition thread waits.
     pub wait: Wait,
-    /// When the capture ends by itself.
+    /// When the capture ends automatically.
     pub limit: Limit,
 }
 
 impl Config {
-    /// A capture of whole packets on `interface` with the defaults of the command line. Its cores
-    /// are chosen for a process with one capture; see [`Cores::choose`] for more.
+    /// A capture of whole packets on `interface` with the defaults of the command line. Cores are chosen for a
+    /// process with one capture; see [`Cores::choose`] for more.
     #[must_use]
     pub fn new(interface: &str, method: Method, stamp: StampSource) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What can go wrong in a capture, in words that say what to do next.
+//! Errors of a capture, with the next step for the user.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,121 +6,121 @@ use std::path::PathBuf;
 use crate::capabilities::{Obstacle, how_to_get};
 use crate::method::{Method, StampSource};
 
-/// Why a capture could not be opened, went wrong, or could not be read back.
+/// Errors of opening, running and reading back a capture.
 ///
-/// A message has its cause in it, for which reason [`std::error::Error::source`] is `None`: a
-/// report that prints the chain would say it twice.
+/// A message includes its cause, so [`std::error::Error::source`] is `None`: a report that prints the chain would
+/// repeat it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The pair of method and stamp is not one of [`crate::PAIRS`].
+    /// The pair of method and stamp is not in [`crate::PAIRS`].
     #[error("method {method} has no {stamp} stamps; it has {alternatives}")]
     NoSuchPair {
-        /// The method that was asked for.
+        /// The requested method.
         method: String,
-        /// The stamp that was asked for.
+        /// The requested stamp.
         stamp: String,
-        /// What can be had instead, as words.
+        /// Supported stamps, as text.
         alternatives: String,
     },
-    /// The interface, the kernel or this process cannot do the pair, but others.
+    /// The interface, kernel or process does not support this pair, but supports others.
     #[error(
-        "{method} with {stamp} stamps cannot be had on {interface}: {reason}; there are \
+        "{method} with {stamp} stamps is not available on {interface}: {reason}; it supports \
          {alternatives}"
     )]
     Impossible {
         /// The interface.
         interface: String,
-        /// The method that was asked for.
+        /// The requested method.
         method: Method,
-        /// The stamp that was asked for.
+        /// The requested stamp.
         stamp: StampSource,
-        /// Why not.
+        /// The obstacle.
         reason: Obstacle,
-        /// The pairs that can be had there, as words.
+        /// Pairs that the interface supports, as text.
         alternatives: String,
     },
-    /// The clock that the network card stamps with is not the one that is followed.
+    /// The network card's clock is not the one that the clock service follows.
     #[error(
         "{interface}'s network card stamps with /dev/ptp{stamps}, and {}: start the clock service \
          with that clock",
-        is_followed(*.followed)
+        followed_clock(*.followed)
     )]
     OtherCardClock {
         /// The interface.
         interface: String,
-        /// The number of its network card's clock.
+        /// Number of the network card's clock.
         stamps: u32,
-        /// The number of the one that is followed.
+        /// Number of the clock that is followed.
         followed: Option<u32>,
     },
-    /// There is no such method or timestamp source.
-    #[error("there is no {what} {name}; choose among {known}")]
+    /// No method or timestamp source has this name.
+    #[error("no {what} is called {name}; choose one of {known}")]
     NoSuchName {
-        /// What was asked for by name.
+        /// Kind of the named thing.
         what: &'static str,
         /// The name.
         name: String,
-        /// The names there are, as words.
+        /// The valid names, as text.
         known: String,
     },
-    /// A thread was to run on a core that this process may not use.
-    #[error("this process may not use core {core}; choose among {allowed:?}")]
+    /// This process may not use the requested core.
+    #[error("cannot use core {core}: this process may not; choose one of {allowed:?}")]
     NoSuchCore {
-        /// The core that was asked for.
+        /// The requested core.
         core: usize,
-        /// The cores that it may use.
+        /// The cores that the process may use.
         allowed: Vec<usize>,
     },
-    /// The method cannot have so many acquiring threads.
+    /// The method does not support this number of acquiring threads.
     #[error(
-        "method {method} cannot have {lanes} acquiring threads, but one; ring, recvmsg, recvmmsg and \
-         libpcap can share the packets among several"
+        "method {method} cannot have {lanes} acquiring threads: it supports one; use ring, recvmsg, \
+         recvmmsg or libpcap for several"
     )]
     Lanes {
-        /// Threads that were asked for.
+        /// The requested number of threads.
         lanes: usize,
         /// The method.
         method: &'static str,
     },
-    /// No interface of that name in this network namespace.
-    #[error("there is no interface {0}; `ip link` lists those of this network namespace")]
+    /// No interface has this name in this network namespace.
+    #[error("there is no interface {0}; `ip link` lists the interfaces of this network namespace")]
     NoSuchInterface(String),
-    /// The kernel refused for want of privileges.
+    /// The process lacks privileges.
     #[error("cannot {what} on {interface} without privileges: {}", how_to_get(capabilities))]
     Permission {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// The interface it was tried on.
+        /// The interface.
         interface: String,
-        /// The capabilities it takes, as setcap writes them.
+        /// The required capabilities, in the syntax of setcap.
         capabilities: &'static str,
     },
-    /// The kernel refused for another reason.
+    /// A system call failed for another reason.
     #[error("cannot {what} on {interface}: {cause}{}", next_step(cause))]
     System {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// The interface it was tried on.
+        /// The interface.
         interface: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: io::Error,
     },
-    /// The interface is down, or no longer there.
+    /// The interface is down or gone.
     #[error("{interface} {what}")]
     Unusable {
         /// The interface.
         interface: String,
-        /// What became of it, and what to do.
+        /// The state of the interface, and the next step.
         what: &'static str,
     },
     /// Another capture has tuned the machine for the same interface.
     #[error(
-        "another capture has tuned the machine for {0} and puts everything back when it ends: \
-         leave --tune away, or wait for that"
+        "cannot tune the machine for {0}: another capture has tuned it; wait for its end, or omit \
+         --tune"
     )]
     TunedByAnother(String),
-    /// The interface carries no Ethernet frames.
-    #[error("{interface} is no Ethernet interface (hardware type {kind}); only those are captured")]
+    /// The interface has no Ethernet frames.
+    #[error("cannot capture on {interface}: it is no Ethernet interface (hardware type {kind})")]
     NotEthernet {
         /// The interface.
         interface: String,
@@ -128,45 +128,47 @@ pub enum Error {
         kind: u16,
     },
     /// An XDP or tc program was not loaded or attached.
-    #[error("cannot run {what} on {interface}: {reason}; --method ring needs none")]
+    #[error("cannot run {what} on {interface}: {reason}; --method ring needs no program")]
     Program {
-        /// Which of the two it is.
+        /// Kind of the program.
         what: &'static str,
-        /// The interface it was meant for.
+        /// The interface.
         interface: String,
-        /// What libbpf or the kernel said.
+        /// The error of libbpf or the kernel.
         reason: String,
     },
-    /// The programs that follow packets through their host were not loaded.
+    /// The BPF programs that follow packets through the host were not loaded.
     #[error(
-        "cannot follow packets of {interface}: {reason}; it takes root and a kernel that tells its \
-         types (CONFIG_DEBUG_INFO_BTF)"
+        "cannot follow packets of {interface}: {reason}; run as root, on a kernel with type \
+         information (CONFIG_DEBUG_INFO_BTF)"
     )]
     Layers {
         /// The interface.
         interface: String,
-        /// What libbpf or the kernel said.
+        /// The error of libbpf or the kernel.
         reason: String,
     },
     /// XDP programs were not loaded, or not run on frames in memory.
-    #[error("cannot run XDP programs on frames in memory: {reason}; it takes root")]
+    #[error("cannot run XDP programs on frames in memory: {reason}; run as root")]
     TestRun {
-        /// What libbpf or the kernel said.
+        /// The error of libbpf or the kernel.
         reason: String,
     },
     /// The filter does not compile.
-    #[error("filter '{expression}': {reason}; `man pcap-filter` describes the syntax")]
+    #[error(
+        "cannot compile filter '{expression}': {reason}; `man pcap-filter` describes the syntax"
+    )]
     Filter {
-        /// The filter as it was given.
+        /// The filter expression.
         expression: String,
-        /// What libpcap said about it.
+        /// The error of libpcap.
         reason: String,
     },
-    /// The kernel cannot apply the filter. [`crate::Capture::open`] goes on without it, applies the
-    /// filter itself and says so in the capture's notes.
-    #[error("the kernel does not take the filter: {reason}")]
+    /// The kernel cannot apply the filter. [`crate::Capture::open`] then applies the filter in this process, and
+    /// adds a note to the capture's facts.
+    #[error("the kernel cannot apply the filter: {reason}")]
     FilterNotInKernel {
-        /// What stands in the way.
+        /// The obstacle.
         reason: String,
     },
     /// A file could not be created or written.
@@ -174,20 +176,20 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// The operating system's reason.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// There was no more room for packets.
+    /// No room for more packets.
     #[error(
-        "cannot write {path} any further: {cause}; the {packets} packets before that are \
-         readable: free some space and run again"
+        "cannot continue {path}: {cause}; its {packets} packets are readable; free some space and \
+         run again"
     )]
     NoRoomLeft {
         /// The file.
         path: PathBuf,
-        /// Packets that were written, in this file and in those before it.
+        /// Packets written, in this file and in those before it.
         packets: u64,
-        /// The operating system's reason.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// A capture file could not be opened or read.
@@ -195,18 +197,18 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// The operating system's reason.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// The file is not a capture.
+    /// The file is not a capture file.
     #[error(
-        "{path} is not a capture file ({reason}); pcapng and classic pcap are understood, \
-         compressed with zstd too"
+        "{path} is not a capture file: {reason}; pcapng and classic pcap are supported, also \
+         compressed with zstd"
     )]
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// What was wrong with it.
+        /// The format error.
         reason: String,
     },
     /// A file of anchors cannot be used.
@@ -214,20 +216,20 @@ pub enum Error {
     Anchors {
         /// The file.
         path: PathBuf,
-        /// What was wrong with it.
+        /// The format error.
         reason: String,
     },
-    /// A file of anchors could not be written to its end.
+    /// A file of anchors could not be written completely.
     #[error(
-        "{path} ends after {written} anchors: {cause}; the capture itself is complete, but \
-         `wirestamp restamp` will not improve its packets from then on"
+        "cannot continue {path} after {written} anchors: {cause}; the capture is complete, but \
+         `wirestamp restamp` cannot improve its later packets"
     )]
     AnchorsCutShort {
         /// The file.
         path: PathBuf,
-        /// Anchors that are in it.
+        /// Anchors in the file.
         written: u64,
-        /// The operating system's reason.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// The stamps of a capture cannot be converted again.
@@ -235,24 +237,23 @@ pub enum Error {
     Restamp {
         /// The file.
         path: PathBuf,
-        /// Why not, and what to do about it.
+        /// The obstacle, and the next step.
         reason: String,
     },
-    /// The file ends, or stops making sense, in mid-way.
-    #[error("{path} is damaged after packet {packets} ({reason})")]
+    /// The file is truncated or corrupt.
+    #[error("{path} is damaged after packet {packets}: {reason}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Packets that were read before the damage.
+        /// Packets before the damage.
         packets: u64,
-        /// What was wrong with it.
+        /// The format error.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether the request itself was wrong: it has to be put differently, and that will do.
-    /// Nothing has to be done to the interface, the privileges or the files.
+    /// Whether the request is invalid: the user has to change the request, not the interface, privileges or files.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -266,14 +267,13 @@ impl Error {
         )
     }
 
-    /// Whether the packets went to a pipe whose reader has gone, as `head` does when it has seen
-    /// enough.
+    /// Whether the packets went to a pipe whose reader has closed it, as `head` does.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { cause, .. } if cause.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The error for a capture at `path` that cannot be written after so many packets were.
+    /// The error for a capture at `path` that fails after `packets` packets.
     pub(crate) fn writing(path: PathBuf, packets: u64, cause: io::Error) -> Self {
         if packets > 0 && is_full(&cause) {
             Self::NoRoomLeft { path, packets, cause }
@@ -282,7 +282,7 @@ impl Error {
         }
     }
 
-    /// The error for a system call `what` that failed on `interface` with `cause`.
+    /// The error for a system call that failed on `interface` with `cause`.
     pub(crate) fn system(
         what: &'static str,
         interface: &str,
@@ -298,26 +298,26 @@ impl Error {
     }
 }
 
-fn is_followed(number: Option<u32>) -> String {
+fn followed_clock(number: Option<u32>) -> String {
     number.map_or("no such clock is followed".into(), |n| format!("/dev/ptp{n} is followed"))
 }
 
-/// What to do about a refused system call, where that is known.
+/// The next step after a failed system call, where one is known.
 fn next_step(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
         Some(libc::ENODEV | libc::ENXIO) => {
-            "; the interface is gone: `ip link` lists those that are there"
+            "; the interface is gone: `ip link` lists the existing ones"
         }
         Some(libc::EMFILE | libc::ENFILE) => "; allow more open files with `ulimit -n`",
         Some(libc::EAFNOSUPPORT) => "; load the kernel's packet sockets with `modprobe af_packet`",
         _ if cause.kind() == io::ErrorKind::OutOfMemory => {
-            "; ask for a smaller ring with --buffer-size"
+            "; use a smaller ring with --buffer-size"
         }
         _ => "",
     }
 }
 
-/// Whether there is no room for more.
+/// Whether the cause is lack of disk space.
 fn is_full(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -337,46 +337,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once_and_then_what_to_do() {
+    fn message_has_cause_once_and_next_step() {
         let cause = io::Error::from_raw_os_error(libc::ENOMEM);
         let words = cause.to_string();
         let error = Error::system("set up the ring", "eth0", "cap_net_raw", cause);
         assert_eq!(
             error.to_string(),
             format!(
-                "cannot set up the ring on eth0: {words}; ask for a smaller ring with --buffer-size"
+                "cannot set up the ring on eth0: {words}; use a smaller ring with --buffer-size"
             )
         );
         assert!(error.source().is_none());
     }
 
     #[test]
-    fn packets_are_said_to_be_readable_where_some_were_written() {
-        let said = |packets| {
+    fn full_disk_message_counts_readable_packets() {
+        let message = |packets| {
             let cause = io::ErrorKind::StorageFull.into();
             Error::writing("x".into(), packets, cause).to_string()
         };
-        assert!(said(0).contains("free some space") && !said(0).contains("readable"));
+        assert!(message(0).contains("free some space") && !message(0).contains("readable"));
         assert!(
-            said(7).contains("free some space")
-                && said(7).contains("the 7 packets before that are readable")
+            message(7).contains("free some space")
+                && message(7).contains("its 7 packets are readable")
         );
     }
 
     #[test]
-    fn a_missing_privilege_is_told_with_the_program_that_runs() {
+    fn missing_privilege_message_has_setcap_command() {
         let denied = io::Error::from_raw_os_error(libc::EPERM);
-        let said = Error::system("see all packets", "lo", "cap_net_raw", denied).to_string();
+        let message = Error::system("see all packets", "lo", "cap_net_raw", denied).to_string();
         let program = std::env::current_exe().unwrap();
-        assert!(said.starts_with("cannot see all packets on lo without privileges: "), "{said}");
         assert!(
-            said.ends_with(&format!("`setcap cap_net_raw+ep {}`", program.display())),
-            "{said}"
+            message.starts_with("cannot see all packets on lo without privileges: "),
+            "{message}"
+        );
+        assert!(
+            message.ends_with(&format!("`setcap cap_net_raw+ep {}`", program.display())),
+            "{message}"
         );
     }
 
     #[test]
-    fn only_a_reader_that_has_gone_is_a_broken_pipe() {
+    fn only_closed_pipe_is_broken_pipe() {
         let written = |kind: io::ErrorKind| Error::Write { path: "-".into(), cause: kind.into() };
         assert!(written(io::ErrorKind::BrokenPipe).is_broken_pipe());
         assert!(!written(io::ErrorKind::StorageFull).is_broken_pipe());

@@ -8,26 +8,26 @@ use crate::capabilities;
 use crate::config::Config;
 use crate::method::{IN_THE_SOFTIRQ_BY_FUNCTION, Pair};
 
-/// What was granted: goes into the output and into the file.
+/// Properties of an open capture, reported in the output and stored in the file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
-    /// The interface.
+    /// Interface name.
     pub interface: String,
-    /// The reception method.
+    /// Reception method.
     pub method: &'static str,
-    /// The timestamp source.
+    /// Timestamp source.
     pub stamp: &'static str,
-    /// Where on a packet's way the stamp is taken.
+    /// Where on a packet's path the stamp is taken.
     pub taken: &'static str,
-    /// The clock that is read.
+    /// Clock of the stamps.
     pub clock: String,
-    /// The smallest usual step of that clock, in nanoseconds, rounded up.
+    /// Granularity: the smallest usual step of that clock, in nanoseconds, rounded up.
     pub granularity_ns: i64,
-    /// Bytes kept of each packet at the most.
+    /// Snap length: max bytes kept of each packet.
     pub snaplen: u32,
-    /// The filter in pcap syntax, if there is one.
+    /// Filter in pcap syntax, if any.
     pub filter: Option<String>,
-    /// Where less was granted than asked for, in words.
+    /// Notes for the user where the capture has less than was requested.
     pub notes: Vec<String>,
 }
 
@@ -51,15 +51,14 @@ impl Facts {
         }
     }
 
-    /// Says who stamps where there is an XDP program, and where it runs if that is later than it
-    /// should be.
-    pub(crate) fn xdp_program(&mut self, place: Place, stamped_by: StampedBy) {
+    /// Records which clock stamps in an XDP program, and notes where the program runs later than in the driver.
+    pub(crate) fn note_xdp_program(&mut self, place: Place, stamped_by: StampedBy) {
         match stamped_by {
             StampedBy::Kernel | StampedBy::Card => {}
             StampedBy::Counter { .. } => self.taken = IN_THE_SOFTIRQ_BY_FUNCTION,
-            StampedBy::Reader { because, .. } => {
+            StampedBy::Reader { reason, .. } => {
                 self.taken = capabilities::THREAD_WITHOUT_FUNCTION;
-                let note = format!("raw stamps are taken by the acquisition thread: {because}");
+                let note = format!("raw stamps are taken by the acquisition thread: {reason}");
                 self.notes.push(note);
             }
         }
@@ -68,7 +67,7 @@ impl Facts {
         }
         let mut note =
             format!("{}'s driver has no XDP: the network stack runs the program", self.interface);
-        if stamped_by.is_program() {
+        if stamped_by.is_by_program() {
             self.taken = capabilities::STACK_WITHOUT_XDP;
             note += ", and stamps are taken there";
         }

@@ -13,7 +13,7 @@ pub fn generic_netlink(bytes: &[u8], attribute: u16) {
 
 /// A program of classic BPF, translated for sockets, XDP and tc.
 pub fn filter_program(bytes: &[u8]) {
-    crate::filter::made_up::try_program(bytes);
+    crate::filter::fake::try_program(bytes);
 }
 
 /// A record of settings that were changed.

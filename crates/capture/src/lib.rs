@@ -1,18 +1,17 @@
-//! Captures packets and stamps them.
+//! Captures packets with precise timestamps.
 //!
-//! [`Capture::open`] sets up a reception method with a timestamp source ([`PAIRS`] lists which go
-//! together), [`Capture::run`] runs the three-stage pipeline and hands every packet with its
-//! [`Stamp`](wirestamp_clock::Stamp) to a [`Sink`]. The [`Ledger`] at the end accounts for each
-//! packet. [`mod@file`] writes and reads capture files. [`capabilities`] says which pairs an
-//! interface can do, and why not the others. [`layers`] follows packets through their host. [`tune`]
-//! prepares the machine. [`xsk`] has AF_XDP
-//! sockets for whoever wants to send through them too.
+//! [`Capture::open`] opens a reception method with a timestamp source ([`PAIRS`] lists the supported pairs).
+//! [`Capture::run`] runs the three-stage pipeline and passes each packet with its [`Stamp`](wirestamp_clock::Stamp)
+//! to a [`Sink`]. The final [`Ledger`] has the outcome of each packet.
 //!
-//! `unsafe` is confined to memory that the kernel fills, `mapping`, `receiver`, `ring`, `socket`,
-//! `libpcap`, `vlan`, `xsk`, `af_xdp`, `pass`, `bpf_program` and `pipeline`, and to what the
-//! libraries lack: the system calls of `packet_socket`, `interface`, `card_stamps`,
-//! `capabilities::ethtool`, `tune::ethtool` and `priority`, the type of `filter`'s instructions, and
-//! the C library's `file::local_time`.
+//! [`mod@file`] writes and reads capture files. [`capabilities`] reports which pairs an interface supports, and why
+//! not the others. [`layers`] follows packets through the layers of their host. [`tune`] tunes the machine. [`xsk`]
+//! has AF_XDP sockets, also for senders.
+//!
+//! `unsafe` is limited to memory shared with the kernel (`mapping`, `receiver`, `ring`, `socket`, `libpcap`,
+//! `vlan`, `xsk`, `af_xdp`, `pass`, `bpf_program`, `pipeline`), to system calls that the libraries lack
+//! (`packet_socket`, `interface`, `card_stamps`, `capabilities::ethtool`, `tune::ethtool`, `priority`), to the type
+//! of `filter`'s instructions and to the C library's `file::local_time`.
 #![deny(unsafe_code)]
 
 mod af_xdp;
@@ -61,6 +60,6 @@ pub use interface::interfaces;
 pub use ledger::Ledger;
 pub use live_ledger::LiveLedger;
 pub use method::{Method, PAIRS, Pair, StampSource, pair};
-pub use pipeline::{CapturedPacket, LATENESS, Limit, Sink, Wait};
+pub use pipeline::{CapturedPacket, Limit, MERGE_TIMEOUT, Sink, Wait};
 pub use stop::Stop;
 pub use wirestamp_packet::CaptureLoss;

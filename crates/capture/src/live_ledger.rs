@@ -1,4 +1,4 @@
-//! The account of a capture while it goes on.
+//! The ledger of a running capture.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,21 +7,20 @@ use crate::Ledger;
 use crate::interface::Interface;
 use crate::receiver::KernelCounts;
 
-/// The ledger of a running capture, for others to look at: nobody waits for anybody.
+/// Ledger of a running capture that other threads can read without locks.
 ///
-/// Its lines come from different threads, some of them milliseconds later than others, so that it need
-/// not balance before the end.
+/// Its counts come from several threads, some of them milliseconds later than others: it balances only at the end.
 #[derive(Debug)]
 pub struct LiveLedger {
     interface: Arc<Interface>,
-    /// What the interface had dropped before.
+    /// The interface's drop count when the capture was opened.
     dropped_before: u64,
-    /// What the acquiring threads read from the kernel, added up.
+    /// Sums over the acquiring threads, of counts read from the kernel.
     seen: AtomicU64,
     kernel_dropped: AtomicU64,
     stamped_late: AtomicU64,
     fill_ring_empty: AtomicU64,
-    /// What the consumer counts.
+    /// Counts of the consumer.
     filtered: AtomicU64,
     surplus: AtomicU64,
     consumer_dropped: AtomicU64,
@@ -30,7 +29,7 @@ pub struct LiveLedger {
 }
 
 impl LiveLedger {
-    /// That of a capture on `interface`, which had dropped so many packets before.
+    /// Ledger of a capture on `interface`, whose drop count was `dropped_before` when the capture was opened.
     pub(crate) fn new(interface: Arc<Interface>, dropped_before: u64) -> Self {
         let none = AtomicU64::default;
         Self {
@@ -48,27 +47,27 @@ impl LiveLedger {
         }
     }
 
-    /// The lines as they are now. Nothing counts as left behind before the end.
+    /// The current counts. `left_behind` stays 0 until the end.
     #[must_use]
-    pub fn glance(&self) -> Ledger {
-        let line = |line: &AtomicU64| line.load(Ordering::Relaxed);
+    pub fn snapshot(&self) -> Ledger {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let dropped = self.interface.dropped().unwrap_or(self.dropped_before);
         Ledger {
             interface_dropped: dropped.saturating_sub(self.dropped_before),
-            seen: line(&self.seen),
-            kernel_dropped: line(&self.kernel_dropped),
+            seen: count(&self.seen),
+            kernel_dropped: count(&self.kernel_dropped),
             left_behind: 0,
-            filtered: line(&self.filtered),
-            surplus: line(&self.surplus),
-            consumer_dropped: line(&self.consumer_dropped),
-            delivered: line(&self.delivered),
-            fill_ring_empty: line(&self.fill_ring_empty),
-            stamped_late: line(&self.stamped_late),
-            out_of_order: line(&self.out_of_order),
+            filtered: count(&self.filtered),
+            surplus: count(&self.surplus),
+            consumer_dropped: count(&self.consumer_dropped),
+            delivered: count(&self.delivered),
+            fill_ring_empty: count(&self.fill_ring_empty),
+            stamped_late: count(&self.stamped_late),
+            out_of_order: count(&self.out_of_order),
         }
     }
 
-    /// Adds what the kernel has counted for one receiver since its last reading.
+    /// Adds the growth of one receiver's kernel counts.
     pub(crate) fn add(&self, before: KernelCounts, now: KernelCounts) {
         let add = |line: &AtomicU64, before: u64, now: u64| {
             line.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
@@ -79,8 +78,8 @@ impl LiveLedger {
         add(&self.fill_ring_empty, before.fill_ring_empty, now.fill_ring_empty);
     }
 
-    /// Shows the lines of the consumer.
-    pub(crate) fn show(&self, ledger: &Ledger) {
+    /// Publishes the consumer's counts.
+    pub(crate) fn publish(&self, ledger: &Ledger) {
         self.filtered.store(ledger.filtered, Ordering::Relaxed);
         self.surplus.store(ledger.surplus, Ordering::Relaxed);
         self.consumer_dropped.store(ledger.consumer_dropped, Ordering::Relaxed);
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_shown_and_those_of_several_receivers_are_added_up() {
+    fn counts_of_several_receivers_are_added() {
         let interface = Arc::new(Interface::open("lo").unwrap());
         let before = interface.dropped().unwrap();
         let live = LiveLedger::new(interface, before);
@@ -111,9 +110,9 @@ mod tests {
             out_of_order: 8,
             ..Ledger::default()
         };
-        live.show(&consumed);
+        live.publish(&consumed);
         let kernel = Ledger { seen: 19, kernel_dropped: 4, stamped_late: 6, ..consumed };
         let expected = Ledger { fill_ring_empty: 2, ..kernel };
-        assert_eq!(Ledger { interface_dropped: 0, ..live.glance() }, expected);
+        assert_eq!(Ledger { interface_dropped: 0, ..live.snapshot() }, expected);
     }
 }

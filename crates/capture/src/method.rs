@@ -1,5 +1,5 @@
-//! Which reception method goes with which timestamp source. The table is data: the command line
-//! prints it, and the pipeline opens what it says.
+//! The table of reception methods and their timestamp sources. The command line prints it, and captures are opened
+//! by it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,67 +10,65 @@ use wirestamp_clock::Domain;
 use crate::Error;
 use crate::bpf_program::Hook;
 
-/// How packets get from the interface to us.
+/// Reception method: how packets get from the interface to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// A ring that the kernel's packet socket shares with us
-    /// (`Documentation/networking/packet_mmap.rst`).
+    /// A packet socket's ring, shared with the kernel (`Documentation/networking/packet_mmap.rst`).
     Ring,
-    /// A packet socket from which each packet is fetched by a call of recvmsg(2).
+    /// A packet socket; each recvmsg(2) returns one packet.
     Recvmsg,
-    /// A packet socket from which a call of recvmmsg(2) fetches what has arrived, up to 64 packets.
+    /// A packet socket; each recvmmsg(2) returns the packets that have arrived, max 64.
     Recvmmsg,
-    /// The ring that libpcap keeps, from which it hands packets over: with raw stamps each at once
-    /// (immediate mode), otherwise in blocks, as tcpdump has them.
+    /// The ring of libpcap. With raw stamps, libpcap returns each packet at once (immediate mode); otherwise in
+    /// blocks, as in tcpdump.
     LibPcap,
-    /// AF_XDP sockets: an XDP program takes each frame from the network stack and gives it to us
-    /// (`Documentation/networking/af_xdp.rst`).
+    /// AF_XDP sockets: an XDP program redirects each frame to this process (`Documentation/networking/af_xdp.rst`),
+    /// and the network stack does not receive it.
     Xdp,
-    /// An XDP program that copies each frame's head to a BPF ring buffer and passes the frame on.
+    /// An XDP program that copies the head of each frame to a BPF ring buffer and passes the frame (XDP_PASS).
     XdpPass,
-    /// The same by a tc program, which comes later and to which the kernel gives packets as they
-    /// are: for the interfaces where it copies them for XDP.
+    /// A tc program that does the same later in the receive path, on packets as the kernel has them. For interfaces
+    /// where the kernel copies packets for XDP.
     TcPass,
 }
 
-/// Which clock is read for a packet, and by whom.
+/// Timestamp source: which clock stamps a packet, and where it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampSource {
     /// The kernel's real-time clock, read where the packet enters the network stack.
     Kernel,
-    /// The CPU's counter, read by the acquisition thread when it finds the packet; with an XDP or
-    /// tc program by that, in the softIRQ, where the kernel has a function for it
-    /// ([`crate::capabilities::CounterFunction`]).
+    /// The CPU's counter. The acquisition thread reads it when it finds the packet. An XDP or tc program reads it
+    /// in the softIRQ, where the kernel has a function for that ([`crate::capabilities::CounterFunction`]).
     Raw,
     /// The kernel's monotonic clock, read in the driver's softIRQ by an XDP program.
     Xdp,
     /// The kernel's monotonic clock, read in the softIRQ by a tc program, where the packet enters
     /// the network stack.
     Tc,
-    /// The network card's clock, read by the card itself. What it did not stamp has the stamp of
-    /// [`StampSource::Kernel`], with an XDP program that of [`StampSource::Xdp`], and is counted
+    /// The network card's clock, read by the card. Packets that the card did not stamp have the stamp of
+    /// [`StampSource::Kernel`], or with an XDP program that of [`StampSource::Xdp`], and are counted
     /// ([`crate::Ledger::stamped_late`]).
     ///
-    /// Not with `libpcap`, which does not tell the one stamp from the other, nor with `tc-pass`:
-    /// some drivers leave a pointer of their own in the stamp's place until a socket asks
-    /// (`SKBTX_HW_TSTAMP_NETDEV` of linux/skbuff.h), which a program does not know from a time.
+    /// Not with `libpcap`, which does not distinguish the two stamps. Not with `tc-pass`: some drivers store a
+    /// pointer in the stamp's place until a socket requests stamps (`SKBTX_HW_TSTAMP_NETDEV` of linux/skbuff.h),
+    /// and a program cannot distinguish it from a time.
     Hardware,
 }
 
-/// A method, a source that it can stamp with, and what follows from the two.
+/// A reception method with one of its timestamp sources, and the properties of the two.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// The reception method.
+    /// Reception method.
     pub method: Method,
-    /// The timestamp source.
+    /// Timestamp source.
     pub stamp: StampSource,
-    /// The clock that the source reads.
+    /// Clock domain of the source.
     pub domain: Domain,
-    /// Where on a packet's way up the clock is read.
+    /// Where on the receive path the clock is read.
     pub taken: &'static str,
-    /// What of a packet is captured, where that is not everything up to the snap length.
+    /// Limits on the captured packets or bytes; empty if everything up to the snap length is captured.
     pub limits: &'static str,
-    /// What is opened for it.
+    /// Receiver to open.
     pub(crate) receiver: ReceiverKind,
 }
 
@@ -94,26 +92,26 @@ pub(crate) enum ReceiverKind {
 }
 
 const IN_THE_STACK: &str = "by the kernel, where the packet enters the network stack";
-const BY_THE_CARD: &str = "by the network card, when the packet arrives; what it does not stamp, \
+const BY_THE_CARD: &str = "by the network card, on arrival; packets that it does not stamp, \
                            by the kernel";
-const WHOLE_FRAMES: &str = "packets that the network card or the kernel joined (GRO) are cut to \
+const WHOLE_FRAMES: &str = "packets that the network card or the kernel merged (GRO) are cut to \
                             the interface's MTU";
 const IN_THE_SOFTIRQ: &str = "in the driver's softIRQ, before the network stack";
-/// Where a raw stamp is taken that the acquisition thread does not take.
+/// Where a BPF program takes raw stamps.
 pub(crate) const IN_THE_SOFTIRQ_BY_FUNCTION: &str =
-    "in the driver's softIRQ, before the network stack, by a function of the kernel's";
-const BY_THE_CARD_OR_IN_THE_SOFTIRQ: &str = "by the network card, when the packet arrives; what it \
-                                             does not stamp, in the driver's softIRQ";
-const TAKEN_FROM_THE_STACK: &str = "incoming packets only, which nothing else on this machine gets; \
-                                    the first 3840 bytes of each at most, 1792 where the MTU is \
-                                    no more than 1774; packets of several queues may change places";
-const HEADS: &str = "incoming packets only; the first 2048 bytes of each at most; without a VLAN tag \
-                     that the network card took out";
-const HEADS_OF_PACKETS: &str = "incoming packets only; the first 2048 bytes of each at most; \
-                                packets that are joined (GRO) or not yet cut apart (GSO) are one, \
-                                as the network stack sees them";
+    "in the driver's softIRQ, before the network stack, by a kernel function";
+const BY_THE_CARD_OR_IN_THE_SOFTIRQ: &str = "by the network card, on arrival; packets that \
+                                             it does not stamp, in the driver's softIRQ";
+const TAKEN_FROM_THE_STACK: &str = "incoming packets only, and no other program on this machine \
+                                    receives them; max 3840 bytes of each, or 1792 where the MTU is \
+                                    max 1774; packets of several queues may be reordered";
+const HEADS: &str = "incoming packets only; max 2048 bytes of each; without a VLAN tag that \
+                     the network card removed";
+const HEADS_OF_PACKETS: &str = "incoming packets only; max 2048 bytes of each; packets that are \
+                                merged (GRO) or not yet segmented (GSO) are one, as in the \
+                                network stack";
 
-/// Every pair that can be asked for; the first of a method is its default.
+/// All supported pairs; the first pair of a method has its default source.
 pub const PAIRS: &[Pair] = &[
     Pair {
         method: Method::Ring,
@@ -151,7 +149,7 @@ pub const PAIRS: &[Pair] = &[
         method: Method::Recvmsg,
         stamp: StampSource::Raw,
         domain: Domain::Counter,
-        taken: "by the acquisition thread, when the call that fetched the packet has returned",
+        taken: "by the acquisition thread, when the call that received the packet has returned",
         limits: WHOLE_FRAMES,
         receiver: ReceiverKind::Recvmsg,
     },
@@ -175,8 +173,8 @@ pub const PAIRS: &[Pair] = &[
         method: Method::Recvmmsg,
         stamp: StampSource::Raw,
         domain: Domain::Counter,
-        taken: "by the acquisition thread, once for all packets that a call fetched, when it has \
-                returned",
+        taken: "by the acquisition thread, once for all packets that a call received, when it \
+                has returned",
         limits: WHOLE_FRAMES,
         receiver: ReceiverKind::Recvmmsg,
     },
@@ -200,7 +198,7 @@ pub const PAIRS: &[Pair] = &[
         method: Method::LibPcap,
         stamp: StampSource::Raw,
         domain: Domain::Counter,
-        taken: "by the acquisition thread, when libpcap hands the packet over",
+        taken: "by the acquisition thread, when libpcap returns the packet",
         limits: WHOLE_FRAMES,
         receiver: ReceiverKind::LibPcap,
     },
@@ -266,18 +264,18 @@ pub const PAIRS: &[Pair] = &[
         method: Method::TcPass,
         stamp: StampSource::Raw,
         domain: Domain::Counter,
-        taken: "in the softIRQ, where the packet enters the network stack, by a function of the \
-                kernel's",
+        taken: "in the softIRQ, where the packet enters the network stack, by a kernel \
+                function",
         limits: HEADS_OF_PACKETS,
         receiver: ReceiverKind::Pass(Hook::Tc),
     },
 ];
 
 impl Pair {
-    /// Checks that packets can be received in so many lanes.
+    /// Checks that the method supports this number of lanes.
     ///
     /// # Errors
-    /// When there is none, or several are wanted of a method whose packets cannot be shared out.
+    /// There are no lanes, or several lanes of a method whose packets cannot be distributed.
     pub(crate) fn check_lanes(&self, lanes: usize) -> Result<(), Error> {
         match (lanes, self.method) {
             (2.., Method::Ring | Method::Recvmsg | Method::Recvmmsg | Method::LibPcap) | (1, _) => {
@@ -287,8 +285,8 @@ impl Pair {
         }
     }
 
-    /// The clock of the kernel's stamp that a packet has where it should have a network card's.
-    pub(crate) fn instead_of_card(&self) -> Domain {
+    /// Clock domain of the kernel's stamp that replaces a missing network card stamp.
+    pub(crate) fn card_fallback(&self) -> Domain {
         if self.method.runs_xdp() { Domain::Monotonic } else { Domain::Realtime }
     }
 }
@@ -308,24 +306,24 @@ impl Method {
         }
     }
 
-    /// Whether an XDP program handles the packets.
+    /// Whether an XDP program receives the packets.
     pub(crate) fn runs_xdp(self) -> bool {
         matches!(self, Self::Xdp | Self::XdpPass)
     }
 
-    /// Whether a program in the kernel handles them, XDP or not.
+    /// Whether a BPF program receives the packets, XDP or tc.
     pub(crate) fn runs_program(self) -> bool {
         self.runs_xdp() || self == Self::TcPass
     }
 
-    /// Whether it can take what this machine sends: an XDP program, and a tc program at the ingress,
-    /// sees only what arrives.
+    /// Whether the method captures outgoing packets. XDP programs and tc programs at the ingress see only incoming
+    /// ones.
     #[must_use]
     pub fn takes_outgoing(self) -> bool {
         !self.runs_program()
     }
 
-    /// The source used when none is asked for.
+    /// The source used by default.
     #[must_use]
     pub fn default_stamp(self) -> StampSource {
         let mut pairs = PAIRS.iter();
@@ -346,7 +344,7 @@ impl StampSource {
         }
     }
 
-    /// The clock that the stamp's value is read from.
+    /// Clock domain of the stamps.
     #[must_use]
     pub fn domain(self) -> Domain {
         let mut pairs = PAIRS.iter();
@@ -382,7 +380,7 @@ impl FromStr for StampSource {
     }
 }
 
-/// What is called `name` among the members that `member` takes from each pair.
+/// Parses `name` as one of the members that `member` takes from each pair.
 fn named<T: fmt::Display>(
     what: &'static str,
     name: &str,
@@ -398,7 +396,7 @@ fn named<T: fmt::Display>(
 /// The pair of `method` and `stamp`.
 ///
 /// # Errors
-/// When the method cannot stamp that way; the error names what it can do.
+/// The method does not support this source; the error lists those that it supports.
 pub fn pair(method: Method, stamp: StampSource) -> Result<&'static Pair, Error> {
     PAIRS.iter().find(|pair| pair.method == method && pair.stamp == stamp).ok_or_else(|| {
         let of_method: Vec<_> =
@@ -416,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_without_a_stamp_gets_the_first_of_its_rows() {
+    fn default_source_is_first_of_method() {
         assert_eq!(Method::Ring.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::Recvmsg.default_stamp(), StampSource::Kernel);
         assert_eq!(Method::Recvmmsg.default_stamp(), StampSource::Kernel);
@@ -427,14 +425,14 @@ mod tests {
     }
 
     #[test]
-    fn a_source_reads_one_clock_whatever_the_method() {
+    fn source_has_same_clock_in_every_method() {
         for pair in PAIRS {
             assert_eq!(pair.stamp.domain(), pair.domain, "{} {}", pair.method, pair.stamp);
         }
     }
 
     #[test]
-    fn every_name_is_understood_and_an_unknown_one_told_apart() {
+    fn every_name_parses_and_unknown_names_fail() {
         for pair in PAIRS {
             assert_eq!(pair.method.name().parse::<Method>().unwrap(), pair.method);
             assert_eq!(pair.stamp.name().parse::<StampSource>().unwrap(), pair.stamp);
@@ -442,18 +440,18 @@ mod tests {
         let error = "rong".parse::<Method>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no method rong; choose among libpcap, recvmmsg, recvmsg, ring, tc-pass, xdp, \
+            "no method is called rong; choose one of libpcap, recvmmsg, recvmsg, ring, tc-pass, xdp, \
              xdp-pass"
         );
         let error = "Raw".parse::<StampSource>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no timestamp source Raw; choose among hardware, kernel, raw, tc, xdp"
+            "no timestamp source is called Raw; choose one of hardware, kernel, raw, tc, xdp"
         );
     }
 
     #[test]
-    fn an_impossible_pair_names_what_is_possible() {
+    fn unsupported_pair_lists_supported_sources() {
         let error = pair(Method::Ring, StampSource::Xdp).unwrap_err();
         assert_eq!(
             error.to_string(),

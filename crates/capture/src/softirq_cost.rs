@@ -1,5 +1,5 @@
-//! What a stamp costs in an XDP program: `bpf/cost.bpf.c`, which the kernel runs on a frame that is
-//! only in memory (`Documentation/bpf/bpf_prog_run.rst` in its source).
+//! Measures the cost of a stamp in an XDP program: `bpf/cost.bpf.c`, which the kernel runs on a frame in memory
+//! (`Documentation/bpf/bpf_prog_run.rst` in its source).
 
 use std::mem::MaybeUninit;
 
@@ -23,23 +23,23 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/cost.skel.rs"));
 }
 
-/// The frame that the programs are run on, and do not look at.
+/// The programs' input frame; they do not read it.
 const FRAME: [u8; 64] = [0; 64];
 
-/// What a program costs that takes one stamp of each frame.
+/// Cost of one XDP program that stamps each frame once.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// What it calls for that, or that it takes none.
+    /// Name of the function that reads the stamp, or "no stamp".
     pub stamp: &'static str,
-    /// Nanoseconds a frame, a value for each round; or why the stamp cannot be had here.
+    /// Nanoseconds per frame, one value per round; or why the stamp is not available here.
     pub nanos: Result<Vec<f64>, Obstacle>,
 }
 
-/// Runs each program on so many `frames` in each of the `rounds`, all programs in turn. First the one
-/// that takes no stamp, whose cost is in the others' too. The kernel gives whole nanoseconds a frame.
+/// Runs each program on `frames` frames in each round, all programs in turn. The first program takes no stamp; its
+/// cost is included in the others. The kernel reports whole nanoseconds per frame.
 ///
 /// # Errors
-/// The kernel does not load or run the programs, most often for want of privileges.
+/// The kernel does not load or run the programs, usually for lack of privileges.
 pub fn measure(rounds: usize, frames: u32) -> Result<Vec<Cost>, Error> {
     let failed = |error: libbpf_rs::Error| Error::TestRun { reason: format!("{error:#}") };
     let function = counter_function(Counter::select());
@@ -54,8 +54,8 @@ pub fn measure(rounds: usize, frames: u32) -> Result<Vec<Cost>, Error> {
     let mut object = MaybeUninit::uninit();
     let mut open = opened(CostSkelBuilder::default(), &mut object).map_err(failed)?;
     for mut program in open.open_object_mut().progs_mut() {
-        let wanted = programs.iter().any(|(_, wanted)| wanted.is_ok_and(|n| program.name() == n));
-        program.set_autoload(wanted);
+        let name = programs.iter().any(|(_, name)| name.is_ok_and(|n| program.name() == n));
+        program.set_autoload(name);
     }
     let skeleton = open.load().map_err(failed)?;
     let mut costs = programs.map(|(stamp, there)| Cost { stamp, nanos: there.map(|_| Vec::new()) });
@@ -69,7 +69,7 @@ pub fn measure(rounds: usize, frames: u32) -> Result<Vec<Cost>, Error> {
     Ok(costs.into())
 }
 
-/// Nanoseconds that a run of the program takes, the mean of so many.
+/// Mean nanoseconds of a run of the program, over `times` runs.
 fn run(object: &Object, name: &str, times: u32) -> libbpf_rs::Result<f64> {
     let mut nanos = 0.0;
     for program in object.progs_mut().filter(|program| program.name() == name) {
@@ -85,20 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_costs_something_and_what_cannot_be_had_says_why() {
+    fn stamp_costs_more_than_none_or_has_obstacle() {
         let costs = measure(3, 10_000).unwrap();
         let stamps: Vec<_> = costs.iter().map(|cost| cost.stamp).collect();
         assert_eq!(stamps[..2], ["no stamp", "bpf_ktime_get_ns"]);
-        let least = |cost: &Cost| {
+        let min = |cost: &Cost| {
             let nanos = cost.nanos.clone().unwrap();
             nanos.into_iter().fold(f64::MAX, f64::min)
         };
-        let [none, kernel] = [0, 1].map(|nth| least(&costs[nth]));
+        let [none, kernel] = [0, 1].map(|nth| min(&costs[nth]));
         assert!(kernel > none, "{costs:?}");
         match counter_function(Counter::select()) {
             Ok(function) => {
                 assert_eq!(stamps[2], function.name());
-                assert!(least(&costs[2]) > none, "{costs:?}");
+                assert!(min(&costs[2]) > none, "{costs:?}");
             }
             Err(obstacle) => assert_eq!(costs[2].nanos, Err(obstacle)),
         }

@@ -1,4 +1,4 @@
-//! What the packets of a capture come from: the receivers of a pair, one for each lane.
+//! The receivers of a capture: one for each lane.
 
 use wirestamp_clock::{ClockService, Counter, Domain};
 
@@ -12,22 +12,22 @@ use crate::interface::Interface;
 use crate::libpcap::LibPcap;
 use crate::method::{Method, Pair, ReceiverKind, StampSource};
 use crate::packet_socket::Setup;
-use crate::pass::{LARGEST_HEAD, Pass};
-use crate::pipeline::{self, Plan, Sink};
+use crate::pass::{MAX_HEAD, Pass};
+use crate::pipeline::{self, PipelineContext, Sink};
 use crate::ring::{BlockRing, PerFrameRing};
 use crate::socket::{Call, Recvmmsg, Recvmsg, Socket};
 use crate::{Error, Ledger};
 
-/// What receivers are opened with.
+/// Arguments for opening receivers.
 #[derive(Clone, Copy)]
-pub(crate) struct Opening<'a> {
+pub(crate) struct OpenRequest<'a> {
     pub(crate) interface: &'a Interface,
     pub(crate) setup: Setup<'a>,
     pub(crate) lanes: usize,
     pub(crate) clock: &'a ClockService,
 }
 
-/// Receivers that packets arrive at.
+/// The open receivers of one method.
 pub(crate) enum Source {
     Blocks(Vec<BlockRing>),
     PerFrame(Vec<PerFrameRing>),
@@ -39,22 +39,22 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Opens the receivers with the filter in the kernel. If that has no place for it, gives the
-    /// filter back. `facts` are told where there is less than was asked for.
+    /// Opens the receivers with the filter in the kernel. Returns the filter if the kernel cannot apply it.
+    /// Adds notes to `facts` where the capture has less than was requested.
     pub(crate) fn open_filtered(
         pair: &Pair,
-        opening: &Opening<'_>,
+        opening: &OpenRequest<'_>,
         filter: Option<Filter>,
         facts: &mut Facts,
     ) -> Result<(Self, Option<Filter>), Error> {
         let snaplen = opening.setup.snaplen;
         let opened = match Self::open(pair, opening, filter.as_ref(), facts) {
             Err(Error::FilterNotInKernel { reason }) => {
-                // What the consumer filters has to come whole; it is cut after that.
+                // The consumer filters whole packets and cuts them afterwards.
                 let setup = Setup { snaplen: LARGEST_PACKET, ..opening.setup };
-                let source = Self::open(pair, &Opening { setup, ..*opening }, None, facts)?;
+                let source = Self::open(pair, &OpenRequest { setup, ..*opening }, None, facts)?;
                 facts.notes.push(format!(
-                    "the filter is not applied by the kernel but after it, to up to {} bytes of \
+                    "the filter runs in this process instead of the kernel, on up to {} bytes of \
                      each packet: {reason}",
                     facts.snaplen
                 ));
@@ -68,11 +68,11 @@ impl Source {
 
     fn open(
         pair: &Pair,
-        opening: &Opening<'_>,
+        opening: &OpenRequest<'_>,
         filter: Option<&Filter>,
         facts: &mut Facts,
     ) -> Result<Self, Error> {
-        let Opening { interface, setup, clock, .. } = opening;
+        let OpenRequest { interface, setup, clock, .. } = opening;
         let counter = (pair.domain == Domain::Counter).then(|| clock.counter());
         Ok(match pair.receiver {
             ReceiverKind::Blocks => {
@@ -98,7 +98,7 @@ impl Source {
         })
     }
 
-    /// Whether packets come with their stamps, so that no thread of ours takes any.
+    /// Whether packets arrive already stamped, so that no thread of this process stamps.
     pub(crate) fn is_stamped(&self, pair: &Pair) -> bool {
         match self {
             Self::AfXdp(xdp) => xdp.is_stamped(),
@@ -107,26 +107,26 @@ impl Source {
         }
     }
 
-    /// Runs the pipeline on what the receivers bring.
+    /// Runs the pipeline on the receivers.
     pub(crate) fn run(
         self,
-        plan: &Plan<'_>,
+        context: &PipelineContext<'_>,
         filter: Option<&Filter>,
         sink: &mut dyn Sink,
     ) -> (Ledger, Result<(), Error>) {
         match self {
-            Self::Blocks(rings) => pipeline::run(rings, plan, filter, sink),
-            Self::PerFrame(rings) => pipeline::run(rings, plan, filter, sink),
-            Self::Recvmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
-            Self::Recvmmsg(sockets) => pipeline::run(sockets, plan, filter, sink),
-            Self::LibPcap(handles) => pipeline::run(handles, plan, filter, sink),
-            Self::AfXdp(xdp) => pipeline::run(vec![xdp], plan, filter, sink),
-            Self::Pass(pass) => pipeline::run(vec![pass], plan, filter, sink),
+            Self::Blocks(rings) => pipeline::run(rings, context, filter, sink),
+            Self::PerFrame(rings) => pipeline::run(rings, context, filter, sink),
+            Self::Recvmsg(sockets) => pipeline::run(sockets, context, filter, sink),
+            Self::Recvmmsg(sockets) => pipeline::run(sockets, context, filter, sink),
+            Self::LibPcap(handles) => pipeline::run(handles, context, filter, sink),
+            Self::AfXdp(xdp) => pipeline::run(vec![xdp], context, filter, sink),
+            Self::Pass(pass) => pipeline::run(vec![pass], context, filter, sink),
         }
     }
 }
 
-impl Opening<'_> {
+impl OpenRequest<'_> {
     /// A receiver for each lane.
     fn each_lane<R>(&self, open: impl Fn() -> Result<R, Error>) -> Result<Vec<R>, Error> {
         (0..self.lanes).map(|_| open()).collect()
@@ -142,7 +142,7 @@ impl Opening<'_> {
         let (xdp, granted) = AfXdp::open(self.interface, filter, &self.setup, stamped_by)?;
         facts.snaplen = granted.snaplen;
         facts.notes.extend(granted.notes);
-        facts.xdp_program(granted.place, stamped_by);
+        facts.note_xdp_program(granted.place, stamped_by);
         Ok(xdp)
     }
 
@@ -156,15 +156,15 @@ impl Opening<'_> {
         let Setup { snaplen, bytes, .. } = self.setup;
         let stamped_by = self.stamped_by(pair, hook)?;
         let (pass, place) = Pass::open(hook, self.interface, filter, stamped_by, snaplen, bytes)?;
-        facts.snaplen = snaplen.min(LARGEST_HEAD);
+        facts.snaplen = snaplen.min(MAX_HEAD);
         if hook == Hook::Xdp {
-            facts.xdp_program(place, stamped_by);
+            facts.note_xdp_program(place, stamped_by);
             facts.notes.extend(xdp_slows_transfers(self.interface));
         }
         Ok(pass)
     }
 
-    /// Who stamps frames that a program at `hook` handles. If it lets them go on, nobody else can.
+    /// Who stamps the frames of a program at `hook`. With a program that passes frames on, nothing else can stamp.
     fn stamped_by(&self, pair: &Pair, hook: Hook) -> Result<StampedBy, Error> {
         let counter = self.clock.counter();
         match pair.stamp {
@@ -172,12 +172,12 @@ impl Opening<'_> {
             StampSource::Hardware => Ok(StampedBy::Card),
             StampSource::Raw => match counter_function(counter) {
                 Ok(function) => Ok(StampedBy::Counter { counter, function }),
-                Err(because) if pair.method == Method::Xdp => {
-                    Ok(StampedBy::Reader { counter, because })
+                Err(reason) if pair.method == Method::Xdp => {
+                    Ok(StampedBy::Reader { counter, reason })
                 }
-                Err(because) => {
+                Err(reason) => {
                     let (what, interface) = (hook.program(), self.interface.name.clone());
-                    Err(Error::Program { what, interface, reason: because.to_string() })
+                    Err(Error::Program { what, interface, reason: reason.to_string() })
                 }
             },
         }

@@ -1,29 +1,29 @@
-//! Puts back the VLAN tag that the kernel takes out of a frame before a packet socket sees it.
+//! Restores the VLAN tag that the kernel removes from a frame before a packet socket receives it.
 #![expect(unsafe_code, reason = "the tag goes in front of memory that a frame points to")]
 
 use crate::receiver::Frame;
 
-/// Room that is kept in front of each packet, and the size of an 802.1Q tag.
+/// Size of an 802.1Q tag, and of the room reserved before each packet.
 pub(crate) const TAG_BYTES: u32 = 4;
 
 const ADDRESS_BYTES: u32 = 12; // two MAC addresses stand before the tag
 const TPID_8021Q: u16 = 0x8100;
 
-/// What the kernel says of a tag beside the packet.
+/// The kernel's report of a removed tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tag {
     /// The packet's status word; without `TP_STATUS_VLAN_VALID` there was no tag.
     pub(crate) status: u32,
     /// The tag control information.
     pub(crate) tci: u16,
-    /// The tag's protocol; 0 from kernels that do not say, where it is 802.1Q.
+    /// The tag's protocol; 0 from kernels that do not report it, which means 802.1Q.
     pub(crate) tpid: u16,
 }
 
-/// Restores the frame's tag, if it had one: its bytes then begin four earlier.
+/// Restores the frame's tag, if it had one: its bytes then begin four bytes earlier.
 ///
 /// # Safety
-/// The frame's bytes and the four before them are ours to write.
+/// The frame's bytes and the four before them may be written.
 pub(crate) unsafe fn restore(frame: &mut Frame, tag: Tag) {
     if tag.status & libc::TP_STATUS_VLAN_VALID == 0 || frame.captured < ADDRESS_BYTES {
         return;
@@ -31,9 +31,8 @@ pub(crate) unsafe fn restore(frame: &mut Frame, tag: Tag) {
     let tpid = if tag.tpid == 0 { TPID_8021Q } else { tag.tpid };
     let [a, b] = tpid.to_be_bytes();
     let [c, d] = tag.tci.to_be_bytes();
-    // SAFETY: the caller vouches for the four bytes before the frame, and it was just checked to
-    // have both addresses; `copy_from` allows the overlap, and the tag lands on bytes that were
-    // moved away.
+    // SAFETY: the caller guarantees the four bytes before the frame, and the check above that it has both
+    // addresses; `copy_from` allows the overlap, and the tag overwrites bytes that were moved.
     unsafe {
         let start = frame.data.sub(TAG_BYTES as usize);
         start.copy_from(frame.data, ADDRESS_BYTES as usize);
@@ -52,7 +51,7 @@ mod tests {
     use crate::receiver::Ticket;
 
     #[test]
-    fn the_tag_stands_between_the_addresses_and_the_type() {
+    fn tag_is_inserted_after_the_addresses() {
         let mut memory = [0_u8; 4 + 16];
         for (i, byte) in (0_u8..).zip(&mut memory[4..]) {
             *byte = i;

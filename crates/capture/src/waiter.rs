@@ -1,8 +1,8 @@
-//! Waiting for the next packet or the stop request: epoll(7), edge-triggered.
+//! Waits for the next packet or the stop request: epoll(7), edge-triggered.
 //!
-//! Edge-triggered, because a ring counts as readable for as long as a frame of it is out on loan.
-//! With poll(2) the acquisition thread would spin until the consumer has given everything back,
-//! and on the consumer's core, with real-time priority, it would keep it from ever doing so.
+//! A ring counts as readable while a frame of it is in use. With poll(2) the acquisition thread would spin until
+//! the consumer has released everything. On the consumer's core, with real-time priority, it would block the
+//! consumer forever.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,20 +21,19 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter for news at `descriptor` and for the request of `stop`.
+    /// A waiter for events at `descriptor` and for the request of `stop`.
     pub(crate) fn new(descriptor: BorrowedFd<'_>, stop: &Stop) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for source in [descriptor, stop.event().as_fd()] {
-            let nothing = epoll::EventData::new_u64(0); // who has the news does not matter
-            epoll::add(&epoll, source, nothing, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+            let data = epoll::EventData::new_u64(0); // the source of the event does not matter
+            epoll::add(&epoll, source, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
         }
         Ok(Self { epoll })
     }
 
-    /// Waits until there is news since the last wait, or `limit` has passed. A signal counts as
-    /// news.
+    /// Waits until an event occurs since the last wait, or for at most `limit`. A signal counts as an event.
     pub(crate) fn wait(&self, limit: Duration) -> io::Result<()> {
-        // A limit that is too long for the kernel's type is none.
+        // A limit beyond the range of the kernel's type is no limit.
         let limit = Timespec::try_from(limit).ok();
         let mut events = [MaybeUninit::uninit(); 2];
         match epoll::wait(&self.epoll, &mut events, limit.as_ref()) {
@@ -65,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn news_is_told_once_and_then_only_news() {
+    fn each_event_ends_one_wait() {
         let (stop, packets) = (Stop::new().unwrap(), Stop::new().unwrap());
         let waiter = Waiter::new(packets.event().as_fd(), &stop).unwrap();
         packets.request();
         waiter.wait(LONG).unwrap();
-        // Nobody has read it, so poll(2) would return at once; here the limit has to pass.
+        // The event stays unread, so poll(2) would return at once; here the limit has to pass.
         let before = std::time::Instant::now();
         waiter.wait(Duration::from_millis(30)).unwrap();
         assert!(before.elapsed() >= Duration::from_millis(30));

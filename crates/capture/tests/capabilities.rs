@@ -93,7 +93,7 @@ fn where_another_program_runs_the_refusal_names_what_is_left() {
     let error = open(&namespace, "veth", pair, &clock).err().unwrap();
     let words = error.to_string();
     assert!(matches!(error, Error::Impossible { reason: Obstacle::XdpProgram(_), .. }), "{words}");
-    assert!(error.is_usage() && words.contains("there are ring (kernel, raw), "), "{words}");
+    assert!(error.is_usage() && words.contains("it supports ring (kernel, raw), "), "{words}");
     assert!(!words.lines().any(|line| line.contains("xdp-pass (")), "{words}");
     drop(first);
     assert!(open(&namespace, "veth", pair, &clock).is_ok());
@@ -128,7 +128,7 @@ fn an_interface_without_a_network_card_names_what_stamps_instead() {
             let words = error.to_string();
             assert!(matches!(error, Error::Impossible { reason: Obstacle::NoCardStamps, .. }));
             assert!(
-                error.is_usage() && words.contains("there are ring (kernel, raw), "),
+                error.is_usage() && words.contains("it supports ring (kernel, raw), "),
                 "{words}"
             );
         }

@@ -125,7 +125,7 @@ fn what_the_kernel_cannot_apply_is_applied_after_it_with_a_note() {
             assert!(frames == expected, "{name}: {} instead of {}", frames.len(), expected.len());
             assert_eq!(
                 ledger.filtered > 0,
-                notes.contains("not applied by the kernel"),
+                notes.contains("runs in this process"),
                 "{name} {notes}"
             );
         }

@@ -110,10 +110,10 @@ fn raw_stamps_of_what_goes_on_are_the_softirqs_or_refused() {
                 let words = error.to_string();
                 assert!(error.is_usage() && words.lines().count() == 1, "{words}");
                 let why = format!(
-                    "{method} with raw stamps cannot be had on far: this kernel has no function \
+                    "{method} with raw stamps is not available on far: this kernel has no function \
                      that reads the counter for BPF programs: load the module"
                 );
-                assert!(words.starts_with(&why) && words.contains("there are ring ("), "{words}");
+                assert!(words.starts_with(&why) && words.contains("it supports ring ("), "{words}");
             }
             (function, captured) => panic!("{function:?}, but {captured:?}"),
         }

@@ -217,7 +217,7 @@ mod tests {
         let ledger = Ledger { delivered: REFRESH + 1, ..Ledger::default() };
         let (figures, outcome) = recording.finish(&ledger);
         let told = outcome.unwrap_err();
-        assert!(told.to_string().contains("ends after 0 anchors") && !told.is_broken_pipe());
+        assert!(told.to_string().contains("after 0 anchors: ") && !told.is_broken_pipe());
         assert_eq!(figures.anchors.map(|anchors| anchors.written), Some(0));
         assert_eq!(packets(&path), figures.packets);
         fs::remove_file(path).unwrap();

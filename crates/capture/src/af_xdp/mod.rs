@@ -1,11 +1,11 @@
-//! `xdp`: an XDP program stamps each frame in the driver's softIRQ and gives it to the AF_XDP
-//! socket of its queue ([`crate::xsk`], `bpf/redirect.bpf.c`). The network stack does not see it.
+//! `xdp`: an XDP program stamps each frame in the driver's softIRQ and redirects it (XDP_REDIRECT) to the AF_XDP
+//! socket of its queue ([`crate::xsk`], `bpf/redirect.bpf.c`). The network stack does not receive it.
 //!
-//! Every queue of the interface has a socket, rings and memory of its own. The acquisition thread
-//! takes frames from the receive rings in turn; whoever is done with a frame puts its chunks into
-//! the fill ring of the queue that they came from ([`loans`]). So each ring has one owner.
+//! Every queue of the interface has a socket, rings and memory of its own. The acquisition thread reads the receive
+//! rings in turn. The last stage fill_rings a frame's chunks to the fill ring of their queue ([`chunks`]). So each
+//! ring has one owner.
 
-mod loans;
+mod chunks;
 mod program;
 mod queue;
 mod stamp;
@@ -16,111 +16,110 @@ use std::sync::Arc;
 
 use rustix::event::epoll;
 
-use self::loans::{Loans, Return};
+use self::chunks::{ChunkMemory, FillRing};
 use self::program::Program;
-use self::queue::{Plan, Queue};
-use self::stamp::Stamping;
+use self::queue::{Queue, QueueLayout};
+use self::stamp::FrameStamper;
 use crate::Error;
 use crate::bpf_program::{Place, StampedBy};
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{Promiscuous, Setup, longest_frame};
-use crate::receiver::{Frame, KernelCounts, Lender, Receiver};
+use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver};
 use crate::xsk::Bound;
 
-/// What the sockets, the program and its link take.
+/// Capabilities that the sockets, the program and its link require.
 pub(crate) const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon";
-/// Frames taken from a queue before the next one has its turn: enough to spread the cost of
-/// publishing that they are taken, few enough for no queue to wait for long.
+/// Frames read from a queue per turn: enough to amortize the update of the ring, few enough for short waits of the
+/// other queues.
 const BATCH: usize = 64;
 
-/// The attached program and the sockets that it fills. The program is detached when this is
-/// dropped, and by the kernel when the process ends in any way.
+/// The attached program and its sockets. The program is detached on drop, and by the kernel when the process ends.
 pub(crate) struct AfXdp {
     program: Program,
     queues: Vec<Queue>,
-    /// The queue that has the next turn.
+    /// The queue of the next turn.
     turn: usize,
-    loans: Arc<Loans>,
-    stamping: Stamping,
-    /// An epoll instance that watches the sockets of all queues. It is level-triggered and never
-    /// waited for itself: it is readable while a ring has frames, and each new one is news to an
-    /// edge-triggered epoll instance that watches it (`fs/eventpoll.c`, `ep_poll_callback`).
-    news: OwnedFd,
-    /// Whether the thread that finds nothing runs the driver's queues itself.
+    chunks: Arc<ChunkMemory>,
+    stamper: FrameStamper,
+    /// An epoll instance that watches the sockets of all queues. It is level-triggered and never waited for: it is
+    /// readable while a ring has frames, and each new one is an event for an edge-triggered epoll instance that
+    /// watches it (`fs/eventpoll.c`, `ep_poll_callback`).
+    events: OwnedFd,
+    /// Whether a thread that finds nothing runs the driver's queues (busy polling).
     busy_polls: bool,
     _promiscuous: Promiscuous,
 }
 
-/// What was granted.
+/// Properties of the opened receiver.
 #[derive(Clone, Debug)]
-pub(crate) struct Granted {
+pub(crate) struct OpenedProperties {
     /// Where the program runs.
     pub(crate) place: Place,
-    /// Bytes kept of each frame at the most.
+    /// Max bytes kept of each frame.
     pub(crate) snaplen: u32,
-    /// Where less was granted than asked for, in words.
+    /// Notes for the user where the receiver has less than was requested.
     pub(crate) notes: Vec<String>,
 }
 
 impl AfXdp {
-    /// Opens a socket for every queue of `interface` and attaches the program that has frames
-    /// `stamped_by` whom it says. The queues share the memory asked for.
+    /// Opens a socket for every queue of `interface` and attaches the program. The queues share the requested
+    /// memory.
     pub(crate) fn open(
         interface: &Interface,
         filter: Option<&Filter>,
         setup: &Setup,
         stamped_by: StampedBy,
-    ) -> Result<(Self, Granted), Error> {
+    ) -> Result<(Self, OpenedProperties), Error> {
         let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
-        let known = interface.receive_queues().map_err(failed("count the queues"))?;
-        let count = known.unwrap_or(1);
-        let plan = Plan::new(longest_frame(interface)?, setup.bytes, count);
+        let reported = interface.receive_queues().map_err(failed("count the queues"))?;
+        let count = reported.unwrap_or(1);
+        let layout = QueueLayout::new(longest_frame(interface)?, setup.bytes, count);
         let promiscuous = Promiscuous::enter(interface).map_err(failed("see all packets"))?;
-        let (mut queues, mut returns) = (Vec::new(), Vec::new());
+        let (mut queues, mut fill_rings) = (Vec::new(), Vec::new());
         for number in 0..count {
-            let (queue, fill) = Queue::open(interface, number, plan)?;
-            returns.push(Return::new(fill, Arc::clone(queue.socket())));
+            let (queue, fill) = Queue::open(interface, number, layout)?;
+            fill_rings.push(FillRing::new(fill, Arc::clone(queue.socket())));
             queues.push(queue);
         }
-        let news = watch(&queues).map_err(failed("wait for packets"))?;
+        let events = watch(&queues).map_err(failed("wait for packets"))?;
         let busy_poll = if setup.spins { busy_poll(&queues) } else { Ok(false) };
-        let mut notes = Vec::from_iter(copies(interface, &queues));
+        let mut notes = Vec::from_iter(notes_on_copies(interface, &queues));
         notes.extend(busy_poll.as_ref().err().cloned());
-        notes.extend(known.is_none().then(|| only_one_queue(interface)));
-        // Last: from here on frames arrive.
+        notes.extend(reported.is_none().then(|| only_one_queue(interface)));
+        // Last: frames arrive from here on.
         let (program, place) = Program::attach(interface, filter, &queues, stamped_by)?;
         let receiver = Self {
             program,
             queues,
             turn: 0,
-            loans: Arc::new(Loans::new(returns, plan.chunks())),
-            stamping: Stamping::new(stamped_by),
-            news,
+            chunks: Arc::new(ChunkMemory::new(fill_rings, layout.chunks())),
+            stamper: FrameStamper::new(stamped_by),
+            events,
             busy_polls: busy_poll.unwrap_or(false),
             _promiscuous: promiscuous,
         };
-        Ok((receiver, Granted { place, snaplen: setup.snaplen.min(plan.room()), notes }))
+        Ok((receiver, OpenedProperties { place, snaplen: setup.snaplen.min(layout.room()), notes }))
     }
 
-    /// Whether frames come with their stamps.
+    /// Whether frames arrive stamped.
     pub(crate) fn is_stamped(&self) -> bool {
-        self.stamping.is_by_program()
+        self.stamper.is_by_program()
     }
 }
 
-/// Says so where frames are copied, and where those that are too long for a chunk are dropped.
-fn copies(interface: &Interface, queues: &[Queue]) -> impl Iterator<Item = String> {
+/// Notes where frames are copied, and where frames larger than a chunk are dropped.
+fn notes_on_copies(interface: &Interface, queues: &[Queue]) -> impl Iterator<Item = String> {
     let any = |is: fn(Bound) -> bool| queues.iter().any(|queue| is(queue.bound()));
     let copied = any(|bound| !bound.zero_copy).then(|| {
         format!(
-            "the kernel copies each packet to us: {}'s driver has no zero-copy mode for AF_XDP",
+            "the kernel notes_on_copies each packet: {}'s driver has no zero-copy mode for AF_XDP",
             interface.name
         )
     });
     let cut = any(|bound| !bound.zero_copy && !bound.multi_buffer).then(|| {
-        "packets that do not fit into a chunk of memory are dropped and counted: this kernel has \
-         no AF_XDP for packets in several pieces, which came with Linux 6.6"
+        "packets larger than a chunk of memory are dropped and counted: AF_XDP supports packets in \
+         several pieces since Linux 6.6"
             .to_owned()
     });
     copied.into_iter().chain(cut)
@@ -128,19 +127,19 @@ fn copies(interface: &Interface, queues: &[Queue]) -> impl Iterator<Item = Strin
 
 fn only_one_queue(interface: &Interface) -> String {
     format!(
-        "{}'s driver does not say how many queues it has: the first is captured, packets of others \
-         are counted as dropped and go to the network stack",
+        "{}'s driver does not report its number of queues: the first is captured; packets of \
+         others are counted as dropped and pass to the network stack",
         interface.name
     )
 }
 
-/// Makes our calls run the driver's queues. The error says in words why they do not.
+/// Enables busy polling of the driver's queues. The error is a note for the user.
 fn busy_poll(queues: &[Queue]) -> Result<bool, String> {
     for queue in queues {
         queue.socket().busy_poll().map_err(|cause| {
             format!(
-                "the driver's queues are not polled by the stamping thread: {cause}; it takes \
-                 cap_net_admin and a kernel with CONFIG_NET_RX_BUSY_POLL, 5.11 or newer"
+                "the stamper thread does not poll the driver's queues: {cause}; this requires \
+                 cap_net_admin and Linux 5.11 or later with CONFIG_NET_RX_BUSY_POLL"
             )
         })?;
     }
@@ -149,17 +148,17 @@ fn busy_poll(queues: &[Queue]) -> Result<bool, String> {
 
 /// An epoll instance that is readable while a queue has frames.
 fn watch(queues: &[Queue]) -> io::Result<OwnedFd> {
-    let news = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for queue in queues {
-        let nothing = epoll::EventData::new_u64(0); // all queues are looked at anyway
-        epoll::add(&news, queue.socket().as_fd(), nothing, epoll::EventFlags::IN)?;
+        let data = epoll::EventData::new_u64(0); // all queues are read anyway
+        epoll::add(&events, queue.socket().as_fd(), data, epoll::EventFlags::IN)?;
     }
-    Ok(news)
+    Ok(events)
 }
 
 impl Receiver for AfXdp {
-    fn lender(&self) -> Arc<dyn Lender> {
-        Arc::clone(&self.loans) as _
+    fn frame_memory(&self) -> Arc<dyn FrameMemory> {
+        Arc::clone(&self.chunks) as _
     }
 
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
@@ -167,25 +166,25 @@ impl Receiver for AfXdp {
         for _ in 0..self.queues.len() {
             let room = BATCH.min(room - taken);
             let queue = &mut self.queues[self.turn];
-            taken += queue.acquire(room, &self.loans, &mut self.stamping, &mut take);
+            taken += queue.acquire(room, &self.chunks, &mut self.stamper, &mut take);
             self.turn = (self.turn + 1) % self.queues.len();
         }
         if taken == 0 && self.busy_polls {
             for queue in &self.queues {
-                // An interface that is down is noticed by whoever asks for its state.
+                // Whether the interface is down is checked elsewhere.
                 let _ = queue.socket().wake_receive();
             }
         }
         taken
     }
 
-    /// What is given back goes to the kernel at once, which is then woken if it has to be.
-    fn is_lent_out(&self) -> bool {
+    /// Released chunks go to the kernel at once, which is woken if necessary.
+    fn is_exhausted(&self) -> bool {
         false
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.news.as_fd()
+        self.events.as_fd()
     }
 
     fn close_intake(&mut self) -> io::Result<()> {
@@ -205,7 +204,7 @@ impl Receiver for AfXdp {
         Ok(KernelCounts {
             seen,
             dropped: not_redirected + ring_full + no_chunk,
-            stamped_late: self.stamping.late(),
+            stamped_late: self.stamper.late(),
             fill_ring_empty: no_chunk,
         })
     }

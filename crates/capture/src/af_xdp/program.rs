@@ -1,4 +1,4 @@
-//! The XDP program that stamps frames and gives them to the sockets (`bpf/redirect.bpf.c`).
+//! The XDP program that stamps frames and redirects them to the sockets (`bpf/redirect.bpf.c`).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
@@ -25,16 +25,16 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/redirect.skel.rs"));
 }
 
-/// The attached program. It is detached when this is dropped, and by the kernel when the process
-/// ends in any way, because the link is a file descriptor.
+/// The attached program. It is detached on drop, and by the kernel when the process ends, reason the link is a
+/// file descriptor.
 pub(super) struct Program {
     link: Option<Attached>,
     pub(super) counts: Counts,
 }
 
 impl Program {
-    /// Loads the program for the sockets of `queues`, which are numbered from 0 on, and attaches
-    /// it: from then on frames that pass `filter` arrive at all of them.
+    /// Loads the program for the sockets of `queues`, numbered from 0, and attaches it. From then on, frames that
+    /// pass `filter` arrive at the sockets.
     pub(super) fn attach(
         interface: &Interface,
         filter: Option<&Filter>,
@@ -59,7 +59,7 @@ impl Program {
         Ok((Self { link: Some(link), counts }, place))
     }
 
-    /// Lets nothing new in.
+    /// Stops the arrival of new frames.
     pub(super) fn detach(&mut self) {
         self.link = None;
     }

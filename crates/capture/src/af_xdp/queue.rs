@@ -1,40 +1,40 @@
-//! One queue of the interface: its socket, and the frames that come out of its receive ring.
-#![expect(unsafe_code, reason = "looks in front of frames")]
+//! One queue of the interface: its socket and receive ring.
+#![expect(unsafe_code, reason = "reads memory before frames")]
 
 use std::io;
 use std::sync::Arc;
 
 use super::CAPABILITIES;
-use super::loans::Loans;
-use super::stamp::Stamping;
+use super::chunks::ChunkMemory;
+use super::stamp::FrameStamper;
 use crate::Error;
 use crate::bpf_program::{Hook, Stamped};
 use crate::interface::Interface;
 use crate::receiver::{Frame, Ticket};
 use crate::xsk::{Bound, Consumer, Descriptor, HEADROOM, Producer, Rings, Sizes, Socket, Umem};
 
-/// Chunks of a queue at the least: room for a frame of 9 KiB and some more.
-const FEWEST_CHUNKS: usize = 16;
+/// Min chunks per queue: room for a frame of 9 KiB and some more.
+const MIN_CHUNKS: usize = 16;
 
-/// How the queues of an interface are set up.
+/// Chunk size and count of each queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct QueueLayout {
     chunk_bytes: u32,
-    /// Of each queue: a power of two, because the rings have room for all of them.
+    /// Chunks per queue: a power of two, reason the rings have room for all of them.
     chunks: u32,
     /// Whether the longest frame does not fit into a chunk.
     long_frames: bool,
 }
 
-impl Plan {
-    /// Splits `bytes` of memory among `queues` queues of an interface whose frames have up to
-    /// `longest` bytes. Chunks are as small as they may be for such frames.
+impl QueueLayout {
+    /// Splits `bytes` of memory among `queues` queues of an interface with frames of up to `longest` bytes. Chunks
+    /// are as small as such frames allow.
     pub(super) fn new(longest: u32, bytes: usize, queues: u32) -> Self {
         let fits = |chunk: &&u32| longest <= **chunk - HEADROOM;
         let fitting = Umem::CHUNK_BYTES.iter().find(fits);
         let chunk_bytes = *fitting.unwrap_or(&Umem::CHUNK_BYTES[1]);
         let chunks = bytes / queues.max(1) as usize / chunk_bytes as usize;
-        let chunks = 1 << chunks.clamp(FEWEST_CHUNKS, 1 << 20).ilog2();
+        let chunks = 1 << chunks.clamp(MIN_CHUNKS, 1 << 20).ilog2();
         Self { chunk_bytes, chunks, long_frames: fitting.is_none() }
     }
 
@@ -48,44 +48,43 @@ impl Plan {
     }
 }
 
-/// A queue's socket and receive ring.
+/// Socket and receive ring of a queue.
 pub(super) struct Queue {
     socket: Arc<Socket>,
     receive: Consumer<Descriptor>,
     bound: Bound,
-    /// The ticket of the first chunk; the others follow.
+    /// Ticket of the first chunk; the others follow.
     first_ticket: usize,
 }
 
 impl Queue {
-    /// Opens the socket of queue `number` and gives it all of its memory. The fill ring goes to
-    /// the lender.
+    /// Opens the socket of queue `number` and gives the kernel all of its chunks. Returns the fill ring separately.
     pub(super) fn open(
         interface: &Interface,
         number: u32,
-        plan: Plan,
+        layout: QueueLayout,
     ) -> Result<(Self, Producer<u64>), Error> {
         let failed = |what| move |cause| refused(interface, what, cause);
-        let umem = Umem::allocate(plan.chunk_bytes, plan.chunks).map(Arc::new);
+        let umem = Umem::allocate(layout.chunk_bytes, layout.chunks).map(Arc::new);
         let umem = umem.map_err(failed("get memory for packets"))?;
-        // The kernel shows frames before it shows that their entries of the fill ring are free
-        // (`net/xdp/xsk.c`, `xsk_flush`): a chunk may come back while its old entry still seems taken.
-        let fill = 2 * plan.chunks;
-        let sizes = Sizes { fill, completion: 1, receive: plan.chunks, transmit: 0 };
+        // The kernel publishes frames before it releases their entries of the fill ring (`net/xdp/xsk.c`,
+        // `xsk_flush`): a chunk may be released while its old entry still seems used.
+        let fill = 2 * layout.chunks;
+        let sizes = Sizes { fill, completion: 1, receive: layout.chunks, transmit: 0 };
         let (socket, rings) =
             Socket::open(&umem, sizes).map_err(failed("set up an AF_XDP socket"))?;
         let Rings { mut fill, receive: Some(receive), .. } = rings else {
-            unreachable!("a receive ring was asked for")
+            unreachable!("a receive ring was requested")
         };
-        for chunk in 0..plan.chunks {
+        for chunk in 0..layout.chunks {
             let pushed = fill.push(umem.address(chunk));
             debug_assert!(pushed, "the fill ring has room for all chunks");
         }
         fill.publish();
         let bound = socket
-            .bind(interface.index.cast_unsigned(), number, plan.long_frames)
+            .bind(interface.index.cast_unsigned(), number, layout.long_frames)
             .map_err(failed("bind an AF_XDP socket"))?;
-        let first_ticket = number as usize * plan.chunks as usize;
+        let first_ticket = number as usize * layout.chunks as usize;
         Ok((Self { socket: Arc::new(socket), receive, bound, first_ticket }, fill))
     }
 
@@ -97,19 +96,19 @@ impl Queue {
         self.bound
     }
 
-    /// Stamps and hands over up to `room` frames that have arrived; returns how many.
+    /// Stamps and passes on up to `room` frames that have arrived; returns their number.
     pub(super) fn acquire(
         &mut self,
         room: usize,
-        loans: &Loans,
-        stamping: &mut Stamping,
+        chunks: &ChunkMemory,
+        stamper: &mut FrameStamper,
         take: &mut impl FnMut(Frame),
     ) -> usize {
         let mut taken = 0;
         while taken < room {
             let Some(head) = self.receive.pop() else { break };
-            // What the kernel should not have said is counted as left behind.
-            if let Some(frame) = self.frame(head, loans, stamping) {
+            // Invalid descriptors count as left behind.
+            if let Some(frame) = self.frame(head, chunks, stamper) {
                 take(frame);
                 taken += 1;
             }
@@ -118,13 +117,18 @@ impl Queue {
         taken
     }
 
-    /// The frame that begins with `head`. Of one in several chunks, the first chunk's bytes are
-    /// captured; the ticket is for all of them.
-    fn frame(&mut self, head: Descriptor, loans: &Loans, stamping: &mut Stamping) -> Option<Frame> {
+    /// The frame that begins with `head`. Of a frame in several chunks, only the first chunk's bytes are captured;
+    /// the ticket releases all chunks.
+    fn frame(
+        &mut self,
+        head: Descriptor,
+        chunks: &ChunkMemory,
+        stamper: &mut FrameStamper,
+    ) -> Option<Frame> {
         let umem = self.socket.umem();
         let chunk = umem.chunk(head.address)?;
-        // SAFETY: the chunk came out of the ring just now and has not been handed over.
-        let Stamped { raw, kernel } = unsafe { stamping.stamp(umem, head.address) };
+        // SAFETY: the chunk was read from the ring just now and has not been passed on.
+        let Stamped { raw, kernel } = unsafe { stamper.stamp(umem, head.address) };
         let ticket = self.first_ticket + chunk as usize;
         let (mut last, mut length) = (head, head.length);
         let mut previous = ticket;
@@ -133,7 +137,7 @@ impl Queue {
             last = self.receive.pop()?;
             length = length.saturating_add(last.length);
             let next = self.first_ticket + self.socket.umem().chunk(last.address)? as usize;
-            loans.chain(previous, next);
+            chunks.chain(previous, next);
             previous = next;
         }
         Some(Frame {
@@ -147,14 +151,14 @@ impl Queue {
     }
 }
 
-/// The error for a socket that the kernel refused, with what helps against it.
+/// The error for a socket that the kernel refused, with the next step.
 fn refused(interface: &Interface, what: &'static str, cause: io::Error) -> Error {
     let reason = match cause.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => "this kernel has no AF_XDP sockets (CONFIG_XDP_SOCKETS)",
         Some(libc::EBUSY) => "another program has an AF_XDP socket on one of its queues",
         Some(libc::ENOBUFS) => {
-            "the memory for packets is more than this process may lock: raise `ulimit -l`, grant \
-             cap_ipc_lock, or ask for less with --buffer-size"
+            "the memory for packets exceeds the limit of locked memory: raise `ulimit -l`, grant \
+             cap_ipc_lock, or use less with --buffer-size"
         }
         _ => return Error::system(what, &interface.name, CAPABILITIES, cause),
     };
@@ -170,15 +174,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_are_as_small_as_the_longest_frame_allows_and_fill_the_memory() {
-        let plan = |longest, bytes, queues| {
-            let Plan { chunk_bytes, chunks, long_frames } = Plan::new(longest, bytes, queues);
+    fn chunks_fit_the_longest_frame_and_fill_the_memory() {
+        let layout = |longest, bytes, queues| {
+            let QueueLayout { chunk_bytes, chunks, long_frames } =
+                QueueLayout::new(longest, bytes, queues);
             (chunk_bytes, chunks, long_frames)
         };
-        assert_eq!(plan(1518, 32 << 20, 1), (2048, 16_384, false));
-        assert_eq!(plan(1518, 32 << 20, 3), (2048, 4096, false));
-        assert_eq!(plan(1792, 0, 1), (2048, 16, false));
-        assert_eq!(plan(1793, 1 << 20, 1), (4096, 256, false));
-        assert_eq!(plan(9018, usize::MAX, 0), (4096, 1 << 20, true));
+        assert_eq!(layout(1518, 32 << 20, 1), (2048, 16_384, false));
+        assert_eq!(layout(1518, 32 << 20, 3), (2048, 4096, false));
+        assert_eq!(layout(1792, 0, 1), (2048, 16, false));
+        assert_eq!(layout(1793, 1 << 20, 1), (4096, 256, false));
+        assert_eq!(layout(9018, usize::MAX, 0), (4096, 1 << 20, true));
     }
 }

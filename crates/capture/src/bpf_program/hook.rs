@@ -1,4 +1,4 @@
-//! Where the kernel runs a program for each frame that arrives, and how it is attached there.
+//! Hooks at which the kernel runs a BPF program for each arriving frame, and attaching to them.
 #![expect(unsafe_code, reason = "a call of libbpf that libbpf-rs lacks")]
 
 use std::io;
@@ -12,38 +12,37 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 
-/// A hook of the kernel's.
+/// A hook of the kernel's receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
-    /// XDP, in the driver where that has it.
+    /// XDP, in the driver if it supports XDP.
     Xdp,
     /// tc ingress, where a packet enters the network stack.
     Tc,
 }
 
-/// Where in the receive path a program runs.
+/// Place in the receive path where a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the driver, before the kernel has made a packet of the frame.
+    /// In the driver, before the kernel has allocated a packet for the frame.
     Driver,
-    /// In the network stack, later: at tc ingress, or with XDP, because the driver has none.
+    /// In the network stack, later: at tc ingress, or with XDP if the driver does not support it.
     Stack,
 }
 
-/// A program that runs on an interface, until this is dropped or the process ends in any way.
+/// An attached program; it is detached on drop, or when the process ends.
 pub(crate) struct Attached(Link);
 
 impl Drop for Attached {
-    /// Closing the descriptor detaches too, but not while a child that is just being made has a
-    /// copy of it.
+    /// Closing the descriptor detaches too, but not while a child process that is being created has a copy of it.
     fn drop(&mut self) {
-        // Where it fails, closing is what is left.
+        // If it fails, closing the descriptor remains.
         let _ = self.0.detach();
     }
 }
 
 impl Hook {
-    /// What runs there, in words.
+    /// Name of the program, for messages.
     pub(crate) fn program(self) -> &'static str {
         match self {
             Self::Xdp => "the XDP program",
@@ -51,7 +50,7 @@ impl Hook {
         }
     }
 
-    /// What is done with it, in words.
+    /// The action of running it, for messages.
     pub(crate) fn running(self) -> &'static str {
         match self {
             Self::Xdp => "run the XDP program",
@@ -59,7 +58,7 @@ impl Hook {
         }
     }
 
-    /// The function `passes` for a program that runs there.
+    /// The function `passes` for a program at this hook.
     pub(super) fn passes(self, filter: &Filter) -> Result<Vec<bpf_insn>, Error> {
         match self {
             Self::Xdp => filter.for_xdp(),
@@ -67,7 +66,7 @@ impl Hook {
         }
     }
 
-    /// Has a loaded program handle what arrives at `interface`; says where the kernel runs it.
+    /// Attaches a loaded program to `interface`; returns where the kernel runs it.
     pub(super) fn attach(
         self,
         program: &ProgramMut<'_>,
@@ -78,7 +77,8 @@ impl Hook {
                 let link = Attached(program.attach_xdp(interface.index)?);
                 Ok((link, place(interface, program)?))
             }
-            // What other programs drop or redirect has arrived too, and their work is not to delay the stamp.
+            // First of all tc programs: packets that others drop or redirect have arrived too, and other programs
+            // must not delay the stamp.
             Self::Tc => {
                 let link = Attached(attach_tcx(program, interface, BPF_F_BEFORE)?);
                 Ok((link, Place::Stack))
@@ -87,14 +87,14 @@ impl Hook {
     }
 }
 
-/// Asks the kernel where it put an XDP program: a driver without XDP gets it in the stack.
+/// Queries where the kernel runs an XDP program: in the stack, if the driver does not support XDP.
 fn place(interface: &Interface, program: &impl AsFd) -> libbpf_rs::Result<Place> {
     let query = libbpf_rs::Xdp::new(program.as_fd()).query(interface.index, XdpFlags::NONE)?;
     let generic = u32::from(query.attach_mode) == XDP_ATTACHED_SKB;
     Ok(if generic { Place::Stack } else { Place::Driver })
 }
 
-/// Attaches a program to tc ingress or egress, before those that are there (`BPF_F_BEFORE`) or behind them
+/// Attaches a program to tc ingress or egress, before the existing ones (`BPF_F_BEFORE`) or after them
 /// (`BPF_F_AFTER`).
 pub(crate) fn attach_tcx(
     program: &ProgramMut<'_>,
@@ -107,12 +107,11 @@ pub(crate) fn attach_tcx(
         ..bpf_tcx_opts::default()
     };
     let program = program.as_libbpf_object().as_ptr();
-    // SAFETY: the program is loaded, and it and the options, whose size is passed, outlive the
-    // call.
+    // SAFETY: the program is loaded, and it and the options, whose size is passed, outlive the call.
     let link = unsafe {
         libbpf_sys::bpf_program__attach_tcx(program, interface.index, &raw const options)
     };
     let failed = || Err(io::Error::last_os_error()).context("failed to attach tc program");
-    // SAFETY: libbpf gave the link to us alone.
+    // SAFETY: libbpf returned the link to this caller only.
     NonNull::new(link).map_or_else(failed, |link| Ok(unsafe { Link::from_ptr(link) }))
 }

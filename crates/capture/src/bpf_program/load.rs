@@ -1,4 +1,4 @@
-//! Opening and loading the object files of BPF programs.
+//! Opens and loads the object files of BPF programs.
 
 use std::mem::MaybeUninit;
 
@@ -14,13 +14,12 @@ pub(crate) fn opened<'o, B: SkelBuilder<'o>>(
     builder: B,
     object: &'o mut MaybeUninit<OpenObject>,
 ) -> libbpf_rs::Result<B::Output> {
-    // libbpf's own lines would stand between ours; its error codes say enough.
+    // libbpf's own log lines would mix with the output; its error codes are sufficient.
     libbpf_rs::set_print(None);
     builder.open(object)
 }
 
-/// Loads the chosen programs of an object file; with a `filter` in them, that is to blame where the kernel
-/// does not load them.
+/// Loads the chosen programs of an object file. A load error with a `filter` is attributed to the filter.
 pub(crate) fn loaded<'o, O: OpenSkel<'o>>(
     open: O,
     filter: Option<&Filter>,
@@ -32,8 +31,8 @@ pub(crate) fn loaded<'o, O: OpenSkel<'o>>(
     })
 }
 
-/// Whether privileges would have helped. The verifier says "permission denied" too, and root is not helped
-/// by sudo.
+/// Whether the cause is lack of privileges. The verifier also reports "permission denied", which sudo does not
+/// solve.
 pub(crate) fn lacks_privileges(error: &libbpf_rs::Error) -> bool {
     error.kind() == ErrorKind::PermissionDenied && !rustix::process::geteuid().is_root()
 }

@@ -1,6 +1,6 @@
-//! What the methods that run a program in the kernel have in common: loading errors, where the kernel
-//! runs the program, and what the program counts (`bpf/counts.h`).
-#![expect(unsafe_code, reason = "the kernel writes a program's counts to memory of ours")]
+//! Shared by the methods that run a program in the kernel: loading, attaching, and the program's counts
+//! (`bpf/counts.h`).
+#![expect(unsafe_code, reason = "the kernel writes a program's counts to memory of this process")]
 
 mod hook;
 mod load;
@@ -20,8 +20,8 @@ pub(crate) use hook::{Attached, Hook, Place, attach_tcx};
 pub(crate) use load::{lacks_privileges, loaded, opened};
 pub(crate) use stamped_by::{Stamped, StampedBy, clock};
 
-/// The error for what libbpf or the kernel refused of a program for `hook`. `capabilities` are those
-/// the method takes.
+/// The error for a program at `hook` that libbpf or the kernel refused. `capabilities` are those that the method
+/// requires.
 pub(crate) fn refused(
     hook: Hook,
     interface: &Interface,
@@ -32,17 +32,21 @@ pub(crate) fn refused(
         if lacks_privileges(&error) {
             Error::Permission { what: hook.running(), interface, capabilities }
         } else {
-            // With its causes: the first line does not say what the kernel said.
-            let reason = format!("{error:#}{}", without_types());
+            // With its causes: the first line does not include the kernel's error.
+            let reason = format!("{error:#}{}", missing_btf_hint());
             Error::Program { what: hook.program(), interface, reason }
         }
     }
 }
 
-/// What is to blame where libbpf cannot look for the kernel's functions that our programs call.
-fn without_types() -> &'static str {
-    let there = Path::new("/sys/kernel/btf/vmlinux").exists();
-    if there { "" } else { "; it takes a kernel that tells its types (CONFIG_DEBUG_INFO_BTF)" }
+/// Next step if libbpf cannot find the kernel functions that the programs call.
+fn missing_btf_hint() -> &'static str {
+    let available = Path::new("/sys/kernel/btf/vmlinux").exists();
+    if available {
+        ""
+    } else {
+        "; this requires a kernel with type information (CONFIG_DEBUG_INFO_BTF)"
+    }
 }
 
 /// Keys of a program's `counts` map.
@@ -50,33 +54,32 @@ const SEEN: u32 = 0;
 const DROPPED: u32 = 1;
 const UNTRACKED: u32 = 2;
 
-/// A program's own counts, kept for each core and added up here.
+/// A program's own counts: kept per core by the kernel, summed here.
 #[derive(Debug)]
 pub(crate) struct Counts {
     map: MapHandle,
-    /// Those of each core, which the kernel writes. They are kept, so that to read them takes no
-    /// memory.
+    /// Buffer for the counts of each core, kept to avoid allocation.
     per_core: Vec<u64>,
 }
 
 impl Counts {
     pub(crate) fn of(map: &MapMut<'_>) -> Result<Self, libbpf_rs::Error> {
         let map = MapHandle::try_from(map)?;
-        // The kernel writes one for each core that there could be, in 8 bytes each.
+        // The kernel writes 8 bytes for each possible core.
         Ok(Self { map, per_core: vec![0; libbpf_rs::num_possible_cpus()?] })
     }
 
-    /// Frames that came to the program.
+    /// Frames that the program received.
     pub(crate) fn seen(&mut self) -> io::Result<u64> {
         self.sum(SEEN)
     }
 
-    /// Frames of these that the program could not hand to us.
+    /// Frames of these that the program could not pass to this process.
     pub(crate) fn dropped(&mut self) -> io::Result<u64> {
         self.sum(DROPPED)
     }
 
-    /// Packets of these that there was no room to follow, in the programs that follow some.
+    /// Packets of these that could not be followed for lack of room.
     pub(crate) fn untracked(&mut self) -> io::Result<u64> {
         self.sum(UNTRACKED)
     }
@@ -84,8 +87,8 @@ impl Counts {
     fn sum(&mut self, key: u32) -> io::Result<u64> {
         let map = self.map.as_fd().as_raw_fd();
         let values = self.per_core.as_mut_ptr().cast();
-        // SAFETY: the key is 4 bytes, as the map's keys are, and there is room for the values of all
-        // cores, which have 8 bytes each (`bpf/counts.h`).
+        // SAFETY: the key is 4 bytes, as the map's keys are, and available is room for the values of all cores, of 8
+        // bytes each (`bpf/counts.h`).
         let result = unsafe { bpf_map_lookup_elem(map, (&raw const key).cast(), values) };
         match result {
             0 => Ok(self.per_core.iter().sum()),

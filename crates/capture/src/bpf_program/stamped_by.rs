@@ -1,5 +1,5 @@
-//! Who stamps the frames that a program handles (`bpf/clocks.h`): an object file has a program for
-//! each, and one of them is loaded.
+//! Who stamps the frames of a program (`bpf/clocks.h`). An object file has one program for each case; one of them
+//! is loaded.
 
 use std::io;
 
@@ -14,38 +14,38 @@ use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
 
-/// Numbers of `enum clock`.
+/// Values of `enum clock`.
 pub(crate) mod clock {
     pub(crate) const MONOTONIC: u32 = 0;
     pub(crate) const CARD: u32 = 1;
     pub(crate) const COUNTER: u32 = 2;
 }
 
-/// Who stamps.
+/// Who stamps, with which clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StampedBy {
-    /// Not the program, which cannot read the counter, but whoever reads what it hands over.
-    Reader { counter: Counter, because: Obstacle },
-    /// The program with the counter, which it has the kernel's function read when it begins. Where its
-    /// stamp does not arrive, whoever reads what it hands over.
+    /// The reading thread, with the counter: the program cannot read it.
+    Reader { counter: Counter, reason: Obstacle },
+    /// The program, with the counter, read by a kernel function when the program begins. The reading thread stamps
+    /// frames whose stamp does not arrive.
     Counter { counter: Counter, function: CounterFunction },
-    /// The kernel, by its monotonic clock, when the program begins.
+    /// The program, with the kernel's monotonic clock, read when the program begins.
     Kernel,
-    /// The network card, which the program asks for its stamp; where there is none, the kernel.
+    /// The network card; the program reads its stamp. Without one, as [`Self::Kernel`].
     Card,
 }
 
-/// What a frame was stamped with.
+/// Stamps of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamped {
     /// As [`crate::receiver::Frame::raw`].
     pub(crate) raw: u64,
-    /// As [`crate::receiver::Frame::kernel`]: the kernel's stamp where there is none of the card.
+    /// As [`crate::receiver::Frame::kernel`]: the kernel's stamp if there is none of the card.
     pub(crate) kernel: Option<u64>,
 }
 
 impl StampedBy {
-    /// What a frame is stamped with to which a program gave `value` by the clock of that number.
+    /// Stamps of a frame with `value` read from the clock of that number.
     pub(crate) fn stamped(self, value: u64, clock: u32) -> Stamped {
         if self == Self::Card && clock != clock::CARD {
             Stamped { raw: card_stamps::NONE, kernel: Some(value) }
@@ -55,11 +55,11 @@ impl StampedBy {
     }
 
     /// Whether the program stamps.
-    pub(crate) fn is_program(self) -> bool {
+    pub(crate) fn is_by_program(self) -> bool {
         !matches!(self, Self::Reader { .. })
     }
 
-    /// The name of the program for `hook`.
+    /// Name of the program for `hook`.
     fn program(self, hook: Hook) -> String {
         let prefix = match hook {
             Hook::Xdp => "",
@@ -74,8 +74,8 @@ impl StampedBy {
         prefix.to_owned() + name
     }
 
-    /// Has `object` load this program for `hook` alone, for `interface` and with `filter` in it.
-    /// Constants and sizes of maps have been set.
+    /// Selects this program of `object` for `hook` on `interface`, and inserts `filter`. Call it after setting
+    /// constants and map sizes.
     pub(crate) fn choose(
         self,
         hook: Hook,
@@ -89,7 +89,7 @@ impl StampedBy {
             let chosen = program.name() == name.as_str();
             program.set_autoload(chosen);
             if chosen && self == Self::Card {
-                // It can be attached nowhere else then, so the others are not bound.
+                // A bound program can be attached only here, so the others are not bound.
                 program.set_ifindex(interface.index.cast_unsigned());
                 program.set_flags(BPF_F_XDP_DEV_BOUND_ONLY);
             }
@@ -103,7 +103,7 @@ impl StampedBy {
             .map_err(refused)
     }
 
-    /// Attaches this program of a loaded `object` to `hook`; says where the kernel runs it.
+    /// Attaches this program of a loaded `object` to `hook`; returns where the kernel runs it.
     pub(crate) fn attach(
         self,
         hook: Hook,
@@ -113,13 +113,13 @@ impl StampedBy {
         let name = self.program(hook);
         let program = object.progs_mut().find(|program| program.name() == name.as_str());
         let program =
-            program.ok_or_else(|| io::Error::other(format!("there is no program {name}")))?;
+            program.ok_or_else(|| io::Error::other(format!("no program is called {name}")))?;
         hook.attach(&program, interface)
     }
 }
 
 impl CounterFunction {
-    /// The name of the program that calls it.
+    /// Name of the program that calls it.
     pub(crate) const fn program(self) -> &'static str {
         match self {
             Self::Kernel => "stamped_by_counter_of_kernel",
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_card_did_not_stamp_has_the_kernels_stamp_and_never_passes_for_the_cards() {
+    fn unstamped_by_card_has_marked_kernel_stamp() {
         let by_card = StampedBy::Card;
         assert_eq!(by_card.stamped(7, clock::CARD), Stamped { raw: 7, kernel: None });
         let instead = Stamped { raw: card_stamps::NONE, kernel: Some(7) };

@@ -1,8 +1,8 @@
-//! Puts a translated filter into a program, where `bpf/filter.h` has kept a place for it.
+//! Inserts a translated filter into a program, in the place reserved by `bpf/filter.h`.
 //!
-//! libbpf prepares the program first: it makes the maps, puts their descriptors into the
-//! instructions and the called function behind the caller. Then the function is exchanged, and
-//! libbpf loads the result as if it had come from the object file.
+//! libbpf prepares the program first: it creates the maps, writes their descriptors into the instructions, and
+//! appends the called function. Then the function is replaced, and libbpf loads the result as if it were from the
+//! object file.
 #![expect(unsafe_code, reason = "calls of libbpf that libbpf-rs lacks")]
 
 use libbpf_rs::libbpf_sys::{
@@ -12,24 +12,23 @@ use libbpf_rs::{AsRawLibbpf, ErrorExt, OpenObject, OpenProgramMut};
 
 use crate::Error;
 
-/// `BPF_JMP | BPF_CALL` (linux/bpf.h): of a helper, or with [`BPF_PSEUDO_CALL`] of a function of
-/// the program's.
+/// `BPF_JMP | BPF_CALL` (linux/bpf.h): calls a helper, or with [`BPF_PSEUDO_CALL`] a function of the program.
 const CALL: u8 = 0x85;
 
-/// Prepares the programs of `object`, so that [`insert`] can change their instructions. Constants
-/// and sizes of maps can no longer be set then.
+/// Prepares the programs of `object`, so that [`insert`] can change their instructions. Constants and map sizes can
+/// no longer be set after that.
 pub(crate) fn prepare(object: &mut OpenObject) -> libbpf_rs::Result<()> {
-    // SAFETY: the object is open, and lent to nobody else.
+    // SAFETY: the object is open and borrowed exclusively.
     let result = unsafe { bpf_object__prepare(object.as_libbpf_object().as_ptr()) };
     check(result).context("cannot prepare the program")
 }
 
-/// Whether a `program` asks for a filter at all.
-pub(crate) fn asks(program: &OpenProgramMut<'_>) -> bool {
+/// Whether a `program` calls a filter.
+pub(crate) fn calls_filter(program: &OpenProgramMut<'_>) -> bool {
     called_function(program.insns()).is_some()
 }
 
-/// Has a prepared `program` ask the function `passes` instead of the one from `bpf/filter.h`.
+/// Replaces the filter function from `bpf/filter.h` in a prepared `program` by `passes`.
 pub(crate) fn insert(
     program: &mut OpenProgramMut<'_>,
     passes: &[bpf_insn],
@@ -37,11 +36,11 @@ pub(crate) fn insert(
     let mut code = program.insns().to_vec();
     let Some(start) = called_function(&code) else {
         let error = std::io::Error::other("it does not include bpf/filter.h");
-        return Err(error).context("cannot put the filter into the program");
+        return Err(error).context("cannot insert the filter into the program");
     };
     code.truncate(start);
     code.extend(passes);
-    // SAFETY: the program is lent to nobody else, and libbpf copies that many instructions.
+    // SAFETY: the program is borrowed exclusively, and libbpf copies that many instructions.
     let result = unsafe {
         bpf_program__set_insns(
             program.as_libbpf_object().as_ptr(),
@@ -49,7 +48,7 @@ pub(crate) fn insert(
             code.len() as libbpf_sys::size_t,
         )
     };
-    check(result).context("cannot put the filter into the program")
+    check(result).context("cannot insert the filter into the program")
 }
 
 /// The error for a program that the kernel does not load with a filter in it.
@@ -57,7 +56,7 @@ pub(crate) fn refused(error: &libbpf_rs::Error) -> Error {
     Error::FilterNotInKernel { reason: format!("as a BPF program, {error}") }
 }
 
-/// Where the only function begins that `code` calls. It is the last one.
+/// Start of the only function that `code` calls. It is the last one.
 fn called_function(code: &[bpf_insn]) -> Option<usize> {
     let mut calls = code.iter().enumerate().filter(|(_, instruction)| {
         instruction.code == CALL && u32::from(instruction.src_reg()) == BPF_PSEUDO_CALL

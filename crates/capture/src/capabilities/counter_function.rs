@@ -1,28 +1,28 @@
-//! A function of the kernel's that reads the CPU's counter for XDP and tc programs, of which Linux
-//! has none by itself: `bpf/clocks.h` says where it comes from.
+//! A kernel function that reads the CPU's counter for XDP and tc programs. Linux has none of its own:
+//! `bpf/clocks.h` describes its source.
 
 use std::fs;
 use std::sync::LazyLock;
 
-/// The types and functions of the kernel and of a module, in BTF: there while the module is loaded.
+/// BTF of the kernel, and of the module while it is loaded: types and functions.
 const OF_KERNEL: &str = "/sys/kernel/btf/vmlinux";
 const OF_MODULE: &str = "/sys/kernel/btf/wirestamp";
 
-/// Whose function it is.
+/// Provider of the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterFunction {
-    /// The kernel's own.
+    /// The kernel.
     Kernel,
-    /// That of the module wirestamp (`kmod/README.md`). To call it takes `CAP_SYS_ADMIN`, without
-    /// which the kernel does not list its modules' functions (`BPF_BTF_GET_NEXT_ID` of bpf(2)).
+    /// The module wirestamp (`kmod/README.md`). Calling it requires `CAP_SYS_ADMIN`, without which the kernel does
+    /// not list the functions of modules (`BPF_BTF_GET_NEXT_ID` of bpf(2)).
     Module,
 }
 
 impl CounterFunction {
-    /// The one that the running kernel has, at this moment; its own before the module's.
+    /// The function that the running kernel has at the moment; its own has precedence.
     #[must_use]
     pub fn find() -> Option<Self> {
-        // It cannot come or go while the kernel runs, and takes some milliseconds to look for.
+        // Constant while the kernel runs, and the search takes some milliseconds.
         static KERNEL: LazyLock<bool> =
             LazyLock::new(|| has(OF_KERNEL, CounterFunction::Kernel.name()));
         if *KERNEL {
@@ -32,7 +32,7 @@ impl CounterFunction {
         }
     }
 
-    /// What it is called.
+    /// Name of the function.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl CounterFunction {
     }
 }
 
-/// Whether something is called `name` in the BTF file at `path`. Its names stand between zero bytes
+/// Whether the BTF file at `path` has the name `name`. Its names are separated by zero bytes
 /// (`Documentation/bpf/btf.rst` in the kernel's source, "String Section").
 fn has(path: &str, name: &str) -> bool {
     let types = fs::read(path).unwrap_or_default();
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_found_by_its_whole_name_in_a_file_that_is_there() {
+    fn function_is_found_by_its_whole_name() {
         assert!(has(OF_KERNEL, "bpf_ktime_get_ns"));
         assert!(!has(OF_KERNEL, "bpf_ktime_get_n") && !has(OF_KERNEL, "pf_ktime_get_ns"));
         assert!(!has("/sys/kernel/btf/no-such-module", "bpf_ktime_get_ns"));

@@ -1,5 +1,5 @@
-//! What an interface, its kernel and this process can do, asked of the kernel, and what follows for
-//! each pair of method and stamp ([`verdict`]).
+//! Capabilities of an interface, its kernel and this process, read from the kernel, and which pairs of method and
+//! stamp they allow ([`verdict`]).
 
 mod counter_function;
 mod ethtool;
@@ -23,42 +23,42 @@ pub use verdict::{Obstacle, card_stamps, verdict};
 pub(crate) use verdict::{STACK_WITHOUT_XDP, THREAD_WITHOUT_FUNCTION};
 pub use xdp::Xdp;
 
-/// The facts that decide which pairs an interface can do. Where the kernel gives no answer, a fact
-/// is what rules nothing out: the capture itself then says what does not work.
+/// Properties that decide which pairs an interface supports. Where the kernel reports nothing, a property excludes
+/// nothing: opening the capture then reports the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Its hardware type, `ARPHRD_*` of linux/if_arp.h.
+    /// Hardware type, `ARPHRD_*` of linux/if_arp.h.
     pub kind: u16,
-    /// Whether it is up.
+    /// Whether the interface is up.
     pub up: bool,
-    /// The driver's name; none for an interface of the kernel's own, such as loopback.
+    /// Driver name; none for an interface of the kernel, such as loopback.
     pub driver: Option<String>,
-    /// How many receive queues it uses; none where the driver does not say.
+    /// Receive queues in use; none if the driver does not report them.
     pub queues: Option<u32>,
-    /// What can stamp its packets.
+    /// Timestamping support.
     pub stamping: Stamping,
-    /// What its driver can do for XDP; none where the kernel cannot tell (before Linux 6.3).
+    /// XDP support of its driver; none if the kernel does not report it (before Linux 6.3).
     pub xdp: Option<Xdp>,
-    /// The id of the XDP program that runs on it.
+    /// Id of the XDP program that runs on it.
     pub xdp_program: Option<u32>,
-    /// What reads the CPU's counter for an XDP or tc program.
+    /// The function that reads the CPU's counter for an XDP or tc program.
     pub counter_function: Option<CounterFunction>,
-    /// What this process may do.
+    /// Privileges of this process.
     pub privileges: Privileges,
     /// Major and minor version of the kernel.
     pub kernel: (u32, u32),
 }
 
 impl Capabilities {
-    /// Asks after `interface` of the calling thread's network namespace.
+    /// Reads the capabilities of `interface` in the calling thread's network namespace.
     ///
     /// # Errors
-    /// There is no such interface, or the kernel says nothing of it at all.
+    /// There is no such interface, or the kernel reports nothing about it.
     pub fn of(interface: &str) -> Result<Self, Error> {
-        Ok(Self::ask(&Interface::find(interface)?))
+        Ok(Self::query(&Interface::find(interface)?))
     }
 
-    fn ask(interface: &Interface) -> Self {
+    fn query(interface: &Interface) -> Self {
         Self {
             kind: interface.kind,
             up: interface.is_up().unwrap_or(true),
@@ -74,10 +74,9 @@ impl Capabilities {
     }
 }
 
-/// The number of the network card's clock, `/dev/ptpN`, that has to be followed for the stamps of
-/// `pair` on `interface` of the calling thread's network namespace
-/// ([`wirestamp_clock::ClockService::start_with_nic`]). None if it takes no such clock, or if the
-/// interface cannot do the pair: [`crate::Capture::open`] says why.
+/// Number of the network card's clock, `/dev/ptpN`, that the clock service has to follow for `pair` on `interface`
+/// of the calling thread's network namespace ([`wirestamp_clock::ClockService::start_with_nic`]). None if the pair
+/// uses no such clock, or if the interface does not support it: [`crate::Capture::open`] reports why.
 ///
 /// # Errors
 /// As [`Capabilities::of`].
@@ -89,7 +88,7 @@ pub fn card_clock(pair: &Pair, interface: &str) -> Result<Option<u32>, Error> {
     Ok(of.stamping.clock.filter(|_| verdict(pair, &of).is_ok()))
 }
 
-/// Whether this kernel can do `pair` on a link without a network card, such as a veth.
+/// Whether this kernel supports `pair` on a link without a network card, such as a veth.
 #[must_use]
 pub fn works_without_card(pair: &Pair) -> bool {
     let by_program = matches!(pair.method, Method::XdpPass | Method::TcPass);
@@ -100,24 +99,22 @@ pub fn works_without_card(pair: &Pair) -> bool {
     }
 }
 
-/// What is to be said of `xdp-pass` on an interface where XDP slows fast TCP transfers down, if
-/// this process can have `tc-pass`, with which nothing does.
+/// A note on `xdp-pass` where XDP slows fast TCP transfers down, if this process can use `tc-pass` instead.
 pub(crate) fn xdp_slows_transfers(interface: &Interface) -> Option<String> {
-    let of = Capabilities::ask(interface);
+    let of = Capabilities::query(interface);
     (verdict::copies_for_xdp(&of) && verdict::tc_program(&of).is_ok()).then(|| {
         format!(
-            "for XDP on {} the kernel copies what TCP sends, which slows fast transfers down; with \
-             --method tc-pass it does not, but packets that it joins (GRO) are one there",
+            "for XDP on {} the kernel copies outgoing TCP packets, which slows fast transfers down; \
+             --method tc-pass avoids this, but there merged packets (GRO) count as one",
             interface.name
         )
     })
 }
 
-/// What reads the CPU's counter in a program of this process, whose raw stamps are of
-/// `counter`.
+/// The function that reads the CPU's counter in a program of this process, with raw stamps of `counter`.
 ///
 /// # Errors
-/// Why there is nothing.
+/// The obstacle, if there is none.
 pub(crate) fn counter_function(counter: Counter) -> Result<CounterFunction, Obstacle> {
     match counter {
         Counter::Hpet(_) | Counter::Os => Err(Obstacle::OtherCounter(counter.name())),
@@ -125,10 +122,10 @@ pub(crate) fn counter_function(counter: Counter) -> Result<CounterFunction, Obst
     }
 }
 
-/// Refuses a pair that `interface` cannot do, if there is one that it can. Where there is none, and
-/// where privileges are all that is missing, what is tried next fails and says why.
+/// Refuses a pair that `interface` does not support, if it supports another. Otherwise, and where only privileges
+/// are missing, opening the capture reports the error.
 pub(crate) fn require(pair: &Pair, interface: &Interface) -> Result<(), Error> {
-    let capabilities = Capabilities::ask(interface);
+    let capabilities = Capabilities::query(interface);
     let reason = match verdict(pair, &capabilities) {
         Ok(_) | Err(Obstacle::Privileges(_)) => return Ok(()),
         Err(reason) => reason,
@@ -151,7 +148,7 @@ fn running_kernel() -> (u32, u32) {
     version(&uname().release().to_string_lossy())
 }
 
-/// The first two numbers of a kernel's release, such as `6.1.0-13-amd64`.
+/// The first two numbers of a kernel release such as `6.1.0-13-amd64`.
 fn version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
@@ -162,18 +159,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_program_reads_a_counter_that_is_not_the_cpus_own() {
+    fn programs_read_only_the_cpus_counter() {
         let refused = counter_function(Counter::Os).unwrap_err();
         assert_eq!(refused, Obstacle::OtherCounter("os"));
         let words = refused.to_string();
-        assert!(
-            words.contains("counter os here") && words.contains("`wirestamp clock`"),
-            "{words}"
-        );
+        assert!(words.contains("counter os,") && words.contains("`wirestamp clock`"), "{words}");
     }
 
     #[test]
-    fn a_release_begins_with_two_numbers() {
+    fn release_starts_with_two_numbers() {
         assert_eq!(version("6.1.0-13-amd64"), (6, 1));
         assert_eq!(version("6.18-rc3"), (6, 18));
         assert_eq!(version("unknown"), (0, 0));

@@ -1,8 +1,8 @@
-//! What this process may do: capabilities(7).
+//! Privileges of this process: capabilities(7).
 
 use std::{env, fs};
 
-/// Numbers of linux/capability.h.
+/// Values of linux/capability.h.
 mod number {
     pub(super) const NET_ADMIN: u32 = 12;
     pub(super) const NET_RAW: u32 = 13;
@@ -11,12 +11,12 @@ mod number {
     pub(super) const BPF: u32 = 39;
 }
 
-/// The capabilities that one method or another takes.
+/// The capabilities that methods require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Privileges {
     /// `CAP_NET_RAW`: packet sockets.
     pub net_raw: bool,
-    /// `CAP_NET_ADMIN`: attaching XDP programs, and switching the network card's stamps on.
+    /// `CAP_NET_ADMIN`: attaching XDP programs, and enabling the network card's stamps.
     pub net_admin: bool,
     /// `CAP_BPF`, or `CAP_SYS_ADMIN`, which includes it: loading programs.
     pub bpf: bool,
@@ -27,14 +27,14 @@ pub struct Privileges {
 }
 
 impl Privileges {
-    /// Those in effect for the calling thread; all of them where that cannot be read, because what
-    /// is tried will tell.
+    /// Effective capabilities of the calling thread; all of them if they cannot be read, because later errors will
+    /// report what is missing.
     pub(crate) fn of_this_thread() -> Self {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         Self::of(effective(&status).unwrap_or(u64::MAX))
     }
 
-    /// Whether all of these are there, as setcap(8) writes them.
+    /// Whether all of these are effective, in the syntax of setcap(8).
     pub(super) fn include(self, capabilities: &str) -> bool {
         capabilities.split(',').all(|name| match name {
             "cap_net_raw" => self.net_raw,
@@ -58,8 +58,7 @@ impl Privileges {
     }
 }
 
-/// The next step of somebody who lacks these capabilities, as setcap(8) writes them, with a line to
-/// copy.
+/// The next step for a user without these capabilities (in the syntax of setcap(8)), with a command line.
 #[must_use]
 pub fn how_to_get(capabilities: &str) -> String {
     let program =
@@ -67,7 +66,7 @@ pub fn how_to_get(capabilities: &str) -> String {
     format!("run it with sudo, or grant it once with `setcap {capabilities}+ep {program}`")
 }
 
-/// The effective set in a `/proc/PID/status` (proc_pid_status(5)).
+/// Effective set of a `/proc/PID/status` (proc_pid_status(5)).
 fn effective(status: &str) -> Option<u64> {
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(mask.trim(), 16).ok()
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_set_in_effect_is_read() {
+    fn effective_set_is_parsed() {
         assert_eq!(effective("CapPrm:\t00\nCapEff:\t0000000000003000\n"), Some(0x3000));
         assert_eq!(effective("Name:\tx\n"), None);
         let both = Privileges::of(0x3000);
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_administrators_capability_includes_those_for_bpf_and_no_others() {
+    fn sys_admin_includes_only_bpf_capabilities() {
         let all = Privileges::of(1 << number::SYS_ADMIN);
         assert!(all.bpf && all.perfmon && all.sys_admin && !all.net_raw && !all.net_admin);
     }

@@ -1,4 +1,4 @@
-//! What a driver can do for XDP, and what runs there already.
+//! XDP support of a driver, and the XDP program that runs on an interface.
 
 use std::os::fd::AsFd;
 
@@ -17,27 +17,26 @@ mod netdev {
     pub(super) const XDP_RX_METADATA_FEATURES: u16 = 5;
     /// A program can drop, pass and send back a packet.
     pub(super) const ACT_BASIC: u64 = 1;
-    /// An AF_XDP socket can have packets without their being copied.
+    /// AF_XDP sockets receive packets without copying.
     pub(super) const ACT_XSK_ZEROCOPY: u64 = 8;
-    /// A program can ask for the network card's stamp.
+    /// A program can read the network card's stamp.
     pub(super) const METADATA_TIMESTAMP: u64 = 1;
 }
 
-/// What a driver can do for XDP.
+/// XDP support of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Xdp {
-    /// It runs programs itself; otherwise the network stack does, later.
+    /// Programs run in the driver; otherwise later, in the network stack.
     pub in_driver: bool,
-    /// It fills the memory of AF_XDP sockets, so that nothing is copied.
+    /// The driver fills the memory of AF_XDP sockets (zero-copy).
     pub zero_copy: bool,
-    /// How many pieces a packet may come in without being copied; 1 means that it may not be in
-    /// pieces, 0 that nothing goes without copying.
+    /// Max pieces of a packet with zero-copy; 1 means no packets in pieces, 0 no zero-copy.
     pub zero_copy_pieces: u32,
-    /// It gives programs the network card's stamp (`bpf_xdp_metadata_rx_timestamp`).
+    /// Programs can read the network card's stamp (`bpf_xdp_metadata_rx_timestamp`).
     pub card_stamps: bool,
 }
 
-/// Asks the kernel, which can tell since Linux 6.3.
+/// Queries the kernel, which reports it since Linux 6.3.
 pub(super) fn features(interface: &Interface) -> Option<Xdp> {
     let index = interface.index.to_ne_bytes();
     let answer =
@@ -52,9 +51,9 @@ pub(super) fn features(interface: &Interface) -> Option<Xdp> {
     })
 }
 
-/// The id of the program that runs on `interface`, in the driver or in the stack.
+/// Id of the program that runs on `interface`, in the driver or in the stack.
 pub(super) fn program(interface: &Interface) -> Option<u32> {
-    // A query needs no program of our own, but the type wants the descriptor of one.
+    // The query uses no program, but the type requires a descriptor.
     let query = libbpf_rs::Xdp::new(interface.as_fd());
     query.query_id(interface.index, XdpFlags::NONE).ok().filter(|&id| id != 0)
 }

@@ -79,8 +79,8 @@ impl CardStamping {
     }
 
     /// Puts back what was set before.
-    pub(crate) fn put_back(mut self) -> io::Result<()> {
-        self.0.put_back()
+    pub(crate) fn restore(mut self) -> io::Result<()> {
+        self.0.restore()
     }
 }
 
@@ -110,7 +110,7 @@ impl<C: Card> Switched<C> {
         )))
     }
 
-    fn put_back(&mut self) -> io::Result<()> {
+    fn restore(&mut self) -> io::Result<()> {
         let Some(before) = self.before.take() else { return Ok(()) };
         if self.card.read()?.arriving == EVERY_PACKET {
             self.card.write(before)?;
@@ -123,7 +123,7 @@ impl<C: Card> Drop for Switched<C> {
     fn drop(&mut self) {
         // A capture that ends puts it back itself, and tells of a failure. Otherwise there is nobody
         // to tell.
-        let _ = self.put_back();
+        let _ = self.restore();
     }
 }
 

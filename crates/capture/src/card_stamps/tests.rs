@@ -15,7 +15,7 @@ use crate::filter::Filter;
 use crate::live_ledger::LiveLedger;
 use crate::packet_socket::Setup;
 use crate::pass::Pass;
-use crate::pipeline::{self, CapturedPacket, Limit, Plan, Sink, Wait};
+use crate::pipeline::{self, CapturedPacket, Limit, PipelineContext, Sink, Wait};
 use crate::receiver::Receiver;
 use crate::ring::BlockRing;
 use crate::socket::{Recvmmsg, Recvmsg, Socket};
@@ -56,7 +56,7 @@ fn a_card_stamps_everything_during_a_capture_and_what_it_did_after_it() {
         let setting = Cell::new(before);
         let mut switched = Switched::on(card(&setting)).unwrap();
         assert_eq!(setting.get(), Setting { arriving: EVERY_PACKET, ..before });
-        switched.put_back().unwrap();
+        switched.restore().unwrap();
         assert_eq!(setting.get(), before);
         setting.set(PTP);
         drop(switched);
@@ -154,10 +154,10 @@ fn captured<R: Receiver>(
     let now = || clock.timeline(Domain::Counter).convert(clock.counter().read()).utc.as_nanos();
     let (stop, mut kept, before) = (Stop::new().unwrap(), Kept::default(), now());
     (0..3).for_each(|_| send());
-    let plan = Plan {
+    let plan = PipelineContext {
         clock: &clock,
         domain: Domain::Nic,
-        instead_of_card: instead,
+        card_fallback: instead,
         stamped: true,
         lanes: &[Cores::default()],
         wait: Wait::Block { realtime: false },

@@ -10,7 +10,7 @@ mod classic;
 mod ebpf;
 mod edit;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod made_up;
+pub(crate) mod fake;
 mod reach;
 mod tagged;
 #[cfg(test)]

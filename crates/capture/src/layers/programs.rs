@@ -129,7 +129,7 @@ fn put_in(object: &mut OpenObject, filter: &Filter) -> Result<(), Error> {
     };
     let passes = filter.for_layers()?;
     with_filter::prepare(object).map_err(|error| refused(&error))?;
-    let asking = object.progs_mut().filter(|p| p.autoload() && with_filter::asks(p));
+    let asking = object.progs_mut().filter(|p| p.autoload() && with_filter::calls_filter(p));
     for mut program in asking {
         with_filter::insert(&mut program, &passes).map_err(|error| refused(&error))?;
     }

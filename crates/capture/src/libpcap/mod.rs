@@ -40,7 +40,7 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
 use crate::pool::Pool;
-use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
 
 /// Packets that are handed over at once, so that the converter is woken before many wait for it.
 const BATCH: usize = 64;
@@ -159,7 +159,7 @@ fn copy(packet: &Packet<'_>, raw: Option<u64>, pool: &Pool, nth: usize) -> Frame
 impl Receiver for LibPcap {
     const NAP: Option<Duration> = None;
 
-    fn lender(&self) -> Arc<dyn Lender> {
+    fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.pool) as _
     }
 
@@ -176,7 +176,7 @@ impl Receiver for LibPcap {
         self.acquired - before
     }
 
-    fn is_lent_out(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.pool.free(self.acquired) == 0
     }
 

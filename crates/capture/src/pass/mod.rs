@@ -1,6 +1,6 @@
-//! `xdp-pass` and `tc-pass`: an XDP or a tc program stamps each frame in the softIRQ, copies its head
-//! to a BPF ring buffer and lets the frame go on, so that an endpoint keeps its traffic
-//! (`bpf/stamp.bpf.c`; `Documentation/bpf/ringbuf.rst` in the kernel's source).
+//! `xdp-pass` and `tc-pass`: an XDP or tc program stamps each frame in the softIRQ, copies its head to a BPF ring
+//! buffer and passes the frame, so that an endpoint keeps its traffic (`bpf/stamp.bpf.c`;
+//! `Documentation/bpf/ringbuf.rst` in the kernel's source).
 #![expect(unsafe_code, reason = "libbpf's skeleton, and records that the kernel writes")]
 
 mod ring_buffer;
@@ -21,7 +21,7 @@ use crate::bpf_program::{
 };
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
 
 #[expect(
     clippy::allow_attributes,
@@ -33,11 +33,11 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/stamp.skel.rs"));
 }
 
-/// The largest head that is copied of a frame. Every record takes room for a whole one.
-pub(crate) const LARGEST_HEAD: u32 = 2048;
+/// Max bytes copied of a frame. Every record has room for all of them.
+pub(crate) const MAX_HEAD: u32 = 2048;
 
-/// The smallest: two addresses and a VLAN tag, which the tc program puts back. The consumer cuts it.
-const SMALLEST_HEAD: u32 = 16;
+/// Min bytes copied: two addresses and a VLAN tag, which the tc program restores. The consumer cuts them.
+const MIN_HEAD: u32 = 16;
 
 mod record {
     //! The layout of `struct record` in the BPF program, native byte order.
@@ -47,23 +47,23 @@ mod record {
     pub(super) const HEAD: usize = 16;
 }
 
-/// What the program and its link take.
+/// Capabilities that the program and its link require.
 pub(crate) const CAPABILITIES: &str = "cap_bpf,cap_net_admin,cap_perfmon";
 
-/// The attached program and the buffer it fills. The program is detached when this is dropped, and
-/// by the kernel when the process ends in any way, because the link is a file descriptor.
+/// The attached program and its ring buffer. The program is detached on drop, and by the kernel when the process
+/// ends, because the link is a file descriptor.
 pub(crate) struct Pass {
     link: Option<Attached>,
     counts: Counts,
     buffer: Arc<RingBuffer>,
     stamped_by: StampedBy,
-    /// Frames that the network card should have stamped and did not.
+    /// Frames not stamped by the network card, although requested.
     stamped_late: u64,
 }
 
 impl Pass {
-    /// Loads the program for `hook` that has frames `stamped_by` whom it says, with `filter` in it, and
-    /// attaches it to `interface`. The ring buffer takes the power of two below or at `bytes`.
+    /// Loads the program for `hook`, with `filter` in it, and attaches it to `interface`. The ring buffer's size is
+    /// the largest power of two up to `bytes`.
     pub(crate) fn open(
         hook: Hook,
         interface: &Interface,
@@ -76,7 +76,7 @@ impl Pass {
         let mut object = MaybeUninit::uninit();
         let mut open = opened(StampSkelBuilder::default(), &mut object).map_err(refused)?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
-            constants.head_bytes = snaplen.clamp(SMALLEST_HEAD, LARGEST_HEAD);
+            constants.head_bytes = snaplen.clamp(MIN_HEAD, MAX_HEAD);
         }
         let size = 1_u32 << bytes.clamp(1 << 16, 1 << 30).ilog2();
         open.maps.frames.set_max_entries(size).map_err(refused)?;
@@ -94,10 +94,10 @@ impl Pass {
     }
 }
 
-/// The frame of the record at `position`, as `stamped_by` had it stamped.
+/// The frame of the record at `position`, stamped as in `stamped_by`.
 fn frame(position: NonNull<u8>, ticket: Ticket, stamped_by: StampedBy) -> Frame {
-    // SAFETY: the ring buffer checked that a whole record head lies there; the program wrote it
-    // before it submitted the record, which is aligned to 8.
+    // SAFETY: the ring buffer checked that a whole record head lies there; the program wrote it before it submitted
+    // the record, which is aligned to 8.
     let (value, length, captured, clock, data) = unsafe {
         (
             position.cast::<u64>().read(),
@@ -112,7 +112,7 @@ fn frame(position: NonNull<u8>, ticket: Ticket, stamped_by: StampedBy) -> Frame 
 }
 
 impl Receiver for Pass {
-    fn lender(&self) -> Arc<dyn Lender> {
+    fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.buffer) as _
     }
 
@@ -128,13 +128,13 @@ impl Receiver for Pass {
         taken
     }
 
-    /// A full buffer is no reason to wait: the program has counted what did not fit.
-    fn is_lent_out(&self) -> bool {
+    /// A full buffer is no reason to wait: the program counts frames that do not fit.
+    fn is_exhausted(&self) -> bool {
         false
     }
 
     fn may_sleep(&mut self) -> bool {
-        self.buffer.is_to_wake_us()
+        self.buffer.enable_wakeup()
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -1,9 +1,9 @@
-//! A reader of the BPF ring buffer that leaves records where they are until they are given back.
-//! libbpf's own frees a record as soon as its callback returns, which would mean a copy here.
+//! A zero-copy reader of the BPF ring buffer: records stay in place until they are released. libbpf's reader frees
+//! a record when its callback returns, which would require a copy.
 //!
-//! Layout (`kernel/bpf/ringbuf.c`): one page with the consumer's position, one page with the
-//! producer's, then the data, mapped twice in a row so that no record is ever split. A record is
-//! an 8-byte header, whose first word is its length and two flags, and its bytes, padded to 8.
+//! Layout (`kernel/bpf/ringbuf.c`): one page with the consumer's position, one page with the producer's, then the
+//! data, mapped twice in a row so that no record is split. A record is an 8-byte header, whose first word is its
+//! length and two flags, and its bytes, padded to 8.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use wirestamp_sys::mmap::{Access, Mapping};
 
-use crate::receiver::{Lender, Ticket};
+use crate::receiver::{FrameMemory, Ticket};
 
 const BUSY: u32 = 1 << 31; // BPF_RINGBUF_BUSY_BIT
 const DISCARDED: u32 = 1 << 30; // BPF_RINGBUF_DISCARD_BIT
@@ -23,17 +23,16 @@ pub(super) struct RingBuffer {
     fd: OwnedFd,
     consumer: Mapping,
     producer: Mapping,
-    /// The program's variable `waiting`, which is the only one it has.
+    /// The program's only variable, `waiting`.
     waiting: Mapping,
     page: usize,
     size: usize,
-    /// How far records have been handed out; what came back is in the consumer's position.
+    /// Position up to which records were returned; the consumer's position has the released ones.
     read: AtomicUsize,
 }
 
 impl RingBuffer {
-    /// Maps the ring buffer behind `map`, which has room for `size` bytes, a power of two, and the
-    /// program's `variables`.
+    /// Maps the ring buffer behind `map`, with `size` bytes (a power of two), and the program's `variables`.
     pub(super) fn map(
         map: BorrowedFd<'_>,
         size: usize,
@@ -48,11 +47,11 @@ impl RingBuffer {
         Ok(Self { fd, consumer, producer, waiting, page, size, read })
     }
 
-    /// Has the next record wake whoever waits at the descriptor. False if there is one already,
-    /// or one that is just being written.
-    pub(super) fn is_to_wake_us(&self) -> bool {
+    /// Requests a wake-up at the descriptor for the next record. False if there is a record already, or one that is
+    /// being written.
+    pub(super) fn enable_wakeup(&self) -> bool {
         self.waiting.word(0).store(1, Ordering::SeqCst);
-        // The program reserves, then looks at the word; here it is the other way round.
+        // The program reserves, then reads the word; here the order is reversed.
         fence(Ordering::SeqCst);
         self.producer.long(0).load(Ordering::Acquire) == self.read.load(Ordering::Relaxed)
     }
@@ -61,8 +60,8 @@ impl RingBuffer {
         self.fd.as_fd()
     }
 
-    /// The next finished record of at least `least` bytes, and the ticket that frees it.
-    pub(super) fn next(&self, least: usize) -> Option<(NonNull<u8>, Ticket)> {
+    /// The next finished record of at min `min` bytes, and the ticket that releases it.
+    pub(super) fn next(&self, min: usize) -> Option<(NonNull<u8>, Ticket)> {
         loop {
             let position = self.read.load(Ordering::Relaxed);
             if position >= self.producer.long(0).load(Ordering::Acquire) {
@@ -76,7 +75,7 @@ impl RingBuffer {
             let bytes = (header & !DISCARDED) as usize;
             let end = position + (HEADER_BYTES + bytes).next_multiple_of(8);
             self.read.store(end, Ordering::Relaxed);
-            if header & DISCARDED == 0 && bytes >= least {
+            if header & DISCARDED == 0 && bytes >= min {
                 let record = self.producer.at(start + HEADER_BYTES, bytes);
                 return Some((record, Ticket::Release(end)));
             }
@@ -84,8 +83,8 @@ impl RingBuffer {
     }
 }
 
-impl Lender for RingBuffer {
-    fn give_back(&self, ticket: Ticket) {
+impl FrameMemory for RingBuffer {
+    fn release(&self, ticket: Ticket) {
         if let Ticket::Release(end) = ticket {
             self.consumer.long(0).store(end, Ordering::Release);
         }

@@ -1,47 +1,46 @@
-//! Stage three: packets with their time go to the caller.
-#![expect(unsafe_code, reason = "looks at frames in memory that the kernel lends")]
+//! Stage three: passes packets with their time to the caller.
+#![expect(unsafe_code, reason = "reads frames in memory shared with the kernel")]
 
 use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Stamp, Time, Utc};
 
-use super::Plan;
+use super::PipelineContext;
 use crate::filter::Filter;
 use crate::receiver::Frame;
 use crate::{CaptureLoss, Error, Ledger};
 
-/// The sink gets a turn at least this often, also on a link without packets.
+/// The sink's `pause` is called at least this often, also on a link without packets.
 const PAUSE_LIMIT: Duration = Duration::from_secs(10);
 
-/// A captured packet. Its bytes are on loan for the duration of the call they are passed to.
+/// A captured packet. Its bytes are valid for the duration of the call.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPacket<'a> {
-    /// When it was captured, by which clock, how exactly.
+    /// Capture time, its clock and its error.
     pub stamp: Stamp,
-    /// The kernel's own stamp of the same packet, where it is another one than `stamp`. How much
-    /// later `stamp` was taken is the acquisition lag.
+    /// The kernel's own stamp of the packet, if it differs from `stamp`. The acquisition lag is how much later
+    /// `stamp` was result.
     pub kernel: Option<Time<Utc>>,
     /// The frame from its first byte, cut to the snap length.
     pub bytes: &'a [u8],
-    /// The frame's length on the wire in bytes, without the check sequence.
+    /// Bytes of the frame on the wire, without the frame check sequence.
     pub length: u32,
 }
 
-/// What is done with the packets of a capture.
+/// Receives the packets of a capture.
 pub trait Sink {
-    /// Takes one packet.
+    /// Receives one packet.
     ///
     /// # Errors
     /// An error ends the capture; packets after this one are counted as dropped by the consumer.
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error>;
 
-    /// Is told that the capture has lost packets, and when: before it is handed any that is stamped
-    /// after that time, as long as none is later than [`LATENESS`](crate::LATENESS). Packets that are
-    /// stamped within it may have been handed over already, those of the last 10 ms; where one thread
-    /// does it all, which it does unless stamps are raw or lanes several, none that came after a loss
-    /// is handed over before it is told. Told of all
-    /// stretches, it has been told of all that [`Ledger::kernel_dropped`] and
-    /// [`Ledger::left_behind`] count. Stretches may overlap.
+    /// Reports packets that the capture has lost, with the time interval. Called before any packet with a later
+    /// stamp, as long as none is later than [`MERGE_TIMEOUT`](crate::MERGE_TIMEOUT). Packets stamped within the
+    /// interval may have been passed on already: those of the last 10 ms. With one thread (all captures but those
+    /// with raw stamps or several lanes), no packet that arrived after a loss is passed on before the report. All
+    /// reports together have the packets of [`Ledger::kernel_dropped`] and [`Ledger::left_behind`]. Intervals may
+    /// overlap.
     ///
     /// # Errors
     /// As for [`Sink::packet`].
@@ -49,9 +48,9 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Is told that it was handed every packet stamped before this time, and told of all of them that
-    /// were missed: about every 10 ms while packets come, and every second while none do. Only where
-    /// one thread does it all, which it does unless stamps are raw or lanes several.
+    /// Reports that every packet stamped before this time was passed on, or reported as missed. Called about every
+    /// 10 ms while packets arrive, otherwise every second. Only with one thread: with raw stamps or several lanes
+    /// it is never called.
     ///
     /// # Errors
     /// As for [`Sink::packet`].
@@ -59,8 +58,7 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Called when no packet is waiting: the moment to flush. As long as none comes, it is called
-    /// again every ten seconds.
+    /// Called when no packet is waiting, to flush. Called again every ten seconds while none arrives.
     ///
     /// # Errors
     /// As for [`Sink::packet`].
@@ -68,7 +66,7 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Called once, after the last packet: what is kept back goes out.
+    /// Called once, after the last packet, to write out buffered data.
     ///
     /// # Errors
     /// As for [`Sink::packet`].
@@ -76,123 +74,123 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Packets that were taken without an error and are lost all the same, as those in a buffer
-    /// that could not be written. Asked once, after the end.
+    /// Packets that were accepted and lost later, for example in a buffer that could not be written. Called once,
+    /// after the end.
     fn lost(&self) -> u64 {
         0
     }
 }
 
-/// What the consumer did, and what stopped it from doing more.
-pub(super) struct Consumed {
+/// Ledger of the consumer, and its first error.
+pub(super) struct ConsumerResult {
     pub(super) ledger: Ledger,
     pub(super) failure: Option<Error>,
 }
 
-/// The consumer: a sink, and what has become of the packets so far.
+/// The consumer: passes packets to the sink and counts them.
 pub(super) struct Consumer<'a> {
-    plan: &'a Plan<'a>,
+    context: &'a PipelineContext<'a>,
     filter: Option<&'a Filter>,
     sink: &'a mut dyn Sink,
     deadline: Option<Instant>,
-    /// The latest stamp so far.
+    /// Latest stamp so far.
     latest: Option<Time<Utc>>,
-    done: Consumed,
+    done: ConsumerResult,
 }
 
 impl<'a> Consumer<'a> {
-    /// Takes over the packets of `plan`, and applies `filter` where the kernel cannot.
+    /// A consumer that applies `filter` where the kernel cannot.
     pub(super) fn new(
-        plan: &'a Plan<'a>,
+        context: &'a PipelineContext<'a>,
         filter: Option<&'a Filter>,
         sink: &'a mut dyn Sink,
     ) -> Self {
-        let deadline = plan.limit.duration.and_then(|limit| Instant::now().checked_add(limit));
-        let done = Consumed { ledger: Ledger::default(), failure: None };
-        Self { plan, filter, sink, deadline, latest: None, done }
+        let deadline = context.limit.duration.and_then(|limit| Instant::now().checked_add(limit));
+        let done = ConsumerResult { ledger: Ledger::default(), failure: None };
+        Self { context, filter, sink, deadline, latest: None, done }
     }
 
-    /// Puts one packet where it belongs, and into the ledger.
+    /// Passes one packet to the sink, or drops it, and counts it.
     ///
     /// # Safety
-    /// The frame's ticket has not been given back, and its lender is alive.
+    /// The frame's ticket has not been released, and its memory exists.
     pub(super) unsafe fn take(&mut self, frame: &Frame, stamp: Stamp) {
-        // SAFETY: as the caller vouches; the bytes are not kept.
+        // SAFETY: guaranteed by the caller; the bytes are not kept.
         let bytes = unsafe { frame.bytes() };
         let ledger = &mut self.done.ledger;
         ledger.out_of_order += u64::from(self.latest.is_some_and(|latest| stamp.utc < latest));
         self.latest = self.latest.max(Some(stamp.utc));
         if self.filter.is_some_and(|filter| !filter.passes(bytes)) {
             ledger.filtered += 1;
-        } else if self.plan.limit.packets == Some(ledger.delivered) {
+        } else if self.context.limit.packets == Some(ledger.delivered) {
             ledger.surplus += 1;
         } else if self.done.failure.is_some() {
             ledger.consumer_dropped += 1;
         } else {
-            let another = stamp.raw.domain == self.plan.domain;
-            let kernel = frame.kernel.filter(|_| another);
+            let differs = stamp.raw.domain == self.context.domain;
+            let kernel = frame.kernel.filter(|_| differs);
             let kernel = kernel.and_then(|nanos| i64::try_from(nanos).ok());
             let kernel = kernel.map(Time::from_nanos);
-            // Cut after the filter has seen all that there is.
-            let bytes = &bytes[..bytes.len().min(self.plan.snaplen as usize)];
-            let taken =
+            // Cut after the filter, which sees all captured bytes.
+            let bytes = &bytes[..bytes.len().min(self.context.snaplen as usize)];
+            let result =
                 self.sink.packet(&CapturedPacket { stamp, kernel, bytes, length: frame.length });
-            match taken {
+            match result {
                 Ok(()) => ledger.delivered += 1,
                 Err(_) => ledger.consumer_dropped += 1,
             }
-            self.done.note(taken);
+            self.done.keep_failure(result);
         }
     }
 
-    /// Passes on what was lost before it could be taken.
+    /// Passes a loss on to the sink.
     pub(super) fn missed(&mut self, missed: &CaptureLoss) {
         if self.done.failure.is_none() {
-            let taken = self.sink.missed(missed);
-            self.done.note(taken);
+            let result = self.sink.missed(missed);
+            self.done.keep_failure(result);
         }
     }
 
-    /// Passes on until when everything has been taken.
+    /// Passes completeness on to the sink.
     pub(super) fn complete(&mut self, until: Time<Utc>) {
         if self.done.failure.is_none() {
-            let taken = self.sink.complete(until);
-            self.done.note(taken);
+            let result = self.sink.complete(until);
+            self.done.keep_failure(result);
         }
     }
 
-    /// Shows the account so far, and asks for the end when the plan's limit is reached or the sink has
-    /// failed. Called after some packets rather than after each, for the sake of the clock that it reads.
-    pub(super) fn take_stock(&self) {
-        self.plan.live.show(&self.done.ledger);
-        let enough = self.plan.limit.packets == Some(self.done.ledger.delivered);
-        if self.rest() == Some(Duration::ZERO) || enough || self.done.failure.is_some() {
-            self.plan.stop.request();
+    /// Publishes the ledger, and requests the stop when the limit is reached or the sink has failed. Called per
+    /// batch, because it reads the clock.
+    pub(super) fn check_limits(&self) {
+        self.context.live.publish(&self.done.ledger);
+        let enough = self.context.limit.packets == Some(self.done.ledger.delivered);
+        if self.time_left() == Some(Duration::ZERO) || enough || self.done.failure.is_some() {
+            self.context.stop.request();
         }
     }
 
-    /// Lets the sink pause, because no packet is waiting. Returns for how long there will be nothing
-    /// to do if none comes.
+    /// Calls the sink's `pause`, because no packet is waiting. Returns how long the next call can be delayed if
+    /// none arrives.
     pub(super) fn pause(&mut self) -> Duration {
         if self.done.failure.is_none() {
-            let paused = self.sink.pause();
-            self.done.note(paused);
+            let result = self.sink.pause();
+            self.done.keep_failure(result);
         }
-        self.take_stock();
-        let rest = self.rest().filter(|rest| !rest.is_zero());
-        rest.map_or(PAUSE_LIMIT, |rest| rest.min(PAUSE_LIMIT))
+        self.check_limits();
+        let time_left = self.time_left().filter(|time_left| !time_left.is_zero());
+        time_left.map_or(PAUSE_LIMIT, |time_left| time_left.min(PAUSE_LIMIT))
     }
 
-    /// What is left of the plan's time, if that has a limit.
-    fn rest(&self) -> Option<Duration> {
+    /// Time left until the limit, if there is one.
+    fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// What came of it all.
-    pub(super) fn finish(mut self) -> Consumed {
-        let ended = self.sink.end();
-        self.done.note(ended);
-        // What the sink took and lost goes to where it belongs.
+    /// Ends the sink and returns the result.
+    pub(super) fn finish(mut self) -> ConsumerResult {
+        let result = self.sink.end();
+        self.done.keep_failure(result);
+        // Packets that the sink lost are not delivered.
         let ledger = &mut self.done.ledger;
         let lost = self.sink.lost().min(ledger.delivered);
         ledger.delivered -= lost;
@@ -201,9 +199,9 @@ impl<'a> Consumer<'a> {
     }
 }
 
-impl Consumed {
+impl ConsumerResult {
     /// Keeps the first failure.
-    fn note(&mut self, result: Result<(), Error>) {
+    fn keep_failure(&mut self, result: Result<(), Error>) {
         if let Err(error) = result {
             self.failure.get_or_insert(error);
         }

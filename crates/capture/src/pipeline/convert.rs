@@ -1,4 +1,4 @@
-//! Stage two: raw stamps become time, a batch at once.
+//! Stage two: converts raw stamps to time, in batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
@@ -6,22 +6,21 @@ use std::thread::{self, Thread};
 use rtrb::{Consumer, Producer};
 use wirestamp_clock::{Domain, Stamp, Timeline};
 
-use super::{OnEnd, Plan};
+use super::{PipelineContext, StopOnDrop};
 use crate::card_stamps;
 use crate::receiver::Frame;
 
-/// Frames that are converted in one go: enough to spread the cost of looking up the timeline, few
-/// enough to stay in the first-level cache.
+/// Frames per batch: enough to amortize the lookup of the timeline, few enough for the first-level cache.
 const BATCH: usize = 256;
 
-/// A frame and its time.
+/// A frame with its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamped {
     pub(super) frame: Frame,
     pub(super) stamp: Stamp,
 }
 
-/// Raw stamps and their time, a batch at once. It is kept, so that nothing is allocated for it.
+/// Buffers for one batch of stamps, kept to avoid allocation.
 #[derive(Debug)]
 pub(super) struct Batch {
     raw: Vec<u64>,
@@ -37,30 +36,37 @@ impl Batch {
     pub(super) fn convert<'a>(
         &mut self,
         frames: impl Iterator<Item = &'a Frame> + Clone,
-        plan: &Plan<'_>,
+        context: &PipelineContext<'_>,
     ) -> &[Stamp] {
         self.raw.clear();
         self.raw.extend(frames.clone().map(|frame| frame.raw));
         self.stamps.clear();
-        plan.clock.timeline(plan.domain).convert_batch(&self.raw, &mut self.stamps);
-        if plan.domain == Domain::Nic {
-            fill_in(&mut self.stamps, frames, &plan.clock.timeline(plan.instead_of_card));
+        context.clock.timeline(context.domain).convert_batch(&self.raw, &mut self.stamps);
+        if context.domain == Domain::Nic {
+            replace_missing(
+                &mut self.stamps,
+                frames,
+                &context.clock.timeline(context.card_fallback),
+            );
         }
         &self.stamps
     }
 }
 
-/// Puts the kernel's stamp in the place of the network card's where there is none: a stamp that says
-/// of itself that it is of another clock.
-fn fill_in<'a>(stamps: &mut [Stamp], frames: impl Iterator<Item = &'a Frame>, kernels: &Timeline) {
+/// Replaces missing stamps of the network card by the kernel's. The stamp's domain identifies its clock.
+fn replace_missing<'a>(
+    stamps: &mut [Stamp],
+    frames: impl Iterator<Item = &'a Frame>,
+    fallback: &Timeline,
+) {
     for (stamp, frame) in stamps.iter_mut().zip(frames) {
         if let Some(kernel) = frame.kernel.filter(|_| frame.raw == card_stamps::NONE) {
-            *stamp = kernels.convert(kernel);
+            *stamp = fallback.convert(kernel);
         }
     }
 }
 
-/// Frames on their way to their time.
+/// The queues around the converter.
 pub(super) struct Converter {
     frames: Consumer<Frame>,
     stamped: Producer<Stamped>,
@@ -72,39 +78,38 @@ impl Converter {
         Self { frames, stamped, batch: Batch::new(BATCH) }
     }
 
-    /// Converts a batch of what waits, as far as there is room; returns how many frames it has.
-    fn step(&mut self, plan: &Plan<'_>) -> usize {
+    /// Converts one batch of waiting frames, as far as there is room; returns its size.
+    fn step(&mut self, context: &PipelineContext<'_>) -> usize {
         let count = self.frames.slots().min(self.stamped.slots()).min(BATCH);
         let Ok(chunk) = self.frames.read_chunk(count) else { return 0 };
         let (first, second) = chunk.as_slices();
-        let stamps = self.batch.convert(first.iter().chain(second), plan);
+        let stamps = self.batch.convert(first.iter().chain(second), context);
         for (&frame, &stamp) in first.iter().chain(second).zip(stamps) {
-            self.stamped.push(Stamped { frame, stamp }).expect("so much room was just counted");
+            self.stamped.push(Stamped { frame, stamp }).expect("there is room");
         }
         chunk.commit_all();
         count
     }
 }
 
-/// Converts until the queue of frames has ended. `stalled` tells the consumer that this thread
-/// waits for room rather than for frames, and wants to be woken when there is some.
+/// Converts until the queue of frames has ended. `stalled` requests a wake-up from the consumer when there is room.
 pub(super) fn convert(
     converter: Converter,
-    plan: &Plan<'_>,
+    context: &PipelineContext<'_>,
     stalled: &AtomicBool,
     consumer: &Thread,
 ) {
-    // Declared first, so that it is dropped last: the consumer sees the end of the queue.
-    let _end = OnEnd::new(plan.stop, consumer);
+    // Declared first, so that it is dropped last: the consumer then sees the end of the queue.
+    let _end = StopOnDrop::new(context.stop, consumer);
     let mut converter = converter;
     loop {
-        // Asked before the step, so that frames pushed just before the end are not missed.
+        // Checked before the step, so that frames pushed just before the end are not missed.
         let ended = converter.frames.is_abandoned();
-        if converter.step(plan) > 0 {
+        if converter.step(context) > 0 {
             consumer.unpark();
         } else if !converter.frames.is_empty() {
             stalled.store(true, Ordering::SeqCst);
-            // The consumer may have made room, and have looked at the flag, just before.
+            // The consumer may have made room and checked the flag just before.
             if converter.stamped.is_full() && !converter.stamped.is_abandoned() {
                 thread::park();
             }
@@ -134,14 +139,13 @@ mod tests {
         Frame { raw, kernel, data, captured: 0, length: 0, ticket }
     }
 
-    /// A clock that was started so many nanoseconds after 1970 and counts nanoseconds. To read it, or
-    /// one of the system's, takes 20 of them.
-    struct MadeUp {
+    /// A clock that was started `epoch` nanoseconds after 1970 and counts nanoseconds. Each reading takes 20 ns.
+    struct FakeClock {
         epoch: i64,
         now: u64,
     }
 
-    impl Clocks for MadeUp {
+    impl Clocks for FakeClock {
         fn raw(&mut self) -> u64 {
             self.now += 20;
             self.now
@@ -156,27 +160,28 @@ mod tests {
         }
     }
 
-    /// What it shows when it is calibrated.
+    /// The clock's value at its calibration.
     const START: u64 = 1 << 40;
 
     /// The timeline of such a clock.
     fn timeline(domain: Domain, epoch: i64) -> Arc<Timeline> {
-        Calibrator::new(domain, MadeUp { epoch, now: START }, 1).unwrap().timeline()
+        Calibrator::new(domain, FakeClock { epoch, now: START }, 1).unwrap().timeline()
     }
 
     #[test]
-    fn the_cards_stamps_and_those_in_their_place_are_converted_each_by_its_own_clock() {
-        let (by_card, since_boot) = (5_000_000_000, 1_700_000_000_000_000_000);
-        let card = timeline(Domain::Nic, by_card);
-        for kernels in [Arc::new(Timeline::realtime()), timeline(Domain::Monotonic, since_boot)] {
-            let epoch = if kernels.domain() == Domain::Realtime { 0 } else { since_boot };
+    fn replaced_card_stamps_use_the_kernels_clock() {
+        let (card_epoch, boot_epoch) = (5_000_000_000, 1_700_000_000_000_000_000);
+        let card = timeline(Domain::Nic, card_epoch);
+        for fallback in [Arc::new(Timeline::realtime()), timeline(Domain::Monotonic, boot_epoch)] {
+            let epoch = if fallback.domain() == Domain::Realtime { 0 } else { boot_epoch };
             let value = START + 1_000;
             let frames = [frame(card_stamps::NONE, Some(value)), frame(value, None)];
             let mut stamps = Vec::new();
             card.convert_batch(&frames.map(|frame| frame.raw), &mut stamps);
-            fill_in(&mut stamps, frames.iter(), &kernels);
-            let told = stamps.iter().zip([(kernels.domain(), epoch), (Domain::Nic, by_card)]);
-            for (stamp, (domain, epoch)) in told {
+            replace_missing(&mut stamps, frames.iter(), &fallback);
+            let converted =
+                stamps.iter().zip([(fallback.domain(), epoch), (Domain::Nic, card_epoch)]);
+            for (stamp, (domain, epoch)) in converted {
                 assert_eq!(stamp.raw, RawStamp { domain, value });
                 let off = stamp.utc - Time::from_nanos(epoch + value.cast_signed());
                 assert!(off.abs() <= stamp.error, "{domain:?}: {off:?}, within {:?}", stamp.error);

@@ -1,5 +1,5 @@
-//! What converters on other threads bring comes together at the consumer.
-#![expect(unsafe_code, reason = "takes frames in memory that the kernel lends")]
+//! Collects packets from the lanes at the consumer.
+#![expect(unsafe_code, reason = "takes frames in memory shared with the kernel")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,35 +10,34 @@ use super::convert::Stamped;
 use super::merge::{Head, Merge, Next};
 use super::now;
 use crate::CaptureLoss;
-use crate::receiver::Lender;
+use crate::receiver::FrameMemory;
 
-/// Packets that are taken in one go: bounded, so that the limits are looked at on a link that never
-/// pauses.
-const TURN: usize = 4096;
+/// Max packets per round, so that limits are checked on a output that never pauses.
+const ROUND: usize = 4096;
 
 /// The consumer's end of a lane.
-pub(super) struct Link<'a> {
+pub(super) struct LaneOutput<'a> {
     pub(super) stamped: rtrb::Consumer<Stamped>,
     pub(super) missed: rtrb::Consumer<CaptureLoss>,
     pub(super) stalled: &'a AtomicBool,
     pub(super) converter: Thread,
-    pub(super) lender: Arc<dyn Lender>,
+    pub(super) frame_memory: Arc<dyn FrameMemory>,
 }
 
-impl Link<'_> {
+impl LaneOutput<'_> {
     fn head(&self) -> Head {
-        // Asked before the queue is, so that packets pushed just before the end are not missed.
+        // Checked before the queue, so that packets pushed just before the end are not missed.
         let ended = self.stamped.is_abandoned();
         match self.stamped.peek() {
             Ok(packet) => Head::Packet(packet.stamp.utc),
             Err(_) if ended => Head::Ended,
-            Err(_) => Head::Silent,
+            Err(_) => Head::Empty,
         }
     }
 
-    /// Passes on what the lane has lost. Asked after a packet of it was seen, there is nothing left
-    /// that has to be known before that packet.
-    fn tell_missed(&mut self, consumer: &mut Consumer<'_>) {
+    /// Reports the lane's losses to the consumer. Called after a packet of the lane was seen, it reports every loss
+    /// before that packet.
+    fn report_missed(&mut self, consumer: &mut Consumer<'_>) {
         while let Ok(missed) = self.missed.pop() {
             consumer.missed(&missed);
         }
@@ -51,42 +50,45 @@ impl Link<'_> {
     }
 }
 
-/// Gathers packets on this thread, in the order of their stamps, until the lanes have ended.
-pub(super) fn gather(mut links: Vec<Link<'_>>, consumer: &mut Consumer<'_>) {
+/// Passes packets to the consumer on this thread, in the order of their stamps, until the lanes have ended.
+pub(super) fn gather(mut outputs: Vec<LaneOutput<'_>>, consumer: &mut Consumer<'_>) {
     let mut merge = Merge::default();
     loop {
-        links.iter_mut().for_each(|link| link.tell_missed(consumer));
-        let next = take_some(&mut links, &mut merge, consumer);
-        links.iter().for_each(Link::wake_if_stalled);
+        outputs.iter_mut().for_each(|output| output.report_missed(consumer));
+        let next = take_some(&mut outputs, &mut merge, consumer);
+        outputs.iter().for_each(LaneOutput::wake_if_stalled);
         if matches!(next, Next::Take(_)) {
-            consumer.take_stock();
+            consumer.check_limits();
             continue;
         }
         let pause = consumer.pause();
-        // Asked after the sink's last turn, because a sink that parks, as channels do, takes the
-        // converters' wake-ups for its own.
-        match merge.next(links.iter().map(Link::head), now) {
+        // Checked after the sink's last call: a sink that parks, as channels do, consumes the converters' wake-ups.
+        match merge.next(outputs.iter().map(LaneOutput::head), now) {
             Next::Take(_) => {}
             Next::Wait(wait) => thread::park_timeout(wait.min(pause)),
-            Next::Nothing if links.iter().all(|link| link.head() == Head::Ended) => break,
+            Next::Nothing if outputs.iter().all(|output| output.head() == Head::Ended) => break,
             Next::Nothing => thread::park_timeout(pause),
         }
     }
-    links.iter_mut().for_each(|link| link.tell_missed(consumer));
+    outputs.iter_mut().for_each(|output| output.report_missed(consumer));
 }
 
-/// Takes what is there. Returns what the merge said last.
-fn take_some(links: &mut [Link<'_>], merge: &mut Merge, consumer: &mut Consumer<'_>) -> Next {
+/// Takes packets that are ready. Returns the merge's last decision.
+fn take_some(
+    outputs: &mut [LaneOutput<'_>],
+    merge: &mut Merge,
+    consumer: &mut Consumer<'_>,
+) -> Next {
     let mut next = Next::Nothing;
-    for _ in 0..TURN {
-        next = merge.next(links.iter().map(Link::head), now);
+    for _ in 0..ROUND {
+        next = merge.next(outputs.iter().map(LaneOutput::head), now);
         let Next::Take(lane) = next else { break };
-        let link = &mut links[lane];
-        link.tell_missed(consumer);
-        let Ok(Stamped { frame, stamp }) = link.stamped.pop() else { break };
-        // SAFETY: the link keeps the lender, and the ticket is given back after this call.
+        let output = &mut outputs[lane];
+        output.report_missed(consumer);
+        let Ok(Stamped { frame, stamp }) = output.stamped.pop() else { break };
+        // SAFETY: the output keeps the memory, and the ticket is released after this call.
         unsafe { consumer.take(&frame, stamp) };
-        link.lender.give_back(frame.ticket);
+        output.frame_memory.release(frame.ticket);
     }
     next
 }
@@ -103,36 +105,36 @@ mod tests {
     use crate::interface::Interface;
     use crate::live_ledger::LiveLedger;
     use crate::pipeline::consume::{CapturedPacket, Sink};
-    use crate::pipeline::{Limit, Plan, Wait};
+    use crate::pipeline::{Limit, PipelineContext, Wait};
     use crate::receiver::{Frame, Ticket};
     use crate::{Error, Stop};
 
-    struct Nowhere;
+    struct NoMemory;
 
-    impl Lender for Nowhere {
-        fn give_back(&self, _: Ticket) {}
+    impl FrameMemory for NoMemory {
+        fn release(&self, _: Ticket) {}
     }
 
-    /// Parks while the converter ends, like a channel whose other end is slow.
-    struct Parking(Option<Producer<Stamped>>);
+    /// Parks while the converter ends, like a channel with a slow receiver.
+    struct ParkingSink(Option<Producer<Stamped>>);
 
-    impl Sink for Parking {
+    impl Sink for ParkingSink {
         fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
             drop(self.0.take());
-            thread::current().unpark(); // the converter's last deed
+            thread::current().unpark(); // the converter's last action
             thread::park();
             Ok(())
         }
     }
 
     #[test]
-    fn a_sink_that_takes_the_last_wake_up_does_not_keep_the_capture_from_ending() {
+    fn sink_that_consumes_last_wakeup_does_not_hang() {
         let clock = ClockService::start(Counter::select()).unwrap();
         let stop = Stop::new().unwrap();
-        let plan = Plan {
+        let context = PipelineContext {
             clock: &clock,
             domain: Domain::Counter,
-            instead_of_card: Domain::Realtime,
+            card_fallback: Domain::Realtime,
             stamped: false,
             lanes: &[Cores::default()],
             wait: Wait::Spin,
@@ -156,12 +158,12 @@ mod tests {
         let stamp = Stamp { raw, utc: Time::from_nanos(0), error: Span::from_nanos(0) };
         stamped_in.push(Stamped { frame, stamp }).unwrap();
         let (stalled, converter) = (AtomicBool::new(false), thread::current());
-        let lender = Arc::new(Nowhere);
+        let frame_memory = Arc::new(NoMemory);
         let (_, missed) = RingBuffer::new(1);
-        let link = Link { stamped, missed, stalled: &stalled, converter, lender };
-        let mut sink = Parking(Some(stamped_in));
-        let mut consumer = Consumer::new(&plan, None, &mut sink);
-        gather(vec![link], &mut consumer);
+        let output = LaneOutput { stamped, missed, stalled: &stalled, converter, frame_memory };
+        let mut sink = ParkingSink(Some(stamped_in));
+        let mut consumer = Consumer::new(&context, None, &mut sink);
+        gather(vec![output], &mut consumer);
         assert_eq!(consumer.finish().ledger.delivered, 1);
     }
 }

@@ -1,37 +1,36 @@
-//! The three stages in turn on one thread, for packets that the kernel has stamped.
-#![expect(unsafe_code, reason = "takes frames in memory that the kernel lends")]
+//! All three stages on one thread, for packets with kernel stamps.
+#![expect(unsafe_code, reason = "takes frames in memory shared with the kernel")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Time, Utc};
 
-use super::acquire::{self, Acquired, Downstream};
+use super::acquire::{self, AcquisitionResult, Downstream};
 use super::consume::Consumer;
 use super::convert::Batch;
-use super::{Plan, affinity};
+use super::{PipelineContext, affinity};
 use crate::CaptureLoss;
-use crate::receiver::{Frame, Lender, Receiver};
+use crate::receiver::{Frame, FrameMemory, Receiver};
 
-/// Frames that go through the stages together: few enough to stay in the first-level cache.
+/// Frames per batch: few enough for the first-level cache.
 const BATCH: usize = 256;
 
-/// The consumer pauses, which lets packets out to whoever watches, at least this often, also while
-/// packets never cease.
+/// Max time between calls of the consumer's `pause`, which flushes packets, while packets never cease.
 const PAUSE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The two stages behind the acquisition.
-struct Rest<'a> {
+/// The two stages after the acquisition.
+struct InlineStages<'a> {
     frames: Vec<Frame>,
     batch: Batch,
     consumer: Consumer<'a>,
-    lender: Arc<dyn Lender>,
-    plan: &'a Plan<'a>,
+    frame_memory: Arc<dyn FrameMemory>,
+    context: &'a PipelineContext<'a>,
     /// When the consumer last paused.
     paused: Instant,
 }
 
-impl Downstream for Rest<'_> {
+impl Downstream for InlineStages<'_> {
     fn room(&self) -> usize {
         BATCH - self.frames.len()
     }
@@ -45,14 +44,14 @@ impl Downstream for Rest<'_> {
         Ok(())
     }
 
-    fn turn(&mut self) {
-        let stamps = self.batch.convert(self.frames.iter(), self.plan);
+    fn batch_done(&mut self) {
+        let stamps = self.batch.convert(self.frames.iter(), self.context);
         for (frame, &stamp) in self.frames.drain(..).zip(stamps) {
-            // SAFETY: the lender is kept here, and the ticket is given back after this call.
+            // SAFETY: the memory is kept here, and the ticket is released after this call.
             unsafe { self.consumer.take(&frame, stamp) };
-            self.lender.give_back(frame.ticket);
+            self.frame_memory.release(frame.ticket);
         }
-        self.consumer.take_stock();
+        self.consumer.check_limits();
         if self.paused.elapsed() > PAUSE_INTERVAL {
             self.idle();
         }
@@ -63,16 +62,16 @@ impl Downstream for Rest<'_> {
     }
 
     fn idle(&mut self) -> Duration {
-        let rest = self.consumer.pause();
+        let delay = self.consumer.pause();
         self.paused = Instant::now();
-        rest
+        delay
     }
 
     fn is_gone(&self) -> bool {
         false
     }
 
-    fn is_patient(&self) -> bool {
+    fn may_batch(&self) -> bool {
         true
     }
 }
@@ -81,11 +80,13 @@ impl Downstream for Rest<'_> {
 pub(super) fn run<'a, R: Receiver>(
     receiver: R,
     consumer: Consumer<'a>,
-    plan: &'a Plan<'a>,
-) -> (Consumer<'a>, Acquired) {
-    affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
-    let (frames, batch, lender) = (Vec::with_capacity(BATCH), Batch::new(BATCH), receiver.lender());
-    let mut rest = Rest { frames, batch, consumer, lender, plan, paused: Instant::now() };
-    let acquired = acquire::acquire(receiver, &mut rest, plan);
-    (rest.consumer, acquired)
+    context: &'a PipelineContext<'a>,
+) -> (Consumer<'a>, AcquisitionResult) {
+    affinity::pin(context.lanes.first().and_then(|cores| cores.consume));
+    let (frames, batch, frame_memory) =
+        (Vec::with_capacity(BATCH), Batch::new(BATCH), receiver.frame_memory());
+    let mut stages =
+        InlineStages { frames, batch, consumer, frame_memory, context, paused: Instant::now() };
+    let acquired = acquire::acquire(receiver, &mut stages, context);
+    (stages.consumer, acquired)
 }

@@ -1,4 +1,4 @@
-//! A lane: the acquiring and the converting thread of one receiver, and the two queues behind them.
+//! A lane: the acquiring and the converting thread of one receiver, with their queues.
 
 use std::panic;
 use std::sync::atomic::AtomicBool;
@@ -6,78 +6,76 @@ use std::thread::{self, Scope, ScopedJoinHandle, Thread};
 
 use rtrb::RingBuffer;
 
-use super::acquire::{self, Acquired, Handover};
+use super::acquire::{self, AcquisitionResult, FrameSender};
 use super::convert::{self, Converter};
-use super::gather::Link;
-use super::{OnEnd, Plan};
+use super::gather::LaneOutput;
+use super::{PipelineContext, StopOnDrop};
 use crate::Error;
 use crate::affinity::{self, Cores};
 use crate::receiver::Receiver;
 
-/// Frames that may wait between two stages.
+/// Capacity of the queue between two stages, in frames.
 const QUEUE: usize = 1 << 16;
-/// Stretches of drops that may wait for the consumer: some ten seconds of them. What finds no room is
-/// told with the next.
+/// Capacity of the queue of loss intervals: some ten seconds. Intervals without room join the next.
 const MISSED_QUEUE: usize = 1024;
 
-/// A lane's threads.
+/// The threads of a lane.
 pub(super) struct Lane<'scope> {
-    acquiring: ScopedJoinHandle<'scope, Acquired>,
+    acquiring: ScopedJoinHandle<'scope, AcquisitionResult>,
     converting: ScopedJoinHandle<'scope, ()>,
 }
 
 impl Lane<'_> {
     /// Waits for both threads, which end after the stop is requested.
-    pub(super) fn join(self) -> Acquired {
+    pub(super) fn join(self) -> AcquisitionResult {
         let acquired = join(self.acquiring);
         join(self.converting);
         acquired
     }
 }
 
-/// Starts the lane of `receiver`; what it brings comes out of the link. `stalled` belongs to the
-/// lane and its link.
+/// Starts the lane of `receiver`; its packets come out of the output. `stalled` belongs to the lane and its output.
 pub(super) fn start<'scope, R: Receiver + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     receiver: R,
     cores: Cores,
-    plan: &'scope Plan<'scope>,
+    context: &'scope PipelineContext<'scope>,
     stalled: &'scope AtomicBool,
     consumer: &Thread,
-) -> Result<(Lane<'scope>, Link<'scope>), Error> {
-    let lender = receiver.lender();
+) -> Result<(Lane<'scope>, LaneOutput<'scope>), Error> {
+    let frame_memory = receiver.frame_memory();
     let (frames_in, frames_out) = RingBuffer::new(QUEUE);
     let (stamped_in, stamped_out) = RingBuffer::new(QUEUE);
     let (missed_in, missed) = RingBuffer::new(MISSED_QUEUE);
     let consumer = consumer.clone();
-    let converting = spawn(scope, "ws-convert", plan, move || {
+    let converting = spawn(scope, "ws-convert", context, move || {
         affinity::pin(cores.convert);
-        convert::convert(Converter::new(frames_out, stamped_in), plan, stalled, &consumer);
+        convert::convert(Converter::new(frames_out, stamped_in), context, stalled, &consumer);
     })?;
     let converter = converting.thread().clone();
     let waker = converter.clone();
-    let acquiring = spawn(scope, "ws-acquire", plan, move || {
-        // Declared first, so that it is dropped last: the converter sees the end of the queue.
-        let _end = OnEnd::new(plan.stop, &waker);
+    let acquiring = spawn(scope, "ws-acquire", context, move || {
+        // Declared first, so that it is dropped last: the converter then sees the end of the queue.
+        let _end = StopOnDrop::new(context.stop, &waker);
         affinity::pin(cores.acquire);
         let converter = waker.clone();
-        let mut handover = Handover { frames: frames_in, missed: missed_in, converter };
-        acquire::acquire(receiver, &mut handover, plan)
+        let mut sender = FrameSender { frames: frames_in, missed: missed_in, converter };
+        acquire::acquire(receiver, &mut sender, context)
     })
-    .inspect_err(|_| converter.unpark())?; // to see that no frames will come
-    let link = Link { stamped: stamped_out, missed, stalled, converter, lender };
-    Ok((Lane { acquiring, converting }, link))
+    .inspect_err(|_| converter.unpark())?; // so that it sees the end of the queue
+    let output = LaneOutput { stamped: stamped_out, missed, stalled, converter, frame_memory };
+    Ok((Lane { acquiring, converting }, output))
 }
 
 /// Spawns a named stage.
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
-    plan: &Plan<'_>,
+    context: &PipelineContext<'_>,
     stage: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, Error> {
     thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, stage).map_err(|cause| {
-        Error::system("start a thread for the capture", &plan.interface.name, "", cause)
+        Error::system("start a thread for the capture", &context.interface.name, "", cause)
     })
 }
 

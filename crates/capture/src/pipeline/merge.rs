@@ -1,40 +1,38 @@
-//! Several lanes become one stream in the order of its stamps.
+//! Merges several lanes into one stream in the order of its stamps.
 //!
-//! A packet may go on as soon as no lane can still bring an older one. A lane that has nothing to
-//! show is the difficulty: perhaps nothing arrived there, perhaps it is only late. So it is waited
-//! for, but not for longer than [`LATENESS`] after the packet's own stamp. What comes later than
-//! that is not lost: it goes on at once, out of order, and is counted.
+//! A packet may be passed on as soon as no lane can deliver an older one. An empty lane may have received nothing,
+//! or may be late. The merge waits for it until [`MERGE_TIMEOUT`] after the packet's stamp. A packet later than
+//! that is not lost: it is passed on at once, out of order, and counted.
 
 use std::time::Duration;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-/// How long after its stamp a packet waits at the most for older ones of other lanes: packets that
-/// reach the consumer within this time of their stamps leave it in order.
+/// Max time after its stamp that a packet waits for older ones of other lanes. Packets that reach the consumer
+/// within this time leave it in order.
 ///
-/// The kernel keeps a block of rings that share packets for up to 10 ms before it hands it over; the
-/// rest is for threads that are late.
-pub const LATENESS: Duration = Duration::from_millis(50);
+/// The kernel keeps a block of rings that share packets for up to 10 ms; the rest allows for scheduling latency.
+pub const MERGE_TIMEOUT: Duration = Duration::from_millis(50);
 
-const LATENESS_SPAN: Span = Span::from_millis(50);
+const MERGE_TIMEOUT_SPAN: Span = Span::from_millis(50);
 
-/// A lane as the merge sees it.
+/// State of a lane, as seen by the merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// The stamp of its oldest packet.
+    /// Stamp of its oldest packet.
     Packet(Time<Utc>),
-    /// Nothing so far.
-    Silent,
-    /// Nothing, ever again.
+    /// No packet at the moment.
+    Empty,
+    /// No packet any more.
     Ended,
 }
 
-/// What to do next.
+/// Decision of the merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Take the packet of this lane.
     Take(usize),
-    /// Wait for silent lanes, at most for so long.
+    /// Wait for empty lanes, at most this long.
     Wait(Duration),
     /// No lane has a packet.
     Nothing,
@@ -43,46 +41,45 @@ pub(super) enum Next {
 /// Merges lanes by the stamps at their heads.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
-    /// Stamps up to here wait for nobody.
+    /// Packets with stamps up to this time do not wait.
     horizon: Option<Time<Utc>>,
 }
 
 impl Merge {
-    /// Decides by the lanes' heads, and by the system's time where it matters.
+    /// Decides by the lanes' heads, and by the system's time where necessary.
     pub(super) fn next(
         &mut self,
         heads: impl Iterator<Item = Head>,
         now: impl FnOnce() -> Time<Utc>,
     ) -> Next {
         let mut oldest: Option<(Time<Utc>, usize)> = None;
-        let mut silent = false;
+        let mut any_empty = false;
         for (lane, head) in heads.enumerate() {
             match head {
-                Head::Packet(stamp) if oldest.is_none_or(|(least, _)| stamp < least) => {
+                Head::Packet(stamp) if oldest.is_none_or(|(min, _)| stamp < min) => {
                     oldest = Some((stamp, lane));
                 }
                 Head::Packet(_) | Head::Ended => {}
-                Head::Silent => silent = true,
+                Head::Empty => any_empty = true,
             }
         }
         let Some((stamp, lane)) = oldest else { return Next::Nothing };
-        if silent && let Some(wait) = self.wait(stamp, now) {
+        if any_empty && let Some(wait) = self.wait(stamp, now) {
             return Next::Wait(wait);
         }
         Next::Take(lane)
     }
 
-    /// How much longer a packet of this stamp has to wait, if it does.
+    /// How much longer a packet with this stamp has to wait, if it does.
     fn wait(&mut self, stamp: Time<Utc>, now: impl FnOnce() -> Time<Utc>) -> Option<Duration> {
-        // The clock is read only when what it said last does not settle the matter.
+        // The clock is read only if its last reading is not sufficient.
         if self.horizon.is_some_and(|horizon| stamp <= horizon) {
             return None;
         }
         let now = now();
-        let horizon = now - LATENESS_SPAN;
+        let horizon = now - MERGE_TIMEOUT_SPAN;
         self.horizon = Some(horizon);
-        // A stamp from the future is one from before a step of the clock: it says nothing of how
-        // long the packet has waited.
+        // A stamp from the future is from before a step of the clock: how long the packet has waited is unknown.
         if stamp <= horizon || stamp > now {
             return None;
         }
@@ -107,31 +104,31 @@ mod tests {
     }
 
     #[test]
-    fn the_older_of_two_packets_goes_first_without_a_look_at_the_clock() {
+    fn older_packet_is_first_without_reading_clock() {
         let heads = [Head::Packet(at(20)), Head::Packet(at(10)), Head::Ended];
-        let next = Merge::default().next(heads.into_iter(), || unreachable!("nobody is silent"));
+        let next = Merge::default().next(heads.into_iter(), || unreachable!("no lane is empty"));
         assert_eq!(next, Next::Take(1));
     }
 
     #[test]
-    fn a_silent_lane_is_waited_for_until_the_bound_and_no_longer() {
+    fn empty_lane_is_awaited_until_timeout() {
         let mut merge = Merge::default();
-        let heads = [Head::Packet(at(1000)), Head::Silent];
+        let heads = [Head::Packet(at(1000)), Head::Empty];
         assert_eq!(next(&mut merge, &heads, 1020), Next::Wait(Duration::from_millis(30)));
         assert_eq!(next(&mut merge, &heads, 1050), Next::Take(0));
-        assert_eq!(next(&mut merge, &[Head::Silent, Head::Packet(at(999))], 1051), Next::Take(1));
+        assert_eq!(next(&mut merge, &[Head::Empty, Head::Packet(at(999))], 1051), Next::Take(1));
     }
 
     #[test]
-    fn a_lane_that_has_ended_keeps_nobody_waiting() {
+    fn ended_lane_is_not_awaited() {
         let heads = [Head::Ended, Head::Packet(at(1000))];
         assert_eq!(next(&mut Merge::default(), &heads, 1000), Next::Take(1));
-        assert_eq!(next(&mut Merge::default(), &[Head::Ended, Head::Silent], 0), Next::Nothing);
+        assert_eq!(next(&mut Merge::default(), &[Head::Ended, Head::Empty], 0), Next::Nothing);
     }
 
     #[test]
-    fn a_clock_that_was_set_back_holds_nothing_up() {
-        let heads = [Head::Packet(at(5000)), Head::Silent];
+    fn clock_set_back_causes_no_wait() {
+        let heads = [Head::Packet(at(5000)), Head::Empty];
         assert_eq!(next(&mut Merge::default(), &heads, 1000), Next::Take(0));
     }
 
@@ -154,7 +151,7 @@ mod tests {
                 loop {
                     let heads = lanes.iter().zip(&delays).map(|(lane, delay)| match lane.front() {
                         Some(stamp) if stamp + delay <= now => Head::Packet(at(*stamp)),
-                        _ => Head::Silent,
+                        _ => Head::Empty,
                     });
                     let Next::Take(lane) = merge.next(heads, || at(now)) else { break };
                     out.extend(lanes[lane].pop_front());

@@ -1,21 +1,19 @@
 //! The three stages of a capture:
 //!
-//! - [`acquire`] reads the raw stamp and hands the frame on; no conversion, allocation or lock;
-//! - [`convert`] turns raw stamps into time, in batches;
-//! - [`consume`] filters where the kernel could not, and hands packets to the caller's [`Sink`].
+//! - [`acquire`] reads the raw stamp and passes the frame on, without conversion, allocation or lock;
+//! - [`convert`] converts raw stamps to time, in batches;
+//! - [`consume`] filters where the kernel cannot, and passes packets to the caller's [`Sink`].
 //!
-//! Raw stamps have each stage on a thread of its own, joined by two bounded queues. The first two
-//! stages make a [`lane`]; a capture that the kernel spreads over several receivers has a lane for
-//! each. The consumer [`gather`]s what they bring, merges it in the order of the stamps
-//! ([`merge`]), and gives the memory back.
+//! With raw stamps, each stage has a thread, connected by two bounded queues. The first two stages are a [`lane`];
+//! a capture that the kernel distributes over several receivers has a lane for each. The consumer [`gather`]s
+//! packets from the lanes, merges them in the order of their stamps ([`merge`]), and releases the memory.
 //!
-//! Where the kernel stamps, no stamp is the better for a thread of its own: then [`inline`] has one
-//! thread do it all in turn, which saves the wake-ups and the ways between cores.
+//! Where the kernel stamps, separate threads do not improve stamps: [`inline`] runs all stages on one thread, which
+//! saves wake-ups and transfers between cores.
 //!
-//! This is the offloading of Orosz & Skopko 2013, section III, with the packet bytes left where
-//! the kernel put them. When a later stage cannot keep up, frames stay in the kernel's ring or
-//! queue until that is full; the kernel counts what finds no room, and [`crate::Ledger`] all the
-//! rest.
+//! This is the offloading of Orosz & Skopko 2013, section III, but zero-copy: the buffer is released after the last
+//! stage. When a later stage is too slow, frames stay in the kernel's ring or queue until that is full. The kernel
+//! counts packets that find no room, and [`crate::Ledger`] all others.
 
 mod acquire;
 mod consume;
@@ -32,11 +30,11 @@ use std::time::{Duration, SystemTime};
 
 use wirestamp_clock::{ClockService, Domain, Time, Utc};
 
-use acquire::Acquired;
+use acquire::AcquisitionResult;
 pub use consume::{CapturedPacket, Sink};
-use consume::{Consumed, Consumer};
+use consume::{Consumer, ConsumerResult};
 use lane::Lane;
-pub use merge::LATENESS;
+pub use merge::MERGE_TIMEOUT;
 
 use crate::affinity::{self, Cores};
 use crate::filter::Filter;
@@ -48,114 +46,115 @@ use crate::{CaptureLoss, Error, Ledger, Stop};
 /// How the acquisition thread waits for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It looks at the ring without pause. A raw stamp is then taken within a fraction of a
-    /// microsecond of the packet, for the price of a whole core.
+    /// It polls the ring without pause. A raw stamp is then taken within a fraction of a microsecond of the packet,
+    /// at the cost of a whole core.
     Spin,
-    /// It sleeps until the kernel wakes it. A raw stamp then carries the wake-up, some
-    /// microseconds on an idle machine and more on a busy one.
+    /// It sleeps until the kernel wakes it. A raw stamp then includes the wake-up latency: some microseconds on an
+    /// idle machine, more on a busy one.
     Block {
-        /// Whether it gets real-time priority, so that nothing else on its core delays it further.
-        /// Where that is not granted, the capture goes on without and
-        /// [`Facts::notes`](crate::Facts::notes) says so. Not for a thread that spins: the kernel
-        /// would stop it for 50 ms of every second (`sched_rt_runtime_us`, sched(7)).
+        /// Whether it gets real-time priority, so that no other thread on its core delays it. If that is not
+        /// granted, the capture continues without it and [`Facts::notes`](crate::Facts::notes) reports it. Not for
+        /// a thread that spins: the kernel would stop it for 50 ms of every second (`sched_rt_runtime_us`,
+        /// sched(7)).
         realtime: bool,
     },
 }
 
-/// When a capture ends by itself.
+/// When a capture ends automatically.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limit {
-    /// After so many packets.
+    /// After this number of packets.
     pub packets: Option<u64>,
-    /// After so long.
+    /// After this time.
     pub duration: Option<Duration>,
 }
 
-/// What the stages share.
-pub(crate) struct Plan<'a> {
+/// Settings and services shared by the stages.
+pub(crate) struct PipelineContext<'a> {
     pub(crate) clock: &'a ClockService,
     pub(crate) domain: Domain,
-    /// The clock of the kernel's stamps where a network card's are missing.
-    pub(crate) instead_of_card: Domain,
-    /// Whether packets come with their stamps, so that no thread of ours takes any.
+    /// Clock domain of the kernel's stamps that replace missing network card stamps.
+    pub(crate) card_fallback: Domain,
+    /// Whether packets arrive already stamped, so that no thread of this process stamps.
     pub(crate) stamped: bool,
-    /// Where the threads of each lane run; the first says it for the consumer too.
+    /// Cores of each lane; the first also sets the consumer's.
     pub(crate) lanes: &'a [Cores],
     pub(crate) wait: Wait,
     pub(crate) limit: Limit,
     pub(crate) stop: &'a Stop,
     pub(crate) interface: &'a Interface,
-    /// Bytes of each packet that the sink gets.
+    /// Snap length: bytes of each packet that the sink receives.
     pub(crate) snaplen: u32,
-    /// When the receivers were not open yet.
+    /// A time before the receivers were opened.
     pub(crate) opened: Time<Utc>,
-    /// Where others look at the account meanwhile.
+    /// The ledger that other threads read.
     pub(crate) live: &'a LiveLedger,
 }
 
-impl Plan<'_> {
-    /// Whether one thread is enough: packets come with their stamps, and nothing was asked for that
-    /// only a thread of its own can have.
+impl PipelineContext<'_> {
+    /// Whether one thread is enough: packets arrive stamped, and neither spinning nor real-time priority is
+    /// requested.
     fn suits_one_thread(&self, receivers: usize) -> bool {
         self.stamped && receivers == 1 && self.wait == Wait::Block { realtime: false }
     }
 }
 
-/// Runs the three stages until the stop is requested or the limit reached, and accounts for every
-/// packet. Each receiver has a lane of its own; the consumer, on the calling thread, merges what
-/// they bring in the order of their stamps, and applies `filter` where the kernel cannot.
+/// Runs the three stages until the stop is requested or the limit is reached. Each receiver has a lane. The
+/// consumer, on the calling thread, merges the lanes in the order of their stamps, and applies `filter` where the
+/// kernel cannot.
 ///
-/// The error, if there is one, comes with the ledger up to that point.
+/// The ledger is complete in case of an error, too.
 pub(crate) fn run<R: Receiver>(
     receivers: Vec<R>,
-    plan: &Plan<'_>,
+    context: &PipelineContext<'_>,
     filter: Option<&Filter>,
     sink: &mut dyn Sink,
 ) -> (Ledger, Result<(), Error>) {
     let mut receivers = receivers;
-    let mut consumer = Consumer::new(plan, filter, sink);
-    if plan.suits_one_thread(receivers.len())
+    let mut consumer = Consumer::new(context, filter, sink);
+    if context.suits_one_thread(receivers.len())
         && let Some(receiver) = receivers.pop()
     {
-        let (consumer, acquired) = inline::run(receiver, consumer, plan);
-        return account(consumer, plan, vec![acquired]);
+        let (consumer, acquired) = inline::run(receiver, consumer, context);
+        return complete_ledger(consumer, context, vec![acquired]);
     }
     let stalled: Vec<_> = receivers.iter().map(|_| AtomicBool::new(false)).collect();
     let here = thread::current();
     thread::scope(|scope| {
-        // However this thread ends, the acquisition must not go on without it.
-        let _end = OnEnd::new(plan.stop, &here);
+        // However this thread ends, the acquisition must end with it.
+        let _end = StopOnDrop::new(context.stop, &here);
         let mut started = Vec::with_capacity(receivers.len());
-        let mut links = Vec::with_capacity(receivers.len());
-        for ((receiver, stalled), &cores) in receivers.into_iter().zip(&stalled).zip(plan.lanes) {
-            match lane::start(scope, receiver, cores, plan, stalled, &here) {
-                Ok((lane, link)) => {
+        let mut outputs = Vec::with_capacity(receivers.len());
+        for ((receiver, stalled), &cores) in receivers.into_iter().zip(&stalled).zip(context.lanes)
+        {
+            match lane::start(scope, receiver, cores, context, stalled, &here) {
+                Ok((lane, output)) => {
                     started.push(lane);
-                    links.push(link);
+                    outputs.push(output);
                 }
                 Err(error) => return (Ledger::default(), Err(error)),
             }
         }
-        affinity::pin(plan.lanes.first().and_then(|cores| cores.consume));
-        gather::gather(links, &mut consumer);
-        account(consumer, plan, started.into_iter().map(Lane::join).collect())
+        affinity::pin(context.lanes.first().and_then(|cores| cores.consume));
+        gather::gather(outputs, &mut consumer);
+        complete_ledger(consumer, context, started.into_iter().map(Lane::join).collect())
     })
 }
 
-/// Ends the consumer, and puts the kernel's counts beside its own. Of two failures the consumer's is
-/// told: it is the one that the user of the packets has a name for.
-fn account(
+/// Ends the consumer, and adds the kernel's counts to its ledger. Of two failures the consumer's is returned, which
+/// the user can act on.
+fn complete_ledger(
     mut consumer: Consumer<'_>,
-    plan: &Plan<'_>,
-    lanes: Vec<Acquired>,
+    context: &PipelineContext<'_>,
+    lanes: Vec<AcquisitionResult>,
 ) -> (Ledger, Result<(), Error>) {
     for lane in &lanes {
-        // Of what is left in the kernel's memory, nothing tells when it came.
-        let missed = CaptureLoss { from: plan.opened, until: now(), packets: lane.left_behind() };
+        // When packets left in the kernel's memory arrived is unknown.
+        let missed = CaptureLoss { from: context.opened, until: now(), packets: lane.left_behind() };
         let left_behind = (missed.packets > 0).then_some(missed);
         lane.missed.iter().chain(&left_behind).for_each(|missed| consumer.missed(missed));
     }
-    let Consumed { mut ledger, failure } = consumer.finish();
+    let ConsumerResult { mut ledger, failure } = consumer.finish();
     let mut outcome = failure.map_or(Ok(()), Err);
     for lane in lanes {
         ledger.seen += lane.counts.seen;
@@ -168,26 +167,25 @@ fn account(
     (ledger, outcome)
 }
 
-/// The system's time. One that its type cannot hold is far from any stamp, which is all that anybody
-/// here wants to know.
+/// The system's time. A time beyond the range of the type is far from any stamp, which is sufficient here.
 pub(crate) fn now() -> Time<Utc> {
     Time::try_from(SystemTime::now()).unwrap_or(Time::from_nanos(i64::MAX))
 }
 
-/// Asks the capture to end and wakes the next stage when a stage ends, be it by a panic. It has
-/// to be dropped after the stage's end of the queue, whose absence the next stage then sees.
-struct OnEnd<'a> {
+/// Requests the stop and wakes the next stage when a stage ends, also by a panic. It has to be dropped after the
+/// stage's end of the queue, so that the next stage then sees the end.
+struct StopOnDrop<'a> {
     stop: &'a Stop,
     next: &'a Thread,
 }
 
-impl<'a> OnEnd<'a> {
+impl<'a> StopOnDrop<'a> {
     fn new(stop: &'a Stop, next: &'a Thread) -> Self {
         Self { stop, next }
     }
 }
 
-impl Drop for OnEnd<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.stop.request();
         self.next.unpark();

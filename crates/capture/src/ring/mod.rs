@@ -2,11 +2,11 @@
 //! (`Documentation/networking/packet_mmap.rst` in the kernel's source).
 #![expect(unsafe_code, reason = "headers that the kernel writes")]
 
+mod blocks;
 mod per_frame;
-mod with_blocks;
 
+pub(crate) use blocks::BlockRing;
 pub(crate) use per_frame::PerFrameRing;
-pub(crate) use with_blocks::BlockRing;
 
 use crate::Error;
 use crate::filter::Filter;
@@ -14,7 +14,7 @@ use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup};
 use crate::vlan::TAG_BYTES;
 
-/// Which stamp goes into the ring, where there are several (linux/if_packet.h;
+/// Selects the stamp in the ring, where there are several (linux/if_packet.h;
 /// `Documentation/networking/packet_mmap.rst`, "PACKET_TIMESTAMP").
 const PACKET_TIMESTAMP: libc::c_int = 17;
 
@@ -28,12 +28,12 @@ fn socket(
     let failed = |what| move |e| Error::system(what, &interface.name, "cap_net_raw", e);
     let socket = PacketSocket::open(interface, filter, setup)?;
     let version = version as libc::c_int;
-    socket.set(libc::PACKET_VERSION, &version).map_err(failed("choose the ring's version"))?;
+    socket.set(libc::PACKET_VERSION, &version).map_err(failed("set the ring's version"))?;
     socket.set(libc::PACKET_RESERVE, &TAG_BYTES).map_err(failed("reserve room for VLAN tags"))?;
     if setup.card_stamps {
         socket
             .set(PACKET_TIMESTAMP, &libc::SOF_TIMESTAMPING_RAW_HARDWARE)
-            .map_err(failed("ask for the network card's stamps"))?;
+            .map_err(failed("enable the network card's stamps"))?;
     }
     Ok(socket)
 }

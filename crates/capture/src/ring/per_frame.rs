@@ -1,5 +1,5 @@
-//! `ring` with `raw` stamps: TPACKET_V2, one status word for each frame, so that the acquisition
-//! thread sees a packet the moment it is there and reads the counter for it alone.
+//! `ring` with `raw` stamps: TPACKET_V2. Each frame has a status word, so the acquisition thread finds each packet
+//! at once and reads the counter for it alone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,14 +13,14 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
-use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
 use crate::vlan::{self, Tag};
 
-/// What the kernel puts into a slot before the packet: header, address, the reserved room for a
-/// VLAN tag, and the gaps that align them. It comes to 70 bytes for an Ethernet frame.
+/// Max bytes that the kernel writes to a slot before the packet: header, address, room for a VLAN tag, and
+/// alignment gaps. For an Ethernet frame they add up to 70 bytes.
 const HEAD_BYTES: usize = 128;
-/// What the kernel allocates in one piece, unless a single slot takes more: 32 pages, small enough
-/// to be had when memory is in fragments.
+/// Size of one kernel allocation, unless a single slot is larger: 32 pages, which are available in fragmented
+/// memory too.
 const BLOCK_BYTES: usize = 128 * 1024;
 
 /// A ring of frames and the counter that stamps them.
@@ -29,18 +29,18 @@ pub(crate) struct PerFrameRing {
     socket: PacketSocket,
     slots: Arc<Slots>,
     counter: Counter,
-    /// Frames handed over since the ring was opened; the next one is in slot `acquired % slots`.
+    /// Frames passed on since the ring was opened; the next one is in slot `acquired % slots`.
     acquired: usize,
 }
 
-/// The slots, and how many of those handed over have come back.
+/// The slots, with the count of released ones.
 #[derive(Debug)]
 struct Slots {
     memory: Mapping,
     slot_bytes: usize,
     count: usize,
     snaplen: u32,
-    returned: AtomicUsize,
+    released: AtomicUsize,
 }
 
 impl PerFrameRing {
@@ -59,8 +59,8 @@ impl PerFrameRing {
         Ok(Self { socket, slots: Arc::new(slots), counter, acquired: 0 })
     }
 
-    /// Bytes kept of each packet at the most: what was asked for, or a full frame of the interface
-    /// if that is less, because every packet takes a slot that could hold the longest.
+    /// Snap length: max bytes kept of each packet. At most a full frame of the interface, because every slot has
+    /// room for the longest packet.
     pub(crate) fn snaplen(&self) -> u32 {
         self.slots.snaplen
     }
@@ -81,62 +81,61 @@ impl Slots {
         };
         socket.set(libc::PACKET_RX_RING, &request)?;
         let memory = Mapping::shared(socket.as_fd(), 0, blocks * block_bytes, Access::ReadWrite)?;
-        Ok(Self { memory, slot_bytes, count, snaplen, returned: AtomicUsize::new(0) })
+        Ok(Self { memory, slot_bytes, count, snaplen, released: AtomicUsize::new(0) })
     }
 
-    /// Where the slot of the `nth` frame begins.
+    /// Start of the slot of the `nth` frame.
     fn offset(&self, nth: usize) -> usize {
         nth % self.count * self.slot_bytes
     }
 
-    /// The frame in the slot at `offset`, whose status word has said that it is ours.
+    /// The frame in the slot at `offset`, which the status word has released to this process.
     fn frame(&self, offset: usize, status: u32, raw: u64, ticket: Ticket) -> Frame {
         let header = self.memory.at(offset, size_of::<libc::tpacket2_hdr>());
-        // SAFETY: the kernel wrote a tpacket2_hdr there before it gave the slot to us; slots begin
-        // at multiples of a power of two of at least 128.
+        // SAFETY: the kernel wrote a tpacket2_hdr there before it released the slot to this process; slots begin at
+        // multiples of a power of two of at least 128.
         let header = unsafe { header.cast::<libc::tpacket2_hdr>().read() };
         let captured = header.tp_snaplen;
         let data = self.memory.at(offset + usize::from(header.tp_mac), captured as usize);
-        // Otherwise it was taken when the packet was copied here, which tells nothing of the lag.
+        // Otherwise it was taken when the packet was copied, which does not measure the lag.
         let on_arrival = status & libc::TP_STATUS_TS_SOFTWARE != 0;
         let kernel = on_arrival
             .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec));
         let mut frame = Frame { raw, kernel, data, captured, length: header.tp_len, ticket };
         let tag = Tag { status, tci: header.tp_vlan_tci, tpid: header.tp_vlan_tpid };
-        // SAFETY: the slot is ours until it is given back, and PACKET_RESERVE left the room that a
-        // tag needs before the packet.
+        // SAFETY: the slot is ours until it is released, and PACKET_RESERVE left room for a tag before the packet.
         unsafe { vlan::restore(&mut frame, tag) };
-        // The kernel fills a slot to its end, and the tag came on top of that.
+        // The kernel fills a slot to its end, and the tag was added to that.
         frame.captured = frame.captured.min(self.snaplen);
         frame
     }
 }
 
-/// The size of a slot that holds `snaplen` bytes of a packet: a power of two, so that slots fill
-/// their blocks. A full frame of 1500 bytes takes 2 KiB.
+/// Size of a slot for `snaplen` bytes of a packet: a power of two, so that slots fill their blocks. A full frame of
+/// 1500 bytes takes 2 KiB.
 fn slot_bytes(snaplen: u32) -> usize {
     (HEAD_BYTES + snaplen as usize).next_power_of_two()
 }
 
-impl Lender for Slots {
-    fn give_back(&self, ticket: Ticket) {
+impl FrameMemory for Slots {
+    fn release(&self, ticket: Ticket) {
         if let Ticket::Release(nth) = ticket {
             let status = self.memory.word(self.offset(nth));
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.returned.store(nth + 1, Ordering::Release);
+            self.released.store(nth + 1, Ordering::Release);
         }
     }
 }
 
 impl Receiver for PerFrameRing {
-    fn lender(&self) -> Arc<dyn Lender> {
+    fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.slots) as _
     }
 
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
-        // A slot that we hold still says "yours": when all are out, the next one is not news.
-        let out = self.acquired - self.slots.returned.load(Ordering::Acquire);
-        let room = room.min(self.slots.count - out);
+        // The status of a slot in use is unchanged: when all are in use, the next one has no new frame.
+        let in_use = self.acquired - self.slots.released.load(Ordering::Acquire);
+        let room = room.min(self.slots.count - in_use);
         let first = self.acquired;
         while self.acquired - first < room {
             let offset = self.slots.offset(self.acquired);
@@ -151,8 +150,8 @@ impl Receiver for PerFrameRing {
         self.acquired - first
     }
 
-    fn is_lent_out(&self) -> bool {
-        self.acquired - self.slots.returned.load(Ordering::Acquire) == self.slots.count
+    fn is_exhausted(&self) -> bool {
+        self.acquired - self.slots.released.load(Ordering::Acquire) == self.slots.count
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
@@ -173,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_has_room_for_its_packet_and_is_no_larger_than_it_must_be() {
+    fn slot_is_smallest_power_of_two_that_fits() {
         let sizes = [1, 128, 129, 1518, 9018, 65_554].map(slot_bytes);
         assert_eq!(sizes, [256, 256, 512, 2048, 16 * 1024, 128 * 1024]);
     }

@@ -1,10 +1,9 @@
-//! `recvmsg` and `recvmmsg`: a packet socket without a ring, packet(7), whose packets a system
-//! call copies into a pool of buffers of ours.
+//! `recvmsg` and `recvmmsg`: a packet socket without a ring, packet(7). A system call copies packets into a pool of
+//! buffers.
 //!
-//! A packet waits in the socket's queue until a buffer is free; what finds no room in the queue is
-//! dropped and counted by the kernel. The memory asked for is shared between the two: one half
-//! for the queue, one for the pool.
-#![expect(unsafe_code, reason = "system calls that write to memory of ours")]
+//! Packets wait in the socket's queue until a buffer is free. The kernel drops and counts packets that find no room
+//! in the queue. Queue and pool each get half of the requested memory.
+#![expect(unsafe_code, reason = "system calls that write to memory of this process")]
 
 mod control;
 mod recvmmsg;
@@ -29,46 +28,43 @@ use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
 use crate::pool::Pool;
-use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
 use crate::vlan;
 
-/// Packets that are handed over at once: enough to spread the cost of a call that can fetch so
-/// many, few enough for the converter to be woken before many wait for it.
+/// Max packets passed on at once: enough to amortize a system call, few enough to wake the converter early.
 const BATCH: usize = 64;
 
 /// A packet of the last call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fetched {
-    /// How many bytes of it were captured.
+    /// Captured bytes.
     captured: u32,
     said: Said,
 }
 
-/// The system call that a method is named after.
+/// The system call of a method.
 pub(crate) trait Call: Send {
-    /// The call, with the memory that it needs besides the packets'.
+    /// The call, with its own memory.
     fn new() -> Self;
 
-    /// Fetches up to `most` packets from `socket` into the pool's buffers from the `first` on, or
-    /// one if it can do no more. Returns how many; none waits if it is 0.
+    /// Receives up to `most` packets from `socket` into the pool's buffers, from the `first` on. Returns their
+    /// number; 0 if no packet is waiting.
     fn fetch(&mut self, socket: BorrowedFd<'_>, pool: &Pool, first: usize, most: usize) -> usize;
 
     /// The `nth` packet of the last call.
     fn fetched(&self, nth: usize) -> Fetched;
 }
 
-/// A packet socket whose packets are fetched by system calls.
+/// A packet socket read by system calls.
 pub(crate) struct Socket<C> {
     socket: PacketSocket,
     pool: Arc<Pool>,
     call: C,
-    /// What is read for a stamp when a call has returned; without it, the kernel's word for the
-    /// packet's arrival is the stamp.
+    /// Counter that stamps packets after each call; without it, the kernel's stamp of the arrival is used.
     counter: Option<Counter>,
-    /// Whether the stamp is the network card's.
+    /// Whether the network card stamps.
     by_card: bool,
-    /// Packets handed over since the socket was opened; the next one's buffer is the pool's
-    /// `acquired`th.
+    /// Packets passed on since the socket was opened; the next one's buffer is the pool's `acquired`th.
     acquired: usize,
     stamped_late: u64,
     shortage: Option<String>,
@@ -94,21 +90,21 @@ impl<C: Call> Socket<C> {
         Ok(Self { socket, pool, call, counter, by_card, acquired, stamped_late, shortage })
     }
 
-    /// Bytes kept of each packet at the most: what was asked for, or a full frame of the interface
-    /// if that is less, because every buffer could hold the longest.
+    /// Snap length: max bytes kept of each packet. At most a full frame of the interface, because every buffer has
+    /// room for the longest packet.
     pub(crate) fn snaplen(&self) -> u32 {
         self.pool.snaplen()
     }
 
-    /// Where the kernel granted a shorter queue than was asked for, in words.
+    /// Note for the user if the kernel granted a shorter queue.
     pub(crate) fn shortage(&self) -> Option<&str> {
         self.shortage.as_deref()
     }
 
-    /// The stamp that the kernel hands over, and its own where it is not that.
+    /// The stamp, and the kernel's own if that differs.
     fn stamps(&mut self, said: Said) -> (u64, Option<u64>) {
-        let asked_for = if self.by_card { said.by_card } else { said.arrival };
-        if let Some(stamp) = asked_for {
+        let requested = if self.by_card { said.by_card } else { said.arrival };
+        if let Some(stamp) = requested {
             return (stamp, None);
         }
         self.stamped_late += 1;
@@ -116,8 +112,7 @@ impl<C: Call> Socket<C> {
         if self.by_card { (card_stamps::NONE, Some(kernel)) } else { (kernel, None) }
     }
 
-    /// The frame of the next buffer, which holds `fetched`, and the counter after the call, if that
-    /// is what stamps.
+    /// The frame of the next buffer, which holds `fetched`; `counter` was read after the call, if it stamps.
     fn frame(&mut self, fetched: Fetched, counter: Option<u64>) -> Frame {
         let Fetched { captured, said } = fetched;
         let (raw, kernel) = match counter {
@@ -132,20 +127,19 @@ impl<C: Call> Socket<C> {
             length: said.length.unwrap_or(captured),
             ticket: Ticket::Release(self.acquired),
         };
-        // SAFETY: the buffer is ours until it is given back, and has room for a tag before the
-        // packet.
+        // SAFETY: the buffer is ours until it is released, and has room for a tag before the packet.
         unsafe { vlan::restore(&mut frame, said.tag) };
-        // The tag came on top of the snap length.
+        // The tag was added to the snap length.
         frame.captured = frame.captured.min(self.pool.snaplen());
         self.acquired += 1;
         frame
     }
 }
 
-/// Has the kernel keep up to `bytes` of packets that wait. Says so if it keeps less: without
+/// Sets the size of the socket's queue to `bytes`. Returns a note if the kernel grants less: without
 /// `CAP_NET_ADMIN`, `net.core.rmem_max` is the limit (socket(7), `SO_RCVBUFFORCE`).
 fn size_queue(socket: &PacketSocket, bytes: usize) -> io::Result<Option<String>> {
-    // The kernel doubles what it is told, in a number of the same type.
+    // The kernel doubles the requested size, in a number of the same type.
     let half = u32::try_from(bytes / 2).unwrap_or(u32::MAX).min(i32::MAX.cast_unsigned() / 2);
     if socket.set_level(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half).is_err() {
         socket.set_level(libc::SOL_SOCKET, libc::SO_RCVBUF, &half)?;
@@ -161,12 +155,12 @@ fn size_queue(socket: &PacketSocket, bytes: usize) -> io::Result<Option<String>>
     }))
 }
 
-/// The time for a packet that the kernel did not stamp, in nanoseconds of `CLOCK_REALTIME`.
+/// Stamp for a packet that the kernel did not stamp, in nanoseconds of `CLOCK_REALTIME`.
 fn now() -> u64 {
     UNIX_EPOCH.elapsed().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The header of a message that goes to `vector`, and what is said of it to `control`.
+/// Header of a message, received into `vector` and `control`.
 fn header(vector: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     let room = control.room();
     // SAFETY: a msghdr is plain data, for which all zeroes is a valid value.
@@ -178,14 +172,14 @@ fn header(vector: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     header
 }
 
-/// Makes a system call that does not wait. None says that there is nothing to fetch.
+/// Makes a system call that does not wait. None if there is no packet.
 fn attempt<N: TryInto<usize>>(mut call: impl FnMut() -> N) -> Option<usize> {
     loop {
         if let Ok(number) = call().try_into() {
             return Some(number);
         }
         match io::Error::last_os_error().raw_os_error() {
-            // An interface that goes down is told once, ahead of the packets that came before.
+            // The kernel reports an interface that goes down once, before the packets that arrived earlier.
             Some(libc::EINTR | libc::ENETDOWN) => {}
             _ => return None,
         }
@@ -193,7 +187,7 @@ fn attempt<N: TryInto<usize>>(mut call: impl FnMut() -> N) -> Option<usize> {
 }
 
 impl<C: Call> Receiver for Socket<C> {
-    fn lender(&self) -> Arc<dyn Lender> {
+    fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.pool) as _
     }
 
@@ -215,7 +209,7 @@ impl<C: Call> Receiver for Socket<C> {
         taken
     }
 
-    fn is_lent_out(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.pool.free(self.acquired) == 0
     }
 

@@ -1,7 +1,7 @@
-//! `recvmmsg`: as many packets a call as there are, up to [`BATCH`], recvmmsg(2).
+//! `recvmmsg`: up to [`BATCH`] packets per call, recvmmsg(2).
 //!
-//! It spares system calls where packets come faster than they are fetched. Nothing runs between
-//! two packets of a call, so they share one raw stamp, which is late for all but the last.
+//! It saves system calls where packets arrive faster than they are read. The packets of a call share one raw stamp,
+//! which is late for all but the last.
 
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -11,21 +11,21 @@ use super::control::Control;
 use super::{BATCH, Call, Fetched, attempt, header};
 use crate::pool::Pool;
 
-/// What the kernel reads and writes in a call, but for the packets.
+/// Memory that the kernel reads and writes in a call, except the packets'.
 struct Batch {
     messages: [libc::mmsghdr; BATCH],
     vectors: [libc::iovec; BATCH],
     controls: [Control; BATCH],
 }
 
-/// The call and what it leaves behind.
+/// The call and its results.
 pub(crate) struct Recvmmsg(Box<Batch>);
 
-// SAFETY: its pointers are followed during a call only, and set anew before each.
+// SAFETY: its pointers are used only during a call, and set before each.
 unsafe impl Send for Recvmmsg {}
 
 impl Batch {
-    /// Makes the first `count` headers lead to the buffers from the `first` on.
+    /// Points the first `count` headers to the buffers from the `first` on.
     fn prepare(&mut self, pool: &Pool, first: usize, count: usize) {
         let parts = self.messages.iter_mut().zip(&mut self.vectors).zip(&mut self.controls);
         for (((message, place), control), vector) in parts.zip(pool.vectors(first)).take(count) {
@@ -49,8 +49,8 @@ impl Call for Recvmmsg {
         let length = libc::c_uint::try_from(most).unwrap_or(0);
         let messages = self.0.messages.as_mut_ptr();
         let count = attempt(|| {
-            // SAFETY: each of the headers leads to one buffer of the pool that is not out on loan,
-            // and to room for control messages, with their sizes; all of them outlive the call.
+            // SAFETY: each header points to one free buffer of the pool and to room for control messages, with
+            // their sizes; all of them outlive the call.
             unsafe {
                 libc::recvmmsg(
                     socket.as_raw_fd(),

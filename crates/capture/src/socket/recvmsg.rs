@@ -6,7 +6,7 @@ use super::control::Control;
 use super::{Call, Fetched, attempt, header};
 use crate::pool::Pool;
 
-/// The call and what it leaves behind.
+/// The call and its result.
 #[derive(Debug)]
 pub(crate) struct Recvmsg {
     control: Control,
@@ -22,8 +22,8 @@ impl Call for Recvmsg {
         let Some(mut vector) = pool.vectors(first).next() else { return 0 };
         let mut message = header(&mut vector, &mut self.control);
         let length = attempt(|| {
-            // SAFETY: the header leads to one buffer of the pool that is not out on loan, and to
-            // room for control messages, with their sizes; all of them outlive the call.
+            // SAFETY: the header points to one free buffer of the pool and to room for control messages, with their
+            // sizes; all of them outlive the call.
             unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) }
         });
         let Some(length) = length else { return 0 };

@@ -60,7 +60,7 @@ impl System {
     }
 
     #[cfg(test)]
-    pub(super) fn made_up(root: &std::path::Path, interface: &str) -> Self {
+    pub(super) fn fake(root: &std::path::Path, interface: &str) -> Self {
         let [sys, proc] = ["sys", "proc"].map(|name| root.join(name));
         Self { sys, proc, interface: interface.to_owned(), ethtool: None, _mounted: None }
     }

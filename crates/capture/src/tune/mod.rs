@@ -10,11 +10,11 @@
 
 mod apply;
 mod ethtool;
+#[cfg(test)]
+mod fake;
 mod goal;
 mod host;
 mod machine;
-#[cfg(test)]
-mod made_up;
 mod place;
 mod record;
 mod setting;

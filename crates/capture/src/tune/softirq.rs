@@ -66,7 +66,7 @@ impl Placement {
 mod tests {
     use super::*;
     use crate::Cores;
-    use crate::tune::made_up::{goal, machine};
+    use crate::tune::fake::{goal, machine};
 
     fn placed(cores: usize, near: &[usize], stages: [usize; 2], goal: Goal) -> Placement {
         let cores_of = Cores { acquire: Some(stages[0]), convert: Some(stages[1]), consume: None };

@@ -125,7 +125,7 @@ mod tests {
     fn invalid_filter_is_reported() {
         assert_eq!(filter_error(""), "");
         assert_eq!(filter_error("udp port 5000"), "");
-        assert!(filter_error("udp prot 5").starts_with("filter 'udp prot 5': "));
+        assert!(filter_error("udp prot 5").starts_with("cannot compile filter 'udp prot 5': "));
     }
 
     /// Arguments of Wireshark in any order, and others.

@@ -88,7 +88,7 @@ fn run_with_screen<'a>(
         data.reports = flows.reports();
         let monitor = &flows.lock().monitor;
         (data.packets, data.bytes) = (monitor.packets(), monitor.bytes());
-        data.capture_lost = ledger.glance().lost();
+        data.capture_lost = ledger.snapshot().lost();
     };
     thread::scope(|scope| {
         let capturing = scope.spawn(move || {

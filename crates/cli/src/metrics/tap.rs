@@ -38,7 +38,7 @@ impl Tap {
     pub(super) fn collect(&self, families: &mut Families) {
         set_up(families, &self.labels, &self.facts);
         captured(families, &self.labels, &self.figures.glance());
-        account(families, &self.labels, &self.ledger.glance());
+        account(families, &self.labels, &self.ledger.snapshot());
     }
 }
 

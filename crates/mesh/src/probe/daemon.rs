@@ -241,7 +241,7 @@ fn unsigned(span: Span) -> u64 {
 }
 
 fn account((interface, ledger): &(String, Arc<LiveLedger>)) -> Capture {
-    let ledger = ledger.glance();
+    let ledger = ledger.snapshot();
     Capture { interface: interface.clone(), packets: ledger.seen, lost: ledger.lost() }
 }
 

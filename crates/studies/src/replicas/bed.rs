@@ -192,7 +192,7 @@ impl Places {
 
 /// Waits until all packets have come to both captures, or no more come.
 fn await_last(taps: &[&LiveLedger; 2], sent: u64) {
-    let counts = || taps.map(|tap| tap.glance()).map(|now| now.delivered + now.lost());
+    let counts = || taps.map(|tap| tap.snapshot()).map(|now| now.delivered + now.lost());
     let (mut before, mut since) = (counts(), Instant::now());
     while before.iter().any(|count| *count < sent) && since.elapsed() < QUIET {
         thread::sleep(LOOK);

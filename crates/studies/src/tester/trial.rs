@@ -63,7 +63,7 @@ pub(crate) fn capture_during<S: Sink + Send>(
 /// Waits until so many packets are consumed, or no more are.
 fn rest(live: &Arc<LiveLedger>, arrived: u64) {
     let consumed = || {
-        let ledger = live.glance();
+        let ledger = live.snapshot();
         ledger.delivered + ledger.filtered
     };
     let (mut last, mut since) = (consumed(), Instant::now());

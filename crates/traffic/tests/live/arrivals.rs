@@ -66,7 +66,7 @@ fn exchange(
         let report = lab.source().run(send).unwrap();
         // On a busy machine the other end of the link may take the last of them later.
         let deadline = Instant::now() + FAILED_AFTER;
-        let have_come = || live_ledger.glance().seen >= report.sent - report.dropped;
+        let have_come = || live_ledger.snapshot().seen >= report.sent - report.dropped;
         while !capturing.is_finished() && !have_come() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }

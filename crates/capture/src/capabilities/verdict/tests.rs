@@ -1,4 +1,4 @@
-//! Verdicts about made-up interfaces.
+//! Verdicts about synthetic interfaces.
 
 use super::super::{Privileges, Stamping, Xdp};
 use super::*;
@@ -8,7 +8,7 @@ const ALL: Privileges =
     Privileges { net_raw: true, net_admin: true, bpf: true, perfmon: true, sys_admin: true };
 const SOCKETS: [Method; 4] = [Method::Ring, Method::Recvmsg, Method::Recvmmsg, Method::LibPcap];
 
-/// A network card that can do everything, on a kernel with the module, seen by root.
+/// A network card that supports everything, on a kernel with the module, as root.
 fn card() -> Capabilities {
     Capabilities {
         kind: 1,
@@ -29,7 +29,7 @@ fn card() -> Capabilities {
     }
 }
 
-/// Stamps of the kernel's own only.
+/// Kernel stamps only.
 const SOFTWARE: Stamping =
     Stamping { software_rx: true, software_tx: true, card: CardStamps::Nothing, clock: None };
 
@@ -51,7 +51,7 @@ fn tun() -> Capabilities {
     Capabilities { kind: 65_534, ..wifi() }
 }
 
-/// Where the table says that stamps are taken if all that it mentions is there.
+/// Where stamps are taken if everything that the table mentions is available.
 fn taken(pair: &Pair) -> &'static str {
     match (pair.method, pair.stamp) {
         (Method::Xdp, StampSource::Raw) => IN_THE_SOFTIRQ_BY_FUNCTION,
@@ -67,7 +67,7 @@ fn tc_pass() -> &'static Pair {
     pair(Method::TcPass, StampSource::Tc).unwrap()
 }
 
-/// The pairs that stamp without a network card.
+/// Pairs without network card stamps.
 fn without_card() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| pair.stamp != StampSource::Hardware)
 }
@@ -81,7 +81,7 @@ fn socket_pairs() -> impl Iterator<Item = &'static Pair> {
 }
 
 #[test]
-fn a_card_that_can_do_everything_does_every_pair_where_the_table_says() {
+fn full_card_supports_every_pair() {
     for pair in PAIRS {
         assert_eq!(verdict(pair, &card()), Ok(taken(pair)), "{} {}", pair.method, pair.stamp);
         assert_eq!(card_stamps(pair.method, &card()), Ok(()), "{}", pair.method);
@@ -89,7 +89,7 @@ fn a_card_that_can_do_everything_does_every_pair_where_the_table_says() {
 }
 
 #[test]
-fn a_veth_does_all_but_stamps_of_a_card() {
+fn veth_supports_all_but_card_stamps() {
     for pair in without_card() {
         assert_eq!(verdict(pair, &veth()), Ok(taken(pair)));
     }
@@ -97,13 +97,13 @@ fn a_veth_does_all_but_stamps_of_a_card() {
         assert_eq!(verdict(pair, &veth()), Err(Obstacle::NoCardStamps));
     }
     for pair in PAIRS {
-        // Its driver offers XDP programs a stamp, but there is no card that would take it.
+        // Its driver supports the stamp in XDP programs, but there is no card that takes it.
         assert_eq!(card_stamps(pair.method, &veth()), Err(Obstacle::NoCardStamps));
     }
 }
 
 #[test]
-fn without_xdp_in_the_driver_the_program_stamps_in_the_stack() {
+fn generic_xdp_stamps_in_the_stack() {
     for interface in [loopback(), wifi()] {
         assert_eq!(verdict(xdp_pass(), &interface), Ok(STACK_WITHOUT_XDP));
         for pair in socket_pairs() {
@@ -115,33 +115,33 @@ fn without_xdp_in_the_driver_the_program_stamps_in_the_stack() {
 }
 
 #[test]
-fn the_counter_is_read_in_the_softirq_where_a_function_is_there_and_may_be_called() {
+fn counter_function_decides_where_raw_stamps_are() {
     let raw = |method| pair(method, StampSource::Raw).unwrap();
-    let judge = |of: &Capabilities| [Method::Xdp, Method::XdpPass].map(|m| verdict(raw(m), of));
-    let judge_tc = |of: &Capabilities| verdict(raw(Method::TcPass), of);
+    let verdicts = |of: &Capabilities| [Method::Xdp, Method::XdpPass].map(|m| verdict(raw(m), of));
+    let tc_verdict = |of: &Capabilities| verdict(raw(Method::TcPass), of);
     let by_thread = Ok(THREAD_WITHOUT_FUNCTION);
 
     let stock = Capabilities { counter_function: None, ..card() };
-    assert_eq!(judge(&stock), [by_thread, Err(Obstacle::NoCounterFunction)]);
-    assert_eq!(judge_tc(&stock), Err(Obstacle::NoCounterFunction));
+    assert_eq!(verdicts(&stock), [by_thread, Err(Obstacle::NoCounterFunction)]);
+    assert_eq!(tc_verdict(&stock), Err(Obstacle::NoCounterFunction));
     let words = "xdp (xdp, raw, hardware), xdp-pass (xdp, hardware), tc-pass (tc)";
     assert!(alternatives(&stock).ends_with(words));
 
     let privileges = Privileges { sys_admin: false, ..ALL };
-    let may_not_ask = Capabilities { privileges, ..card() };
-    assert_eq!(judge(&may_not_ask), [by_thread, Err(Obstacle::Privileges("cap_sys_admin"))]);
-    assert_eq!(judge_tc(&may_not_ask), Err(Obstacle::Privileges("cap_sys_admin")));
-    let own = Capabilities { counter_function: Some(CounterFunction::Kernel), ..may_not_ask };
-    assert_eq!(judge(&own), [Ok(IN_THE_SOFTIRQ_BY_FUNCTION); 2]);
-    assert_eq!(judge_tc(&own), Ok(raw(Method::TcPass).taken));
+    let unprivileged = Capabilities { privileges, ..card() };
+    assert_eq!(verdicts(&unprivileged), [by_thread, Err(Obstacle::Privileges("cap_sys_admin"))]);
+    assert_eq!(tc_verdict(&unprivileged), Err(Obstacle::Privileges("cap_sys_admin")));
+    let own = Capabilities { counter_function: Some(CounterFunction::Kernel), ..unprivileged };
+    assert_eq!(verdicts(&own), [Ok(IN_THE_SOFTIRQ_BY_FUNCTION); 2]);
+    assert_eq!(tc_verdict(&own), Ok(raw(Method::TcPass).taken));
 
-    assert_eq!(judge(&wifi()), [Ok(STACK_WITHOUT_XDP); 2]);
+    assert_eq!(verdicts(&wifi()), [Ok(STACK_WITHOUT_XDP); 2]);
     let stock_wifi = Capabilities { counter_function: None, ..wifi() };
-    assert_eq!(judge(&stock_wifi), [by_thread, Err(Obstacle::NoCounterFunction)]);
+    assert_eq!(verdicts(&stock_wifi), [by_thread, Err(Obstacle::NoCounterFunction)]);
 }
 
 #[test]
-fn what_carries_no_ethernet_or_is_down_can_do_nothing() {
+fn down_or_non_ethernet_interface_supports_nothing() {
     let down = Capabilities { up: false, ..card() };
     for pair in PAIRS {
         assert_eq!(verdict(pair, &tun()), Err(Obstacle::NotEthernet(65_534)));
@@ -151,7 +151,7 @@ fn what_carries_no_ethernet_or_is_down_can_do_nothing() {
 }
 
 #[test]
-fn each_method_needs_privileges_of_its_own() {
+fn each_method_requires_its_own_privileges() {
     let with = |privileges| Capabilities { privileges, ..card() };
     let sockets = with(Privileges { bpf: false, perfmon: false, net_admin: false, ..ALL });
     let programs = with(Privileges { net_raw: false, ..ALL });
@@ -178,7 +178,7 @@ fn each_method_needs_privileges_of_its_own() {
 }
 
 #[test]
-fn an_old_kernel_and_another_program_are_in_the_way_of_xdp_alone() {
+fn old_kernel_or_other_program_blocks_only_xdp() {
     let old = Capabilities { kernel: (5, 4), ..card() };
     let too_old = Obstacle::Kernel { has: (5, 4), needs: XDP_LINKS };
     assert_eq!(too_old.to_string(), "Linux 5.4 is too old; 5.9 can do it");
@@ -195,7 +195,7 @@ fn an_old_kernel_and_another_program_are_in_the_way_of_xdp_alone() {
 }
 
 #[test]
-fn a_tc_program_takes_a_kernel_that_links_it_and_minds_no_other_program() {
+fn tc_program_requires_links_and_allows_others() {
     let has = |kernel| verdict(tc_pass(), &Capabilities { kernel, ..veth() });
     let too_old = Obstacle::Kernel { has: (6, 5), needs: (6, 6) };
     assert_eq!((has((6, 5)), has((6, 6))), (Err(too_old), Ok(tc_pass().taken)));
@@ -207,7 +207,7 @@ fn a_tc_program_takes_a_kernel_that_links_it_and_minds_no_other_program() {
 }
 
 #[test]
-fn the_kernel_copies_for_xdp_on_a_veth_and_where_the_driver_has_none() {
+fn kernel_copies_for_xdp_on_veth_and_generic_xdp() {
     for interface in [veth(), loopback(), wifi()] {
         assert!(copies_for_xdp(&interface), "{interface:?}");
     }
@@ -216,27 +216,27 @@ fn the_kernel_copies_for_xdp_on_a_veth_and_where_the_driver_has_none() {
 }
 
 #[test]
-fn stamps_of_a_card_take_a_card_that_stamps_everything_and_has_a_clock() {
+fn card_stamps_require_all_packets_and_a_clock() {
     let with = |card_stamps, clock| {
         let stamping = Stamping { card: card_stamps, clock, ..SOFTWARE };
         Capabilities { stamping, ..card() }
     };
     for method in SOCKETS.into_iter().chain([Method::Xdp, Method::XdpPass]) {
-        let judge = |stamps, clock| card_stamps(method, &with(stamps, clock));
-        assert_eq!(judge(CardStamps::Nothing, Some(0)), Err(Obstacle::NoCardStamps));
-        assert_eq!(judge(CardStamps::SomePackets, Some(0)), Err(Obstacle::OnlySomeCardStamps));
-        assert_eq!(judge(CardStamps::AllPackets, None), Err(Obstacle::NoCardClock));
+        let verdicts = |stamps, clock| card_stamps(method, &with(stamps, clock));
+        assert_eq!(verdicts(CardStamps::Nothing, Some(0)), Err(Obstacle::NoCardStamps));
+        assert_eq!(verdicts(CardStamps::SomePackets, Some(0)), Err(Obstacle::OnlySomeCardStamps));
+        assert_eq!(verdicts(CardStamps::AllPackets, None), Err(Obstacle::NoCardClock));
     }
 }
 
 #[test]
-fn a_program_gets_the_cards_stamps_from_a_driver_that_gives_them() {
-    let judge = |of: Capabilities| card_stamps(Method::XdpPass, &of);
+fn xdp_card_stamps_require_driver_support() {
+    let verdicts = |of: Capabilities| card_stamps(Method::XdpPass, &of);
     let with = |xdp| Capabilities { xdp: Some(xdp), ..card() };
     let silent = Xdp { in_driver: true, ..Xdp::default() };
-    assert_eq!(judge(with(silent)), Err(Obstacle::NoXdpStamps));
+    assert_eq!(verdicts(with(silent)), Err(Obstacle::NoXdpStamps));
     let in_the_stack = Xdp { card_stamps: true, ..Xdp::default() };
-    assert_eq!(judge(with(in_the_stack)), Err(Obstacle::NoXdpStamps));
+    assert_eq!(verdicts(with(in_the_stack)), Err(Obstacle::NoXdpStamps));
     let too_old = Obstacle::Kernel { has: (6, 6), needs: XDP_METADATA };
-    assert_eq!(judge(Capabilities { kernel: (6, 6), ..card() }), Err(too_old));
+    assert_eq!(verdicts(Capabilities { kernel: (6, 6), ..card() }), Err(too_old));
 }

@@ -233,7 +233,7 @@ proptest! {
 
     #[test]
     fn no_program_leads_astray(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        made_up::try_program(&bytes);
+        fake::try_program(&bytes);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Bench {
     }
 
     fn host(&self, fails: &[bool]) -> Box<MadeUp> {
-        let system = System::made_up(self.0.path(), "eth0");
+        let system = System::fake(self.0.path(), "eth0");
         let record = self.0.path().join("run").join("1-eth0");
         Box::new(MadeUp { system, fails: fails.to_vec().into(), record })
     }

@@ -21,7 +21,7 @@ pub(super) fn settings(machine: &Machine) -> Vec<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::made_up::machine;
+    use crate::tune::fake::machine;
 
     #[test]
     fn a_driver_without_coalescing_is_said_to_have_none() {

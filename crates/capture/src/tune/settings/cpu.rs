@@ -40,7 +40,7 @@ fn used(goal: &Goal, machine: &Machine, softirq: &Placement) -> BTreeSet<usize> 
 mod tests {
     use super::*;
     use crate::Cores;
-    use crate::tune::made_up::{goal, machine};
+    use crate::tune::fake::{goal, machine};
 
     #[test]
     fn only_the_cores_in_use_are_kept_fast() {

@@ -29,7 +29,7 @@ pub(super) fn settings(machine: &Machine, softirq: &Placement) -> Vec<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::made_up::machine;
+    use crate::tune::fake::machine;
 
     #[test]
     fn vectors_are_dealt_out_to_the_cores_of_the_softirq() {

@@ -26,7 +26,7 @@ pub(super) fn settings(goal: &Goal, machine: &Machine) -> Vec<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::made_up::{goal, machine};
+    use crate::tune::fake::{goal, machine};
 
     #[test]
     fn packets_are_left_apart_unless_they_are_taken_before_they_are_joined() {

@@ -80,7 +80,7 @@ fn deferral(goal: &Goal, machine: &Machine) -> [Setting; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::made_up::{goal, machine};
+    use crate::tune::fake::{goal, machine};
 
     const THREADED_ROW: usize = 2;
 

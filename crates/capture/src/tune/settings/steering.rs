@@ -43,7 +43,7 @@ fn digits(mask: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::made_up::{goal, machine};
+    use crate::tune::fake::{goal, machine};
 
     fn wanted(goal: Goal, machine: &Machine) -> Vec<String> {
         let own = Placement::Own(vec![1]);

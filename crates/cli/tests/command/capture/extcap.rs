@@ -222,7 +222,7 @@ fn what_goes_wrong_is_told_by_tshark() {
         assert!(!output.status.success());
         assert!(stderr(&output).contains(hint), "{more:?}: {}", stderr(&output));
     };
-    told(&["-f", "udp prot 5"], "filter 'udp prot 5': ");
+    told(&["-f", "udp prot 5"], "cannot compile filter 'udp prot 5': ");
     told(&["-o", "extcap.wirestamp_lo.stamp:xdp"], "method ring has no xdp stamps");
     told(&["-o", "extcap.wirestamp_lo.snaplen:none"], "--snaplen");
 }

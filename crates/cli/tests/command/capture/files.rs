@@ -158,7 +158,7 @@ fn packets_go_through_pipes_in_every_format() {
 #[test]
 fn destinations_that_make_no_sense_are_refused_in_one_line() {
     let cases: [(&str, i32, &str); 13] = [
-        ("-w x --format tar", 2, "choose among pcapng, pcap, pcap-us"),
+        ("-w x --format tar", 2, "choose one of pcapng, pcap, pcap-us"),
         ("-w x -C 0", 2, "at least 1"),
         ("-w x -G 0", 2, "at least 1"),
         ("-w x -C 1 -W 0", 2, "at least 1"),

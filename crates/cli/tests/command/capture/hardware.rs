@@ -13,9 +13,10 @@ fn stamps_of_a_network_card_that_is_not_there_are_refused_with_what_there_is() {
         let refused = run(&["capture", "-i", "lo", "--method", method, "--stamp", "hardware"]);
         let words = stderr(&refused);
         assert_eq!(refused.status.code(), Some(2), "{words}");
-        let reason = "with hardware stamps cannot be had on lo: its network card stamps no packets";
+        let reason =
+            "with hardware stamps is not available on lo: its network card stamps no packets";
         assert!(words.contains(&format!("{method} {reason}")), "{words}");
-        assert!(words.contains("there are ring (kernel, raw), "), "{words}");
+        assert!(words.contains("it supports ring (kernel, raw), "), "{words}");
     }
 
     let folder = tempfile::tempdir().unwrap();

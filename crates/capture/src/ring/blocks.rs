@@ -1,5 +1,5 @@
-//! `ring` with `kernel` and `hardware` stamps: TPACKET_V3, whose blocks hold as many packets as fit and change
-//! hands as a whole.
+//! `ring` with `kernel` and `hardware` stamps: TPACKET_V3. A block holds as many packets as fit, and is released as
+//! a whole.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -15,20 +15,18 @@ use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup};
-use crate::receiver::{Frame, KernelCounts, Lender, Receiver, Ticket};
+use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
 use crate::vlan::{self, Tag};
 
-/// Each block costs a wake-up, so that large ones are cheap, and on a quiet link they are handed over
-/// no later than small ones; but some must be free while others are read. The smallest takes any
-/// packet with its header.
+/// Block sizes. Each block costs a wake-up, so large ones are cheap, and on a quiet link they are released as early
+/// as small ones. But some must be free while others are read. The smallest holds any packet with its header.
 const BLOCK_BYTES: RangeInclusive<usize> = 256 * 1024..=1024 * 1024;
-/// A ring of so many blocks is preferred to larger blocks.
+/// A ring of this many blocks is preferred to larger blocks.
 const BLOCKS: usize = 32;
-/// How long the kernel keeps a block that does not fill, in milliseconds. A wake-up with all that it
-/// brings takes some 0.1 ms of a core, so that ten a second are enough for whoever watches.
+/// How long the kernel keeps a block that does not fill, in milliseconds. A wake-up takes about 0.1 ms of a core in
+/// total; ten a second are enough for live output.
 const RETIRE_MS: u32 = 100;
-/// The same of a socket that shares the packets with others: they wait for it only so long
-/// ([`crate::LATENESS`]).
+/// The same for a socket that shares packets with others. The merge waits for it ([`crate::MERGE_TIMEOUT`]).
 const SHARED_RETIRE_MS: u32 = 10;
 
 mod field {
@@ -46,9 +44,9 @@ const TP_STATUS_TS_RAW_HARDWARE: u32 = 1 << 31;
 pub(crate) struct BlockRing {
     socket: PacketSocket,
     blocks: Arc<Blocks>,
-    /// Blocks opened since the ring was; the next one is `opened % count`.
+    /// Blocks opened since the ring was opened; the next one is `opened % count`.
     opened: usize,
-    /// The block being read: where its next packet begins, and how many are left in it.
+    /// Position in the block being read.
     current: Option<Cursor>,
     stamped_late: u64,
 }
@@ -60,7 +58,7 @@ struct Cursor {
     left: u32,
 }
 
-/// The blocks, and how many of those opened have come back.
+/// The blocks, with the count of released ones.
 #[derive(Debug)]
 struct Blocks {
     memory: Mapping,
@@ -69,7 +67,7 @@ struct Blocks {
     snaplen: u32,
     /// Whether the network card's stamps were asked for.
     by_card: bool,
-    returned: AtomicUsize,
+    released: AtomicUsize,
 }
 
 impl BlockRing {
@@ -94,7 +92,7 @@ impl BlockRing {
             // The kernel keeps a block open until it has a packet, so an empty one is not expected;
             // it would go back as it came.
             if let Some(Cursor { block, left: 0, .. }) = self.current {
-                self.blocks.give_back(Ticket::Release(block));
+                self.blocks.release(Ticket::Release(block));
                 self.current = None;
             }
         }
@@ -120,7 +118,7 @@ impl Blocks {
         socket.set(libc::PACKET_RX_RING, &request)?;
         let memory = Mapping::shared(socket.as_fd(), 0, count * block_bytes, Access::ReadWrite)?;
         let Setup { snaplen, card_stamps: by_card, .. } = *setup;
-        Ok(Self { memory, block_bytes, count, snaplen, by_card, returned: AtomicUsize::new(0) })
+        Ok(Self { memory, block_bytes, count, snaplen, by_card, released: AtomicUsize::new(0) })
     }
 
     fn offset(&self, nth: usize) -> usize {
@@ -129,8 +127,8 @@ impl Blocks {
 
     /// A cursor on the first packet of the `nth` block, if the kernel has finished it.
     fn open(&self, nth: usize) -> Option<Cursor> {
-        if nth - self.returned.load(Ordering::Acquire) == self.count {
-            return None; // every block is out, so the next one is one of ours
+        if nth - self.released.load(Ordering::Acquire) == self.count {
+            return None; // every block is in use
         }
         let start = self.offset(nth);
         let status = self.memory.word(start + field::STATUS).load(Ordering::Acquire);
@@ -142,12 +140,11 @@ impl Blocks {
         Some(Cursor { block: nth, offset: start + first as usize, left })
     }
 
-    /// The packet under the cursor, how far the next one is, and whether this one was stamped later
-    /// than asked for.
+    /// The packet at the cursor, the offset of the next one, and whether this one was stamped later than requested.
     fn frame(&self, cursor: Cursor) -> (Frame, usize, bool) {
         let header = self.memory.at(cursor.offset, size_of::<libc::tpacket3_hdr>());
-        // SAFETY: the kernel wrote a tpacket3_hdr there before it gave the block to us, and does not
-        // touch it while it is ours; it keeps packets aligned to TPACKET_ALIGNMENT, 16 bytes.
+        // SAFETY: the kernel wrote a tpacket3_hdr there before it released the block to this process, and does not
+        // write to it until it is released; it keeps packets aligned to TPACKET_ALIGNMENT, 16 bytes.
         let header = unsafe { header.cast::<libc::tpacket3_hdr>().as_ref() };
         let captured = header.tp_snaplen;
         let data = self.memory.at(cursor.offset + usize::from(header.tp_mac), captured as usize);
@@ -157,20 +154,19 @@ impl Blocks {
         let mut frame = Frame { raw, kernel, data, captured, length: header.tp_len, ticket };
         let tag = Tag {
             status: header.tp_status,
-            // The 16-bit tag control information, which the kernel keeps in 32.
+            // The 16-bit tag control information, which the kernel stores in 32.
             tci: (header.hv1.tp_vlan_tci & 0xffff) as u16,
             tpid: header.hv1.tp_vlan_tpid,
         };
-        // SAFETY: the block is ours until it is given back, and PACKET_RESERVE left the room that
-        // a tag needs before the packet.
+        // SAFETY: the block is ours until it is released, and PACKET_RESERVE left room for a tag before the packet.
         unsafe { vlan::restore(&mut frame, tag) };
-        // The tag came on top of the snap length.
+        // The tag was added to the snap length.
         frame.captured = frame.captured.min(self.snaplen);
         (frame, header.tp_next_offset as usize, late)
     }
 }
 
-/// What the one stamp in a packet's header is.
+/// The stamp in a packet's header, classified.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamped {
     raw: u64,
@@ -178,9 +174,9 @@ struct Stamped {
     late: bool,
 }
 
-/// The kernel puts the network card's stamp there if it was asked to and there is one, otherwise its
-/// own of the packet's arrival, otherwise the time (`tpacket_rcv` of net/packet/af_packet.c). The
-/// status says which.
+/// Classifies the stamp in a packet's header by its status. The kernel stores the network card's stamp if it is
+/// enabled and exists, otherwise its own of the packet's arrival, otherwise the time (`tpacket_rcv` of
+/// net/packet/af_packet.c).
 fn stamped(status: u32, time: u64, by_card: bool) -> Stamped {
     if !by_card {
         let late = status & libc::TP_STATUS_TS_SOFTWARE == 0;
@@ -192,18 +188,18 @@ fn stamped(status: u32, time: u64, by_card: bool) -> Stamped {
     }
 }
 
-/// The size of a block in a ring of so many bytes.
+/// Block size in a ring of `ring` bytes.
 fn block_bytes(ring: usize) -> usize {
-    let wanted = (ring / BLOCKS).max(1);
-    (1 << wanted.ilog2()).clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end())
+    let size = (ring / BLOCKS).max(1);
+    (1 << size.ilog2()).clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end())
 }
 
-impl Lender for Blocks {
-    fn give_back(&self, ticket: Ticket) {
+impl FrameMemory for Blocks {
+    fn release(&self, ticket: Ticket) {
         if let Ticket::Release(nth) = ticket {
             let status = self.memory.word(self.offset(nth) + field::STATUS);
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.returned.fetch_add(1, Ordering::Release);
+            self.released.fetch_add(1, Ordering::Release);
         }
     }
 }
@@ -211,7 +207,7 @@ impl Lender for Blocks {
 impl Receiver for BlockRing {
     const NAP: Option<Duration> = None;
 
-    fn lender(&self) -> Arc<dyn Lender> {
+    fn frame_memory(&self) -> Arc<dyn FrameMemory> {
         Arc::clone(&self.blocks) as _
     }
 
@@ -232,8 +228,8 @@ impl Receiver for BlockRing {
         taken
     }
 
-    fn is_lent_out(&self) -> bool {
-        self.opened - self.blocks.returned.load(Ordering::Acquire) == self.blocks.count
+    fn is_exhausted(&self) -> bool {
+        self.opened - self.blocks.released.load(Ordering::Acquire) == self.blocks.count
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
@@ -255,18 +251,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_grow_with_the_ring_within_bounds() {
+    fn block_size_grows_with_the_ring_within_bounds() {
         let sizes = [0, 1 << 20, 8 << 20, 20 << 20, 32 << 20, 1 << 30].map(block_bytes);
         assert_eq!(sizes.map(|size| size >> 10), [256, 256, 256, 512, 1024, 1024]);
     }
 
     #[test]
-    fn a_stamp_is_the_cards_only_where_the_status_says_so() {
+    fn status_decides_whose_stamp_it_is() {
         let software = libc::TP_STATUS_USER | libc::TP_STATUS_TS_SOFTWARE;
         let hardware = libc::TP_STATUS_USER | TP_STATUS_TS_RAW_HARDWARE;
-        let kernels = |late| Stamped { raw: 7, kernel: None, late };
-        assert_eq!(stamped(software, 7, false), kernels(false));
-        assert_eq!(stamped(libc::TP_STATUS_USER, 7, false), kernels(true));
+        let kernel_stamp = |late| Stamped { raw: 7, kernel: None, late };
+        assert_eq!(stamped(software, 7, false), kernel_stamp(false));
+        assert_eq!(stamped(libc::TP_STATUS_USER, 7, false), kernel_stamp(true));
         assert_eq!(stamped(hardware, 7, true), Stamped { raw: 7, kernel: None, late: false });
         for status in [software, libc::TP_STATUS_USER] {
             let instead = Stamped { raw: card_stamps::NONE, kernel: Some(7), late: true };
