@@ -1,12 +1,12 @@
-//! The way for the targets in `fuzz/` to parsers that nobody else needs from outside. It is there
-//! only when cargo-fuzz compiles; tests beside the parsers do the same for a moment.
+//! Access for the targets in `fuzz/` to private parsers. Compiled only by cargo-fuzz; unit tests of the parsers run
+//! the same checks briefly.
 
-/// What the kernel says of a packet beside it, cmsg(3).
+/// Control messages of a packet, cmsg(3).
 pub fn control_messages(bytes: &[u8]) {
     crate::socket::read_any(bytes);
 }
 
-/// An answer of generic netlink, in which an attribute is looked for.
+/// A message of generic netlink, in which an attribute is searched.
 pub fn generic_netlink(bytes: &[u8], attribute: u16) {
     crate::capabilities::read_any(bytes, attribute);
 }
@@ -16,7 +16,7 @@ pub fn filter_program(bytes: &[u8]) {
     crate::filter::fake::try_program(bytes);
 }
 
-/// A record of settings that were changed.
+/// A record of changed settings.
 pub fn tune_record(text: &str) {
     crate::tune::read_any(text);
 }

@@ -307,7 +307,7 @@ fn what_cannot_be_restamped_is_refused_with_the_reason() {
     let of = |chosen: &[usize]| chosen.iter().map(|&i| blocks[i].clone()).collect::<Vec<_>>();
     let cases = [
         (of(&[0, 1, 2]), "it has no packets"),
-        (of(&[0, 1, 2, 6]), "no packet carries its raw value"),
+        (of(&[0, 1, 2, 6]), "no packet has its raw value"),
         (of(&[0, 1, 4]), "stamped by tsc of boot b-2, and the anchors are of tsc of boot b-1"),
         (of(&[7, 8, 11]), "were not stamped while these anchors were taken"),
         (vec![blocks[7].clone(), coarse, blocks[9].clone()], "its times are not in nanoseconds"),

@@ -1,4 +1,4 @@
-//! The file of anchors beside a capture.
+//! The file of anchors of a capture.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
@@ -16,10 +16,10 @@ pub struct AnchorLog {
 }
 
 impl AnchorLog {
-    /// Creates the file at `path` for the anchors of the clock that `provenance` names.
+    /// Creates the file at `path` for the anchors of the clock in `provenance`.
     ///
     /// # Errors
-    /// When the file cannot be created or written.
+    /// The file cannot be created or written.
     pub fn create(path: &Path, provenance: &Provenance) -> Result<Self, Error> {
         let failed = |cause| Error::Write { path: path.to_owned(), cause };
         let file = File::create(path).map_err(failed)?;
@@ -27,17 +27,17 @@ impl AnchorLog {
         Ok(Self { writer: writer.map_err(failed)?, path: path.to_owned() })
     }
 
-    /// Appends the anchors that are new in `timeline`.
+    /// Appends the new anchors of `timeline`.
     ///
     /// # Errors
-    /// When they cannot be written. The file ends with the last whole line then, unless it is a
-    /// pipe, and no later update adds to it.
+    /// They cannot be written. The file then ends with the last whole line, unless it is a pipe, and later updates
+    /// add nothing.
     pub fn update(&mut self, timeline: &Timeline) -> Result<(), Error> {
         let mut file = self.writer.get_ref();
         let whole = file.stream_position();
         self.writer.update(timeline).map_err(|cause| {
             if let Ok(whole) = whole {
-                // Where it fails, a reader tells of the line that is cut short.
+                // If this fails, a reader reports the truncated line.
                 let _ = self.writer.get_ref().set_len(whole);
             }
             let (path, written) = (self.path.clone(), self.writer.written());
@@ -51,7 +51,7 @@ impl AnchorLog {
         self.writer.written()
     }
 
-    /// How often anchors were missed, as [`AnchorWriter::gaps`].
+    /// Number of gaps in the anchors, as [`AnchorWriter::gaps`].
     #[must_use]
     pub fn gaps(&self) -> u32 {
         self.writer.gaps()
@@ -61,7 +61,7 @@ impl AnchorLog {
 /// Reads the file of anchors at `path`.
 ///
 /// # Errors
-/// When it cannot be read, or is no file of anchors; the error names the line.
+/// It cannot be read, or is not a file of anchors; the error has the line.
 pub fn read_anchors(path: &Path) -> Result<AnchorFile, Error> {
     let failed = |cause| Error::Read { path: path.to_owned(), cause };
     let file = File::open(path).map_err(failed)?;

@@ -1,5 +1,4 @@
-//! Lets whole records out, and only those: the file is readable after every flush, whatever happens
-//! next.
+//! Writes only whole records: the file is readable after every flush.
 
 use std::fs::File;
 use std::io;
@@ -9,17 +8,17 @@ use std::path::Path;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::compress_bound;
 
-use super::growing::{Growing, Target};
+use super::preallocated::{PreallocatedFile, WriteTarget};
 
-/// Records are collected up to this size before they are written. File systems with large folios
-/// (ext4 since Linux 6.16) take memory in the larger pieces the more is written at once.
+/// Records are collected up to this size before they are written. File systems with large folios (ext4 since Linux
+/// 6.16) allocate larger pieces for larger writes.
 pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 
-/// What may wait then: one more record, which is at the most a packet of the largest snap length
-/// with its header and its comment.
+/// Max pending bytes: one more record, which is at most a packet of the largest snap length with its header and
+/// comment.
 pub(super) const PENDING_BYTES: usize = BUFFER_BYTES + 262_144 + 1024;
 
-/// The first record of a run of them.
+/// The first record of a sequence.
 pub(super) struct Record {
     pub(super) length: usize,
     /// The packet's length on the wire, if it is a packet.
@@ -28,23 +27,23 @@ pub(super) struct Record {
 
 /// Packets that were collected and could not be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct LostPackets {
     pub(super) packets: u64,
     /// Their bytes on the wire.
     pub(super) bytes: u64,
 }
 
-impl Lost {
+impl LostPackets {
     pub(super) fn add(&mut self, more: Self) {
         self.packets += more.packets;
         self.bytes += more.bytes;
     }
 }
 
-/// The fastest of the levels that compress well: a capture must keep up with its packets.
+/// A fast level that compresses well: a capture must keep up with its packets.
 const LEVEL: i32 = 1;
 
-/// Compresses into zstd frames (RFC 8878). Each can be decompressed without the others.
+/// Compresses into zstd zstd (RFC 8878). Each can be decompressed without the others.
 pub(super) struct ZstdFrames {
     compressor: Compressor<'static>,
     frame: Vec<u8>,
@@ -57,7 +56,7 @@ impl ZstdFrames {
         Ok(Self { compressor, frame: Vec::with_capacity(compress_bound(PENDING_BYTES)) })
     }
 
-    /// A frame that holds `bytes`.
+    /// A zstd frame with `bytes`.
     pub(super) fn compress(&mut self, bytes: &[u8]) -> io::Result<&[u8]> {
         self.frame.clear();
         self.frame.reserve(compress_bound(bytes.len()));
@@ -66,61 +65,81 @@ impl ZstdFrames {
     }
 }
 
-/// Finds the first record of a run in a file's format; none where the run ends or makes no sense.
-pub(super) type FirstOf = fn(&[u8]) -> Option<Record>;
+/// Finds the first record of a sequence in a file's format; none if the sequence ends or is invalid.
+pub(super) type RecordParser = fn(&[u8]) -> Option<Record>;
 
-/// Collects records, writes them in one piece, and takes back one that a full disk cut short.
-pub(super) struct Buffer<T = Growing> {
+/// Collects records, writes them at once, and removes a record truncated by a full disk.
+pub(super) struct Buffer<T = PreallocatedFile> {
     target: T,
-    /// Whether the target can be cut back: a pipe cannot, nor may a file that others have begun.
-    cuttable: bool,
-    first_of: FirstOf,
+    /// Whether the target can be truncated: not a pipe, nor a file that others have begun.
+    can_truncate: bool,
+    parse_record: RecordParser,
     pending: Vec<u8>,
-    /// Compresses what is written, if it is to be.
-    frames: Option<ZstdFrames>,
-    /// Bytes of whole records, or of whole frames of them, in the target.
+    /// Compresses the output, if requested.
+    zstd: Option<ZstdFrames>,
+    /// Bytes of whole records, or of whole zstd zstd, in the target.
     written: u64,
-    /// Bytes of records that were collected and left, before compression.
+    /// Bytes of records passed on, before compression.
     collected: u64,
-    lost: Lost,
-    /// Whether the target ends in part of a record, so that nothing may follow.
-    dead: bool,
+    lost: LostPackets,
+    /// Whether the target ends with part of a record, so that nothing may follow.
+    is_broken: bool,
 }
 
 impl Buffer {
-    /// Creates the file at `path`, or takes standard output for `-`.
+    /// Creates the file at `path`, or uses standard output for `-`.
     pub(super) fn create(
         path: &Path,
-        first_of: FirstOf,
-        frames: Option<ZstdFrames>,
+        parse_record: RecordParser,
+        zstd: Option<ZstdFrames>,
     ) -> io::Result<Self> {
         let file = if path == Path::new("-") { standard_output()? } else { File::create(path)? };
         let metadata = file.metadata()?;
-        let cuttable = metadata.is_file() && metadata.len() == 0;
-        Ok(Self::over(Growing::new(file, cuttable), cuttable, first_of, frames))
+        let can_truncate = metadata.is_file() && metadata.len() == 0;
+        Ok(Self::with_target(
+            PreallocatedFile::new(file, can_truncate),
+            can_truncate,
+            parse_record,
+            zstd,
+        ))
     }
 }
 
-impl<T: Target> Buffer<T> {
-    fn over(target: T, cuttable: bool, first_of: FirstOf, frames: Option<ZstdFrames>) -> Self {
+impl<T: WriteTarget> Buffer<T> {
+    fn with_target(
+        target: T,
+        can_truncate: bool,
+        parse_record: RecordParser,
+        zstd: Option<ZstdFrames>,
+    ) -> Self {
         let pending = Vec::with_capacity(PENDING_BYTES);
-        let (written, collected, lost, dead) = (0, 0, Lost::default(), false);
-        Self { target, cuttable, first_of, pending, frames, written, collected, lost, dead }
+        let (written, collected, lost, is_broken) = (0, 0, LostPackets::default(), false);
+        Self {
+            target,
+            can_truncate,
+            parse_record,
+            pending,
+            zstd,
+            written,
+            collected,
+            lost,
+            is_broken,
+        }
     }
 
-    /// Where the next record is appended.
+    /// Buffer for the next record.
     pub(super) fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.pending
     }
 
-    /// Whether enough has been collected to be written.
+    /// Whether enough is collected for a write.
     pub(super) fn is_full(&self) -> bool {
         self.pending.len() >= BUFFER_BYTES
     }
 
-    /// Whether what is written is compressed.
+    /// Whether the output is compressed.
     pub(super) fn compresses(&self) -> bool {
-        self.frames.is_some()
+        self.zstd.is_some()
     }
 
     /// Bytes of the records of this file so far, before compression.
@@ -128,12 +147,12 @@ impl<T: Target> Buffer<T> {
         self.collected + self.pending.len() as u64
     }
 
-    /// What was collected and could not be written.
-    pub(super) fn lost(&self) -> Lost {
+    /// Packets that were collected and could not be written.
+    pub(super) fn lost(&self) -> LostPackets {
         self.lost
     }
 
-    /// Writes what is pending. What cannot be written whole is gone.
+    /// Writes the pending records. Records that cannot be written completely are lost.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
@@ -142,10 +161,10 @@ impl<T: Target> Buffer<T> {
         let result = self.write_out(&mut done);
         let mut whole = done;
         if result.is_err() {
-            // Of a frame that is cut short nothing can be had.
-            let records = if self.frames.is_none() { done } else { 0 };
+            // A truncated zstd frame cannot be read at all.
+            let records = if self.zstd.is_none() { done } else { 0 };
             whole = self.whole_records(records);
-            self.give_up_after(whole, done);
+            self.truncate_after(whole, done);
         }
         self.written += whole as u64;
         self.collected += self.pending.len() as u64;
@@ -153,14 +172,14 @@ impl<T: Target> Buffer<T> {
         result
     }
 
-    /// Writes out what is pending, as it is or as one frame; `done` counts the bytes that went out,
-    /// also when the rest cannot.
+    /// Writes the pending bytes, directly or as one zstd frame; `done` counts the bytes written, also if the rest
+    /// fails.
     fn write_out(&mut self, done: &mut usize) -> io::Result<()> {
-        if self.dead {
+        if self.is_broken {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        let out = match &mut self.frames {
-            Some(frames) => frames.compress(&self.pending)?,
+        let out = match &mut self.zstd {
+            Some(zstd) => zstd.compress(&self.pending)?,
             None => &self.pending,
         };
         while *done < out.len() {
@@ -174,37 +193,39 @@ impl<T: Target> Buffer<T> {
         self.target.flush()
     }
 
-    /// The end of the last record that ends within the first `done` bytes of those pending.
+    /// End of the last pending record within the first `done` bytes.
     fn whole_records(&self, done: usize) -> usize {
-        let ends = records(&self.pending, self.first_of).map(|(end, _)| end);
+        let ends = records(&self.pending, self.parse_record).map(|(end, _)| end);
         ends.take_while(|&end| end <= done).last().unwrap_or(0)
     }
 
-    /// Ends the target after its last whole record, of those pending the one that ends at `whole`.
-    fn give_up_after(&mut self, whole: usize, done: usize) {
+    /// Ends the target after its last whole record, the pending one that ends at `whole`.
+    fn truncate_after(&mut self, whole: usize, done: usize) {
         for length in
-            records(&self.pending[whole..], self.first_of).filter_map(|(_, packet)| packet)
+            records(&self.pending[whole..], self.parse_record).filter_map(|(_, packet)| packet)
         {
-            self.lost.add(Lost { packets: 1, bytes: length.into() });
+            self.lost.add(LostPackets { packets: 1, bytes: length.into() });
         }
         let end = self.written + whole as u64;
-        let cut = self.cuttable && self.target.cut_back(end).is_ok();
-        self.dead |= !cut && done > whole;
+        let cut = self.can_truncate && self.target.truncate(end).is_ok();
+        self.is_broken |= !cut && done > whole;
     }
 }
 
-/// The records of a run: where each ends, and the length of its packet if it is one.
-fn records(run: &[u8], first_of: FirstOf) -> impl Iterator<Item = (usize, Option<u32>)> {
+/// The records of a sequence: the end of each, and the length of its packet if it is one.
+fn records(
+    sequence: &[u8],
+    parse_record: RecordParser,
+) -> impl Iterator<Item = (usize, Option<u32>)> {
     let mut end = 0;
     std::iter::from_fn(move || {
-        let Record { length, packet } = first_of(run.get(end..)?)?;
+        let Record { length, packet } = parse_record(sequence.get(end..)?)?;
         end += length;
         (length > 0).then_some((end, packet))
     })
 }
 
-/// Standard output, unlike [`io::stdout`] without a buffer that keeps back what follows the last
-/// line's end.
+/// Standard output without the buffer of [`io::stdout`], which holds back a partial line.
 pub(super) fn standard_output() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
@@ -216,14 +237,14 @@ mod tests {
     use super::super::{pcap, pcapng};
     use super::*;
 
-    /// The packet's record of `length` bytes in both formats, as far as their lengths are concerned.
+    /// A packet record of `length` bytes, valid in both formats as far as lengths are concerned.
     fn packet(length: u32) -> Vec<u8> {
         let mut record = [6, length, length - 16, 0].map(u32::to_ne_bytes).as_flattened().to_vec();
         record.resize(length as usize, 0);
         record
     }
 
-    /// Has room for so many bytes, like a disk that fills.
+    /// A disk with room for that many bytes.
     struct Disk(Vec<u8>, usize);
 
     impl Write for Disk {
@@ -237,18 +258,19 @@ mod tests {
         }
     }
 
-    impl Target for Disk {
-        fn cut_back(&mut self, length: u64) -> io::Result<()> {
+    impl WriteTarget for Disk {
+        fn truncate(&mut self, length: u64) -> io::Result<()> {
             self.0.truncate(usize::try_from(length).unwrap());
             Ok(())
         }
     }
 
-    const FORMATS: [FirstOf; 2] = [pcapng::first_of, pcap::first_of];
+    const FORMATS: [RecordParser; 2] = [pcapng::parse_record, pcap::parse_record];
 
     /// Writes records of 24, 20 and 20 bytes to a disk of 50, the last two at once.
-    fn fill(first_of: FirstOf, cuttable: bool) -> Buffer<Disk> {
-        let mut buffer = Buffer::over(Disk(Vec::new(), 50), cuttable, first_of, None);
+    fn fill(parse_record: RecordParser, can_truncate: bool) -> Buffer<Disk> {
+        let mut buffer =
+            Buffer::with_target(Disk(Vec::new(), 50), can_truncate, parse_record, None);
         write(&mut buffer, &[24]).unwrap();
         let error = write(&mut buffer, &[20, 20]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -263,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_does_not_fit_is_taken_back_and_its_packet_counted() {
-        for first_of in FORMATS {
-            let mut buffer = fill(first_of, true);
+    fn truncated_record_is_removed_and_counted() {
+        for parse_record in FORMATS {
+            let mut buffer = fill(parse_record, true);
             assert_eq!((buffer.target.0.len(), buffer.lost().packets), (44, 1));
             buffer.target.1 = 100;
             write(&mut buffer, &[16]).unwrap();
@@ -274,9 +296,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ever_follows_part_of_a_record_that_cannot_be_taken_back() {
-        for first_of in FORMATS {
-            let mut buffer = fill(first_of, false);
+    fn nothing_follows_a_partial_record() {
+        for parse_record in FORMATS {
+            let mut buffer = fill(parse_record, false);
             assert_eq!((buffer.target.0.len(), buffer.lost().packets), (50, 1));
             buffer.target.1 = 100;
             for lost in [2, 3] {
@@ -287,9 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_frame_that_does_not_fit_every_packet_is_lost_and_the_frames_before_stay() {
-        let frames = ZstdFrames::new().unwrap();
-        let mut buffer = Buffer::over(Disk(Vec::new(), 100), true, pcapng::first_of, Some(frames));
+    fn truncated_zstd_frame_loses_all_its_packets() {
+        let zstd = ZstdFrames::new().unwrap();
+        let mut buffer =
+            Buffer::with_target(Disk(Vec::new(), 100), true, pcapng::parse_record, Some(zstd));
         write(&mut buffer, &[600, 600]).unwrap();
         let whole = buffer.target.0.len();
         buffer.target.1 = whole + 5;

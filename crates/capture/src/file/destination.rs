@@ -1,4 +1,4 @@
-//! Where packets are written to, and in which form.
+//! Destination and format of a capture's packets.
 
 use std::path::{Path, PathBuf};
 
@@ -7,33 +7,31 @@ use super::Format;
 /// Where a capture is written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The file, which may be a FIFO; `-` is standard output. Other files of a set have names that
-    /// are made of it ([`Rotation`]).
+    /// File, which may be a FIFO; `-` is standard output. Names of a set's other files are derived from it
+    /// ([`Rotation`]).
     pub path: PathBuf,
     /// The file format.
     pub format: Format,
-    /// Whether it is compressed, in frames of zstd (RFC 8878) that can be read one by one: of a
-    /// capture that crashes all but the last one can. A frame ends after 256 KiB, or when no packet
-    /// waits and the last one ended a second ago.
+    /// Whether it is compressed, in independent zstd frames (RFC 8878). After a crash, all but the last frame can
+    /// be read. A frame ends after 256 KiB, or when no packet waits and the last frame ended a second ago.
     pub zstd: bool,
-    /// When the capture goes on in another file.
+    /// When the capture continues in another file.
     pub rotation: Rotation,
 }
 
-/// When a capture goes on in another file, and how that is called, as tcpdump does it with -C, -G
-/// and -W (tcpdump(8)). Every file is complete in itself; the counts in its statistics are those
-/// since the capture began, and only the last one has the whole ledger.
+/// When a capture continues in another file, and its name, as in tcpdump with -C, -G and -W (tcpdump(8)). Every
+/// file is complete. The counts in its statistics are since the start of the capture; only the last file has the
+/// whole ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// The next packet goes to another file when a file has more bytes than this, before
-    /// compression. The names of the files after the first end in a number.
+    /// Max size of a file in bytes, before compression. The next packet after it goes to another file. Names of the
+    /// files after the first end with a number.
     pub bytes: Option<u64>,
-    /// A packet that was stamped so many seconds after the file was begun goes to another file. The
-    /// name may contain conversions of strftime(3), which become the time when the file was begun;
-    /// a file whose name comes again is overwritten.
+    /// Max age of a file in seconds: a packet stamped later goes to another file. The name may contain conversions
+    /// of strftime(3), for the file's start time. A file with the same name is overwritten.
     pub seconds: Option<u32>,
-    /// With `bytes`, the files to which the set is limited: the oldest is overwritten, and the
-    /// numbers have leading zeroes. With `seconds` alone, no file is begun after so many.
+    /// With `bytes`, max number of files: the oldest is overwritten, and the numbers have leading zeroes. With
+    /// `seconds` alone, no file is begun after this number.
     pub files: Option<u32>,
 }
 

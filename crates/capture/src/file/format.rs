@@ -1,4 +1,4 @@
-//! The formats that captures are written in.
+//! Formats of capture files.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Provenance;
-use super::buffer::FirstOf;
+use super::buffer::RecordParser;
 use super::pcap::{self, Precision};
 use super::pcapng::{self, Section, Statistics};
 use super::raw::PacketComment;
@@ -15,12 +15,12 @@ use crate::{CapturedPacket, Error, Facts};
 /// A file format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// pcapng with nanoseconds: the only one with room for all that is known of the stamps.
+    /// pcapng with nanoseconds: the only format with room for the properties of the stamps.
     #[default]
     Pcapng,
     /// Classic pcap with nanoseconds. It has no room for method, clock, error and losses.
     Pcap,
-    /// Classic pcap with microseconds, for readers that know no other; times are cut to them.
+    /// Classic pcap with microseconds, for readers without nanosecond support; times are truncated.
     PcapMicros,
 }
 
@@ -37,14 +37,14 @@ impl Format {
         }
     }
 
-    /// Whether it carries only packets and times, and nothing of what they are worth.
+    /// Whether the format has only packets and times, without the properties of the stamps.
     #[must_use]
     pub fn is_classic(self) -> bool {
         self != Self::Pcapng
     }
 
-    pub(super) fn first_of(self) -> FirstOf {
-        if self.is_classic() { pcap::first_of } else { pcapng::first_of }
+    pub(super) fn parse_record(self) -> RecordParser {
+        if self.is_classic() { pcap::parse_record } else { pcapng::parse_record }
     }
 }
 
@@ -59,8 +59,8 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            let known = Self::ALL.map(Self::name).join(", ");
-            Error::NoSuchName { what: "file format", name: name.to_owned(), known }
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::NoSuchName { what: "file format", name: name.to_owned(), known: names }
         })
     }
 }
@@ -72,7 +72,7 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// Appends what stands before the first packet.
+    /// Appends the header before the first packet.
     pub(super) fn begin(
         format: Format,
         into: &mut Vec<u8>,
@@ -88,20 +88,20 @@ impl Encoder {
         Ok(Self::Pcap(precision))
     }
 
-    /// Appends a packet. It allocates nothing as long as there is room.
+    /// Appends a packet. Allocates nothing while there is room.
     pub(super) fn packet(
         &self,
         into: &mut Vec<u8>,
         packet: &CapturedPacket<'_>,
-        said: Option<&PacketComment<'_>>,
+        comment: Option<&PacketComment<'_>>,
     ) {
         match self {
-            Self::Pcapng(_) => pcapng::packet(into, packet, said),
+            Self::Pcapng(_) => pcapng::packet(into, packet, comment),
             Self::Pcap(precision) => pcap::packet(into, *precision, packet),
         }
     }
 
-    /// Appends that the capture had lost so many packets at a time, where the format has room.
+    /// Appends the number of packets that the capture had lost at a time, if the format has room.
     pub(super) fn lost_by(
         &mut self,
         into: &mut Vec<u8>,
@@ -114,10 +114,14 @@ impl Encoder {
         }
     }
 
-    /// Appends what stands after the last packet.
-    pub(super) fn end(&mut self, into: &mut Vec<u8>, said: &Statistics<'_>) -> io::Result<()> {
+    /// Appends the end after the last packet.
+    pub(super) fn end(
+        &mut self,
+        into: &mut Vec<u8>,
+        statistics: &Statistics<'_>,
+    ) -> io::Result<()> {
         match self {
-            Self::Pcapng(section) => section.end(into, said),
+            Self::Pcapng(section) => section.end(into, statistics),
             Self::Pcap(_) => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! What a file says of an interface and its packets.
+//! An interface in a capture file, with its packet counts.
 
 use std::mem;
 
@@ -19,63 +19,65 @@ use crate::{CaptureLoss, Ledger};
 /// An interface of a capture file, as far as the file has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, if the file says it.
+    /// Its name, if the file has it.
     pub name: Option<String>,
-    /// Which clock stamped its packets, with a bound of the error of those that have been read.
-    /// None in files of other programs.
+    /// The clock of its stamps, with the max error of the packets read so far. None in files of other programs.
     pub provenance: Option<Provenance>,
-    /// Where the packets of the whole capture went, if the file has got to that.
+    /// The ledger of the whole capture, if it has been read.
     pub ledger: Option<Ledger>,
-    /// Its packets that have been read.
+    /// Packets read so far.
     pub packets: u64,
-    /// The error of packets that do not state their own.
-    stated: Option<Span>,
-    /// Packets that the file says the operating system dropped, and by when.
+    /// The error of packets without an error of their own.
+    default_error: Option<Span>,
+    /// Packets dropped by the operating system, according to the file, and the time of that count.
     dropped: u64,
     dropped_by: Option<Time<Utc>>,
-    /// Whether the file has had its say on the largest error.
-    concluded: bool,
+    /// Whether the file's final max error has been read.
+    is_final: bool,
 }
 
 impl Interface {
-    /// Packets that should have been in the file and, as it says so far, are not.
+    /// Packets missing in the file, as far as it has been read.
     #[must_use]
     pub fn capture_lost(&self) -> u64 {
         self.ledger.map_or(self.dropped, |ledger| ledger.lost())
     }
 
-    pub(super) fn described(block: &InterfaceDescriptionBlock<'_>) -> Self {
+    pub(super) fn from_description(block: &InterfaceDescriptionBlock<'_>) -> Self {
         let name = block.options.iter().find_map(|option| match option {
             InterfaceDescriptionOption::IfName(name) => Some(name.clone().into_owned()),
             _ => None,
         });
         let provenance = description_comments(block).find_map(Provenance::from_comment);
-        let stated = provenance.as_ref().map(|said| Span::from_nanos(said.error_ns));
-        Self { name, provenance, stated, ..Self::default() }
+        let default_error =
+            provenance.as_ref().map(|provenance| Span::from_nanos(provenance.error_ns));
+        Self { name, provenance, default_error, ..Self::default() }
     }
 
-    /// Takes note of a packet, and says how far off its time can be, if that is known.
+    /// Counts a packet, and returns the max error of its time, if known.
     pub(super) fn count(&mut self, packet: &EnhancedPacketBlock<'_>) -> Option<Span> {
         self.packets += 1;
-        let own = packet_comments(packet).find_map(raw::error_of);
-        if let (Some(own), Some(of_all)) = (own, &mut self.provenance) {
-            of_all.error_ns = of_all.error_ns.max(own);
+        let packet_error = packet_comments(packet).find_map(raw::error_of);
+        if let (Some(packet_error), Some(provenance)) = (packet_error, &mut self.provenance) {
+            provenance.error_ns = provenance.error_ns.max(packet_error);
         }
-        own.map(Span::from_nanos).or(self.stated)
+        packet_error.map(Span::from_nanos).or(self.default_error)
     }
 
-    /// Takes note of statistics. They count from the beginning of the capture, so of several the
-    /// last has the right counts; of their errors the largest holds for all packets. Returns what was
-    /// dropped since the statistics before these.
-    pub(super) fn note(&mut self, block: &InterfaceStatisticsBlock<'_>) -> Option<CaptureLoss> {
+    /// Reads statistics. Counts start with the capture, so the last statistics are valid. The largest of their
+    /// errors holds for all packets. Returns the packets dropped since the previous statistics.
+    pub(super) fn read_statistics(
+        &mut self,
+        block: &InterfaceStatisticsBlock<'_>,
+    ) -> Option<CaptureLoss> {
         let mut missed = None;
         for option in &block.options {
             match option {
                 InterfaceStatisticsOption::IsbOsDrop(dropped) => {
-                    missed = self.note_dropped(*dropped, from_epoch(block.timestamp).ok());
+                    missed = self.read_dropped(*dropped, from_epoch(block.timestamp).ok());
                 }
                 InterfaceStatisticsOption::Common(CommonOption::Comment(text)) => {
-                    self.note_comment(text);
+                    self.read_comment(text);
                 }
                 _ => {}
             }
@@ -83,7 +85,7 @@ impl Interface {
         missed
     }
 
-    fn note_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<CaptureLoss> {
+    fn read_dropped(&mut self, dropped: u64, by: Option<Time<Utc>>) -> Option<CaptureLoss> {
         let packets = dropped.saturating_sub(mem::replace(&mut self.dropped, dropped));
         let (from, until) = (mem::replace(&mut self.dropped_by, by)?, by?);
         (packets > 0).then(|| CaptureLoss {
@@ -93,15 +95,15 @@ impl Interface {
         })
     }
 
-    fn note_comment(&mut self, text: &str) {
+    fn read_comment(&mut self, text: &str) {
         if let Some(ledger) = account::read(text) {
             self.ledger = Some(ledger);
         } else if let Some(mut last) = Provenance::from_comment(text) {
-            if let Some(before) = self.provenance.take().filter(|_| self.concluded) {
+            if let Some(before) = self.provenance.take().filter(|_| self.is_final) {
                 last.error_ns = last.error_ns.max(before.error_ns);
             }
             self.provenance = Some(last);
-            self.concluded = true;
+            self.is_final = true;
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Capture files: pcapng in nanoseconds and classic pcap, out and in; compressed too.
+//! Writes and reads capture files: pcapng in nanoseconds and classic pcap, also compressed.
 //!
-//! Beside what every tool reads, our interface block carries a [`Provenance`] as a comment: which
-//! clock made the stamps, and how wrong they can be; a packet that can be more wrong says so. The
-//! statistics at the end carry the [`Ledger`](crate::Ledger) in the same way. If the anchors are
-//! kept beside the file ([`AnchorLog`]), each packet carries its [`RawValue`], and [`Restamp`]
-//! converts all of them again later.
+//! The interface block has a [`Provenance`] as a comment: the clock of the stamps and their max error. A packet
+//! with a larger error has a comment of its own. The statistics at the end have the [`Ledger`](crate::Ledger) as a
+//! comment. If the anchors are stored in a second file ([`AnchorLog`]), each packet has its [`RawValue`], and
+//! [`Restamp`] can convert all of them again.
 
 mod account;
 mod anchors;
@@ -12,12 +11,12 @@ mod buffer;
 mod comment;
 mod destination;
 mod format;
-mod growing;
 mod interface;
 mod local_time;
 mod pcap;
 mod pcapng;
 mod pipe;
+mod preallocated;
 mod provenance;
 mod raw;
 mod reader;

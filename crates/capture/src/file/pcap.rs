@@ -1,4 +1,4 @@
-//! Classic pcap, out: the file header and the record of a packet (pcap-savefile(5)).
+//! Writes classic pcap: file header and packet records (pcap-savefile(5)).
 
 use super::buffer::Record;
 use super::times::since_epoch;
@@ -10,7 +10,7 @@ const VERSION: [u16; 2] = [2, 4];
 const ETHERNET: u32 = 1; // LINKTYPE_ETHERNET
 const RECORD_HEADER: usize = 16;
 
-/// The unit in which a file tells the fraction of a second.
+/// Unit of the fraction of a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     Micro,
@@ -29,7 +29,7 @@ pub(super) fn begin(into: &mut Vec<u8>, precision: Precision, snaplen: u32) {
     into.extend([0, 0, snaplen, ETHERNET].map(u32::to_ne_bytes).as_flattened());
 }
 
-/// Appends the record of a packet. The format's times end in 2106; a later one becomes the last.
+/// Appends the record of a packet. The format's times end in 2106; later ones are clamped.
 pub(super) fn packet(into: &mut Vec<u8>, precision: Precision, packet: &CapturedPacket<'_>) {
     let time = since_epoch(packet.stamp.utc);
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
@@ -43,9 +43,11 @@ pub(super) fn packet(into: &mut Vec<u8>, precision: Precision, packet: &Captured
     into.extend_from_slice(packet.bytes);
 }
 
-/// The first record of a run of packets in this machine's byte order.
-pub(super) fn first_of(run: &[u8]) -> Option<Record> {
-    let [captured, length] = *run.get(8..RECORD_HEADER)?.as_chunks::<4>().0 else { return None };
+/// The first record of a sequence of packets in this machine's byte order.
+pub(super) fn parse_record(sequence: &[u8]) -> Option<Record> {
+    let [captured, length] = *sequence.get(8..RECORD_HEADER)?.as_chunks::<4>().0 else {
+        return None;
+    };
     let captured = u32::from_ne_bytes(captured) as usize;
     Some(Record { length: RECORD_HEADER + captured, packet: Some(u32::from_ne_bytes(length)) })
 }

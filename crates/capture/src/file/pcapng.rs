@@ -1,5 +1,5 @@
-//! The blocks of a pcapng file, out (draft-ietf-opsawg-pcapng). Those that a file has few of are
-//! the library's; packets are put together by hand, in the buffer, with no allocation.
+//! Writes the blocks of a pcapng file (draft-ietf-opsawg-pcapng). Rare blocks use the library; packets are encoded
+//! in the buffer, without allocation.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,7 +17,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
-use super::account::Account;
+use super::account::LedgerComment;
 use super::buffer::Record;
 use super::raw::PacketComment;
 use super::times::nanos;
@@ -29,23 +29,23 @@ const ORIGINAL_LENGTH: usize = 24; // where such a block has the packet's length
 const COMMENT: u16 = 1; // opt_comment (section 3.5)
 const LIBPCAP: u8 = 0; // if_filter: a filter in libpcap's syntax follows (section 4.2)
 
-/// The library's part of a section with one interface.
+/// The library's encoder of a section with one interface.
 pub(super) struct Section {
-    /// Encodes into memory; it knows the interface's unit of time.
+    /// Encodes into memory, in the interface's unit of time.
     library: PcapNgWriter<Vec<u8>>,
 }
 
-/// What a file says of its packets at its end. Counts are those since the capture began, as the
-/// draft has it (section 4.6), not those of the file.
+/// Statistics at the end of a file. Counts are since the start of the capture, as in the draft (section 4.6), not
+/// since the start of the file.
 pub(super) struct Statistics<'a> {
-    /// When the capture began, and when this file ended.
-    pub(super) begun: Duration,
+    /// Start of the capture, and end of this file.
+    pub(super) started: Duration,
     pub(super) ended: Duration,
     /// Packets written.
     pub(super) delivered: u64,
-    /// The account of the whole capture, which is known at its end.
+    /// Ledger of the whole capture, available at its end.
     pub(super) ledger: Option<&'a Ledger>,
-    /// With the largest error of a stamp so far.
+    /// Provenance with the max error of a stamp so far.
     pub(super) provenance: &'a Provenance,
 }
 
@@ -69,11 +69,11 @@ impl Section {
     }
 
     /// Appends the statistics of the interface.
-    pub(super) fn end(&mut self, into: &mut Vec<u8>, said: &Statistics<'_>) -> io::Result<()> {
-        self.append(into, statistics(said))
+    pub(super) fn end(&mut self, into: &mut Vec<u8>, summary: &Statistics<'_>) -> io::Result<()> {
+        self.append(into, statistics(summary))
     }
 
-    /// Appends the statistics of a time at which the capture had lost so many packets.
+    /// Appends statistics with the number of packets lost up to a time.
     pub(super) fn lost_by(
         &mut self,
         into: &mut Vec<u8>,
@@ -93,17 +93,17 @@ impl Section {
 
 fn interface<'a>(facts: &'a Facts, provenance: &Provenance) -> InterfaceDescriptionBlock<'a> {
     use InterfaceDescriptionOption as Opt;
-    let said = format!(
-        "received by {}, stamped with {} {}, in steps of {} ns",
+    let description = format!(
+        "received by {}, stamped with {} {}, granularity {} ns",
         facts.method, facts.clock, facts.taken, facts.granularity_ns
     );
     let mut options = vec![
         Opt::IfName(Cow::Borrowed(&facts.interface)),
-        Opt::IfDescription(said.into()),
+        Opt::IfDescription(description.into()),
         Opt::IfTsResol(InterfaceTsResolution::NANO),
         Opt::Common(CommonOption::Comment(comment::of(provenance).into())),
     ];
-    // The length of an option has 16 bits; longer filters are not kept.
+    // The length of an option has 16 bits; longer filters are not stored.
     if let Some(filter) = facts.filter.as_ref().filter(|filter| filter.len() < 65_535) {
         let option = [&[LIBPCAP], filter.as_bytes()].concat();
         options.push(Opt::IfFilter(option.into()));
@@ -111,32 +111,32 @@ fn interface<'a>(facts: &'a Facts, provenance: &Provenance) -> InterfaceDescript
     InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: facts.snaplen, options }
 }
 
-fn statistics<'a>(said: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
+fn statistics<'a>(summary: &Statistics<'_>) -> InterfaceStatisticsBlock<'a> {
     use InterfaceStatisticsOption as Opt;
     let mut options = vec![
-        Opt::IsbStartTime(said.begun),
-        Opt::IsbEndTime(said.ended),
-        Opt::IsbUsrDeliv(said.delivered),
-        Opt::Common(CommonOption::Comment(comment::of(said.provenance).into())),
+        Opt::IsbStartTime(summary.started),
+        Opt::IsbEndTime(summary.ended),
+        Opt::IsbUsrDeliv(summary.delivered),
+        Opt::Common(CommonOption::Comment(comment::of(summary.provenance).into())),
     ];
-    if let Some(ledger) = said.ledger {
+    if let Some(ledger) = summary.ledger {
         options.extend([
-            // As libpcap counts (pcap_stats(3PCAP)): what the kernel's filter let through.
+            // As in libpcap (pcap_stats(3PCAP)): packets that passed the kernel's filter.
             Opt::IsbIfRecv(ledger.seen),
             Opt::IsbIfDrop(ledger.interface_dropped),
             Opt::IsbFilterAccept(ledger.seen.saturating_sub(ledger.filtered)),
             Opt::IsbOsDrop(ledger.kernel_dropped),
-            Opt::Common(CommonOption::Comment(comment::of(&Account { ledger }).into())),
+            Opt::Common(CommonOption::Comment(comment::of(&LedgerComment { ledger }).into())),
         ]);
     }
-    InterfaceStatisticsBlock { interface_id: 0, timestamp: said.ended, options }
+    InterfaceStatisticsBlock { interface_id: 0, timestamp: summary.ended, options }
 }
 
 /// Appends the block of a packet.
 pub(super) fn packet(
     into: &mut Vec<u8>,
     packet: &CapturedPacket<'_>,
-    said: Option<&PacketComment<'_>>,
+    comment: Option<&PacketComment<'_>>,
 ) {
     let start = into.len();
     let ticks = nanos(packet.stamp.utc);
@@ -146,21 +146,21 @@ pub(super) fn packet(
     into.extend_from_slice(head.map(u32::to_ne_bytes).as_flattened());
     into.extend_from_slice(packet.bytes);
     pad(into, packet.bytes.len());
-    if let Some(said) = said {
-        option(into, said);
+    if let Some(comment) = comment {
+        option(into, comment);
     }
-    // The length stands at both ends, and is known now.
+    // The length is written at both ends.
     let whole = length(into.len() - start + size_of::<u32>()).to_ne_bytes();
     into.extend_from_slice(&whole);
     into[start + 4..start + 8].copy_from_slice(&whole);
 }
 
 /// Appends a comment and the end of the options.
-fn option(into: &mut Vec<u8>, said: &PacketComment<'_>) {
+fn option(into: &mut Vec<u8>, comment: &PacketComment<'_>) {
     let start = into.len();
     into.extend_from_slice(&COMMENT.to_ne_bytes());
     into.extend_from_slice(&[0; 2]);
-    comment::append(into, said);
+    comment::append(into, comment);
     let text = into.len() - start - 4;
     let counted = u16::try_from(text).unwrap_or(u16::MAX);
     into[start + 2..start + 4].copy_from_slice(&counted.to_ne_bytes());
@@ -168,10 +168,10 @@ fn option(into: &mut Vec<u8>, said: &PacketComment<'_>) {
     into.extend_from_slice(&[0; 4]);
 }
 
-/// Fills up what is `length` bytes long to a multiple of four.
+/// Pads `length` bytes to a multiple of four.
 fn pad(into: &mut Vec<u8>, length: usize) {
     let end = into.len() + length.wrapping_neg() % 4;
-    // Four are appended faster than one to three.
+    // Appending four bytes is faster than one to three.
     into.extend_from_slice(&[0; 4]);
     into.truncate(end);
 }
@@ -181,16 +181,17 @@ fn halves(number: u64) -> [u32; 2] {
     [(number >> 32) as u32, number as u32]
 }
 
-/// Of memory that holds a packet, which is shorter than 4 GiB.
+/// The length of memory that holds a packet, which is shorter than 4 GiB.
 fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The first block of a run in this machine's byte order: its type and its length come first.
-pub(super) fn first_of(run: &[u8]) -> Option<Record> {
-    let [a, b, c, d, e, f, g, h] = *run.first_chunk()?;
+/// The first block of a sequence in this machine's byte order: type and length come first.
+pub(super) fn parse_record(sequence: &[u8]) -> Option<Record> {
+    let [a, b, c, d, e, f, g, h] = *sequence.first_chunk()?;
     let length = u32::from_ne_bytes([e, f, g, h]) as usize;
     let is_packet = u32::from_ne_bytes([a, b, c, d]) == ENHANCED_PACKET;
-    let original = || run.get(ORIGINAL_LENGTH..)?.first_chunk().copied().map(u32::from_ne_bytes);
+    let original =
+        || sequence.get(ORIGINAL_LENGTH..)?.first_chunk().copied().map(u32::from_ne_bytes);
     Some(Record { length, packet: is_packet.then(|| original().unwrap_or(0)) })
 }

@@ -1,4 +1,4 @@
-//! A capture that is read while it is written.
+//! Reads a capture while it is written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::source;
 use crate::{Error, Stop};
 
-/// A pipe that ends when its writer is done, or when the stop is requested.
+/// A pipe that ends when its writer closes it, or when the stop is requested.
 pub(super) struct Pipe {
     file: File,
     stop: Stop,
@@ -29,7 +29,7 @@ impl Pipe {
         Ok(Self { file, stop: stop.clone() })
     }
 
-    /// Waits until there is something to be read, or the writer is gone, or the stop is requested.
+    /// Waits until bytes can be read, the writer has closed the pipe, or the stop is requested.
     fn wait(&self) -> io::Result<()> {
         let mut waits =
             [PollFd::new(&self.file, PollFlags::IN), PollFd::new(self.stop.event(), PollFlags::IN)];
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_waits_for_its_writer_and_ends_with_it_or_with_the_stop() {
+    fn pipe_ends_with_its_writer_or_the_stop() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! What a file says of the clock behind its stamps.
+//! The clock of a file's stamps, with its error.
 
 use std::fs;
 
@@ -8,45 +8,43 @@ use wirestamp_clock::{ClockService, Domain};
 use super::comment;
 use crate::Facts;
 
-/// Which clock made a file's stamps. It stands in the interface block when a file begins, with an
-/// error that no packet exceeds unless it says so itself, and once more in the statistics block
-/// that ends it, with the largest error that there was.
+/// The clock of a file's stamps. The interface block at the start has it with an error that holds for all packets
+/// without an error of their own. The statistics block at the end has it with the actual max error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The reception method.
+    /// Reception method.
     pub method: String,
-    /// The timestamp source.
+    /// Timestamp source.
     pub stamp: String,
-    /// The clock that was read.
+    /// Clock of the stamps.
     pub clock: String,
-    /// The boot of the machine that captured: two files of one boot share their system clock.
+    /// Boot id of the capturing machine: two files of one boot share their system clock.
     pub boot_id: String,
-    /// A bound of a stamp's error against that system clock, in nanoseconds.
+    /// Max error of a stamp against that system clock, in nanoseconds.
     pub error_ns: i64,
-    /// The smallest usual step of the clock that was read, in nanoseconds, rounded up.
+    /// Granularity: the smallest usual step of the clock, in nanoseconds, rounded up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granularity_ns: Option<i64>,
-    /// Whether the stamps were converted again from their raw values after the capture, between
-    /// the anchors on either side. The error is that of the new stamps then.
+    /// Whether the stamps were converted again from their raw values after the capture, between surrounding
+    /// anchors. The error is that of the new stamps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restamped: bool,
 }
 
 impl Provenance {
-    /// The provenance of a capture that begins now, with stamps of `domain`.
+    /// The provenance of a capture that starts now, with stamps of `domain`.
     #[must_use]
     pub fn now(facts: &Facts, clock: &ClockService, domain: Domain) -> Self {
         let timeline = clock.timeline(domain);
-        // Right at the newest anchor; there is none where stamps are system time already.
+        // At the newest anchor; there is none if stamps are system time.
         let raw = timeline.anchors().next_back().map_or(0, |anchor| anchor.raw);
         Self::of(facts, timeline.convert(raw).error.as_nanos())
     }
 
-    /// The provenance of a capture on this machine, whose stamps are `error_ns` off at the most.
+    /// The provenance of a capture on this machine with a max error of `error_ns`.
     #[must_use]
     pub fn of(facts: &Facts, error_ns: i64) -> Self {
-        // Without /proc two files of one machine cannot be told to be that; an empty identity
-        // matches no other.
+        // Without /proc the boot is unknown; an empty id matches no other.
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Self {
             method: facts.method.to_owned(),
@@ -59,16 +57,16 @@ impl Provenance {
         }
     }
 
-    /// The same with a bound that holds for nearly all packets to come, so that few have to state
-    /// one of their own: twice the error, as it grows between two anchors and differs from anchor
-    /// to anchor, rounded up to a power of two.
-    pub(super) fn with_room(self) -> Self {
+    /// The provenance with an error that holds for nearly all packets to come, so that few need an error of their
+    /// own: twice the error, because it grows between anchors and differs among them, rounded up to a power of two.
+    pub(super) fn with_margin(self) -> Self {
         let twice = self.error_ns.unsigned_abs().saturating_mul(2);
-        let room = twice.checked_next_power_of_two().and_then(|room| i64::try_from(room).ok());
-        Self { error_ns: room.unwrap_or(i64::MAX), ..self }
+        let margin =
+            twice.checked_next_power_of_two().and_then(|margin| i64::try_from(margin).ok());
+        Self { error_ns: margin.unwrap_or(i64::MAX), ..self }
     }
 
-    /// Whether stamps with this provenance and with `other` were taken against one system clock.
+    /// Whether stamps with this provenance and with `other` refer to one system clock.
     #[must_use]
     pub fn shares_clock_with(&self, other: &Self) -> bool {
         !self.boot_id.is_empty() && self.boot_id == other.boot_id
@@ -101,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_gives_back_what_was_put_in() {
+    fn provenance_survives_the_comment() {
         for restamped in [false, true] {
             let there = Provenance { restamped, ..example() };
             assert_eq!(there.to_comment().contains("restamped"), restamped);
@@ -112,9 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_a_file_that_begins_has_room() {
-        let room = |error_ns| Provenance { error_ns, ..example() }.with_room().error_ns;
-        assert_eq!([0, 1, 100, 128, i64::MAX].map(room), [1, 2, 256, 256, i64::MAX]);
+    fn initial_error_has_a_margin() {
+        let margin = |error_ns| Provenance { error_ns, ..example() }.with_margin().error_ns;
+        assert_eq!([0, 1, 100, 128, i64::MAX].map(margin), [1, 2, 256, 256, i64::MAX]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a packet's comment says of its stamp.
+//! Comments of packets: raw stamps and errors.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use super::comment;
 /// A packet's stamp before conversion, in a comment of the packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawValue<'a> {
-    /// The value that was read, in ticks of the clock.
+    /// Raw value, in ticks of the clock.
     pub raw: u64,
-    /// The clock by its name.
+    /// Name of the clock.
     #[serde(borrow)]
     pub clock: Cow<'a, str>,
-    /// The error of the packet's time against the system clock, in nanoseconds.
+    /// Error of the packet's time against the system clock, in nanoseconds.
     pub error_ns: i64,
 }
 
@@ -23,9 +23,9 @@ pub struct RawValue<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum PacketComment<'a> {
-    /// The packet's error bound alone, where it is larger than the one of its interface.
+    /// The packet's max error, if it exceeds the interface's.
     Error { error_ns: i64 },
-    /// What the packet can be stamped again with.
+    /// The raw value, for converting the stamp again.
     Raw(RawValue<'a>),
 }
 
@@ -38,20 +38,20 @@ impl<'a> RawValue<'a> {
         comment::of(self)
     }
 
-    /// What a packet's comment says, if it is one of ours.
+    /// Raw value in a packet's comment, if it has one.
     #[must_use]
     pub fn from_comment(comment: &'a str) -> Option<Self> {
         comment::read(comment)
     }
 }
 
-/// The error bound in nanoseconds that a packet's comment states, with or without a raw value.
+/// Max error in nanoseconds in a packet's comment, with or without a raw value.
 pub(super) fn error_of(comment: &str) -> Option<i64> {
     #[derive(Deserialize)]
     struct Error {
         error_ns: i64,
     }
-    comment::read::<Error>(comment).map(|said| said.error_ns)
+    comment::read::<Error>(comment).map(|comment| comment.error_ns)
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_gives_back_what_was_put_in() {
+    fn raw_value_survives_the_comment() {
         let there = RawValue { raw: u64::MAX, clock: "tsc".into(), error_ns: 42 };
         let comment = there.to_comment();
         assert_eq!(
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_can_be_stated_alone() {
+    fn comment_can_have_only_an_error() {
         let comment = comment::of(&PacketComment::Error { error_ns: 7 });
         assert_eq!(comment, r#"wirestamp {"error_ns":7}"#);
         assert_eq!((error_of(&comment), RawValue::from_comment(&comment)), (Some(7), None));
     }
 
     #[test]
-    fn the_comments_of_others_and_our_other_ones_are_none() {
+    fn other_comments_have_no_raw_value() {
         for comment in
             ["", "wirestamp ", "raw 5", r#"wirestamp {"raw":-1,"clock":"t","error_ns":0}"#]
         {

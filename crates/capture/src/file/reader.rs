@@ -20,22 +20,21 @@ use crate::{CaptureLoss, Error, Stop};
 /// A packet of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// The interface, as its place in [`Reader::interfaces`].
+    /// Index of the interface in [`Reader::interfaces`].
     pub interface: usize,
     /// The stamp in the file.
     pub time: Time<Utc>,
-    /// How far off that can be, if the file says it.
+    /// Max error of that time, if the file has it.
     pub error: Option<Span>,
-    /// What the bytes begin with.
+    /// Link type of the bytes.
     pub link: LinkType,
-    /// The captured bytes.
+    /// Captured bytes.
     pub bytes: Cow<'a, [u8]>,
-    /// The packet's length on the wire.
+    /// Packet length on the wire.
     pub length: u32,
-    /// What the capture lost, and when, as far as the file says it between the packet before this one
-    /// and this one. In our files it stands before the first packet that was stamped after it. Where
-    /// statistics stand only at the end of a file, as in those of dumpcap, they do not say when: then
-    /// [`Reader::capture_lost`] is all that is known.
+    /// Losses of the capture, as far as the file has them between the previous packet and this one. In wirestamp's
+    /// files they precede the first packet stamped after them. If a file has statistics only at its end, as those
+    /// of dumpcap, the time of losses is unknown: then only [`Reader::capture_lost`] is available.
     pub missed: Vec<CaptureLoss>,
 }
 
@@ -45,7 +44,7 @@ pub struct Reader {
     format: Format,
     packets: u64,
     interfaces: Interfaces,
-    /// The bytes of the packet that was read last.
+    /// Bytes of the last packet read.
     bytes: Vec<u8>,
 }
 
@@ -54,32 +53,30 @@ enum Format {
     Classic(PcapReader<Bytes>),
 }
 
-/// A file, decompressed if need be. Both readers keep 8 MB of it at the most, whatever lengths it
-/// claims.
+/// A file, decompressed if necessary. Both readers keep max 8 MB of it, whatever lengths it claims.
 type Bytes = Box<dyn Read + Send>;
 
 /// The interfaces of all sections so far.
 #[derive(Default)]
 struct Interfaces {
     all: Vec<Interface>,
-    /// Where those of the section begin: it numbers them from 0.
+    /// Index of the section's first interface: a section numbers its interfaces from 0.
     section: usize,
-    /// What they missed, as far as nobody has been told.
+    /// Losses not yet returned.
     missed: Vec<CaptureLoss>,
 }
 
 impl Reader {
-    /// Opens the file at `path`, or standard input for `-`. One that is compressed with zstd is read
-    /// as if it were not.
+    /// Opens the file at `path`, or standard input for `-`. Files compressed with zstd are decompressed.
     ///
     /// # Errors
-    /// When it cannot be read, or is not a capture file.
+    /// It cannot be read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::begin(path, source::file_or_input(path)?)
     }
 
-    /// Opens the pipe at `path`, to read a capture as it is written. It ends when the writer is done,
-    /// and where the stop is requested, possibly in the middle of a packet.
+    /// Opens the pipe at `path`, to read a capture while it is written. It ends with its writer, or when the stop
+    /// is requested, possibly within a packet.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -88,31 +85,32 @@ impl Reader {
     }
 
     fn begin(path: &Path, bytes: impl Read + Send + 'static) -> Result<Self, Error> {
-        let strange = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
-        let begun = source::peek(bytes);
-        let begun = begun.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
-        let (bytes, kind) = begun.ok_or_else(|| source::empty(path))?;
+        let not_capture = |reason: String| Error::NotACapture { path: path.to_owned(), reason };
+        let peeked = source::peek(bytes);
+        let peeked = peeked.map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
+        let (bytes, kind) = peeked.ok_or_else(|| source::empty(path))?;
         let (bytes, kind): (Bytes, _) = if kind == Kind::Zstd {
-            let (bytes, kind) = source::decompress(bytes).map_err(|e| strange(cut_short(&e)))?;
+            let (bytes, kind) =
+                source::decompress(bytes).map_err(|e| not_capture(io_reason(&e)))?;
             (Box::new(bytes), kind)
         } else {
             (Box::new(Chunks(bytes)), kind)
         };
-        if let Some(reason) = source::obstacle(kind) {
-            return Err(strange(reason.into()));
+        if let Some(reason) = source::unsupported(kind) {
+            return Err(not_capture(reason.into()));
         }
         let mut interfaces = Interfaces::default();
         let format = if kind == Kind::Pcapng {
-            Format::Next(PcapNgReader::new(bytes).map_err(|e| strange(reason(&e)))?)
+            Format::Next(PcapNgReader::new(bytes).map_err(|e| not_capture(reason(&e)))?)
         } else {
-            // A file of this format is one interface that it does not describe.
+            // A file of this format has one interface without a description.
             interfaces.all.push(Interface::default());
-            Format::Classic(PcapReader::new(bytes).map_err(|e| strange(reason(&e)))?)
+            Format::Classic(PcapReader::new(bytes).map_err(|e| not_capture(reason(&e)))?)
         };
         Ok(Self { path: path.to_owned(), format, packets: 0, interfaces, bytes: Vec::new() })
     }
 
-    /// The path that it was opened with.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -121,8 +119,7 @@ impl Reader {
     /// The next packet, or `None` at the end of the file.
     ///
     /// # Errors
-    /// When the file is cut short or makes no sense from here on; there is nothing to be read
-    /// after that.
+    /// The file is truncated or corrupt. Nothing more can be read.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let packets = self.packets;
         let path = &self.path;
@@ -136,21 +133,19 @@ impl Reader {
         Ok(next)
     }
 
-    /// What the file has said so far of its interfaces. The last word on their errors and losses
-    /// stands at the end of the file.
+    /// The interfaces, as far as the file has been read. Their final errors and losses are at the end of the file.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces.all
     }
 
-    /// What the capture lost, and when, as far as the file says it behind the packet that was read
-    /// last.
+    /// Losses of the capture after the last packet read.
     #[must_use]
     pub fn take_missed(&mut self) -> Vec<CaptureLoss> {
         mem::take(&mut self.interfaces.missed)
     }
 
-    /// Packets that should have been in the file and, as it says so far, are not.
+    /// Packets missing in the file, as far as it has been read.
     #[must_use]
     pub fn capture_lost(&self) -> u64 {
         self.interfaces().iter().map(Interface::capture_lost).fold(0, u64::saturating_add)
@@ -158,18 +153,18 @@ impl Reader {
 }
 
 impl Interfaces {
-    /// The place of interface `id` of the section.
-    fn place(&self, id: u32) -> Result<usize, String> {
-        let place = self.section + id as usize;
-        if place < self.all.len() {
-            Ok(place)
+    /// Index of interface `id` of the section.
+    fn index(&self, id: u32) -> Result<usize, String> {
+        let index = self.section + id as usize;
+        if index < self.all.len() {
+            Ok(index)
         } else {
-            Err("a packet of an interface not described".into())
+            Err("a packet of an unknown interface".into())
         }
     }
 }
 
-/// Copies the packet into `bytes`, because the library's own cannot be lent on from within a loop.
+/// Copies the packet into `bytes`, because the library's borrow cannot be returned from a loop.
 fn next_of_pcapng<'a>(
     reader: &mut PcapNgReader<Bytes>,
     interfaces: &mut Interfaces,
@@ -181,23 +176,23 @@ fn next_of_pcapng<'a>(
         match block {
             Block::SectionHeader(_) => interfaces.section = interfaces.all.len(),
             Block::InterfaceDescription(block) => {
-                interfaces.all.push(Interface::described(&block));
+                interfaces.all.push(Interface::from_description(&block));
             }
             Block::InterfaceStatistics(block) => {
-                let place = interfaces.place(block.interface_id)?;
-                let missed = interfaces.all[place].note(&block);
+                let index = interfaces.index(block.interface_id)?;
+                let missed = interfaces.all[index].read_statistics(&block);
                 interfaces.missed.extend(missed);
             }
             Block::EnhancedPacket(packet) => {
-                let place = interfaces.place(packet.interface_id)?;
-                let described = &state.interfaces()[packet.interface_id as usize];
+                let index = interfaces.index(packet.interface_id)?;
+                let description = &state.interfaces()[packet.interface_id as usize];
                 bytes.clear();
                 bytes.extend_from_slice(&packet.data);
                 return Ok(Some(Packet {
-                    interface: place,
+                    interface: index,
                     time: from_epoch(packet.timestamp)?,
-                    error: interfaces.all[place].count(&packet),
-                    link: link(described.linktype)?,
+                    error: interfaces.all[index].count(&packet),
+                    link: link(description.linktype)?,
                     bytes: Cow::Borrowed(bytes),
                     length: packet.original_len,
                     missed: mem::take(&mut interfaces.missed),
@@ -231,21 +226,19 @@ fn link(link: DataLink) -> Result<LinkType, String> {
     match link {
         DataLink::ETHERNET => Ok(LinkType::Ethernet),
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => Ok(LinkType::Ip),
-        other => Err(format!(
-            "packets of link type {other:?}, of which only Ethernet and IP are understood"
-        )),
+        other => Err(format!("link type {other:?} is not supported; only Ethernet and IP are")),
     }
 }
 
-/// The reason in words; the library keeps what the operating system said as the source.
+/// The reason as text; the library keeps the operating system's error as the source.
 pub(super) fn reason(error: &dyn std::error::Error) -> String {
     match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        Some(error) => cut_short(error),
+        Some(error) => io_reason(error),
         None => error.to_string(),
     }
 }
 
-fn cut_short(error: &io::Error) -> String {
+fn io_reason(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         "it ends in the middle of a block".into()
     } else {

@@ -1,4 +1,4 @@
-//! The files of a set: when the next one begins, and its name.
+//! Sets of files: when the next one begins, and its name.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,30 +8,30 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::{Rotation, local_time};
 
-/// Where a capture is in its set of files.
+/// The current file of a set.
 pub(super) struct FileSet {
     path: PathBuf,
     rotation: Rotation,
-    /// When the file was begun, or the first of those with one time in their names.
-    begun: Time<Utc>,
-    /// Which of those it is.
+    /// Start time of the file, or of the first file with that time in its name.
+    started: Time<Utc>,
+    /// Number of the file among those with the same time.
     number: u32,
-    /// Files that were begun because of the time, after the first.
-    turns: u32,
+    /// Files started because of the time, after the first.
+    timed_files: u32,
 }
 
 impl FileSet {
     pub(super) fn new(path: &Path, rotation: Rotation, now: Time<Utc>) -> Self {
-        Self { path: path.to_owned(), rotation, begun: now, number: 0, turns: 0 }
+        Self { path: path.to_owned(), rotation, started: now, number: 0, timed_files: 0 }
     }
 
-    /// Whether a packet that was stamped at `time` belongs into the next file, where this one has
-    /// `length` bytes. If so, that is the file from now on.
-    pub(super) fn turn(&mut self, time: Time<Utc>, length: u64) -> bool {
+    /// Moves on to the next file if a packet stamped at `time` belongs there, when this one has `length` bytes.
+    /// Returns whether it did.
+    pub(super) fn rotate(&mut self, time: Time<Utc>, length: u64) -> bool {
         if self.is_old(time) {
-            (self.begun, self.number) = (time, 0);
-            self.turns += 1;
-        } else if self.rotation.bytes.is_some_and(|most| length > most) {
+            (self.started, self.number) = (time, 0);
+            self.timed_files += 1;
+        } else if self.rotation.bytes.is_some_and(|max| length > max) {
             let next = self.number.wrapping_add(1);
             self.number =
                 if self.rotation.files.is_some_and(|files| next >= files) { 0 } else { next };
@@ -43,16 +43,16 @@ impl FileSet {
 
     fn is_old(&self, time: Time<Utc>) -> bool {
         let Rotation { bytes, seconds, files } = self.rotation;
-        let is_last = bytes.is_none() && files.is_some_and(|files| self.turns + 1 >= files);
+        let is_last = bytes.is_none() && files.is_some_and(|files| self.timed_files + 1 >= files);
         let Some(seconds) = seconds else { return false };
-        !is_last && time - self.begun >= Span::from_secs(seconds.into())
+        !is_last && time - self.started >= Span::from_secs(seconds.into())
     }
 
     /// The name of the file.
     pub(super) fn name(&self) -> io::Result<PathBuf> {
         let Rotation { bytes, seconds, files } = self.rotation;
         let base = match seconds {
-            Some(_) => local_time::format(&self.path, self.begun)?,
+            Some(_) => local_time::format(&self.path, self.started)?,
             None => self.path.clone(),
         };
         let digits = files.map_or(0, |files| digits(files.saturating_sub(1)));
@@ -65,7 +65,7 @@ impl FileSet {
     }
 }
 
-/// Digits of a number; none of 0.
+/// Number of digits; 0 for 0.
 fn digits(number: u32) -> usize {
     number.checked_ilog10().map_or(0, |log| log as usize + 1)
 }
@@ -78,14 +78,13 @@ mod tests {
         Time::from_nanos(1_700_000_000_000_000_000 + seconds * 1_000_000_000)
     }
 
-    /// The names of the first files when a packet comes every second and makes a file too long
-    /// every third time.
+    /// The names of the first files, with a packet every second, where every third packet exceeds the size.
     fn names(path: &str, rotation: Rotation, packets: i64) -> Vec<String> {
         let mut set = FileSet::new(Path::new(path), rotation, at(0));
         let mut names = vec![set.name().unwrap().display().to_string()];
         let mut length = 0;
         for second in 0..packets {
-            if set.turn(at(second), length) {
+            if set.rotate(at(second), length) {
                 names.push(set.name().unwrap().display().to_string());
                 length = 0;
             }
@@ -96,7 +95,7 @@ mod tests {
 
     const BY_SIZE: Rotation = Rotation { bytes: Some(29), seconds: None, files: None };
 
-    // The names are those that tcpdump 4.99.3 gave files of the same number.
+    // tcpdump 4.99.3 gives its files the same names.
     #[test]
     fn files_by_size_are_numbered_after_the_first() {
         assert_eq!(names("x", BY_SIZE, 9), ["x", "x1", "x2"]);
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_of_files_begins_again_and_has_leading_zeroes() {
+    fn ring_of_files_wraps_and_has_leading_zeroes() {
         let ring = |files| Rotation { files: Some(files), ..BY_SIZE };
         assert_eq!(names("x", ring(3), 15), ["x0", "x1", "x2", "x0", "x1"]);
         assert_eq!(names("x", ring(11), 4), ["x00", "x01"]);
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn files_by_time_have_it_in_their_names_and_end_after_so_many() {
+    fn files_by_time_have_it_in_their_names() {
         let by_time = Rotation { bytes: None, seconds: Some(2), files: None };
         let expected = ["x1700000000", "x1700000002", "x1700000004"];
         assert_eq!(names("x%s", by_time, 6), expected);
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn files_by_both_are_numbered_anew_with_each_time() {
+    fn files_by_both_restart_numbers_with_each_time() {
         let both = Rotation { seconds: Some(5), ..BY_SIZE };
         let expected = ["x1700000000", "x17000000001", "x1700000005", "x17000000051"];
         assert_eq!(names("x%s", both, 9), expected);

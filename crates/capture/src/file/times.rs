@@ -1,15 +1,15 @@
-//! Times as files have them: from 1970 on, and none before that.
+//! Times in files: nanoseconds since 1970.
 
 use std::time::{Duration, SystemTime};
 
 use wirestamp_clock::{OutOfRange, Time, Utc};
 
-/// The time now, by the system's clock.
+/// The system's time.
 pub(super) fn now() -> Time<Utc> {
     Time::try_from(SystemTime::now()).unwrap_or_else(OutOfRange::into_nearest)
 }
 
-/// What a file says of a time; what was before 1970 becomes that.
+/// Time since 1970; earlier times are clamped to 0.
 pub(super) fn since_epoch(utc: Time<Utc>) -> Duration {
     Duration::from_nanos(nanos(utc))
 }
@@ -19,7 +19,7 @@ pub(super) fn nanos(utc: Time<Utc>) -> u64 {
     u64::try_from(utc.as_nanos()).unwrap_or(0)
 }
 
-/// The time that a file says.
+/// The time of a file's timestamp.
 pub(super) fn from_epoch(since_epoch: Duration) -> Result<Time<Utc>, String> {
     i64::try_from(since_epoch.as_nanos())
         .map(Time::from_nanos)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirestamp_clock::{Domain, Time, Utc};
 
-use super::buffer::{Buffer, Lost, ZstdFrames};
+use super::buffer::{Buffer, LostPackets, ZstdFrames};
 use super::format::Encoder;
 use super::pcapng::Statistics;
 use super::raw::{PacketComment, RawValue};
@@ -15,102 +15,101 @@ use super::times::{now, since_epoch};
 use super::{Destination, Format, Provenance};
 use crate::{CaptureLoss, CapturedPacket, Error, Facts, Ledger, Sink};
 
-/// With compression, a pause ends a frame only so long after the last one: frames of few packets
-/// are hardly smaller than those.
+/// With compression, a pause ends a zstd frame only if it is this old: zstd of few packets compress badly.
 const FRAME_AGE: Duration = Duration::from_secs(1);
 
-/// A capture that is being written.
+/// Writes a capture.
 pub struct Writer {
     set: FileSet,
     format: Format,
     facts: Facts,
-    /// As the interface block says it.
+    /// Provenance in the interface block.
     provenance: Provenance,
-    /// The clock whose raw values are kept.
-    keeps_raw: Option<Domain>,
-    file: Open,
-    /// The paths of the set's files, the newest last.
+    /// Clock domain whose raw values are written.
+    raw_domain: Option<Domain>,
+    file: OpenFile,
+    /// Paths of the set's files, the newest last.
     paths: Vec<PathBuf>,
-    begun: Duration,
+    started: Duration,
     flushed: Instant,
-    /// Packets written, the last one's time, and the largest error of a stamp.
+    /// Packets written, the last one's time, and the max error of a stamp.
     packets: u64,
     last: Time<Utc>,
     error_ns: i64,
-    /// Packets that the capture lost before they got here.
+    /// Packets that the capture lost before they reached the writer.
     missed: u64,
-    /// What of earlier files could not be written.
-    lost: Lost,
+    /// Packets of earlier files that could not be written.
+    lost: LostPackets,
 }
 
-/// The file that is written to.
-struct Open {
+/// The current file.
+struct OpenFile {
     path: PathBuf,
     encoder: Encoder,
     buffer: Buffer,
 }
 
 impl Writer {
-    /// Creates the pcapng file at `path`, or takes standard output for `-`, and writes its head.
-    /// `provenance` says how far off the stamps are as the capture begins.
+    /// Creates the pcapng file at `path`, or uses standard output for `-`, and writes its header. `provenance` has
+    /// the error of stamps at the start of the capture.
     ///
     /// # Errors
-    /// When the file cannot be created or written.
+    /// The file cannot be created or written.
     pub fn create(path: &Path, facts: &Facts, provenance: Provenance) -> Result<Self, Error> {
         Self::to(&Destination::new(path), facts, provenance)
     }
 
-    /// Creates the first file at `destination` and writes its head, as [`Self::create`] does.
+    /// Creates the first file at `destination` and writes its header, as [`Self::create`] does.
     ///
     /// # Errors
-    /// When the file cannot be created or written.
+    /// The file cannot be created or written.
     pub fn to(
         destination: &Destination,
         facts: &Facts,
         provenance: Provenance,
     ) -> Result<Self, Error> {
-        let (format, provenance, begun) = (destination.format, provenance.with_room(), now());
-        let set = FileSet::new(&destination.path, destination.rotation, begun);
+        let (format, provenance, started) = (destination.format, provenance.with_margin(), now());
+        let set = FileSet::new(&destination.path, destination.rotation, started);
         let path = name(&set, &destination.path)?;
-        let file = Open::create(path.clone(), format, destination.zstd, facts, &provenance)?;
+        let file = OpenFile::create(path.clone(), format, destination.zstd, facts, &provenance)?;
         Ok(Self {
             set,
             format,
             facts: facts.clone(),
             provenance,
-            keeps_raw: None,
+            raw_domain: None,
             file,
             paths: vec![path],
-            begun: since_epoch(begun),
+            started: since_epoch(started),
             flushed: Instant::now(),
             packets: 0,
             last: Time::from_nanos(0),
             error_ns: 0,
             missed: 0,
-            lost: Lost::default(),
+            lost: LostPackets::default(),
         })
     }
 
-    /// Writes the raw value of each packet too that the clock of `domain` has stamped, in a comment
-    /// ([`RawValue`]), where the format has room.
+    /// Also writes the raw value of each packet stamped by the clock of `domain`, in a comment ([`RawValue`]), if
+    /// the format has room.
     #[must_use]
     pub fn keep_raw(self, domain: Domain) -> Self {
-        Self { keeps_raw: Some(domain), ..self }
+        Self { raw_domain: Some(domain), ..self }
     }
 
-    /// The files that have been written, the oldest first. One that was overwritten counts as new.
+    /// The files written, the oldest first. An overwritten file counts as new.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Bytes on the wire of the packets that are counted by [`Sink::lost`].
+    /// Bytes on the wire of the packets counted by [`Sink::lost`].
     #[must_use]
     pub fn lost_bytes(&self) -> u64 {
         self.all_lost().bytes
     }
 
-    fn all_lost(&self) -> Lost {
+    fn all_lost(&self) -> LostPackets {
         let mut lost = self.lost;
         lost.add(self.file.buffer.lost());
         lost
@@ -119,47 +118,48 @@ impl Writer {
     /// Writes the ledger and the final error, and flushes.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn finish(mut self, ledger: &Ledger) -> Result<(), Error> {
-        self.conclude(Some(ledger))
+        self.end_file(Some(ledger))
     }
 
     /// Ends the file.
-    fn conclude(&mut self, ledger: Option<&Ledger>) -> Result<(), Error> {
-        let said = Statistics {
-            begun: self.begun,
+    fn end_file(&mut self, ledger: Option<&Ledger>) -> Result<(), Error> {
+        let summary = Statistics {
+            started: self.started,
             ended: since_epoch(now().max(self.last)),
             delivered: ledger.map_or(self.packets, |ledger| ledger.delivered),
             ledger,
             provenance: &Provenance { error_ns: self.error_ns, ..self.provenance.clone() },
         };
-        let Open { encoder, buffer, .. } = &mut self.file;
-        let ended = encoder.end(buffer.pending(), &said).and_then(|()| buffer.flush());
+        let OpenFile { encoder, buffer, .. } = &mut self.file;
+        let ended = encoder.end(buffer.pending(), &summary).and_then(|()| buffer.flush());
         ended.map_err(|cause| self.failed(cause))
     }
 
-    /// Ends the file, and goes on in the next one of the set.
-    fn go_on(&mut self) -> Result<(), Error> {
-        self.conclude(None)?;
+    /// Ends the file, and continues in the next one of the set.
+    fn start_next_file(&mut self) -> Result<(), Error> {
+        self.end_file(None)?;
         let path = name(&self.set, &self.file.path)?;
         let zstd = self.file.buffer.compresses();
-        let next = Open::create(path.clone(), self.format, zstd, &self.facts, &self.provenance)?;
+        let next =
+            OpenFile::create(path.clone(), self.format, zstd, &self.facts, &self.provenance)?;
         self.lost.add(self.file.buffer.lost());
         self.file = next;
         self.paths.retain(|earlier| *earlier != path);
         self.paths.push(path);
-        if self.missed == 0 { Ok(()) } else { self.note_missed(now()) }
+        if self.missed == 0 { Ok(()) } else { self.write_missed(now()) }
     }
 
-    /// Writes how many packets had been missed by `time`.
-    fn note_missed(&mut self, time: Time<Utc>) -> Result<(), Error> {
-        let Open { path, encoder, buffer } = &mut self.file;
+    /// Writes the number of packets missed up to `time`.
+    fn write_missed(&mut self, time: Time<Utc>) -> Result<(), Error> {
+        let OpenFile { path, encoder, buffer } = &mut self.file;
         encoder
             .lost_by(buffer.pending(), since_epoch(time), self.missed)
             .map_err(|cause| Error::Write { path: path.clone(), cause })
     }
 
-    /// Makes room for what comes next.
+    /// Flushes if the buffer is full.
     fn make_room(&mut self) -> Result<(), Error> {
         if self.file.buffer.is_full() {
             self.flushed = Instant::now();
@@ -172,7 +172,7 @@ impl Writer {
         self.file.buffer.flush().map_err(|cause| self.failed(cause))
     }
 
-    /// The error for what could not be written to the file, and is counted as lost by now.
+    /// The error for packets that could not be written, and are already counted as lost.
     fn failed(&self, cause: io::Error) -> Error {
         let written = self.packets.saturating_sub(self.all_lost().packets);
         Error::writing(self.file.path.clone(), written, cause)
@@ -181,35 +181,35 @@ impl Writer {
 
 impl Sink for Writer {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
-        // Before the packet is taken, so that it is not lost twice where that fails.
+        // Before the packet is taken, so that a failure does not count it as lost twice.
         self.make_room()?;
-        if self.set.turn(packet.stamp.utc, self.file.buffer.length()) {
-            self.go_on()?;
+        if self.set.rotate(packet.stamp.utc, self.file.buffer.length()) {
+            self.start_next_file()?;
         }
         let error_ns = packet.stamp.error.as_nanos();
-        // A packet that the network card did not stamp has a value of another clock, which anchors of
-        // the card's clock say nothing of.
-        let said = if self.keeps_raw == Some(packet.stamp.raw.domain) {
+        // A packet that the network card did not stamp has a value of another clock, which the anchors of the
+        // card's clock do not cover.
+        let comment = if self.raw_domain == Some(packet.stamp.raw.domain) {
             Some(PacketComment::Raw(RawValue::of(&packet.stamp, &self.provenance.clock)))
         } else {
             let exceeds = error_ns > self.provenance.error_ns;
             exceeds.then_some(PacketComment::Error { error_ns })
         };
-        let Open { encoder, buffer, .. } = &mut self.file;
-        encoder.packet(buffer.pending(), packet, said.as_ref());
+        let OpenFile { encoder, buffer, .. } = &mut self.file;
+        encoder.packet(buffer.pending(), packet, comment.as_ref());
         self.packets += 1;
         self.last = packet.stamp.utc;
         self.error_ns = self.error_ns.max(error_ns);
         Ok(())
     }
 
-    /// Writes how many packets had been missed at both ends of the stretch, so that a reader finds
-    /// their difference between them.
+    /// Writes the number of missed packets at both ends of the interval, so that a reader finds their difference
+    /// between them.
     fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.make_room()?;
-        self.note_missed(missed.from)?;
+        self.write_missed(missed.from)?;
         self.missed = self.missed.saturating_add(missed.packets);
-        self.note_missed(missed.until)
+        self.write_missed(missed.until)
     }
 
     fn pause(&mut self) -> Result<(), Error> {
@@ -231,8 +231,8 @@ impl Sink for Writer {
     }
 }
 
-impl Open {
-    /// Creates the file at `path` and writes its head.
+impl OpenFile {
+    /// Creates the file at `path` and writes its header.
     fn create(
         path: PathBuf,
         format: Format,
@@ -241,8 +241,8 @@ impl Open {
         provenance: &Provenance,
     ) -> Result<Self, Error> {
         let create = || {
-            let frames = zstd.then(ZstdFrames::new).transpose()?;
-            let mut buffer = Buffer::create(&path, format.first_of(), frames)?;
+            let zstd = zstd.then(ZstdFrames::new).transpose()?;
+            let mut buffer = Buffer::create(&path, format.parse_record(), zstd)?;
             let encoder = Encoder::begin(format, buffer.pending(), facts, provenance)?;
             buffer.flush()?;
             Ok((encoder, buffer))
@@ -254,7 +254,7 @@ impl Open {
     }
 }
 
-/// The name of the set's file; `path` is that which an error tells.
+/// The name of the set's file; `path` is for errors.
 fn name(set: &FileSet, path: &Path) -> Result<PathBuf, Error> {
     set.name().map_err(|cause| Error::Write { path: path.to_owned(), cause })
 }

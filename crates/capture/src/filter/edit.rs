@@ -1,9 +1,9 @@
-//! Changes programs in the middle.
+//! Edits programs in place.
 
 use super::classic::Operation;
 
-/// Puts `replacement`, whose jumps are right already, in the place of the instruction at `at`, and
-/// corrects the jumps over it. Jumps to it go to the replacement's first instruction.
+/// Replaces the instruction at `at` by `replacement`, whose jumps are already correct, and adjusts the jumps over
+/// it. Jumps to it lead to the replacement's first instruction.
 pub(super) fn splice(program: &mut Vec<Operation>, at: usize, replacement: &[Operation]) {
     let moved = |to: &mut usize| {
         if *to > at {
@@ -15,7 +15,7 @@ pub(super) fn splice(program: &mut Vec<Operation>, at: usize, replacement: &[Ope
     program.splice(at..at, replacement.iter().copied());
 }
 
-/// Puts a program of its own behind another.
+/// Appends an independent program.
 pub(super) fn append(program: &mut Vec<Operation>, mut rest: Vec<Operation>) {
     let start = program.len();
     rest.iter_mut().for_each(|operation| each_target(operation, |to| *to += start));

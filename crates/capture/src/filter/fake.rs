@@ -1,4 +1,5 @@
-//! Programs that libpcap would not make, as fuzzers do: they are refused, or take every form.
+//! Synthetic programs, as from fuzzers, which libpcap would not compile: they are refused, or translated to every
+//! form.
 
 use libc::sock_filter;
 
@@ -6,7 +7,7 @@ use super::classic::{decode, encode};
 use super::ebpf::{Context, translate};
 use super::tagged::{for_packets, for_socket};
 
-/// The codes that libpcap uses, and two that it does not (linux/bpf_common.h, linux/filter.h).
+/// Codes that libpcap uses, and two others (linux/bpf_common.h, linux/filter.h).
 const CODES: [u16; 43] = [
     0x00, 0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0x60,
     0x80, // A = a number, bytes, memory, length
@@ -20,7 +21,7 @@ const CODES: [u16; 43] = [
     0xff,
 ];
 
-/// Takes each eight bytes for an instruction, and the program through every form there is.
+/// Reads each eight bytes as an instruction, and translates the program to every form.
 pub(crate) fn try_program(bytes: &[u8]) {
     let mut program: Vec<_> = bytes.chunks_exact(8).map(instruction).collect();
     program.extend([1, 0].map(|k| sock_filter { code: 0x06, jt: 0, jf: 0, k }));
@@ -36,7 +37,7 @@ pub(crate) fn try_program(bytes: &[u8]) {
     }
 }
 
-/// An instruction whose numbers are small as often as not: others hardly ever make sense.
+/// An instruction. Half of its numbers are small, because large ones are rarely valid.
 fn instruction(bytes: &[u8]) -> sock_filter {
     let number = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
     sock_filter {

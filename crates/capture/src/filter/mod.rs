@@ -1,9 +1,9 @@
 //! Filters in the syntax of pcap-filter(7), compiled by libpcap and applied in the kernel.
 //!
-//! What a filter means is what libpcap says about the whole frame as it was on the wire, with its
-//! VLAN tags. [`tagged`] and [`ebpf`] make programs that say the same where the kernel runs them:
-//! on a packet socket, and in an XDP or tc program. Of these XDP has to take the driver's word for
-//! the frame: a tag that the network card has taken out is not there for it.
+//! A filter's result is libpcap's result for the whole frame as it was on the wire, with its VLAN tags. [`tagged`]
+//! and [`ebpf`] build programs with the same result where the kernel runs them: on a packet socket, and in an XDP
+//! or tc program. An XDP program sees the frame as the driver provides it, without a tag that the network card
+//! removed.
 #![expect(unsafe_code, reason = "the program's instructions are those of libpcap's own type")]
 
 mod classic;
@@ -23,7 +23,7 @@ use self::classic::Operation;
 use self::ebpf::Context;
 use crate::Error;
 
-/// Why the kernel cannot apply a filter: the end of a sentence.
+/// Why the kernel cannot apply a filter, as part of a sentence.
 type Reason = &'static str;
 
 const TOO_LONG: Reason = "it is too long";
@@ -37,7 +37,7 @@ impl Filter {
     /// Compiles `expression`.
     ///
     /// # Errors
-    /// When libpcap does not understand it; the error carries its reason.
+    /// The expression is invalid; the error has libpcap's reason.
     pub fn compile(expression: &str) -> Result<Self, Error> {
         let refused = |error: pcap::Error| Error::Filter {
             expression: expression.to_owned(),
@@ -63,7 +63,7 @@ impl Filter {
         rewritten.and_then(|program| classic::encode(&program)).map_err(not_in_kernel)
     }
 
-    /// The function `passes` for an XDP program, where `bpf_program/with_filter.rs` puts it.
+    /// The function `passes` for an XDP program, inserted by `bpf_program/with_filter.rs`.
     pub(crate) fn for_xdp(&self) -> Result<Vec<bpf_insn>, Error> {
         let translate = |program: Vec<_>| ebpf::translate(&program, Context::Xdp);
         self.operations().and_then(translate).map_err(not_in_kernel)
@@ -90,8 +90,8 @@ impl Filter {
 
     fn instructions(&self) -> Vec<libc::sock_filter> {
         let instructions = self.program.get_instructions();
-        // SAFETY: pcap's instruction is a transparent `struct bpf_insn`, which pcap/bpf.h and
-        // linux/filter.h define alike: u16 code, u8 jt, u8 jf, u32 k.
+        // SAFETY: pcap's instruction is a transparent `struct bpf_insn`, with the same layout in pcap/bpf.h and
+        // linux/filter.h: u16 code, u8 jt, u8 jf, u32 k.
         unsafe {
             std::slice::from_raw_parts(
                 instructions.as_ptr().cast::<libc::sock_filter>(),
@@ -106,5 +106,5 @@ fn not_in_kernel(reason: Reason) -> Error {
     Error::FilterNotInKernel { reason: reason.to_owned() }
 }
 
-// The length is checked where it can be: pcap does not export its instruction's layout.
+// Only the size can be checked: pcap does not export its instruction's layout.
 const _: () = assert!(size_of::<pcap::BpfInstruction>() == size_of::<libc::sock_filter>());

@@ -1,24 +1,23 @@
-//! Drops the parts of a program that a tagged frame never comes to, as all of `ip` without a `vlan`
-//! before it. They are the ones that look for headers where the tag stands.
+//! Removes the parts of a program that a tagged frame cannot reach, such as all of `ip` without a `vlan` before it.
+//! Those parts read headers at the position of the tag.
 
 use super::classic::{Operand, Operation, Register, Size};
 use super::edit::splice;
 
-/// The first two bytes of the tags that the kernel takes out of a frame (linux/if_vlan.h:
-/// `eth_type_vlan`).
+/// First two bytes of the tags that the kernel removes from a frame (linux/if_vlan.h: `eth_type_vlan`).
 const TAG_TYPES: [u32; 2] = [0x8100, 0x88a8];
-/// Where they stand: after two addresses.
+/// Their offset: after two addresses.
 const TAG_TYPE_OFFSET: u32 = 12;
 
-/// What is known of `A`.
+/// The content content of `A`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum A {
     TagType,
     Anything,
 }
 
-/// Drops what frames with such a tag do not reach.
-pub(super) fn drop_what_tags_rule_out(program: &mut Vec<Operation>) {
+/// Removes the parts that frames with such a tag do not reach.
+pub(super) fn remove_unreachable_with_tag(program: &mut Vec<Operation>) {
     let mut reached = vec![None; program.len()];
     reached[0] = Some(A::Anything);
     for at in 0..program.len() {
@@ -26,8 +25,8 @@ pub(super) fn drop_what_tags_rule_out(program: &mut Vec<Operation>) {
         program[at] = decide(program[at], before);
         let after = after(program[at], before);
         for to in program[at].next(at) {
-            let known = *reached[to].get_or_insert(after);
-            reached[to] = Some(if known == after { after } else { A::Anything });
+            let content = *reached[to].get_or_insert(after);
+            reached[to] = Some(if content == after { after } else { A::Anything });
         }
     }
     for at in (0..program.len()).rev().filter(|&at| reached[at].is_none()) {
@@ -35,7 +34,7 @@ pub(super) fn drop_what_tags_rule_out(program: &mut Vec<Operation>) {
     }
 }
 
-/// Makes a jump of a branch that goes the same way for every tag.
+/// Replaces a branch by a jump if it has the same result for every tag.
 fn decide(operation: Operation, a: A) -> Operation {
     match operation {
         Operation::Branch { condition, operand: Operand::K(k), yes, no } if a == A::TagType => {
@@ -49,7 +48,7 @@ fn decide(operation: Operation, a: A) -> Operation {
     }
 }
 
-/// What is known of `A` after an instruction.
+/// The content content of `A` after an instruction.
 fn after(operation: Operation, before: A) -> A {
     match operation {
         Operation::Load { size: Size::Half, offset: TAG_TYPE_OFFSET } => A::TagType,

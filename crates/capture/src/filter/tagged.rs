@@ -1,26 +1,24 @@
-//! Rewrites a program for the kernel's packets, so that it says of a frame what it would say of the
-//! bytes on the wire.
+//! Rewrites a program for the kernel's packets, so that its result is the same as for the bytes on the wire.
 //!
-//! The kernel takes the outer VLAN tag out of a frame before it shows the frame to a socket's
-//! filter or to a tc program, and gives the tag on request (linux/filter.h: `SKF_AD_VLAN_*`). So
-//! the program becomes two: one for frames without a tag, as it is, and one for frames whose tag
-//! was taken, which finds each byte where it is now.
+//! The kernel removes the outer VLAN tag from a frame before a socket's filter or a tc program sees it, and
+//! provides the tag on request (linux/filter.h: `SKF_AD_VLAN_*`). So the program is split in two: the original for
+//! untagged frames, and one with adjusted offsets for frames whose tag was removed.
 //!
-//! The kernel also means something of its own where libpcap reads behind the frame: an offset that
-//! is negative with a sign asks for other things than the frame's bytes, and the sum of `X` and an
-//! offset wraps around. Such loads refuse the frame here, as they do in libpcap.
+//! The kernel also interprets reads after the frame's end differently from libpcap: negative offsets request other
+//! data than the frame's bytes, and the sum of `X` and an offset wraps around. Such loads reject the frame here, as
+//! in libpcap.
 
 use super::Reason;
 use super::classic::{Condition, Operand, Operation, Register, Size};
 use super::edit::{append, splice};
-use super::reach::drop_what_tags_rule_out;
+use super::reach::remove_unreachable_with_tag;
 use crate::vlan::TAG_BYTES;
 
-/// Where the tag stands in a frame: after two addresses.
+/// Offset of the tag in a frame: after two addresses.
 const TAG: u32 = 12;
-/// Where the frame goes on after the tag.
+/// Offset of the bytes after the tag.
 const AFTER: u32 = TAG + TAG_BYTES;
-/// No frame is as long, and no sum of two such numbers is negative with a sign.
+/// No frame is as long, and no sum of two such numbers is negative as a signed number.
 const FRAME_LIMIT: u32 = 1 << 20;
 
 /// The program for sockets, which keeps `snaplen` bytes of each frame that passes.
@@ -33,11 +31,11 @@ pub(super) fn for_socket(program: &[Operation], snaplen: u32) -> Result<Vec<Oper
     for_packets(program.iter().map(cut).collect())
 }
 
-/// The program for packets of the kernel's.
+/// The program for the kernel's packets.
 pub(super) fn for_packets(program: Vec<Operation>) -> Result<Vec<Operation>, Reason> {
     let mut tagged = program.clone();
-    drop_what_tags_rule_out(&mut tagged);
-    let tagged = rewrite(tagged, find_behind_tag)?;
+    remove_unreachable_with_tag(&mut tagged);
+    let tagged = rewrite(tagged, adjust_for_tag)?;
     let untagged = rewrite(program, |operation| Ok(vec![operation]))?;
 
     let mut both = vec![
@@ -46,13 +44,13 @@ pub(super) fn for_packets(program: Vec<Operation>) -> Result<Vec<Operation>, Rea
         Operation::Jump { to: 3 + untagged.len() },
     ];
     append(&mut both, untagged);
-    append(&mut both, vec![Operation::Set(Register::A, 0)]); // as programs begin
+    append(&mut both, vec![Operation::Set(Register::A, 0)]); // the initial state
     append(&mut both, tagged);
     Ok(both)
 }
 
-/// Refuses what the kernel's machine for sockets does in another way: shifts by 32 and more bits
-/// depend on the processor there.
+/// Rejects programs with shifts by 32 and more bits: in the kernel's machine for sockets, their result depends on
+/// the processor.
 fn check(program: &[Operation]) -> Result<(), Reason> {
     let shifts = |operation: &Operation| {
         matches!(
@@ -63,13 +61,12 @@ fn check(program: &[Operation]) -> Result<(), Reason> {
     if program.iter().any(shifts) { Err("it shifts by a number from the packet") } else { Ok(()) }
 }
 
-/// Replaces each instruction by those that `replace` gives for it at its place, and has loads that
-/// could leave the frame refuse it.
+/// Replaces each instruction by those that `replace` returns, and makes loads that could leave the frame reject it.
 fn rewrite(
     mut program: Vec<Operation>,
     replace: impl Fn(Operation) -> Result<Vec<Operation>, Reason>,
 ) -> Result<Vec<Operation>, Reason> {
-    // Without these, `X` is what fits a header's length, and no large number.
+    // Without these, `X` is at most a header's length.
     let sets_any = |operation: &Operation| {
         matches!(
             operation,
@@ -77,7 +74,7 @@ fn rewrite(
         )
     };
     let guard = program.iter().any(sets_any);
-    // From the end, so that what is still to come keeps its place.
+    // From the end, so that the remaining instructions keep their place.
     for at in (0..program.len()).rev() {
         match program[at] {
             Operation::Load { offset, .. }
@@ -107,9 +104,9 @@ fn guarded(at: usize, load: Operation) -> [Operation; 4] {
     [Operation::CopyToA, branch, Operation::Return(0), load]
 }
 
-/// What does on a frame without its tag what `operation` does on the whole frame.
-fn find_behind_tag(operation: Operation) -> Result<Vec<Operation>, Reason> {
-    const ACROSS: Reason = "it reads across the edge of a VLAN tag";
+/// The equivalent of `operation` on a frame without its tag.
+fn adjust_for_tag(operation: Operation) -> Result<Vec<Operation>, Reason> {
+    const ACROSS: Reason = "it reads across the border of a VLAN tag";
     let shift = |code, bits| Operation::Calculate { code, operand: Operand::K(bits) };
     let (tag_type, tag) = (ancillary(libc::SKF_AD_VLAN_TPID), ancillary(libc::SKF_AD_VLAN_TAG));
     let first = |half| vec![half, shift(libc::BPF_RSH, 8)];
@@ -141,7 +138,7 @@ fn find_behind_tag(operation: Operation) -> Result<Vec<Operation>, Reason> {
     })
 }
 
-/// Reads what the kernel knows beside the frame.
+/// Loads the kernel's data about a frame.
 fn ancillary(what: libc::c_int) -> Operation {
     Operation::Load { size: Size::Half, offset: (libc::SKF_AD_OFF + what).cast_unsigned() }
 }

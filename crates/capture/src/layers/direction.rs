@@ -1,23 +1,23 @@
-//! Which way the packets go that are followed.
+//! Direction of the followed packets.
 
 use serde::Serialize;
 
 use super::Point;
 
-/// Whether an interface receives or sends the packets that are followed.
+/// Whether an interface receives or sends the followed packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// It receives them.
+    /// The interface receives them.
     #[default]
     In,
-    /// It sends them.
+    /// The interface sends them.
     Out,
 }
 
 impl Direction {
-    /// The points that these packets come to, in order. Where one is in there is its number in
-    /// `bpf/journey.h` or `bpf/leaving.h`.
+    /// The points on these packets' path, in order. Their indexes are the numbers in `bpf/journey.h` or
+    /// `bpf/leaving.h`.
     #[must_use]
     pub const fn points(self) -> [Point; 4] {
         match self {

@@ -1,4 +1,4 @@
-//! What became of one packet inside of the host, as `bpf/layers.bpf.c` hands it over.
+//! The path of one packet through the host, as recorded by `bpf/layers.bpf.c`.
 
 use serde::Serialize;
 
@@ -19,28 +19,28 @@ mod layout {
     pub(super) const BYTES: usize = HEAD + 192;
 }
 
-/// How a packet's way through the host ended.
+/// End of a packet's path through the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// It had not: it was on its way or in a queue when the measurement ended. Segments that TCP has
-    /// joined to others are among these, because it frees them without telling.
+    /// None yet: on its way or in a queue at the end of the measurement. Includes segments that TCP merged with
+    /// others, because it frees them without an event.
     Open,
-    /// An application has it.
+    /// Read by an application.
     Read,
-    /// The kernel dropped it, for the reason that it gives.
+    /// Dropped by the kernel, with its reason.
     Dropped,
-    /// The kernel itself was all it was for: an acknowledgement, an ARP or an ICMP packet.
+    /// Consumed by the kernel: an acknowledgement, an ARP or an ICMP packet.
     Consumed,
-    /// GRO joined it to the packet before it, and its bytes went on in that one.
+    /// Merged by GRO with the packet before it, which carries its bytes on.
     Joined,
-    /// It was sent on to another interface.
+    /// Forwarded to another interface.
     Forwarded,
-    /// Not seen: the kernel used its place in memory for another packet.
+    /// Not observed: the kernel reused its memory for another packet.
     Unknown,
-    /// The driver was done with it.
+    /// Completed by the driver.
     Sent,
-    /// Its bytes went on in other packets, as the segments that a large one is cut into.
+    /// Split into other packets, such as the segments of a large one.
     Split,
 }
 
@@ -58,7 +58,7 @@ impl End {
         Self::Split,
     ];
 
-    /// What it is called, here and in the JSON.
+    /// Name in the output and in the JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,33 +75,32 @@ impl End {
     }
 }
 
-/// One packet's way through the host.
+/// One packet's path through the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// When it was at each of the direction's points, if it was seen there: nanoseconds of
-    /// `CLOCK_MONOTONIC`, which is read at the beginning of our program there.
+    /// Time at each of the direction's points, if observed there: nanoseconds of `CLOCK_MONOTONIC`, read at the
+    /// start of the program there.
     pub times: [Option<u64>; 4],
-    /// Nanoseconds that our program took at each of these points, from that reading to its end; of the
-    /// last one that is not known.
+    /// Duration of the program at each point in nanoseconds, from that reading to its end; unknown for the last
+    /// point.
     pub own: [u32; 4],
-    /// The network card's own stamp in nanoseconds of the card's clock, if it made one.
+    /// The network card's stamp in nanoseconds of the card's clock, if there is one.
     pub card: Option<u64>,
-    /// The frame's length in bytes, at the first point.
+    /// Frame length in bytes, at the first point.
     pub length: u32,
-    /// How it ended.
+    /// End of the path.
     pub end: End,
-    /// Why it was dropped: `enum skb_drop_reason` of the kernel (include/net/dropreason-core.h),
-    /// whose names [`super::Reasons`] knows.
+    /// Drop reason: `enum skb_drop_reason` of the kernel (include/net/dropreason-core.h); [`super::Reasons`] has
+    /// the names.
     pub reason: u32,
-    /// The frame's first bytes, from the Ethernet header on: at most 192, and not beyond the part
-    /// that the driver put into one piece.
+    /// First bytes of the frame, from the Ethernet header on: max 192, and not beyond its first contiguous part.
     pub head: Vec<u8>,
 }
 
 impl Journey {
-    /// Reads what the BPF program wrote; `None` if that is not what this is.
+    /// Parses a record of the BPF program; `None` if it is invalid.
     pub(super) fn read(bytes: &[u8], direction: Direction) -> Option<Self> {
         let bytes: &[u8; layout::BYTES] = bytes.try_into().ok()?;
         let captured = u16::from_ne_bytes(bytes[layout::CAPTURED].try_into().ok()?);
@@ -117,16 +116,16 @@ impl Journey {
         })
     }
 
-    /// When the packet was at `point`, as in [`Self::times`].
+    /// Time of the packet at `point`, as in [`Self::times`].
     #[must_use]
     pub fn time(&self, point: Point) -> Option<u64> {
         self.times[self.number(point)?]
     }
 
-    /// The nanoseconds that the packet took from one point to another one behind it, less those that our
-    /// programs took at the first and between the two; `None` if it was not seen at both.
+    /// Nanoseconds from one point to a later one, minus the durations of the programs at the first and between the
+    /// two; `None` if it was not observed at both.
     ///
-    /// What is left of ours is the way into a program and out of it.
+    /// The entry and exit of these programs remain included.
     #[must_use]
     pub fn between(&self, from: Point, to: Point) -> Option<u64> {
         let whole = self.time(to)?.checked_sub(self.time(from)?)?;
@@ -134,13 +133,13 @@ impl Journey {
         Some(whole.saturating_sub(own.iter().copied().map(u64::from).sum()))
     }
 
-    /// The last point that it was seen at.
+    /// The last point at which it was observed.
     #[must_use]
     pub fn last(&self) -> Option<Point> {
         self.direction.points().into_iter().rev().find(|&point| self.time(point).is_some())
     }
 
-    /// Which of the direction's points that is.
+    /// Index of the point in the direction's points.
     fn number(&self, point: Point) -> Option<usize> {
         self.direction.points().iter().position(|&other| other == point)
     }
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_tells_where_a_packet_was_and_how_it_ended() {
+    fn record_has_times_and_end() {
         let journey = Journey::read(&record(), Direction::In).unwrap();
         let times = Direction::In.points().map(|point| journey.time(point));
         assert_eq!(times, [Some(100), Some(250), Some(300), None]);
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_sent_comes_to_other_points() {
+    fn sent_packet_has_other_points() {
         let journey = Journey::read(&record(), Direction::Out).unwrap();
         assert_eq!((journey.time(Point::Socket), journey.last()), (Some(100), Some(Point::Driver)));
         assert_eq!((journey.time(Point::Stack), journey.time(Point::Sent)), (None, None));
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_programs_take_is_not_part_of_the_time_between_two_points() {
+    fn program_time_is_subtracted() {
         let journey = Journey::read(&record(), Direction::In).unwrap();
         let between = |from, to| journey.between(from, to);
         assert_eq!(between(Point::Driver, Point::Stack), Some(110));
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_not_read() {
+    fn invalid_records_are_rejected() {
         let read = |bytes: &[u8]| Journey::read(bytes, Direction::In);
         let mut record = record();
         assert_eq!(read(&record[1..]), None);

@@ -1,38 +1,35 @@
-//! Where every packet went that was to be followed.
+//! The ledger of a layers measurement.
 
 use serde::{Deserialize, Serialize};
 
-/// The account of a measurement. Each packet that passed the filter is in exactly one of the
-/// outcomes, which [`LayersLedger::balances`] checks. What happened to it in the host is another
-/// matter, which its journey tells.
+/// Packet counts of a measurement. Each packet that passed the filter has exactly one outcome
+/// ([`LayersLedger::balances`]). Its path in the host is in its journey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayersLedger {
-    /// Packets that came to the first point and passed the filter. Counted by the BPF program, as the
-    /// next two.
+    /// Packets that reached the first point and passed the filter. Counted by the BPF program, as the next two.
     pub seen: u64,
-    /// Not followed, because 65,536 were followed already.
+    /// Packets not followed, because 65,536 were already followed.
     pub untracked: u64,
-    /// Followed to their end, for which there was no room in the ring buffer.
+    /// Packets followed to their end, without room in the ring buffer.
     pub dropped: u64,
-    /// Followed beyond the count that was asked for, or after the consumer had failed.
+    /// Packets beyond the requested count, or after the consumer failed.
     pub surplus: u64,
-    /// Handed to the consumer, those among them whose journey had not ended.
+    /// Packets passed to the consumer, including those with an open journey.
     pub delivered: u64,
-    /// Times that a BPF program did not run, because it was running on that core already and was
-    /// interrupted. Each may be a point or an end, of any packet, that is missing. Counted by the
-    /// kernel (`recursion_misses` of linux/bpf.h).
+    /// Times that a BPF program did not run, because it was already running on that core and was interrupted. Each
+    /// may be a missing point or end of any packet. Counted by the kernel (`recursion_misses` of linux/bpf.h).
     pub skipped: u64,
 }
 
 impl LayersLedger {
-    /// Packets that should have been followed and of which nothing is known.
+    /// Packets that should have been followed, without any result.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.untracked + self.dropped
     }
 
-    /// Whether every packet seen has been accounted for.
+    /// Whether each packet seen has exactly one outcome.
     #[must_use]
     pub fn balances(&self) -> bool {
         self.seen == self.untracked + self.dropped + self.surplus + self.delivered
@@ -44,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_that_is_in_no_outcome_upsets_the_balance() {
+    fn missing_outcome_breaks_balance() {
         let whole = LayersLedger {
             seen: 10,
             untracked: 1,

@@ -1,28 +1,28 @@
-//! Follows the packets that an interface receives through their host: when each was with the driver,
-//! in the stack, at its socket and with its application, and how its way ended. Or those that it sends:
-//! when each left its socket, came to the interface's queue and to its driver, and was sent.
+//! Follows packets through the layers of their host. Received packets: times at the driver, in the stack, at the
+//! socket and in the application, and the end of the path. Sent packets: times at the socket, in the interface's
+//! queue, at the driver, and when sent.
 //!
-//! Programs at tracepoints of the kernel (`bpf/layers.bpf.c`) read its monotonic clock, which is one
-//! clock for all points of a host, so that a time between two points has no clock error but the clock's
-//! granularity. A program reads it when it begins and when it ends, so that what it takes is known and is
-//! not counted ([`Journey::between`]); the packet is late by it nevertheless.
+//! Programs at tracepoints of the kernel (`bpf/layers.bpf.c`) read its monotonic clock. All points of a host have
+//! the same clock, so a time between two points has no clock error beyond the granularity. A program reads the
+//! clock at its start and at its end, so that its own duration is known and subtracted ([`Journey::between`]); the
+//! packet is still delayed by it.
 //!
-//! # What it cannot do
+//! # Limits
 //!
-//! - Packets that an XDP program drops, sends back or redirects never are packets of the kernel's, and
-//!   are not seen.
-//! - Where GRO or the network card joins segments, those behind the first end there, and what goes on is
-//!   one large packet.
-//! - Where TCP joins a segment to one that waits in the socket's queue, it frees it without telling: its
-//!   way stays [`End::Open`], or [`End::Unknown`] if its place in memory is used again.
-//! - Of a multicast datagram for several sockets, one is followed, and the copies for others are not.
-//! - The kernel does not show the beginning of a call that sends: what it takes to copy the data, to make
-//!   packets of them and to route these is before the first point.
-//! - What a network card does with a packet that it has been given to send is behind the last point.
-//! - Packets that go to the driver past the queue (`PACKET_QDISC_BYPASS`) are seen there first, and those
-//!   of an AF_XDP socket in zero-copy mode never.
-//! - A kernel may leave tracing programs out while it interrupts certain tasks, without counting it: the
-//!   packets of that moment are not seen, or not at every point. [`Layers::departures`] sees them.
+//! - Packets that an XDP program drops, sends back or redirects never become packets of the kernel, and are not
+//! observed.
+//! - Where GRO or the network card merges segments, those after the first end there, and one large packet
+//! continues.
+//! - TCP frees a segment that it merges with one in the socket's queue without an event: it stays [`End::Open`], or
+//! [`End::Unknown`] if its memory is reused.
+//! - Of a multicast datagram for several sockets, only one copy is followed.
+//! - The kernel does not show the start of a send call: copying the data, building packets and routing them happen
+//! before the first point.
+//! - The network card's handling of a packet to send happens after the last point.
+//! - Packets that bypass the queue (`PACKET_QDISC_BYPASS`) are first observed at the driver; those of an AF_XDP
+//! socket in zero-copy mode never.
+//! - A kernel may skip tracing programs while it interrupts certain tasks, without counting it: packets of that
+//! moment are not observed, or not at every point. [`Layers::departures`] observes them.
 //! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
 
 mod direction;
@@ -46,50 +46,50 @@ use crate::waiter::Waiter;
 use crate::{Error, Limit, Stop};
 
 pub use direction::Direction;
-pub use hooks::Seen;
+pub use hooks::ObservedPoint;
 pub use journey::{End, Journey};
 pub use ledger::LayersLedger;
 pub use point::Point;
 pub use reasons::Reasons;
 
-/// How often the reader looks for journeys that have ended. Longer, and more of the ring buffer would
-/// be in use; shorter, and it would disturb what it measures.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which the reader polls for ended journeys. A longer one would fill more of the ring buffer; a
+/// shorter one would disturb the measurement.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is asked for.
+/// Settings of a measurement.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The interface, by its name in the calling thread's network namespace.
+    /// Interface name in the calling thread's network namespace.
     pub interface: String,
     /// Whether it receives or sends the packets.
     pub direction: Direction,
-    /// A filter in pcap syntax, for the packet as the driver hands it over or as the queue is given it, as
-    /// far as it is in one piece.
+    /// Filter in pcap syntax, applied to the packet as the driver passes it on or the queue receives it, as far as
+    /// it is contiguous.
     pub filter: Option<String>,
-    /// When it ends by itself.
+    /// When the measurement ends automatically.
     pub limit: Limit,
 }
 
-/// What was granted.
+/// Properties of an open measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
-    /// The interface.
+    /// Interface name.
     pub interface: String,
     /// Whether it receives or sends the packets.
     pub direction: Direction,
-    /// The filter in pcap syntax, if there is one.
+    /// Filter in pcap syntax, if any.
     pub filter: Option<String>,
-    /// The clock that is read at all points.
+    /// Clock read at all points.
     pub clock: &'static str,
-    /// The smallest usual step of that clock, in nanoseconds, rounded up.
+    /// Granularity: the smallest usual step of that clock, in nanoseconds, rounded up.
     pub granularity_ns: i64,
-    /// The points where packets are seen, in order.
-    pub points: Vec<Seen>,
-    /// What this kernel cannot show, in words.
+    /// Points at which packets are observed, in order.
+    pub points: Vec<ObservedPoint>,
+    /// Limitations of this kernel, as text.
     pub notes: Vec<String>,
 }
 
-/// A measurement that is set up: packets are being followed already.
+/// An open measurement: packets are already followed.
 pub struct Layers {
     interface: Interface,
     limit: Limit,
@@ -98,23 +98,21 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Sets a measurement up in the calling thread's network namespace. It stays there, whichever
-    /// thread runs it.
+    /// Opens a measurement in the calling thread's network namespace. Any thread may run it.
     ///
     /// # Errors
-    /// An interface or filter that does not exist, or what the kernel refuses.
+    /// The interface or filter does not exist, or a system call fails.
     pub fn open(config: Config, clock: &ClockService) -> Result<Self, Error> {
         let hooks = hooks::of(config.direction);
         Self::at(hooks, config, clock)
     }
 
-    /// Sets up to see only when each packet comes to the queue of the interface that sends it
-    /// ([`Point::Queue`]), and to its driver where it has no queue, as virtual cables have none. One program does
-    /// that instead of six, and reads the clock when it is done with all else; the journey is handed over at
-    /// once, as [`End::Open`].
+    /// Opens a measurement of one point: the time of each packet at the queue of the sending interface
+    /// ([`Point::Queue`]), or at its driver where there is no queue, as in virtual cables. It uses one program
+    /// instead of six, which reads the clock as its last step. The journey is passed on at once, as [`End::Open`].
     ///
     /// # Errors
-    /// As of [`Self::open`]; or the kernel does not have that place (Linux 6.6).
+    /// As for [`Self::open`]; or the kernel does not have the hook (Linux 6.6).
     pub fn departures(
         interface: &str,
         filter: Option<&str>,
@@ -129,8 +127,8 @@ impl Layers {
         let layers = Self::at(hooks::DEPARTURE, config, clock)?;
         match layers.facts.notes.first() {
             None => Ok(layers),
-            Some(why) => {
-                let (interface, reason) = (interface.to_owned(), why.clone());
+            Some(note) => {
+                let (interface, reason) = (interface.to_owned(), note.clone());
                 Err(Error::Layers { interface, reason })
             }
         }
@@ -147,58 +145,58 @@ impl Layers {
             filter: config.filter,
             clock: "CLOCK_MONOTONIC",
             granularity_ns: granularity.as_nanos(),
-            points: programs.attached.seen.clone(),
+            points: programs.attached.observed.clone(),
             notes: programs.attached.notes.clone(),
         };
         Ok(Self { interface, limit: config.limit, programs, facts })
     }
 
-    /// What was granted.
+    /// Properties of the measurement.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The names of the kernel's reasons to drop packets.
+    /// The names of the kernel's drop reasons.
     #[must_use]
     pub fn reasons(&self) -> &Reasons {
         &self.programs.reasons
     }
 
-    /// Hands every packet's journey to `consume` when it has ended, until the stop is requested, the
-    /// limit is reached or `consume` fails; then those that have not ended.
+    /// Passes each packet's journey to `consume` when it has ended, until the stop is requested, the limit is
+    /// reached or `consume` fails; then those that have not ended.
     ///
-    /// The ledger is good also where there is an error.
+    /// The ledger is complete in case of an error, too.
     pub fn run(
         mut self,
         stop: &Stop,
         consume: &mut dyn FnMut(Journey) -> Result<(), Error>,
     ) -> (LayersLedger, Result<(), Error>) {
-        let mut intake = Intake::new(self.limit.packets, consume);
-        let mut outcome = self.follow(stop, &mut intake);
-        // The kernel forgets it with the programs.
-        intake.ledger.skipped = self.programs.attached.skipped();
+        let mut journeys = JourneySink::new(self.limit.packets, consume);
+        let mut outcome = self.follow(stop, &mut journeys);
+        // The count is lost when the programs are detached.
+        journeys.ledger.skipped = self.programs.attached.skipped();
         self.programs.attached.detach();
         let rest = self
             .programs
-            .take_ended(|journey| intake.take(journey))
-            .and_then(|()| self.programs.take_open(|journey| intake.take(journey)));
+            .take_ended(|journey| journeys.take(journey))
+            .and_then(|()| self.programs.take_open(|journey| journeys.take(journey)));
         outcome = outcome.and(self.read(rest));
-        let counted = self.programs.count(&mut intake.ledger);
-        (intake.ledger, outcome.and(self.read(counted)).and(intake.outcome))
+        let counted = self.programs.count(&mut journeys.ledger);
+        (journeys.ledger, outcome.and(self.read(counted)).and(journeys.outcome))
     }
 
-    /// Takes what ends until it is time to stop.
-    fn follow(&self, stop: &Stop, intake: &mut Intake<'_>) -> Result<(), Error> {
+    /// Takes ended journeys until it is time to stop.
+    fn follow(&self, stop: &Stop, journeys: &mut JourneySink<'_>) -> Result<(), Error> {
         let started = Instant::now();
         let waiter = self.read(Waiter::new(self.programs.descriptor(), stop))?;
-        while !stop.is_requested() && !intake.is_full() {
+        while !stop.is_requested() && !journeys.is_full() {
             let left = self.limit.duration.map(|limit| limit.saturating_sub(started.elapsed()));
             if left == Some(Duration::ZERO) {
                 break;
             }
-            self.read(waiter.wait(left.unwrap_or(LOOK).min(LOOK)))?;
-            self.read(self.programs.take_ended(|journey| intake.take(journey)))?;
+            self.read(waiter.wait(left.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)))?;
+            self.read(self.programs.take_ended(|journey| journeys.take(journey)))?;
             self.interface.check()?;
         }
         Ok(())
@@ -206,23 +204,23 @@ impl Layers {
 
     fn read<T>(&self, result: io::Result<T>) -> Result<T, Error> {
         result.map_err(|cause| Error::System {
-            what: "read what became of packets",
+            what: "read the packets' journeys",
             interface: self.facts.interface.clone(),
             cause,
         })
     }
 }
 
-/// Where journeys go to.
-struct Intake<'a> {
+/// Passes journeys to the consumer and counts them.
+struct JourneySink<'a> {
     limit: Option<u64>,
     consume: &'a mut dyn FnMut(Journey) -> Result<(), Error>,
     ledger: LayersLedger,
-    /// What the consumer said.
+    /// Result of the consumer.
     outcome: Result<(), Error>,
 }
 
-impl<'a> Intake<'a> {
+impl<'a> JourneySink<'a> {
     fn new(limit: Option<u64>, consume: &'a mut dyn FnMut(Journey) -> Result<(), Error>) -> Self {
         Self { limit, consume, ledger: LayersLedger::default(), outcome: Ok(()) }
     }

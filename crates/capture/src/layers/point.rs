@@ -1,32 +1,32 @@
-//! The points of a host that a packet comes to.
+//! The observation points in a host.
 
 use serde::Serialize;
 
-/// A point. Which ones a packet comes to, and in which order, [`super::Direction::points`] says.
+/// A point on a packet's path. [`super::Direction::points`] lists the points of a direction, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Point {
-    /// The driver hands a received packet over: to GRO, to a core's backlog or to the stack. It is
-    /// handed one that is to be sent: the queue is behind it.
+    /// The driver passes a received packet on: to GRO, to a core's backlog or to the stack. Or it receives a packet
+    /// to send from the queue.
     Driver,
-    /// The stack begins with a received packet: GRO and the backlog are behind it.
+    /// The stack starts with a received packet, after GRO and the backlog.
     Stack,
-    /// The socket of a received packet has been found and is about to take it, so that filters of
-    /// packets, routing and the protocol's checks are behind it. The socket of one that is sent has let it
-    /// go, addressed and routed; those sent on from another interface have none.
+    /// The socket of a received packet was found and is about to take it, after packet filters, routing and the
+    /// protocol's checks. The socket of a sent packet has released it, addressed and routed; forwarded packets have
+    /// none.
     Socket,
-    /// The application has it: UDP tells when the call that reads returns, other protocols when the
-    /// kernel begins to copy. A segment that is read in parts counts when its first part is.
+    /// The application has the packet. UDP: the read call returns; other protocols: the kernel starts to copy. A
+    /// segment that is read in parts counts at its first part.
     Application,
-    /// It is about to be put into the queue of its interface, the queueing discipline (tc(8)).
+    /// The packet is about to enter the queue of its interface, the queueing discipline (tc(8)).
     Queue,
-    /// The driver is done with a packet that is sent: a network card has it in its ring, or the other
-    /// end of a virtual cable has it.
+    /// The driver has completed a sent packet: it is in the ring of a network card, or at the other end of a
+    /// virtual cable.
     Sent,
 }
 
 impl Point {
-    /// What it is called, here and in the JSON.
+    /// Name in the output and in the JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Loads the programs of `bpf/layers.bpf.c`, and reads what they hand over.
+//! Loads the programs of `bpf/layers.bpf.c`, and reads their results.
 
 use std::fs;
 use std::io;
@@ -31,26 +31,24 @@ mod skeleton {
 
 const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_net_admin";
 
-/// Bytes of the ring buffer that wait before the program wakes its reader, who otherwise looks when it
-/// likes: a quarter of it.
+/// Bytes in the ring buffer at which the program wakes its reader, which otherwise polls: a quarter of its size.
 const WAKE_AT: u64 = 1 << 22;
 
-/// The attached programs and what they fill.
+/// The attached programs and their maps.
 pub(super) struct Programs {
     pub(super) attached: Attached,
     pub(super) reasons: Reasons,
     direction: Direction,
     counts: Counts,
-    /// Packets that are on their way.
+    /// Packets on their way.
     journeys: MapHandle,
-    /// Packets that have ended theirs.
+    /// Packets whose journey has ended.
     ended: MapHandle,
 }
 
 impl Programs {
-    /// Loads and attaches those of `hooks`, which are some of the direction's, for the packets that
-    /// `interface`, which is in the calling thread's network namespace, receives or sends and that pass the
-    /// filter.
+    /// Loads and attaches the programs for `hooks`, which belong to the direction. They follow the packets that
+    /// `interface` (in the calling thread's network namespace) receives or sends and that pass the filter.
     pub(super) fn open(
         interface: &Interface,
         direction: Direction,
@@ -72,7 +70,7 @@ impl Programs {
         }
         let notes = hooks::choose(open.open_object_mut(), hooks, &kernel);
         if let Some(filter) = filter {
-            put_in(open.open_object_mut(), filter)?;
+            insert_filter(open.open_object_mut(), filter)?;
         }
         let skeleton = open.load().map_err(refused)?;
         let maps = &skeleton.maps;
@@ -92,7 +90,7 @@ impl Programs {
         self.ended.as_fd()
     }
 
-    /// Takes the journeys that have ended since the last time; `None` is one that cannot be read.
+    /// Takes the journeys that have ended since the last call; `None` is an invalid one.
     pub(super) fn take_ended(&self, mut take: impl FnMut(Option<Journey>)) -> io::Result<()> {
         let mut builder = RingBufferBuilder::new();
         builder
@@ -113,7 +111,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Adds what the programs have counted.
+    /// Adds the counts of the programs.
     pub(super) fn count(&mut self, ledger: &mut LayersLedger) -> io::Result<()> {
         ledger.seen = self.counts.seen()?;
         ledger.untracked = self.counts.untracked()?;
@@ -122,27 +120,27 @@ impl Programs {
     }
 }
 
-/// Puts the filter into the programs where journeys begin, which are those that ask for it.
-fn put_in(object: &mut OpenObject, filter: &Filter) -> Result<(), Error> {
+/// Inserts the filter into the programs at the start of journeys, which call it.
+fn insert_filter(object: &mut OpenObject, filter: &Filter) -> Result<(), Error> {
     let refused = |error: &libbpf_rs::Error| Error::FilterNotInKernel {
         reason: format!("as a tracing program, {error}"),
     };
     let passes = filter.for_layers()?;
     with_filter::prepare(object).map_err(|error| refused(&error))?;
-    let asking = object.progs_mut().filter(|p| p.autoload() && with_filter::calls_filter(p));
-    for mut program in asking {
+    let filtering = object.progs_mut().filter(|p| p.autoload() && with_filter::calls_filter(p));
+    for mut program in filtering {
         with_filter::insert(&mut program, &passes).map_err(|error| refused(&error))?;
     }
     Ok(())
 }
 
-/// The number of the calling thread's network namespace, by which the kernel tells them apart.
+/// The inode number of the calling thread's network namespace, which identifies it in the kernel.
 fn namespace() -> io::Result<u32> {
     let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
     u32::try_from(inode).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The error for what libbpf or the kernel refused.
+/// The error for an action that libbpf or the kernel refused.
 fn refused(interface: &Interface) -> impl Fn(libbpf_rs::Error) -> Error + Copy {
     move |error| {
         let interface = interface.name.clone();

@@ -1,16 +1,15 @@
-//! The names that the running kernel has for why it drops packets.
+//! Names of the running kernel's drop reasons.
 
 use std::collections::BTreeMap;
 
 use libbpf_rs::btf::{Btf, types};
 
-/// The names of `enum skb_drop_reason` (include/net/dropreason-core.h), whose numbers differ from
-/// kernel to kernel.
+/// The names of `enum skb_drop_reason` (include/net/dropreason-core.h), whose numbers differ between kernels.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons(BTreeMap<u32, String>);
 
 impl Reasons {
-    /// Those of the kernel with these types. None where it has no such names.
+    /// The names in these types of the kernel; empty if it has none.
     pub(super) fn of(kernel: &Btf<'_>) -> Self {
         let Some(reasons) = kernel.type_by_name::<types::Enum<'_>>("skb_drop_reason") else {
             return Self::default();
@@ -23,8 +22,8 @@ impl Reasons {
         Self(reasons.iter().filter_map(name).collect())
     }
 
-    /// What the kernel calls a reason, such as `SOCKET_RCVBUFF`; its number where it has no name, as
-    /// those of a subsystem's own (`SKB_DROP_REASON_SUBSYS_SHIFT`).
+    /// The kernel's name of a reason, such as `SOCKET_RCVBUFF`; its number if it has no name, as the reasons of
+    /// subsystems (`SKB_DROP_REASON_SUBSYS_SHIFT`).
     #[must_use]
     pub fn name(&self, reason: u32) -> String {
         self.0.get(&reason).cloned().unwrap_or_else(|| format!("{reason:#x}"))
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_running_kernel_names_its_reasons() {
+    fn running_kernel_has_reason_names() {
         let reasons = Reasons::of(&Btf::from_vmlinux().unwrap());
         assert!(reasons.0.values().any(|name| name == "SOCKET_RCVBUFF"), "{reasons:?}");
         assert_eq!(reasons.name(0x3_0001), "0x30001");

@@ -1,4 +1,4 @@
-//! What the `pcap` crate lacks, or calls without looking at the answer: pcap(3PCAP).
+//! Functions of libpcap that the `pcap` crate lacks, or calls without checking the result: pcap(3PCAP).
 #![expect(unsafe_code, reason = "calls of libpcap, which the pcap crate links")]
 
 use std::ffi::{c_int, c_void};
@@ -9,9 +9,8 @@ use pcap::{Capture, Inactive};
 const HOST: c_int = 0;
 /// `PCAP_TSTAMP_PRECISION_NANO` (pcap/pcap.h).
 const NANOSECONDS: c_int = 1;
-/// `ETH_P_CONTROL` (linux/if_ether.h): below 1536, where no type of an Ethernet frame is, and not
-/// one of those that the kernel gives to frames with a length in its place (`eth_type_trans` of
-/// net/ethernet/eth.c).
+/// `ETH_P_CONTROL` (linux/if_ether.h): below 1536, so it is no type of an Ethernet frame, and not one that the
+/// kernel gives to frames with a length in its place (`eth_type_trans` of net/ethernet/eth.c).
 const NO_PROTOCOL: c_int = 0x0016;
 
 unsafe extern "C" {
@@ -20,15 +19,15 @@ unsafe extern "C" {
     fn pcap_set_protocol_linux(pcap: *mut c_void, protocol: c_int) -> c_int;
 }
 
-/// Asks for the kernel's stamps in nanoseconds; what libpcap does not grant is named.
+/// Requests the kernel's stamps in nanoseconds; the error is what libpcap does not support.
 pub(super) fn stamp_in_nanoseconds(pcap: &Capture<Inactive>) -> Result<(), &'static str> {
     let handle = pcap.as_ptr().cast();
-    // SAFETY: the handle is alive, and both calls take it before it is activated.
+    // SAFETY: the handle exists, and both calls are allowed before it is activated.
     let (kind, precision) = unsafe {
         (pcap_set_tstamp_type(handle, HOST), pcap_set_tstamp_precision(handle, NANOSECONDS))
     };
     if kind != 0 {
-        return Err("this interface has no stamps of the kernel's own for libpcap");
+        return Err("this interface has no kernel stamps for libpcap");
     }
     if precision != 0 {
         return Err("this libpcap has no stamps in nanoseconds");
@@ -36,8 +35,8 @@ pub(super) fn stamp_in_nanoseconds(pcap: &Capture<Inactive>) -> Result<(), &'sta
     Ok(())
 }
 
-/// Lets nothing into the socket when the handle is activated; binding it to all protocols does.
-pub(super) fn let_nothing_in(pcap: &Capture<Inactive>) {
-    // SAFETY: the handle is alive and not active, which is all that the call can object to.
+/// Blocks all packets until the socket is bound to all protocols.
+pub(super) fn block_all_packets(pcap: &Capture<Inactive>) {
+    // SAFETY: the handle exists and is not active, the only requirements of the call.
     unsafe { pcap_set_protocol_linux(pcap.as_ptr().cast(), NO_PROTOCOL) };
 }

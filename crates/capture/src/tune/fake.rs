@@ -1,17 +1,17 @@
-//! Machines that only exist in tests.
+//! Synthetic machines for tests.
 
 use super::goal::Goal;
 use super::machine::Machine;
 use super::place::Place;
 use crate::Cores;
 
-/// A machine with so many cores, and nothing else.
+/// A machine with `cores` cores, and nothing else.
 pub(super) fn machine(interface: &str, cores: usize) -> Machine {
     Machine { interface: interface.to_owned(), cores: (0..cores).collect(), ..Machine::default() }
 }
 
 impl Machine {
-    /// The same with a setting more.
+    /// Adds a setting.
     pub(super) fn with(mut self, place: Place, value: &str) -> Self {
         self.values.insert(place, value.to_owned());
         self

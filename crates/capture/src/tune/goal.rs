@@ -1,4 +1,4 @@
-//! What a capture needs of the machine.
+//! Requirements of a capture on the machine.
 
 use wirestamp_clock::Counter;
 
@@ -8,20 +8,20 @@ use crate::capabilities::counter_function;
 use crate::method::{Pair, ReceiverKind, StampSource};
 use crate::pipeline::Wait;
 
-/// What follows for the machine from what is asked of a capture.
+/// Requirements that follow from the capture's configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Goal {
-    /// Where the threads of each lane run.
+    /// Cores of each lane's threads.
     pub(super) lanes: Vec<Cores>,
-    /// Whether the stamp is taken by the softIRQ, before the acquisition thread has any part in it.
+    /// Whether the softIRQ takes the stamp, before the acquisition thread.
     pub(super) stamped_in_softirq: bool,
-    /// Whether frames are taken before the kernel can join them.
+    /// Whether frames are taken before the kernel can merge them.
     pub(super) taken_before_gro: bool,
     /// Whether the acquisition thread never sleeps.
     pub(super) spins: bool,
-    /// Whether it has the driver look for packets itself, in place of the interrupt.
+    /// Whether it polls the driver itself, instead of waiting for the interrupt.
     pub(super) busy_polls: bool,
-    /// Whether real-time priority was asked for.
+    /// Whether real-time priority is requested.
     pub(super) realtime: bool,
 }
 
@@ -38,15 +38,15 @@ impl Goal {
         }
     }
 
-    /// The cores that its threads are tied to.
+    /// The cores that its threads are pinned to.
     pub(super) fn cores(&self) -> Vec<usize> {
         let of_lane = |lane: &Cores| [lane.acquire, lane.convert, lane.consume];
         self.lanes.iter().flat_map(of_lane).flatten().collect()
     }
 }
 
-/// Whether a receiver whose thread spins makes the driver's poll function run, as an AF_XDP socket
-/// with `SO_PREFER_BUSY_POLL` does (`Documentation/networking/napi.rst`, "Busy polling").
+/// Whether a spinning receiver thread runs the driver's poll function, as an AF_XDP socket with
+/// `SO_PREFER_BUSY_POLL` does (`Documentation/networking/napi.rst`, "Busy polling").
 fn busy_polls(receiver: ReceiverKind) -> bool {
     match receiver {
         ReceiverKind::Blocks

@@ -1,4 +1,4 @@
-//! Reads and writes settings, of the machine or of a folder that stands in for one.
+//! Reads and writes settings, on the machine or in a folder that stands in for it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,21 +13,21 @@ use super::threads::{self, NapiThread};
 
 const CPU_LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// What reads and writes settings. Values are text without the newline.
+/// Access to settings. Values are text without the newline.
 pub(super) trait Host {
-    /// What the setting at `place` is.
+    /// Value of the setting at `place`.
     fn read(&self, place: &Place) -> io::Result<String>;
 
-    /// Makes it `value`, which is text as [`Host::read`] gives it.
+    /// Sets it to `value`, in the format of [`Host::read`].
     fn write(&self, place: &Place, value: &str) -> io::Result<()>;
 
-    /// The names in a folder below `/sys`; none where there is no such folder.
+    /// The names in a folder below `/sys`; empty if there is no such folder.
     fn list(&self, folder: &str) -> Vec<String>;
 
-    /// The name of the interface's driver; empty where it has none.
+    /// Driver name of the interface; empty if it has none.
     fn driver(&self) -> String;
 
-    /// The threads of threaded NAPI, in the order in which they were made.
+    /// The threads of threaded NAPI, in the order of their creation.
     fn napi_threads(&self) -> Vec<NapiThread>;
 }
 
@@ -37,13 +37,13 @@ pub(super) struct System {
     proc: PathBuf,
     interface: String,
     ethtool: Option<Ethtool>,
-    /// What `sys` leads to, if not to `/sys`.
+    /// The mount that `sys` points to, if not `/sys`.
     _mounted: Option<OwnedFd>,
 }
 
 impl System {
-    /// `interface` of the calling thread's network namespace, from whichever thread it is used.
-    /// Without leave to mount, what `/sys` shows has to do.
+    /// Access for `interface` of the calling thread's network namespace, from any thread. Without the privilege to
+    /// mount, it uses `/sys` as it is.
     pub(super) fn of(interface: &str, ethtool: Ethtool) -> Self {
         let mounted = mount_sysfs().ok();
         let sys = mounted.as_ref().map_or_else(
@@ -74,9 +74,9 @@ impl System {
     }
 }
 
-/// `/sys` shows the interfaces of the namespace in which it was mounted; this one, which nobody
-/// else sees and which goes with its descriptor, shows those of the calling thread's (ip-netns(8)
-/// mounts one for each command, for the same reason). It takes `CAP_SYS_ADMIN`.
+/// Mounts sysfs for the calling thread's network namespace. `/sys` shows the interfaces of the namespace in which it
+/// was mounted. This mount is private and ends with its descriptor (ip-netns(8) mounts one for each command, for the
+/// same reason). Requires `CAP_SYS_ADMIN`.
 fn mount_sysfs() -> io::Result<OwnedFd> {
     let sysfs = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&sysfs)?;
@@ -128,8 +128,8 @@ impl Host for System {
     }
 }
 
-/// Keeps idle cores awake, until the file is closed, be it by the kernel
-/// (`Documentation/power/pm_qos_interface.rst`: a 32-bit number of microseconds).
+/// Keeps idle cores awake until the file is closed (`Documentation/power/pm_qos_interface.rst`: a 32-bit number of
+/// microseconds).
 pub(super) fn keep_awake() -> io::Result<File> {
     let mut request = OpenOptions::new().write(true).open(CPU_LATENCY)?;
     request.write_all(&0_i32.to_ne_bytes())?;

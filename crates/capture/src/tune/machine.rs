@@ -1,4 +1,4 @@
-//! What is found on a machine, before anything is decided.
+//! The state of a machine, as input for decisions.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ use crate::affinity::parse_cores;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Machine {
     pub(super) interface: String,
-    /// The driver's name for itself; empty where it has none.
+    /// Driver name; empty if it has none.
     pub(super) driver: String,
     /// The cores that this process may use, in ascending order.
     pub(super) cores: Vec<usize>,
-    /// Those that are near the card, on a machine with several memories; else empty.
+    /// Cores near the card, on a NUMA machine; else empty.
     pub(super) near: Vec<usize>,
     /// The numbers of the card's interrupts, in ascending order.
     pub(super) vectors: Vec<u32>,
     /// The receive queues, such as `rx-0`.
     pub(super) queues: Vec<String>,
-    /// What every setting is that exists.
+    /// Value of every existing setting.
     pub(super) values: HashMap<Place, String>,
 }
 
 impl Machine {
-    /// Looks at everything that a plan may want to know.
+    /// Reads everything that a plan may require.
     pub(super) fn read(host: &dyn Host, interface: &str, cores: Vec<usize>) -> Self {
         let folder = |name: &str| format!("class/net/{interface}/{name}");
         let mut queues = host.list(&folder("queues"));
@@ -41,17 +41,17 @@ impl Machine {
             cores,
             values: HashMap::new(),
         };
-        let found = |place: Place| host.read(&place).ok().map(|value| (place, value));
-        let values = machine.places().into_iter().filter_map(found).collect();
+        let read = |place: Place| host.read(&place).ok().map(|value| (place, value));
+        let values = machine.places().into_iter().filter_map(read).collect();
         Self { values, ..machine }
     }
 
-    /// What the setting at `place` is.
+    /// Value of the setting at `place`.
     pub(super) fn now(&self, place: &Place) -> Option<&str> {
         self.values.get(place).map(String::as_str)
     }
 
-    /// A place, and what is there.
+    /// A place with its value.
     pub(super) fn at(&self, place: Place) -> (Place, Option<&str>) {
         let now = self.now(&place);
         (place, now)
@@ -62,7 +62,7 @@ impl Machine {
         Place::of_interface(&self.interface, name)
     }
 
-    /// Which cores the packets of `queue` are spread over by the kernel.
+    /// The cores over which the kernel distributes the packets of `queue`.
     pub(super) fn steering(&self, queue: &str) -> Place {
         self.file(&format!("queues/{queue}/rps_cpus"))
     }
@@ -81,15 +81,14 @@ impl Machine {
     }
 }
 
-/// The interrupts of the card: those of the device, or of the bus device that carries it, as with
-/// virtio.
+/// The interrupts of the card: those of the device, or of its bus device, as with virtio.
 fn vectors(host: &dyn Host, folder: &impl Fn(&str) -> String) -> Vec<u32> {
     let folders = ["device/msi_irqs", "device/../msi_irqs"];
     let numbers = |name: &str| -> Vec<u32> {
         host.list(&folder(name)).iter().filter_map(|number| number.parse().ok()).collect()
     };
     let mut vectors =
-        folders.into_iter().map(numbers).find(|found| !found.is_empty()).unwrap_or_default();
+        folders.into_iter().map(numbers).find(|read| !read.is_empty()).unwrap_or_default();
     vectors.sort_unstable();
     vectors
 }

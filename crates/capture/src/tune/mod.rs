@@ -1,12 +1,11 @@
-//! The machine as a capture wants it: what keeps stamps from being exact on this host, and how to
-//! change it for as long as a capture runs.
+//! Tunes the machine for a capture: checks the settings that reduce the accuracy of stamps, and changes them while
+//! a capture runs.
 //!
-//! [`survey`] only looks. [`Tuned`] changes what can be changed, and puts it back when it goes. A
-//! record of each change is on disk before it is made, so that [`restore`], or the next
-//! [`Tuned::apply`], can put back what a killed process could not.
+//! [`survey`] only reads. [`Tuned`] changes settings, and restores them on drop. Each change is first recorded on
+//! disk, so that [`restore`], or the next [`Tuned::apply`], can restore the changes of a killed process.
 //!
-//! What each setting should be is decided in `settings`, from facts alone; only `host`, `ethtool`
-//! and `threads` touch the machine.
+//! `settings` decides the value of each setting from plain data; only `host`, `ethtool` and `threads` access the
+//! machine.
 
 mod apply;
 mod ethtool;
@@ -42,47 +41,44 @@ use crate::{Config, Error, affinity, pair};
 
 const CAPABILITIES: &str = "cap_net_admin,cap_sys_admin,cap_sys_nice";
 
-/// Every setting that the stamps of the capture `config` depend on, in the calling thread's network
-/// namespace.
+/// Every setting that affects the stamps of the capture `config`, in the calling thread's network namespace.
 ///
 /// # Errors
-/// An interface, core, or pair of method and stamp that does not exist.
+/// The interface, core, or pair of method and stamp does not exist.
 pub fn survey(config: &Config) -> Result<Vec<Setting>, Error> {
     let goal = goal(config)?;
-    let here = Here::find(&config.interface)?;
-    Ok(plan(&here.system, &config.interface, &goal))
+    let target = Target::find(&config.interface)?;
+    Ok(plan(&target.system, &config.interface, &goal))
 }
 
-/// Puts back what captures that were killed had changed on `interface` of the calling thread's
-/// network namespace.
+/// Restores settings that killed captures had changed on `interface` of the calling thread's network namespace.
 ///
 /// # Errors
-/// An interface that does not exist, a capture that still runs, or no leave to look.
+/// The interface does not exist, a capture is still running, or privileges are missing.
 pub fn restore(interface: &str) -> Result<Report, Error> {
-    let here = Here::find(interface)?;
-    let mut record = here.record(interface)?;
-    let report = apply::put_back(&here.system, &mut record, here.index);
-    report.map_err(failed(interface, "put back what was changed"))
+    let target = Target::find(interface)?;
+    let mut record = target.record(interface)?;
+    let report = apply::restore_record(&target.system, &mut record, target.index);
+    report.map_err(failed(interface, "restore the changed settings"))
 }
 
 impl Tuned {
-    /// Puts back what a killed capture had changed, and then changes what can be changed for the
-    /// capture `config`, in the calling thread's network namespace. What the kernel refuses to
-    /// change stays as it was and is in the [`Report`].
+    /// Restores the changes of a killed capture, and then tunes the machine for the capture `config`, in the
+    /// calling thread's network namespace. Settings that the kernel refuses to change are in the [`Report`].
     ///
-    /// An XDP program has to be attached before, because drivers set their queues up anew for it.
+    /// An XDP program has to be attached before, because drivers set up their queues again for it.
     ///
     /// # Errors
-    /// As for [`survey`]; another capture that has tuned the interface; or a record that cannot be
-    /// written, in which case nothing stays changed.
+    /// As for [`survey`]; another capture has tuned the interface; or the record cannot be written, and nothing is
+    /// changed.
     pub fn apply(config: &Config) -> Result<Self, Error> {
         let goal = goal(config)?;
         let interface = &config.interface;
-        let here = Here::find(interface)?;
-        let record = here.record(interface)?;
+        let target = Target::find(interface)?;
+        let record = target.record(interface)?;
         let plan = |host: &dyn Host| plan(host, interface, &goal);
-        Self::begin(Box::new(here.system), record, here.index, plan)
-            .map_err(failed(interface, "keep a record of what is tuned"))
+        Self::begin(Box::new(target.system), record, target.index, plan)
+            .map_err(failed(interface, "record the changed settings"))
     }
 }
 
@@ -96,17 +92,17 @@ fn plan(host: &dyn Host, interface: &str, goal: &Goal) -> Vec<Setting> {
 }
 
 /// An interface of the calling thread's network namespace.
-struct Here {
+struct Target {
     system: System,
-    /// The interface's number.
+    /// Interface index.
     index: i32,
-    /// The namespace's.
+    /// Inode number of the namespace.
     namespace: u64,
 }
 
-impl Here {
+impl Target {
     fn find(interface: &str) -> Result<Self, Error> {
-        let failed = failed(interface, "ask the kernel for its settings");
+        let failed = failed(interface, "read its settings");
         let ethtool = Ethtool::open(interface).map_err(&failed)?;
         let namespace = ethtool.namespace().map_err(&failed)?;
         let system = System::of(interface, ethtool);
@@ -121,7 +117,7 @@ impl Here {
     fn record(&self, interface: &str) -> Result<Record, Error> {
         let name = format!("{}-{interface}", self.namespace);
         Record::open(Path::new(record::FOLDER), &name)
-            .map_err(failed(interface, "keep a record of what is tuned"))?
+            .map_err(failed(interface, "record the changed settings"))?
             .ok_or_else(|| Error::TunedByAnother(interface.to_owned()))
     }
 }

@@ -1,49 +1,49 @@
-//! Where a setting lives.
+//! Locations of settings.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Where a setting lives. Its text is the path, or what to ask for where there is none.
+/// Location of a setting. Its text is the path, or the command that reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// A file below `/sys`, as the network namespace of the interface sees it.
+    /// A file below `/sys`, in the network namespace of the interface.
     Sys(String),
     /// A file below `/proc`.
     Proc(String),
-    /// A question to the interface's driver.
+    /// A setting of the interface's driver.
     Ethtool(Knob),
-    /// All NAPI threads of the interface: they exist only once threaded NAPI is switched on.
+    /// All NAPI threads of the interface: they exist only once threaded NAPI is enabled.
     Threads(Attribute),
     /// One of these threads.
     Thread {
-        /// The thread's number.
+        /// Thread id.
         pid: i32,
-        /// Its name, by which it is known not to be another one with a number used again.
+        /// Its name, to detect a reused id.
         name: String,
-        /// What of it.
+        /// Attribute of the thread.
         attribute: Attribute,
     },
-    /// `/dev/cpu_dma_latency`, which holds for as long as it is kept open.
+    /// `/dev/cpu_dma_latency`, effective while it is open.
     CpuLatency,
 }
 
-/// What a driver is asked by ioctl (linux/ethtool.h).
+/// A driver setting, accessed by ioctl (linux/ethtool.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Knob {
-    /// Whether the kernel joins packets of a flow: `on` or `off`.
+    /// Whether the kernel merges packets of a flow: `on` or `off`.
     Gro,
-    /// Whether the card does: `on` or `off`.
+    /// Whether the card merges packets of a flow: `on` or `off`.
     Lro,
-    /// Whether the driver adapts the next one to the load: `on` or `off`.
+    /// Whether the driver adapts the interrupt delay to the load: `on` or `off`.
     AdaptiveRx,
-    /// Microseconds for which the card holds back the interrupt of a packet.
+    /// Microseconds by which the card delays the interrupt of a packet.
     RxUsecs,
 }
 
-/// What a kernel thread can be given.
+/// An attribute of a kernel thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribute {
@@ -69,7 +69,7 @@ impl Place {
         Self::Proc(format!("irq/{vector}/smp_affinity_list"))
     }
 
-    /// Whether it is the machine's rather than the interface's, and stays when that goes.
+    /// Whether it belongs to the machine rather than the interface, and exists without the interface.
     pub(super) fn outlives_interface(&self) -> bool {
         matches!(self, Self::Sys(path) if path.starts_with("devices/system/cpu/"))
     }

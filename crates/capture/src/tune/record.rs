@@ -1,4 +1,4 @@
-//! What was changed, kept on disk: a capture that is killed cannot put it back itself.
+//! The changed settings on disk, because a killed capture cannot restore them.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::place::Place;
 
-/// Records are gone with the next start of the machine, as the changes are (file-hierarchy(7)).
+/// Records are deleted at the next boot, as the changes are (file-hierarchy(7)).
 pub(super) const FOLDER: &str = "/run/wirestamp/tune";
 
-/// One setting as it was.
+/// Original value of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Entry {
-    /// The interface's number: another one of the same name has another.
+    /// Interface index, which distinguishes interfaces of the same name.
     pub(super) index: i32,
     pub(super) place: Place,
     pub(super) before: String,
@@ -23,8 +23,8 @@ pub(super) struct Entry {
 
 /// The record of one interface: a line of JSON for each setting.
 ///
-/// Whoever holds it has it locked. The kernel unlocks it however that process ends, so that a
-/// record that can be locked and has lines was left behind.
+/// Its owner holds a lock, which the kernel releases when the process ends. So a record that can be locked and has
+/// lines was left behind.
 #[derive(Debug)]
 pub(super) struct Record {
     file: File,
@@ -32,8 +32,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Opens the record called `name`, and makes one if there is none. None if somebody else has
-    /// it.
+    /// Opens the record called `name`, and creates it if necessary. None if another process holds it.
     pub(super) fn open(folder: &Path, name: &str) -> io::Result<Option<Self>> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         let path = folder.join(name);
@@ -52,7 +51,7 @@ impl Record {
         }
     }
 
-    /// What is in it. A line that was cut short is of a setting that was not changed any more.
+    /// The entries. A truncated line belongs to a setting that was not changed.
     pub(super) fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut text = String::new();
         (&self.file).rewind()?;
@@ -66,8 +65,8 @@ impl Record {
         self.file.write_all(line.as_bytes())
     }
 
-    /// Keeps these settings only.
-    pub(super) fn keep(&mut self, entries: &[Entry]) -> io::Result<()> {
+    /// Replaces the entries.
+    pub(super) fn replace(&mut self, entries: &[Entry]) -> io::Result<()> {
         self.file.set_len(0)?;
         entries.iter().try_for_each(|entry| self.add(entry))
     }
@@ -77,7 +76,7 @@ fn parse(text: &str) -> Vec<Entry> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Takes any text for a record; what is found in it can be written and read again.
+/// Parses any text; valid entries must survive a round trip.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(text: &str) {
     let entries = parse(text);
@@ -87,8 +86,7 @@ pub(crate) fn read_any(text: &str) {
 }
 
 impl Drop for Record {
-    /// Removes a record that has nothing to say, while it is still locked. Where that fails, an
-    /// empty one says nothing either.
+    /// Removes an empty record while it is still locked. A failure leaves an empty record, which has no effect.
     fn drop(&mut self) {
         if self.file.metadata().is_ok_and(|file| file.len() == 0) {
             let _ = fs::remove_file(&self.path);
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_belongs_to_one_at_a_time_and_goes_when_it_is_empty() {
+    fn record_has_one_owner_and_is_removed_when_empty() {
         let folder = tempfile::tempdir().unwrap();
         let open = || Record::open(&folder.path().join("new"), "1-eth0").unwrap();
         let mut record = open().unwrap();
@@ -117,14 +115,14 @@ mod tests {
         drop(record);
         let mut record = open().unwrap();
         assert_eq!(record.entries().unwrap(), [entry("on")]);
-        record.keep(&[]).unwrap();
+        record.replace(&[]).unwrap();
         let path = record.path.clone();
         drop(record);
         assert!(!path.exists());
     }
 
     #[test]
-    fn a_line_cut_short_is_not_read() {
+    fn truncated_line_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let mut record = Record::open(folder.path(), "1-eth0").unwrap().unwrap();
         record.add(&entry("on")).unwrap();
@@ -134,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_leads_astray(text: String, value: String, index: i32, cut in 0_usize..200) {
+        fn any_text_is_parsed(text: String, value: String, index: i32, cut in 0_usize..200) {
             read_any(&text);
             let entry = Entry { index, place: Place::Sys(value.clone()), before: value };
             let line = serde_json::to_string(&entry).unwrap();

@@ -1,29 +1,29 @@
-//! One row of the table: a setting, what it is, and what it should be.
+//! One setting with its current and its intended value.
 
 use serde::Serialize;
 
 use super::place::{Place, as_text};
 
-/// Something of the machine that a capture's stamps depend on.
+/// A setting of the machine that affects a capture's stamps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Where it lives.
+    /// Location.
     #[serde(serialize_with = "as_text")]
     pub place: Place,
-    /// What it is; none where it does not exist.
+    /// Current value; none if the setting does not exist.
     pub now: Option<String>,
-    /// What it should be for this capture; none where it does not matter.
+    /// Intended value for this capture; none if it does not matter.
     pub wanted: Option<String>,
-    /// What it does to the stamps, and where that is written.
+    /// Effect on the stamps, with its source.
     pub why: &'static str,
-    /// Why it is left as it is, where that is not because it is right already.
+    /// Why it is not changed, unless it has the intended value.
     pub obstacle: Option<String>,
 }
 
 impl Setting {
-    /// A setting at `place`, which is `now`; where it does not exist, `absent` says why.
+    /// A setting at `place` with the value `now`; if it does not exist, `absent` is the reason.
     pub(super) fn new(
         name: impl Into<String>,
         (place, now): (Place, Option<&str>),
@@ -35,17 +35,17 @@ impl Setting {
         Self { name: name.into(), place, now, wanted: None, why, obstacle }
     }
 
-    /// It should be `value`.
+    /// Sets the intended value.
     pub(super) fn wanting(self, value: impl Into<String>) -> Self {
         Self { wanted: Some(value.into()), ..self }
     }
 
-    /// It stays as it is, because of `reason`.
+    /// Leaves the setting unchanged, because of `reason`.
     pub(super) fn left(self, reason: &str) -> Self {
         Self { wanted: None, obstacle: Some(self.obstacle.unwrap_or(reason.to_owned())), ..self }
     }
 
-    /// Whether it is not what it should be, and can be changed.
+    /// Whether it differs from its intended value, and can be changed.
     #[must_use]
     pub fn changes(&self) -> bool {
         self.obstacle.is_none() && self.wanted.is_some() && self.wanted != self.now

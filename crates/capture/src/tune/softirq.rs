@@ -1,27 +1,26 @@
-//! The cores on which the softIRQ shall work.
+//! Cores for the softIRQ.
 
 use super::goal::Goal;
 use super::machine::Machine;
 
-/// Where the softIRQ shall work.
+/// Placement of the softIRQ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// On cores that no thread of the capture was given, the best first.
+    /// On cores without a thread of the capture, the best first.
     Own(Vec<usize>),
-    /// On a core that such a thread has too, for want of another.
+    /// On a core with a thread of the capture, because no other is free.
     Shared(usize),
-    /// There is only one core.
+    /// On the only core.
     Anywhere,
 }
 
 impl Placement {
-    /// An otherwise idle core, as Orosz & Skopko 2013, section III.A, assign it; near the card if
-    /// there is one, and from the last, because most daemons sit on the first.
+    /// Chooses an otherwise idle core, as in Orosz & Skopko 2013, section III.A: near the card if possible, and
+    /// from the last, because most daemons run on the first.
     ///
-    /// Without one, stamps of the softIRQ itself may share with the acquisition thread, which has
-    /// nothing to do before they are taken; its packets are then in that core's cache. A thread
-    /// that takes the stamps itself, or never sleeps, must not be interrupted, so that the
-    /// converter's core is the next best.
+    /// If no core is idle: with stamps taken in the softIRQ, it may share the acquisition thread's core, because
+    /// that thread works only after the stamp; packets are then in that core's cache. A thread that takes the
+    /// stamps itself, or never sleeps, must not be interrupted, so the converter's core is the next best.
     pub(super) fn choose(goal: &Goal, machine: &Machine) -> Self {
         if machine.cores.len() < 2 {
             return Self::Anywhere;
@@ -43,7 +42,7 @@ impl Placement {
         }
     }
 
-    /// The core for the `index`th interrupt, queue or thread: they are dealt out in turn.
+    /// The core for the `index`th interrupt, queue or thread: cores are assigned in turn.
     pub(super) fn core(&self, index: usize) -> Option<usize> {
         match self {
             Self::Own(cores) => cores.get(index % cores.len().max(1)).copied(),
@@ -52,7 +51,7 @@ impl Placement {
         }
     }
 
-    /// The cores for so many interrupts, queues or threads.
+    /// The cores for `count` interrupts, queues or threads.
     pub(super) fn first(&self, count: usize) -> Vec<usize> {
         match self {
             Self::Own(cores) => cores.iter().copied().take(count.max(1)).collect(),
@@ -76,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_nobody_has_is_taken_near_the_card_first() {
+    fn idle_core_near_the_card_is_preferred() {
         assert_eq!(placed(4, &[], [3, 2], goal()), Placement::Own(vec![1, 0]));
         assert_eq!(placed(8, &[0, 1, 6, 7], [7, 6], goal()), Placement::Own(vec![1, 0]));
         assert_eq!(placed(8, &[6, 7], [7, 6], goal()), Placement::Own(vec![5, 4, 3, 2, 1, 0]));
     }
 
     #[test]
-    fn for_want_of_one_it_shares_with_the_thread_that_it_disturbs_least() {
+    fn without_idle_core_it_shares_the_least_disturbed() {
         let kernel = || Goal { stamped_in_softirq: true, ..goal() };
         let raw = Goal { stamped_in_softirq: false, ..goal() };
         assert_eq!(placed(2, &[], [1, 0], kernel()), Placement::Shared(1));
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dealt_out_goes_round() {
+    fn cores_are_assigned_in_turn() {
         let own = Placement::Own(vec![5, 4]);
         assert_eq!([0, 1, 2].map(|index| own.core(index)), [Some(5), Some(4), Some(5)]);
         assert_eq!(own.first(1), [5]);

@@ -23,8 +23,7 @@ impl NapiThread {
     }
 }
 
-/// The NAPI threads of interfaces called `interface`, of all namespaces, in the order of their
-/// numbers.
+/// The NAPI threads of interfaces called `interface`, in all namespaces, in the order of their ids.
 pub(super) fn of(proc: &Path, interface: &str) -> Vec<NapiThread> {
     let thread = |entry: fs::DirEntry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
@@ -43,7 +42,7 @@ fn name(proc: &Path, pid: i32) -> io::Result<String> {
     Ok(name.trim_end().to_owned())
 }
 
-/// The thread, if the number still belongs to it.
+/// The thread, if the id still belongs to it.
 fn find(pid: i32, expected: &str) -> io::Result<Pid> {
     let pid =
         Pid::from_raw(pid).filter(|_| name(Path::new("/proc"), pid).is_ok_and(|n| n == expected));
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_used_again_is_not_the_thread() {
+    fn reused_thread_id_is_not_found() {
         let own = i32::try_from(std::process::id()).unwrap();
         for attribute in [Attribute::Cores, Attribute::Scheduling] {
             let error = write(own, "napi/eth0-1", attribute, "0").unwrap_err();

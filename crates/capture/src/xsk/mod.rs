@@ -1,19 +1,18 @@
-//! AF_XDP sockets: memory that the network card's driver, or the kernel in its place, fills with
-//! frames and sends frames from (`Documentation/networking/af_xdp.rst` in the kernel's source).
+//! AF_XDP sockets: memory into which the network card's driver, or the kernel, writes received frames, and from which
+//! it sends frames (`Documentation/networking/af_xdp.rst` in the kernel's source).
 //!
-//! A [`Umem`] is memory in chunks of one size. A chunk belongs either to us or to the kernel, and
-//! changes hands through the four rings of a [`Socket`], which is bound to one queue of an
-//! interface:
+//! A [`Umem`] is memory in chunks of one size. A chunk belongs either to the process or to the kernel, and is
+//! exchanged through the four rings of a [`Socket`], which is bound to one queue of an interface:
 //!
-//! | ring | we | what goes through it |
+//! | ring | this process | content |
 //! |---|---|---|
-//! | fill | [produce](Producer) | chunks for frames that will arrive |
-//! | receive | [consume](Consumer) | chunks with frames that have arrived |
-//! | transmit | produce | chunks with frames to be sent |
-//! | completion | consume | chunks whose frames have been sent |
+//! | fill | [produces](Producer) | chunks for frames that will arrive |
+//! | receive | [consumes](Consumer) | chunks with frames that have arrived |
+//! | transmit | produces | chunks with frames to send |
+//! | completion | consumes | chunks whose frames were sent |
 //!
-//! Frames arrive once an XDP program redirects them to the socket. Sending takes no program;
-//! [`Transmitter`] does all of it:
+//! Frames arrive once an XDP program redirects them to the socket. Sending requires no program; [`Transmitter`]
+//! implements it:
 //!
 //! ```no_run
 //! # fn main() -> std::io::Result<()> {
@@ -31,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! Nothing here locks or starts a thread. Each end of a ring has one owner, on whichever thread.
+//! Nothing here locks or starts a thread. Each end of a ring has one owner, on any thread.
 
 mod ring;
 mod socket;

@@ -13,65 +13,64 @@ use super::sys;
 use super::umem::Umem;
 use crate::packet_socket::set_option;
 
-/// Microseconds for `SO_BUSY_POLL`. That it is not 0 is what counts: the calls that poll here do
-/// not wait, and pass over the queue once (`net/xdp/xsk.c`, `sk_busy_loop(sk, 1)`).
+/// Microseconds for `SO_BUSY_POLL`. Only a value above 0 matters: the polling calls here do not wait, and poll the
+/// queue once (`net/xdp/xsk.c`, `sk_busy_loop(sk, 1)`).
 const BUSY_POLL_MICROSECONDS: libc::c_int = 20;
-/// Frames of a poll: as many as a softIRQ takes at once (`NAPI_POLL_WEIGHT` of
-/// linux/netdevice.h), because the polling replaces it, and not the 8 of occasional polls.
+/// Frames per poll: as many as in a softIRQ (`NAPI_POLL_WEIGHT` of linux/netdevice.h), which the polling replaces,
+/// instead of the 8 of occasional polls.
 const BUSY_POLL_BUDGET: libc::c_int = 64;
 
-/// How long a queue may stay taken when its last socket has been closed: the kernel leaves it to a
-/// worker to free it, which nobody is told of (`net/xdp/xsk_buff_pool.c`, `xp_put_pool`).
+/// How long a queue may stay occupied after its last socket was closed: a worker of the kernel frees it later,
+/// without notification (`net/xdp/xsk_buff_pool.c`, `xp_put_pool`).
 const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 const RELEASE_PAUSE: Duration = Duration::from_millis(1);
 
-/// How many entries a socket's rings have: powers of two, at least 1 in the fill and completion
-/// ring; 0 for a ring that is not wanted in the other two, of which there has to be one.
+/// Number of entries of a socket's rings: powers of two, at least 1 in the fill and completion ring; 0 for no ring
+/// in the other two, of which at least one is required.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Of the fill ring.
+    /// Fill ring.
     pub fill: u32,
-    /// Of the completion ring.
+    /// Completion ring.
     pub completion: u32,
-    /// Of the receive ring.
+    /// Receive ring.
     pub receive: u32,
-    /// Of the transmit ring.
+    /// Transmit ring.
     pub transmit: u32,
 }
 
-/// Our ends of a socket's rings. They outlive the socket, but nothing moves in them after it.
+/// This process's ends of a socket's rings. They outlive the socket, but do not change after it.
 #[derive(Debug)]
 pub struct Rings {
     /// Addresses of chunks that the kernel may fill.
     pub fill: Producer<u64>,
-    /// Addresses of chunks that have been sent.
+    /// Addresses of chunks that were sent.
     pub completion: Consumer<u64>,
     /// Frames that have arrived.
     pub receive: Option<Consumer<Descriptor>>,
-    /// Frames to be sent.
+    /// Frames to send.
     pub transmit: Option<Producer<Descriptor>>,
 }
 
-/// How a socket was bound.
+/// Properties of a bound socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The driver itself uses the chunks; otherwise the kernel copies frames to and from them.
+    /// Zero-copy: the driver uses the chunks; otherwise the kernel copies frames.
     pub zero_copy: bool,
-    /// A frame too long for a chunk comes in several, whose descriptors
-    /// [continue](Descriptor::continues); otherwise it is dropped, and counted in
-    /// [`Statistics::dropped`].
+    /// A frame larger than a chunk arrives in several, whose descriptors [continue](Descriptor::continues);
+    /// otherwise it is dropped, and counted in [`Statistics::dropped`].
     pub multi_buffer: bool,
 }
 
-/// What the kernel counted for a socket: `struct xdp_statistics`.
+/// The kernel's counts for a socket: `struct xdp_statistics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Frames dropped for want of a chunk in the fill ring, or because they were too long for one.
+    /// Frames dropped because the fill ring was empty, or because they were larger than a chunk.
     pub dropped: u64,
     /// Frames dropped because the receive ring was full.
     pub ring_full: u64,
-    /// How often the kernel found the fill ring empty. In zero-copy mode the driver looks ahead of
-    /// need, so that no frame may have been lost by it.
+    /// How often the kernel found the fill ring empty. In zero-copy mode the driver reads ahead, so that no frame
+    /// may have been lost.
     pub fill_ring_empty: u64,
     /// Entries of the fill or receive ring that the kernel refused as invalid.
     pub invalid: u64,
@@ -83,18 +82,17 @@ pub struct Statistics {
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    /// What the kernel uses for as long as the socket is open.
+    /// Memory that the kernel uses while the socket is open.
     umem: Arc<Umem>,
 }
 
 impl Socket {
-    /// Opens a socket on `umem` with rings of `sizes`. It is bound to nothing yet: chunks that a
-    /// driver is to find from the start go into the fill ring before [`Socket::bind`].
+    /// Opens a socket on `umem` with rings of `sizes`. It is not bound: put chunks that a driver needs from the
+    /// start into the fill ring before [`Socket::bind`].
     ///
     /// # Errors
-    /// The kernel's: `EPERM` without `CAP_NET_RAW`, `EAFNOSUPPORT` where it has no AF_XDP,
-    /// `ENOBUFS` where the memory is beyond the limit of locked memory (`RLIMIT_MEMLOCK`),
-    /// `EINVAL` for a size that is none.
+    /// The kernel's: `EPERM` without `CAP_NET_RAW`, `EAFNOSUPPORT` without AF_XDP, `ENOBUFS` if the memory exceeds
+    /// the limit of locked memory (`RLIMIT_MEMLOCK`), `EINVAL` for an invalid size.
     pub fn open(umem: &Arc<Umem>, sizes: Sizes) -> io::Result<(Self, Rings)> {
         let fd = sys::socket()?;
         let socket = Self { fd, umem: Arc::clone(umem) };
@@ -103,7 +101,7 @@ impl Socket {
         Ok((socket, rings))
     }
 
-    /// Sets the rings up and maps them. The mapping of each is found by a constant of its own.
+    /// Sets up and maps the rings. Each is mapped at a constant offset.
     fn rings(&self, sizes: Sizes) -> io::Result<Rings> {
         self.set(libc::XDP_UMEM_FILL_RING, &sizes.fill)?;
         self.set(libc::XDP_UMEM_COMPLETION_RING, &sizes.completion)?;
@@ -150,16 +148,14 @@ impl Socket {
         Ok((Mapping::shared(self.as_fd(), page, length, Access::ReadWrite)?, layout))
     }
 
-    /// Binds the socket to a queue of the interface with index `interface` in the network
-    /// namespace that the socket was opened in, without copies if the driver can do that.
-    /// `long_frames` says that frames may be too long for a chunk.
+    /// Binds the socket to a queue of the interface with index `interface` in the network namespace of the socket,
+    /// with zero-copy if the driver supports it. `long_frames`: frames may be larger than a chunk.
     ///
     /// # Errors
-    /// The kernel's: `EINVAL` where there is no such queue, `EBUSY` where another socket has had it
-    /// for a second since, `ENETDOWN` where the interface is down.
+    /// The kernel's: `EINVAL` if there is no such queue, `EBUSY` if another socket still has it after a second,
+    /// `ENETDOWN` if the interface is down.
     pub fn bind(&self, interface: u32, queue: u32, long_frames: bool) -> io::Result<Bound> {
-        // A driver may have zero-copy for frames of one chunk only, and a kernel before 6.6 knows
-        // no others.
+        // A driver may support zero-copy for frames of one chunk only, and kernels before 6.6 have no others.
         let modes = [
             Bound { zero_copy: true, multi_buffer: long_frames },
             Bound { zero_copy: false, multi_buffer: true },
@@ -173,7 +169,7 @@ impl Socket {
                     Ok(()) => return Ok(mode),
                     Err(error) => refused = error,
                 }
-                // Not to be granted less only because the queue comes free in between.
+                // A retry must not get less only because the queue became free in between.
                 if refused.raw_os_error() == Some(libc::EBUSY) {
                     break;
                 }
@@ -185,13 +181,13 @@ impl Socket {
         }
     }
 
-    /// The memory that the socket's frames lie in.
+    /// The memory of the socket's frames.
     #[must_use]
     pub fn umem(&self) -> &Umem {
         &self.umem
     }
 
-    /// What the kernel counted since the socket was opened.
+    /// The kernel's counts since the socket was opened.
     ///
     /// # Errors
     /// The kernel's.
@@ -206,11 +202,10 @@ impl Socket {
         })
     }
 
-    /// Makes [`Socket::wake_receive`] and [`Socket::wake_transmit`] run the driver's queue on the
-    /// calling thread, instead of waiting for a softIRQ to do so. For a thread that calls them
-    /// without pause, it saves the interrupt and the wake-up (napi.rst, "Busy polling"). Where the
-    /// interface's `napi_defer_hard_irqs` and `gro_flush_timeout` are set, interrupts stay masked
-    /// for as long as it does ("IRQ mitigation").
+    /// Makes [`Socket::wake_receive`] and [`Socket::wake_transmit`] run the driver's queue on the calling thread,
+    /// instead of in a softIRQ. A thread that calls them without pause saves the interrupt and the wake-up
+    /// (napi.rst, "Busy polling"). If the interface's `napi_defer_hard_irqs` and `gro_flush_timeout` are set,
+    /// interrupts stay masked meanwhile ("IRQ mitigation").
     ///
     /// # Errors
     /// The kernel's: `EPERM` without `CAP_NET_ADMIN`, `ENOPROTOOPT` from a kernel before 5.11 or
@@ -226,24 +221,21 @@ impl Socket {
         })
     }
 
-    /// Has the kernel take up the fill ring, and what has arrived. With XDP_USE_NEED_WAKEUP, which
-    /// the sockets here are bound with, it does so by itself unless the ring
-    /// [says otherwise](Producer::needs_wakeup).
+    /// Makes the kernel process the fill ring, and arrived frames. With XDP_USE_NEED_WAKEUP, which is set here, the
+    /// call is necessary only if the ring [requires it](Producer::needs_wakeup).
     ///
     /// # Errors
-    /// The kernel's, which a caller may pass over: `ENETDOWN`, `ENXIO` where the interface is down
-    /// or gone.
+    /// The kernel's, which a caller may ignore: `ENETDOWN`, `ENXIO` if the interface is down or gone.
     pub fn wake_receive(&self) -> io::Result<()> {
         sys::receive_nothing(self.as_fd())
     }
 
-    /// Has the kernel take up the transmit ring. Where it copies, it sends a batch a call, 32
-    /// frames (`net/xdp/xsk.c`), on the calling thread.
+    /// Makes the kernel process the transmit ring. In copy mode, each call sends a batch of 32 frames
+    /// (`net/xdp/xsk.c`), on the calling thread.
     ///
     /// # Errors
-    /// The kernel's. `EAGAIN` and `ENOBUFS` say that frames are left in the ring and the call is to
-    /// be made again, and so does `EBUSY`; where the kernel copies, it says too that the interface
-    /// has dropped a frame.
+    /// The kernel's. `EAGAIN`, `ENOBUFS` and `EBUSY` mean that frames are left in the ring: repeat the call. In
+    /// copy mode `EBUSY` also means that the interface has dropped a frame.
     pub fn wake_transmit(&self) -> io::Result<()> {
         sys::send_nothing(self.as_fd())
     }
@@ -262,7 +254,7 @@ impl Bound {
 }
 
 impl AsFd for Socket {
-    /// epoll(7) has news of it when frames have arrived.
+    /// Readable for epoll(7) when frames have arrived.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -1,4 +1,4 @@
-//! A socket that only sends, with the memory that it sends from.
+//! A socket that only sends, with its memory.
 #![expect(unsafe_code, reason = "writes into chunks")]
 
 use std::io;
@@ -11,27 +11,26 @@ use super::umem::Umem;
 
 /// Sends Ethernet frames over one queue of an interface.
 ///
-/// A frame is [queued](Self::queue), the kernel is [told](Self::flush), and when it has sent the
-/// frame, its memory is [taken back](Self::reclaim).
+/// A frame is [queued](Self::queue), the queue is [flushed](Self::flush) to the kernel, and the memory of sent
+/// frames is [reclaimed](Self::reclaim).
 #[derive(Debug)]
 pub struct Transmitter {
     socket: Socket,
     bound: Bound,
     transmit: Producer<Descriptor>,
     completion: Consumer<u64>,
-    /// Addresses of the chunks that are ours.
+    /// Addresses of the free chunks.
     free: Vec<u64>,
     refused: u64,
     umem: Arc<Umem>,
 }
 
 impl Transmitter {
-    /// Bytes that a frame may have.
+    /// Max bytes of a frame.
     pub const LONGEST_FRAME: u32 = 2048;
 
-    /// Opens a sender over `queue` of the interface with index `interface`, both of the calling
-    /// thread's network namespace, for `frames` frames that may be on their way at a time, a power
-    /// of two.
+    /// Opens a sender over `queue` of the interface with index `interface`, both in the calling thread's network
+    /// namespace, for max `frames` frames in flight, a power of two.
     ///
     /// # Errors
     /// Those of [`Umem::allocate`], [`Socket::open`] and [`Socket::bind`].
@@ -43,12 +42,12 @@ impl Transmitter {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let bound = socket.bind(interface, queue, false)?;
-        // From the back, so that they are first taken in their order.
+        // From the back, so that they are first used in order.
         let free = (0..frames).rev().map(|chunk| umem.address(chunk)).collect();
         Ok(Self { socket, bound, transmit, completion, free, refused: 0, umem })
     }
 
-    /// Whether the driver sends from our memory, or the kernel copies.
+    /// Whether the driver sends without copying (zero-copy).
     #[must_use]
     pub fn bound(&self) -> Bound {
         self.bound
@@ -60,40 +59,38 @@ impl Transmitter {
         &self.socket
     }
 
-    /// How many frames have been queued and not been taken back.
+    /// Number of frames queued and not reclaimed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.umem.chunks() as usize - self.free.len()
     }
 
-    /// How many frames have been queued and not been taken by the kernel. It may be late to say so
-    /// of one that it [refused](Self::refused), until it is told the next time.
+    /// Number of frames queued and not read by the kernel. A frame that the kernel [refused](Self::refused) may be
+    /// counted until the next flush.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.transmit.waiting() as usize
     }
 
-    /// How many frames the kernel has taken to copy them, and dropped because the interface did not
-    /// want them: it has no carrier, or its driver no room. What a driver without copies drops only
-    /// the interface's own counters tell.
+    /// Number of frames that the kernel read to copy and then dropped, because the interface has no carrier or its
+    /// driver no room. Drops of a zero-copy driver are only in the interface's own counters.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Queues a frame that `write` puts at the beginning of the memory it is given, and whose
-    /// length it returns. That memory has [`Self::LONGEST_FRAME`] bytes and holds what an earlier
-    /// frame left there, zeroes at first. Says whether there was memory; if not, the kernel is to
-    /// be told of the frames queued so far, or frames to be taken back.
+    /// Queues a frame. `write` writes it to the start of the given memory and returns its length. The memory has
+    /// [`Self::LONGEST_FRAME`] bytes, and contains an earlier frame, initially zeroes. Returns whether there was
+    /// memory; if not, flush or reclaim frames.
     ///
     /// # Panics
-    /// When the length is larger than the memory.
+    /// The length is larger than the memory.
     #[must_use]
     pub fn queue(&mut self, write: impl FnOnce(&mut [u8]) -> u32) -> bool {
         let Some(&address) = self.free.last() else { return false };
         let bytes = self.umem.at(address, Self::LONGEST_FRAME).as_ptr();
-        // SAFETY: the bytes lie in the memory and are initialised; the chunk is among the free
-        // ones, so that neither the kernel nor another slice of ours uses it.
+        // SAFETY: the bytes lie in the memory and are initialised; the chunk is free, so that neither the kernel
+        // nor another slice uses it.
         let bytes = unsafe { slice::from_raw_parts_mut(bytes, Self::LONGEST_FRAME as usize) };
         let length = write(bytes);
         assert!(length <= Self::LONGEST_FRAME, "a frame of {length} bytes does not fit");
@@ -105,11 +102,11 @@ impl Transmitter {
         queued
     }
 
-    /// Has the kernel send what has been queued. Frames for which it has no room yet stay queued
-    /// until the next call or [`Self::reclaim`].
+    /// Makes the kernel send the queued frames. Frames without room stay queued until the next call or
+    /// [`Self::reclaim`].
     ///
     /// # Errors
-    /// The kernel's, for instance `ENETDOWN`.
+    /// The kernel's, for example `ENETDOWN`.
     pub fn flush(&mut self) -> io::Result<()> {
         self.transmit.publish();
         if !self.transmit.needs_wakeup() {
@@ -117,17 +114,17 @@ impl Transmitter {
         }
         match self.socket.wake_transmit() {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                // The copying kernel stops at a frame that it had to drop, and says this of it.
+                // In copy mode, the kernel stops at a dropped frame with this error.
                 self.refused += u64::from(!self.bound.zero_copy);
                 Ok(())
             }
-            Err(error) if !is_passing(&error) => Err(error),
+            Err(error) if !is_temporary(&error) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Takes back the memory of frames that have been sent, and has the kernel go on with those
-    /// that have not. Returns how many it took back.
+    /// Reclaims the memory of sent frames, and makes the kernel continue with the others. Returns the number of
+    /// reclaimed frames.
     ///
     /// # Errors
     /// As for [`Self::flush`].
@@ -144,7 +141,7 @@ impl Transmitter {
     }
 }
 
-/// Whether the kernel has left frames in the ring for now.
-fn is_passing(error: &io::Error) -> bool {
+/// Whether the error is temporary: the kernel has left frames in the ring.
+fn is_temporary(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }

@@ -1,9 +1,8 @@
-//! Converts the stamps of a capture again, with the anchors that were taken before and after them.
+//! Converts the stamps of a capture again, with surrounding anchors.
 //!
-//! The file is read twice: once to see what becomes of each packet, before anything is written,
-//! and once to write it again; both times as far as it reached when the first reading began, since
-//! it may still be growing. Of the new file only the times differ, the errors that our comments
-//! state, and the section's length, which is left open.
+//! The file is read twice: first to classify each packet before anything is written, then to write the new file.
+//! Both passes end where the file ended at the start, because it may still grow. The new file differs only in
+//! times, in the errors in wirestamp's comments, and in the section's length, which is left open.
 
 mod output;
 mod survey;
@@ -26,87 +25,86 @@ use super::source::{self, Kind};
 use super::{Provenance, RawValue, reader};
 use crate::Error;
 
-/// A packet before and after.
+/// A packet before and after the conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// The time that the file had.
+    /// Time in the file.
     pub before: Time<Utc>,
-    /// How far off it could be, as said while it was captured.
+    /// Error of that time, from the capture.
     pub error_before: Span,
-    /// The time that it gets.
+    /// New time.
     pub after: Time<Utc>,
-    /// How far off that can be.
+    /// Error of the new time.
     pub error_after: Span,
 }
 
-/// What becomes of the packets. Serialises with these names.
+/// Packet counts of a conversion, by outcome. Serialised with these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Restamped {
     /// Packets in the file.
     pub packets: u64,
-    /// Those that get a new time; the others keep the one they had.
+    /// Packets with a new time; the others keep theirs.
     pub restamped: u64,
-    /// Those without a raw value.
+    /// Packets without a raw value.
     pub without_raw: u64,
-    /// Those that another clock stamped than the one of the anchors.
+    /// Packets stamped by another clock than that of the anchors.
     pub other_clock: u64,
-    /// Those that no anchors surround, and that the nearest ones would not improve.
+    /// Packets outside the anchors that the nearest anchors would not improve.
     pub outside: u64,
-    /// Those with a new time of which it is not known that they were stamped in the boot that the
-    /// anchors were taken in: the clock has the same name, and one of the two boots is unknown.
+    /// Packets with a new time whose boot is not verified: the clock has the same name, and one of the two boots is
+    /// unknown.
     pub by_name: u64,
 }
 
-/// Is told the share of the capture that was read, 0 to 1, in each of the two readings, and may
-/// break it off.
+/// Receives the share of the capture read, 0 to 1, in each of the two passes, and may abort.
 pub type Watch<'w> = dyn FnMut(f64) -> ControlFlow<()> + 'w;
 
-/// So many blocks are read between two looks at the watch.
-const WATCHED: u64 = 1024;
+/// Blocks between two progress reports.
+const PROGRESS_INTERVAL: u64 = 1024;
 
-/// A capture that is about to be written again.
+/// A surveyed capture, ready to be written.
 pub struct Restamp<'a> {
     path: PathBuf,
     file: Arc<File>,
-    /// The bytes of it that are read.
+    /// Bytes of the file that are read.
     length: u64,
     anchors: &'a AnchorFile,
-    /// The raw values from the first anchor to the last.
-    surrounded: RangeInclusive<u64>,
-    /// Those of all sections.
+    /// Raw values from the first anchor to the last.
+    covered: RangeInclusive<u64>,
+    /// The interfaces of all sections.
     interfaces: Vec<Interface>,
     counts: Restamped,
 }
 
-/// A reading of the capture.
+/// A pass over the capture.
 type Blocks = PcapNgReader<Take<Arc<File>>>;
 
-/// What is known of an interface of the file.
+/// An interface of the file.
 struct Interface {
     provenance: Option<Provenance>,
-    /// Whether its packets may have been stamped by the clock that the anchors are of.
+    /// Whether its packets may have been stamped by the clock of the anchors.
     may_match: bool,
-    /// Whether only the clock's name says so.
+    /// Whether only the clock's name matches.
     by_name: bool,
     nanoseconds: bool,
     restamped: u64,
-    /// The largest error of its stamps as they will be.
+    /// Max error of its stamps after the conversion.
     error_ns: i64,
 }
 
 /// Why a packet keeps its time.
-enum Kept {
+enum Unchanged {
     WithoutRaw,
     OtherClock,
     Outside,
 }
 
 impl<'a> Restamp<'a> {
-    /// Reads the capture at `path`, and tells `each` of every packet that gets a new time.
+    /// Reads the capture at `path`, and passes every packet that gets a new time to `each`.
     ///
     /// # Errors
-    /// When it cannot be read, is no pcapng, is damaged, or holds no packet that `anchors` can speak
-    /// of, or `watch` breaks off; the error says why.
+    /// It cannot be read, is not pcapng, is damaged, has no packet that `anchors` cover, or `watch` aborts; the
+    /// error reports which.
     pub fn survey(
         path: &Path,
         anchors: &'a AnchorFile,
@@ -121,63 +119,63 @@ impl<'a> Restamp<'a> {
             file: Arc::new(file),
             length,
             anchors,
-            surrounded: surrounded(anchors),
+            covered: covered(anchors),
             interfaces: Vec::new(),
             counts: Restamped::default(),
         };
         match kind {
             Kind::Pcapng => {}
             Kind::Zstd => {
-                return Err(restamp.refuse("it is compressed; `zstd -d` undoes that"));
+                return Err(restamp.error("it is compressed; decompress it with `zstd -d`"));
             }
             Kind::Gzip => {
-                return Err(restamp.refuse("it is compressed; `gunzip` undoes that"));
+                return Err(restamp.error("it is compressed; decompress it with `gunzip`"));
             }
             Kind::Classic | Kind::Other => {
-                let reason = "it is no pcapng, and nothing else has room for raw values";
-                return Err(restamp.refuse(reason));
+                let reason = "it is not pcapng, and other formats have no raw values";
+                return Err(restamp.error(reason));
             }
         }
         restamp.read(watch, each)?;
         Ok(restamp)
     }
 
-    /// What becomes of the packets.
+    /// The packet counts.
     #[must_use]
     pub fn counts(&self) -> Restamped {
         self.counts
     }
 
-    /// The stamp that a packet gets, and its raw value as the file has it.
+    /// The new stamp of a packet, with its raw value in the file.
     ///
-    /// Beyond the first and last anchors nothing more may be known than when the packet was fresh;
-    /// there the new stamp has to be as good as the old one, as it mostly is for the packets that
-    /// came between the last anchor and the end of the capture.
+    /// Outside the first and last anchors the new stamp may be no better than the original. There it has to be at
+    /// least as good, as it usually is for packets between the last anchor and the end of the capture.
     fn convert<'b>(
         &self,
         packet: &'b EnhancedPacketBlock<'_>,
         interface: &Interface,
-    ) -> Result<(RawValue<'b>, Stamp), Kept> {
-        let raw =
-            packet_comments(packet).find_map(RawValue::from_comment).ok_or(Kept::WithoutRaw)?;
+    ) -> Result<(RawValue<'b>, Stamp), Unchanged> {
+        let raw = packet_comments(packet)
+            .find_map(RawValue::from_comment)
+            .ok_or(Unchanged::WithoutRaw)?;
         if !interface.may_match || raw.clock != self.anchors.clock() {
-            return Err(Kept::OtherClock);
+            return Err(Unchanged::OtherClock);
         }
         let stamp = self.anchors.timeline().convert(raw.raw);
-        let surrounded = self.surrounded.contains(&raw.raw);
+        let covered = self.covered.contains(&raw.raw);
         let as_good = stamp.error.as_nanos() <= raw.error_ns;
-        if (surrounded || as_good) && stamp.error < Span::MAX {
+        if (covered || as_good) && stamp.error < Span::MAX {
             Ok((raw, stamp))
         } else {
-            Err(Kept::Outside)
+            Err(Unchanged::Outside)
         }
     }
 
-    fn refuse(&self, reason: impl Into<String>) -> Error {
+    fn error(&self, reason: impl Into<String>) -> Error {
         Error::Restamp { path: self.path.clone(), reason: reason.into() }
     }
 
-    /// Begins a reading of the capture.
+    /// Starts a pass over the capture.
     fn begin(&self) -> Result<Blocks, Error> {
         let mut file = Arc::clone(&self.file);
         file.rewind().map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
@@ -193,18 +191,18 @@ impl<'a> Restamp<'a> {
         blocks.bytes_parsed() as f64 / self.length as f64
     }
 
-    /// The error if `watch` breaks off.
-    fn look(&self, watch: &mut Watch<'_>, blocks: &Blocks) -> Result<(), Error> {
+    /// The error if `watch` aborts.
+    fn report_progress(&self, watch: &mut Watch<'_>, blocks: &Blocks) -> Result<(), Error> {
         match watch(self.share(blocks)) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(self.refuse("it was stopped before the end")),
+            ControlFlow::Break(()) => Err(self.error("it was stopped before the end")),
         }
     }
 
     fn damaged(&self, packets: u64, reason: &str) -> Error {
-        self.refuse(format!(
-            "it is damaged after packet {packets} ({reason}); if it is still being captured, wait \
-             for the end, and otherwise copy what is whole with `editcap {} whole.pcapng`",
+        self.error(format!(
+            "it is damaged after packet {packets}: {reason}; if the capture is still running, wait for \
+             its end, otherwise copy the valid part with `editcap {} whole.pcapng`",
             self.path.display()
         ))
     }
@@ -227,7 +225,7 @@ impl Interface {
     }
 }
 
-fn surrounded(anchors: &AnchorFile) -> RangeInclusive<u64> {
+fn covered(anchors: &AnchorFile) -> RangeInclusive<u64> {
     let raw = || anchors.timeline().anchors().map(|anchor| anchor.raw);
     raw().min().unwrap_or(0)..=raw().max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The new file, which has another name until it is whole.
+//! The new file, which has a temporary name until it is complete.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 
 use crate::file::buffer::standard_output;
 
-/// What is written to. A regular file is removed unless it is finished.
+/// The output. A regular file is removed unless it is finished.
 pub(super) struct Output {
     file: File,
-    /// None for what can only be written as it is: a pipe, a device.
+    /// None for a pipe or a device, which is written directly.
     name: Option<Name>,
 }
 
-/// The two names of a regular file.
+/// Temporary and final name of a regular file.
 struct Name {
     partial: PathBuf,
-    whole: PathBuf,
+    complete: PathBuf,
 }
 
 impl Output {
-    /// Creates the file `path` under its other name, opens the pipe or device `path`, or takes
-    /// standard output for `-`.
+    /// Creates the file `path` under its temporary name, opens the pipe or device `path`, or uses standard output
+    /// for `-`.
     ///
     /// # Errors
-    /// When that fails, or there is a file of the other name.
+    /// That fails, or existing is a file with the temporary name.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self { file: standard_output()?, name: None });
         }
-        let there = match fs::metadata(path) {
+        let existing = match fs::metadata(path) {
             Ok(metadata) if !metadata.is_file() => {
                 return Ok(Self { file: File::create(path)?, name: None });
             }
@@ -38,31 +38,31 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        // A link goes on leading to the file whose place is taken.
-        let whole = if there.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-        let partial = partial(&whole);
-        // Never a file that is there: it may be what is read.
-        let file = File::create_new(&partial).map_err(|error| in_the_way(&partial, error))?;
-        let output = Self { file, name: Some(Name { partial, whole }) };
-        if let Some(metadata) = there {
+        // A link keeps pointing to the file that is replaced.
+        let complete = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+        let partial = partial(&complete);
+        // Never an existing file: it may be the input.
+        let file = File::create_new(&partial).map_err(|error| already_exists(&partial, error))?;
+        let output = Self { file, name: Some(Name { partial, complete }) };
+        if let Some(metadata) = existing {
             output.file.set_permissions(metadata.permissions())?;
         }
         Ok(output)
     }
 
-    /// Writes all that is `pending`, and empties it.
+    /// Writes and empties `pending`.
     pub(super) fn write(&mut self, pending: &mut Vec<u8>) -> io::Result<()> {
         self.file.write_all(pending)?;
         pending.clear();
         Ok(())
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        if let Some(Name { partial, whole }) = &self.name {
-            // Some file systems tell only now that there was no room.
+        if let Some(Name { partial, complete }) = &self.name {
+            // Some file systems report a full disk only now.
             self.file.sync_all()?;
-            fs::rename(partial, whole)?;
+            fs::rename(partial, complete)?;
             self.name = None;
         }
         Ok(())
@@ -72,24 +72,24 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // Nothing can be done about a file that cannot be removed, and its name says what it is.
+            // A file that cannot be removed has a name that identifies it.
             let _ = fs::remove_file(&name.partial);
         }
     }
 }
 
-fn in_the_way(partial: &Path, error: io::Error) -> io::Error {
+fn already_exists(partial: &Path, error: io::Error) -> io::Error {
     let kind = error.kind();
     if kind != io::ErrorKind::AlreadyExists {
         return error;
     }
     let partial = partial.display();
-    let reason = format!("{partial} is there already: delete it, unless it is still being written");
+    let reason = format!("{partial} exists; delete it, unless it is still being written");
     io::Error::new(kind, reason)
 }
 
-fn partial(whole: &Path) -> PathBuf {
-    let mut name = OsString::from(whole);
+fn partial(complete: &Path) -> PathBuf {
+    let mut name = OsString::from(complete);
     name.push(".partial");
     name.into()
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_until_the_new_file_is_whole() {
+    fn existing_file_stays_until_new_one_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let [path, link] = ["file", "link"].map(|name| folder.path().join(name));
         fs::write(&path, "before").unwrap();
@@ -132,18 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_way_is_no_business_of_ours() {
+    fn existing_partial_file_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(partial(&path), "somebody's").unwrap();
         let error = Output::create(&path).err().unwrap();
-        assert!(error.to_string().contains("file.partial is there already"), "{error}");
+        assert!(error.to_string().contains("file.partial exists"), "{error}");
         assert_eq!(fs::read(partial(&path)).unwrap(), b"somebody's");
         assert!(!path.exists());
     }
 
     #[test]
-    fn a_device_is_written_as_it_is() {
+    fn device_is_written_directly() {
         let mut output = Output::create(Path::new("/dev/null")).unwrap();
         output.write(&mut b"gone".to_vec()).unwrap();
         output.finish().unwrap();

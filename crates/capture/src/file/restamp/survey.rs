@@ -1,10 +1,12 @@
-//! The first reading: what becomes of each packet.
+//! The first pass: classifies each packet.
 
 use pcap_file::pcapng::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use wirestamp_clock::Span;
 
-use super::{Conversion, Interface, Kept, Restamp, WATCHED, Watch, packet_comments, reader};
+use super::{
+    Conversion, Interface, PROGRESS_INTERVAL, Restamp, Unchanged, Watch, packet_comments, reader,
+};
 use crate::Error;
 use crate::file::raw::error_of;
 use crate::file::times::from_epoch;
@@ -17,11 +19,11 @@ impl Restamp<'_> {
         each: &mut dyn FnMut(&Conversion),
     ) -> Result<(), Error> {
         let mut blocks = self.begin()?;
-        // Interfaces are numbered from the beginning of their section.
+        // Interfaces are numbered from the start of their section.
         let mut section = 0;
         for number in 0_u64.. {
-            if number.is_multiple_of(WATCHED) {
-                self.look(watch, &blocks)?;
+            if number.is_multiple_of(PROGRESS_INTERVAL) {
+                self.report_progress(watch, &blocks)?;
             }
             let Some(block) = blocks.next_block() else { break };
             let damaged = |reason: &str| self.damaged(self.counts.packets, reason);
@@ -42,7 +44,7 @@ impl Restamp<'_> {
                 _ => {}
             }
         }
-        if self.counts.restamped == 0 { Err(self.refuse(self.why_not())) } else { Ok(()) }
+        if self.counts.restamped == 0 { Err(self.error(self.why_not())) } else { Ok(()) }
     }
 
     fn packet(
@@ -53,7 +55,7 @@ impl Restamp<'_> {
     ) -> Result<(), Error> {
         let before = self.counts.packets;
         let Some(interface) = self.interfaces.get(number) else {
-            return Err(self.damaged(before, "a packet of an interface not described"));
+            return Err(self.damaged(before, "a packet of an unknown interface"));
         };
         let converted = self.convert(packet, interface);
         let Interface { nanoseconds, by_name, .. } = *interface;
@@ -73,15 +75,15 @@ impl Restamp<'_> {
                 stamp.error.as_nanos()
             }
             Ok(_) => {
-                return Err(self.refuse(
-                    "its times are not in nanoseconds, and better ones have no room there",
-                ));
+                return Err(
+                    self.error("its times are not in nanoseconds, so more exact times do not fit")
+                );
             }
-            Err(kept) => {
-                *match kept {
-                    Kept::WithoutRaw => &mut self.counts.without_raw,
-                    Kept::OtherClock => &mut self.counts.other_clock,
-                    Kept::Outside => &mut self.counts.outside,
+            Err(unchanged) => {
+                *match unchanged {
+                    Unchanged::WithoutRaw => &mut self.counts.without_raw,
+                    Unchanged::OtherClock => &mut self.counts.other_clock,
+                    Unchanged::Outside => &mut self.counts.outside,
                 } += 1;
                 self.error_kept(number, packet)
             }
@@ -91,7 +93,7 @@ impl Restamp<'_> {
         Ok(())
     }
 
-    /// What was said of a packet's error that keeps its time.
+    /// Error of a packet that keeps its time.
     fn error_kept(&self, number: usize, packet: &EnhancedPacketBlock<'_>) -> i64 {
         let of_file = self.interfaces[number].provenance.as_ref().map_or(0, |of| of.error_ns);
         packet_comments(packet).find_map(error_of).unwrap_or(of_file)
@@ -104,8 +106,8 @@ impl Restamp<'_> {
         if counts.packets == 0 {
             "it has no packets".into()
         } else if counts.outside > 0 {
-            "its packets were not stamped while these anchors were taken: they belong to another \
-             capture"
+            "its packets were not stamped in the time of these anchors: the anchors belong to \
+             another capture"
                 .into()
         } else if counts.other_clock > 0 {
             let stamped = self.interfaces.iter().filter_map(|of| of.provenance.as_ref());
@@ -116,7 +118,7 @@ impl Restamp<'_> {
                 named(anchors.clock(), anchors.boot_id())
             )
         } else {
-            "no packet carries its raw value: capture with --anchors to keep them".into()
+            "no packet has its raw value; capture with --anchors to store them".into()
         }
     }
 }

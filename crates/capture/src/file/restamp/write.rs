@@ -1,4 +1,4 @@
-//! The second reading: the capture is written again.
+//! The second pass: writes the new file.
 
 use std::borrow::Cow;
 use std::io;
@@ -16,20 +16,19 @@ use pcap_file::pcapng::blocks::{
 use pcap_file::pcapng::{Block, PcapNgWriter, RawBlock};
 
 use super::output::Output;
-use super::{Restamp, WATCHED, Watch, reader};
+use super::{PROGRESS_INTERVAL, Restamp, Watch, reader};
 use crate::Error;
 use crate::file::buffer::BUFFER_BYTES;
 use crate::file::times::since_epoch;
 use crate::file::{Provenance, RawValue};
 
 impl Restamp<'_> {
-    /// Writes the capture with the new times to `output`, or to standard output for `-`. A regular
-    /// file is written as `output.partial` beside it and gets its name, and the place of a file that
-    /// had it, when it is whole; on an error nothing of it is left.
+    /// Writes the capture with the new times to `output`, or to standard output for `-`. A regular file is written
+    /// as `output.partial` and renamed when it is complete, replacing an existing file; after an error it is
+    /// removed.
     ///
     /// # Errors
-    /// When that cannot be written, the capture is not what it was when it was surveyed, or `watch`
-    /// breaks off.
+    /// It cannot be written, the capture changed since the first pass, or `watch` aborts.
     pub fn write(&self, output: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
         let failed = |cause| self.not_written(output, cause);
         let mut blocks = self.begin()?;
@@ -40,12 +39,12 @@ impl Restamp<'_> {
             .map_err(|error| failed(io::Error::other(error)))?;
         let mut numbering = Numbering::default();
         for number in 0_u64.. {
-            if number.is_multiple_of(WATCHED) {
-                self.look(watch, &blocks)?;
+            if number.is_multiple_of(PROGRESS_INTERVAL) {
+                self.report_progress(watch, &blocks)?;
             }
             let Some(block) = blocks.next_raw_block() else { break };
             let (raw, state) = block.map_err(|error| self.changed(&reader::reason(&error)))?;
-            let written = if is_kept(&raw) {
+            let written = if is_unchanged(&raw) {
                 writer.write_raw_block(&raw)
             } else {
                 let block = raw.try_into_block(state);
@@ -65,24 +64,23 @@ impl Restamp<'_> {
     }
 
     fn changed(&self, reason: &str) -> Error {
-        self.refuse(format!("it changed while it was read ({reason}); run this again"))
+        self.error(format!("it changed while it was read ({reason}); run the command again"))
     }
 
-    /// The error for an `output` that cannot be written. Unlike that of a capture, what there is of
-    /// it is not kept.
+    /// The error for an `output` that cannot be written, and is therefore removed.
     fn not_written(&self, output: &Path, cause: io::Error) -> Error {
         match cause.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => self.refuse(format!(
-                "there is no room for {} ({cause}): free some space and run this again",
+            | io::ErrorKind::FileTooLarge => self.error(format!(
+                "no room for {} ({cause}); free some space and run the command again",
                 output.display()
             )),
             _ => Error::Write { path: output.to_owned(), cause },
         }
     }
 
-    /// A block as it is in the new file.
+    /// A block of the new file.
     fn rewritten<'b>(&self, block: Block<'b>, numbering: &mut Numbering) -> Block<'b> {
         match block {
             Block::SectionHeader(section) => {
@@ -109,20 +107,20 @@ impl Restamp<'_> {
             }
             Block::EnhancedPacket(packet) => {
                 let number = numbering.of(packet.interface_id);
-                Block::EnhancedPacket(self.packet_again(number, packet))
+                Block::EnhancedPacket(self.restamp_packet(number, packet))
             }
             other => other,
         }
     }
 
-    fn packet_again<'b>(
+    fn restamp_packet<'b>(
         &self,
         number: usize,
         mut packet: EnhancedPacketBlock<'b>,
     ) -> EnhancedPacketBlock<'b> {
         let Some(interface) = self.interfaces.get(number) else { return packet };
         let Ok((raw, stamp)) = self.convert(&packet, interface) else { return packet };
-        let said = RawValue { error_ns: stamp.error.as_nanos(), ..raw }.to_comment();
+        let comment = RawValue { error_ns: stamp.error.as_nanos(), ..raw }.to_comment();
         packet.timestamp = since_epoch(stamp.utc);
         let ours = packet.options.iter_mut().find_map(|option| match option {
             EnhancedPacketOption::Common(CommonOption::Comment(text)) => {
@@ -131,12 +129,12 @@ impl Restamp<'_> {
             _ => None,
         });
         if let Some(text) = ours {
-            *text = Cow::Owned(said);
+            *text = Cow::Owned(comment);
         }
         packet
     }
 
-    /// Says the new error where a comment on interface `number` says the old one.
+    /// Updates the error in a comment on interface `number`.
     fn correct(&self, number: usize, comment: &mut Cow<'_, str>) {
         let Some(interface) = self.interfaces.get(number) else { return };
         if interface.restamped == 0 {
@@ -150,7 +148,7 @@ impl Restamp<'_> {
     }
 }
 
-/// Interfaces are numbered from the beginning of their section; here from that of the file.
+/// Maps interface numbers, which start with each section, to numbers that start with the file.
 #[derive(Default)]
 struct Numbering {
     section: usize,
@@ -162,7 +160,7 @@ impl Numbering {
         self.section = self.described;
     }
 
-    /// The number of the interface that is described next.
+    /// The number of the next interface.
     fn describe(&mut self) -> usize {
         self.described += 1;
         self.described - 1
@@ -173,8 +171,8 @@ impl Numbering {
     }
 }
 
-/// Whether a block stays as it is, whatever is in it.
-fn is_kept(block: &RawBlock<'_>) -> bool {
+/// Whether a block is copied unchanged.
+fn is_unchanged(block: &RawBlock<'_>) -> bool {
     !matches!(
         block.type_,
         SECTION_HEADER_BLOCK
@@ -184,7 +182,7 @@ fn is_kept(block: &RawBlock<'_>) -> bool {
     )
 }
 
-/// The header of a section whose length is not told (-1): comments grow and shrink.
+/// The header of a section with unknown length (-1): comments change their size.
 fn open_ended(section: SectionHeaderBlock<'_>) -> SectionHeaderBlock<'_> {
     SectionHeaderBlock { section_length: -1, ..section }
 }

@@ -1,13 +1,12 @@
-//! From instructions of 8 bytes to operations.
+//! Decodes instructions of 8 bytes to operations.
 
 use libc::sock_filter;
 
 use super::{Condition, Operand, Operation, Register, Size};
 use crate::filter::Reason;
 
-/// The bits of an instruction's code: its class, and what the classes have in the others
-/// (linux/bpf_common.h: `BPF_CLASS`, `BPF_SIZE`, `BPF_MODE`, `BPF_OP`, `BPF_SRC`; linux/filter.h:
-/// `BPF_RVAL`, `BPF_MISCOP`).
+/// Bit fields of an instruction's code (linux/bpf_common.h: `BPF_CLASS`, `BPF_SIZE`, `BPF_MODE`, `BPF_OP`,
+/// `BPF_SRC`; linux/filter.h: `BPF_RVAL`, `BPF_MISCOP`).
 const CLASS: u32 = 0x07;
 const SIZE: u32 = 0x18;
 const MODE: u32 = 0xe0;
@@ -16,11 +15,10 @@ const SOURCE: u32 = 0x08;
 const RESULT: u32 = 0x18;
 const MISC: u32 = 0xf8;
 
-const UNKNOWN: Reason = "libpcap made instructions that are not known here";
+const UNKNOWN: Reason = "libpcap compiled unsupported instructions";
 
-/// Takes a program apart. Refuses one with loops, which libpcap makes to follow chains of headers
-/// and the kernel does not run, one whose answer is undefined, and instructions that libpcap does
-/// not make.
+/// Decodes a program. Rejects programs with loops (libpcap uses them to follow chains of headers; the kernel does
+/// not run them), with undefined results, and with unknown instructions.
 pub(in crate::filter) fn decode(program: &[sock_filter]) -> Result<Vec<Operation>, Reason> {
     let decoded: Vec<_> = (0..)
         .zip(program)
@@ -37,17 +35,16 @@ pub(in crate::filter) fn decode(program: &[sock_filter]) -> Result<Vec<Operation
             return Err(UNKNOWN);
         }
     }
-    if reads_what_it_never_wrote(&decoded) {
-        return Err("a flaw of libpcap made it depend on memory that it never wrote");
+    if reads_uninitialised_memory(&decoded) {
+        return Err("a flaw of libpcap made it read uninitialised memory");
     }
     Ok(decoded)
 }
 
-/// Whether on some way through it a word of memory is read before it is written. libpcap's
-/// optimiser leaves such programs of some arithmetic, whose answers are then any; the kernel takes
-/// none (`check_load_and_stores` in net/core/filter.c).
-fn reads_what_it_never_wrote(program: &[Operation]) -> bool {
-    // For each instruction, the words that were written on every way to it, a bit for each.
+/// Whether some path reads a word of memory before it is written. libpcap's optimiser produces such programs from
+/// some arithmetic, with undefined results; the kernel rejects them (`check_load_and_stores` in net/core/filter.c).
+fn reads_uninitialised_memory(program: &[Operation]) -> bool {
+    // For each instruction, the words written on every path to it, one bit each.
     let mut written = vec![u16::MAX; program.len()];
     written[0] = 0;
     for (at, operation) in program.iter().enumerate() {
@@ -109,7 +106,7 @@ fn load(code: u32, k: u32) -> Option<Operation> {
     })
 }
 
-/// The number of a word of memory, if there is such a word.
+/// The number of a word of memory, if it is valid.
 fn word(k: u32) -> Option<u32> {
     (k < libc::BPF_MEMWORDS.cast_unsigned()).then_some(k)
 }

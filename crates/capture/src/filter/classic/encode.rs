@@ -1,12 +1,12 @@
-//! From operations to instructions of 8 bytes.
+//! Encodes operations as instructions of 8 bytes.
 
 use libc::sock_filter;
 
 use super::{Operand, Operation, Register};
 use crate::filter::{Reason, TOO_LONG};
 
-/// Puts a program together for the kernel. Refuses one that is longer than the kernel takes, or
-/// in which a branch goes further than its eight bits reach.
+/// Encodes a program for the kernel. Rejects programs longer than the kernel's limit, and branches longer than
+/// eight bits.
 pub(in crate::filter) fn encode(program: &[Operation]) -> Result<Vec<sock_filter>, Reason> {
     let encoded: Option<Vec<_>> =
         program.iter().enumerate().map(|(at, operation)| instruction(at, *operation)).collect();
@@ -48,7 +48,7 @@ fn instruction(at: usize, operation: Operation) -> Option<sock_filter> {
     Some(sock_filter { code: u16::try_from(code).ok()?, jt, jf, k })
 }
 
-/// The bits that say where an operand comes from, and the number in the instruction.
+/// The bits for an operand's source, and the number in the instruction.
 fn source(operand: Operand) -> (u32, u32) {
     match operand {
         Operand::K(k) => (libc::BPF_K, k),

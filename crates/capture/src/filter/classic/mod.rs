@@ -1,6 +1,6 @@
-//! Classic BPF, taken apart: the machine that libpcap compiles filters for. It has an accumulator
-//! `A` and an index `X`, which begin as zero, and sixteen words of memory, and counts in 32 bits
-//! without signs (`Documentation/networking/filter.rst` in the kernel's source).
+//! Classic BPF: the machine that libpcap compiles filters for. It has an accumulator `A` and an index `X`, both
+//! initially zero, sixteen words of memory, and unsigned 32-bit arithmetic (`Documentation/networking/filter.rst`
+//! in the kernel's source).
 
 mod decode;
 mod encode;
@@ -8,11 +8,11 @@ mod encode;
 pub(super) use decode::decode;
 pub(super) use encode::encode;
 
-/// One instruction. Where it goes on is an index into the program, not a distance.
+/// One instruction. Jump targets are indexes into the program, not distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `A` = the big-endian number of `size` bytes at `offset` of the frame. Here and in the next
-    /// two, a frame that ends before that does not pass.
+    /// `A` = the big-endian number of `size` bytes at `offset` of the frame. Here and in the next two, a frame that
+    /// ends before that does not pass.
     Load { size: Size, offset: u32 },
     /// `A` = the same at `X + offset`.
     LoadIndexed { size: Size, offset: u32 },
@@ -30,11 +30,11 @@ pub(super) enum Operation {
     Calculate { code: u32, operand: Operand },
     /// `A` = 0 - `A`.
     Negate,
-    /// Goes on elsewhere.
+    /// Jumps.
     Jump { to: usize },
-    /// Compares `A` with the operand and goes on at one of two places.
+    /// Compares `A` with the operand and jumps to one of two targets.
     Branch { condition: Condition, operand: Operand, yes: usize, no: usize },
-    /// The verdict: how many bytes to keep, none of a frame that does not pass.
+    /// Ends the program: number of bytes to keep, 0 for a frame that does not pass.
     Return(u32),
     /// `X` = `A`.
     CopyToX,
@@ -54,7 +54,7 @@ pub(super) enum Operand {
     X,
 }
 
-/// How many bytes a load takes.
+/// Number of bytes of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     Byte = 1,
@@ -62,7 +62,7 @@ pub(super) enum Size {
     Word = 4,
 }
 
-/// What a branch asks of `A` and its operand.
+/// Comparison of `A` with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Equal,
@@ -72,7 +72,7 @@ pub(super) enum Condition {
 }
 
 impl Operation {
-    /// Where the program may go on after it, if it stands at `at`.
+    /// Indexes of the possible next operations, for an operation at `at`.
     pub(super) fn next(self, at: usize) -> impl Iterator<Item = usize> {
         let [one, other] = match self {
             Self::Return(_) => [None, None],
@@ -88,9 +88,9 @@ impl Size {
     const CODES: [(Self, u32); 3] =
         [(Self::Byte, libc::BPF_B), (Self::Half, libc::BPF_H), (Self::Word, libc::BPF_W)];
 
-    /// The size that has `bits` in an instruction, classic or extended.
+    /// The size for `bits` in an instruction, classic or extended.
     fn of(bits: u32) -> Option<Self> {
-        meaning(&Self::CODES, bits)
+        value_of(&Self::CODES, bits)
     }
 
     pub(super) fn bytes(self) -> u32 {
@@ -111,9 +111,9 @@ impl Condition {
         (Self::SharesBits, libc::BPF_JSET),
     ];
 
-    /// The condition that has `bits` in an instruction, classic or extended.
+    /// The condition for `bits` in an instruction, classic or extended.
     fn of(bits: u32) -> Option<Self> {
-        meaning(&Self::CODES, bits)
+        value_of(&Self::CODES, bits)
     }
 
     pub(super) fn holds(self, a: u32, b: u32) -> bool {
@@ -131,12 +131,12 @@ impl Condition {
     }
 }
 
-/// The bits that stand for `value`.
+/// The bits for `value`.
 fn code<T: Copy + PartialEq>(codes: &[(T, u32)], value: T) -> u32 {
-    codes.iter().find(|(known, _)| *known == value).map_or(0, |&(_, code)| code)
+    codes.iter().find(|(candidate, _)| *candidate == value).map_or(0, |&(_, code)| code)
 }
 
-/// What `bits` stand for.
-fn meaning<T: Copy>(codes: &[(T, u32)], bits: u32) -> Option<T> {
+/// The value for `bits`.
+fn value_of<T: Copy>(codes: &[(T, u32)], bits: u32) -> Option<T> {
     codes.iter().find(|(_, code)| *code == bits).map(|&(value, _)| value)
 }

@@ -1,22 +1,21 @@
-//! Writes extended BPF, an instruction at a time
-//! (`Documentation/bpf/standardization/instruction-set.rst` in the kernel's source).
+//! Assembles extended BPF (`Documentation/bpf/standardization/instruction-set.rst` in the kernel's source).
 
 use libbpf_rs::libbpf_sys::{BPF_FUNC_probe_read_kernel, bpf_insn};
 
-use super::context::{Context, Known, memory};
+use super::context::{Context, Property, memory};
 use crate::filter::classic::{Condition, Operand, Register, Size};
 use crate::filter::{Reason, TOO_LONG};
 
-/// Registers by their numbers. Calls take their arguments from 1 on, answer in 0, and keep 6 to 9.
+/// Register numbers. Calls take arguments from 1 on, return in 0, and preserve 6 to 9.
 pub(super) const A: u8 = 7;
 pub(super) const X: u8 = 8;
-/// The second argument: from where [`Assembler::read`] reads.
+/// Second argument: the offset that [`Assembler::read`] reads from.
 pub(super) const OFFSET: u8 = 2;
 const RESULT: u8 = 0;
 const CONTEXT: u8 = 6;
 const STACK: u8 = 10;
 
-/// Below the stack's top: sixteen words of memory, and under them what was read of the frame.
+/// Offsets below the stack's top: sixteen words of memory, and below them the bytes read of the frame.
 const MEMORY: i16 = -64;
 const READ: i16 = -72;
 
@@ -32,27 +31,27 @@ const DOUBLE_WORD: u32 = 0x18; // BPF_DW
 const CALL: u32 = 0x80;
 const EXIT: u32 = 0x90;
 
-/// Where a jump goes.
+/// Target of a jump.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    /// To the translation of the operation of that index.
+    /// The translation of the operation at that index.
     Operation(usize),
-    /// Over so many instructions.
+    /// Forward over that many instructions.
     Ahead(i16),
-    /// To the end that refuses the frame.
+    /// The end that rejects the frame.
     Refuse,
 }
 
-/// A function that grows.
+/// A function under construction.
 pub(super) struct Assembler {
     context: Context,
     code: Vec<bpf_insn>,
-    /// The jumps in it whose distances are not known yet, by their index.
+    /// Jumps with unresolved distances, by their index.
     jumps: Vec<(usize, Target)>,
 }
 
 impl Assembler {
-    /// Keeps the context, and empties `A` and `X`.
+    /// Starts a function: saves the context, and clears `A` and `X`.
     pub(super) fn begin(context: Context) -> Self {
         let mut new = Self { context, code: Vec::new(), jumps: Vec::new() };
         new.push(ALU64 | MOV | libc::BPF_X, [CONTEXT, 1], 0, 0);
@@ -66,7 +65,7 @@ impl Assembler {
         self.code.len()
     }
 
-    /// The whole function, whose operations begin at `starts`.
+    /// The complete function, whose operations begin at `starts`.
     pub(super) fn finish(mut self, starts: &[usize]) -> Result<Vec<bpf_insn>, Reason> {
         let refuse = self.here();
         let jumps = std::mem::take(&mut self.jumps);
@@ -74,7 +73,7 @@ impl Assembler {
             self.end(0);
         }
         for (at, target) in jumps {
-            // All go ahead.
+            // All jumps are forward.
             let distance = |to: usize| i16::try_from(to - at - 1).map_err(|_| TOO_LONG);
             self.code[at].off = match target {
                 Target::Operation(index) => distance(starts[index])?,
@@ -85,13 +84,13 @@ impl Assembler {
         Ok(self.code)
     }
 
-    /// Reads from the frame at [`OFFSET`], or refuses it if it ends before.
+    /// Reads from the frame at [`OFFSET`], or rejects the frame if it ends before.
     pub(super) fn read(&mut self, size: Size, to: u8) {
         match self.context.load_bytes() {
             Some(helper) => {
                 self.address_of_read(3);
                 self.set(4, size.bytes());
-                self.ask(helper);
+                self.call_with_context(helper);
             }
             None => self.read_memory(size),
         }
@@ -103,8 +102,8 @@ impl Assembler {
         }
     }
 
-    /// Sees that the frame is long enough, and has the kernel read from memory. Answers as the helpers
-    /// that look themselves: 0 if all went well.
+    /// Checks the frame's length, and reads from kernel memory. Returns 0 on success, as the helpers with their own
+    /// check.
     fn read_memory(&mut self, size: Size) {
         self.field(3, memory::CAPTURED, libc::BPF_W);
         self.copy(4, OFFSET);
@@ -118,21 +117,21 @@ impl Assembler {
         self.call(BPF_FUNC_probe_read_kernel);
     }
 
-    /// The register = where on the stack what is read goes.
+    /// The register = address on the stack for bytes read.
     fn address_of_read(&mut self, to: u8) {
         self.push(ALU64 | MOV | libc::BPF_X, [to, STACK], 0, 0);
         self.push(ALU64 | libc::BPF_ADD, [to, 0], 0, i32::from(READ).cast_unsigned());
     }
 
-    /// The register = what is known of the frame.
-    pub(super) fn know(&mut self, what: &Known, to: u8) {
-        match *what {
-            Known::Helper(helper) => {
-                self.ask(helper);
+    /// The register = a property of the frame.
+    pub(super) fn load_property(&mut self, property: &Property, to: u8) {
+        match *property {
+            Property::Helper(helper) => {
+                self.call_with_context(helper);
                 self.copy(to, RESULT);
             }
-            Known::Field(at) => self.field(to, at, libc::BPF_W),
-            Known::BigEndian(at) => {
+            Property::Field(at) => self.field(to, at, libc::BPF_W),
+            Property::BigEndian(at) => {
                 self.field(to, at, libc::BPF_W);
                 self.push(ALU32 | TO_BIG_ENDIAN, [to, 0], 0, 16);
             }
@@ -145,12 +144,12 @@ impl Assembler {
     }
 
     /// Calls a helper with the context as its first argument.
-    fn ask(&mut self, helper: u32) {
+    fn call_with_context(&mut self, helper: u32) {
         self.push(ALU64 | MOV | libc::BPF_X, [1, CONTEXT], 0, 0);
         self.call(helper);
     }
 
-    /// Calls a helper, whose arguments are set.
+    /// Calls a helper whose arguments are set.
     fn call(&mut self, helper: u32) {
         self.push(JMP | CALL, [0, 0], 0, helper);
     }
@@ -176,7 +175,7 @@ impl Assembler {
         self.with_operand(ALU32 | code, to, operand);
     }
 
-    /// Jumps if the register compares so with the operand.
+    /// Jumps if the condition holds for the register and the operand.
     pub(super) fn branch(&mut self, condition: Condition, a: u8, b: Operand, target: Target) {
         self.jumps.push((self.here(), target));
         self.with_operand(JMP32 | condition.code(), a, b);
@@ -199,7 +198,7 @@ impl Assembler {
         }
     }
 
-    /// Adds an instruction with its destination and source.
+    /// Appends an instruction with its destination and source.
     fn push(&mut self, code: u32, [to, from]: [u8; 2], offset: i16, immediate: u32) {
         self.code.push(bpf_insn {
             code: u8::try_from(code).expect("the codes above have 8 bits"),
@@ -218,7 +217,7 @@ pub(super) fn register(register: Register) -> u8 {
     }
 }
 
-/// Where a word of memory is on the stack.
+/// Offset of a word of memory on the stack.
 fn slot(word: u32) -> i16 {
     MEMORY + i16::try_from(4 * word).expect("there are 16 words")
 }

@@ -1,22 +1,22 @@
-//! What programs of each kind are given for a frame, and how they ask about it (linux/bpf.h).
+//! Contexts of the kinds of programs, and their access to a frame's properties (linux/bpf.h).
 
 use libbpf_rs::libbpf_sys;
 
 use crate::filter::classic::Size;
 
-/// What a program is given.
+/// The context argument of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::filter) enum Context {
     /// `struct xdp_md`: the frame as it was on the wire.
     Xdp,
-    /// `struct __sk_buff`: the frame without its outer VLAN tag, and the tag beside it.
+    /// `struct __sk_buff`: the frame without its outer VLAN tag, which is in separate fields.
     Packet,
-    /// `struct frame` of bpf/layers.bpf.c: where in the kernel's memory such a frame is, as far as it
-    /// is in one piece.
+    /// `struct frame` of bpf/layers.bpf.c: the location of such a frame in the kernel's memory, as far as it is
+    /// contiguous.
     Memory,
 }
 
-/// Where the fields of `struct frame` are.
+/// Offsets of the fields of `struct frame`.
 pub(super) mod memory {
     pub(in crate::filter::ebpf) const START: i16 = 0;
     pub(in crate::filter::ebpf) const CAPTURED: i16 = 8;
@@ -26,18 +26,18 @@ pub(super) mod memory {
     pub(super) const TAG_TYPE: i16 = 24;
 }
 
-/// A way to a number that is known of a frame.
-pub(super) enum Known {
-    /// The answer of a helper.
+/// Access to a property of a frame.
+pub(super) enum Property {
+    /// The result of a helper.
     Helper(u32),
-    /// A field of 32 bits of the context, by where it stands.
+    /// A 32-bit field of the context, by its offset.
     Field(i16),
-    /// Such a field with a number of 16 bits in network byte order.
+    /// The same for a 16-bit number in network byte order.
     BigEndian(i16),
 }
 
 impl Context {
-    /// The helper that copies bytes of the frame, if there is one that knows where it ends.
+    /// The helper that copies bytes of the frame, if there is one that checks its length.
     pub(super) fn load_bytes(self) -> Option<u32> {
         match self {
             Self::Xdp => Some(libbpf_sys::BPF_FUNC_xdp_load_bytes),
@@ -47,17 +47,16 @@ impl Context {
     }
 
     /// The frame's length.
-    pub(super) fn length(self) -> Known {
+    pub(super) fn length(self) -> Property {
         match self {
-            Self::Xdp => Known::Helper(libbpf_sys::BPF_FUNC_xdp_get_buff_len),
-            Self::Packet => Known::Field(0), // len
-            Self::Memory => Known::Field(memory::LENGTH),
+            Self::Xdp => Property::Helper(libbpf_sys::BPF_FUNC_xdp_get_buff_len),
+            Self::Packet => Property::Field(0), // len
+            Self::Memory => Property::Field(memory::LENGTH),
         }
     }
 
-    /// What a classic program means by a load from `offset` that the kernel knows beside the frame
-    /// (linux/filter.h: `SKF_AD_VLAN_*`).
-    pub(super) fn beside(self, size: Size, offset: u32) -> Option<Known> {
+    /// The property for a classic program's load from a special `offset` (linux/filter.h: `SKF_AD_VLAN_*`).
+    pub(super) fn special(self, size: Size, offset: u32) -> Option<Property> {
         let [tagged, tag, tag_type] = match self {
             Self::Xdp => return None,
             Self::Packet => [20, 24, 28], // vlan_present, vlan_tci, vlan_proto
@@ -67,9 +66,9 @@ impl Context {
             return None;
         }
         match offset.wrapping_sub(libc::SKF_AD_OFF.cast_unsigned()).cast_signed() {
-            libc::SKF_AD_VLAN_TAG_PRESENT => Some(Known::Field(tagged)),
-            libc::SKF_AD_VLAN_TAG => Some(Known::Field(tag)),
-            libc::SKF_AD_VLAN_TPID => Some(Known::BigEndian(tag_type)),
+            libc::SKF_AD_VLAN_TAG_PRESENT => Some(Property::Field(tagged)),
+            libc::SKF_AD_VLAN_TAG => Some(Property::Field(tag)),
+            libc::SKF_AD_VLAN_TPID => Some(Property::BigEndian(tag_type)),
             _ => None,
         }
     }

@@ -1,8 +1,8 @@
-//! Translates classic BPF into the BPF function `passes` of an XDP, tc or tracing program
-//! (`bpf/filter.h`), for which the kernel has no translation of its own.
+//! Translates classic BPF into the BPF function `passes` of an XDP, tc or tracing program (`bpf/filter.h`). The
+//! kernel has no such translation.
 //!
-//! The frame is read through a helper, because it may be in fragments; that also checks each read
-//! against the frame's end. All arithmetic is that of 32 bits, as in classic BPF.
+//! The frame is read through a helper, because it may be in fragments; the helper also checks each read against the
+//! frame's end. All arithmetic is 32-bit, as in classic BPF.
 
 mod assembler;
 mod context;
@@ -14,16 +14,16 @@ use super::Reason;
 use super::classic::{Condition, Operand, Operation, Size};
 pub(super) use context::Context;
 
-/// No frame has a byte there, also of those that the kernel joined (`GSO_MAX_SIZE` of
-/// linux/netdevice.h), and the sum of two does not wrap around.
+/// An offset outside any frame, also of merged ones (`GSO_MAX_SIZE` of linux/netdevice.h); the sum of two does not
+/// wrap around.
 const OUTSIDE: u32 = 0x10_0000;
 
-/// The function: it takes the `context` and returns 1 for a frame that passes, 0 for another.
-/// Refuses a program that gets too long for a jump across it, which has 16 bits.
+/// The function: it takes the `context` and returns 1 for a frame that passes, 0 for another. Fails if a jump
+/// exceeds 16 bits.
 pub(super) fn translate(program: &[Operation], context: Context) -> Result<Vec<bpf_insn>, Reason> {
     let mut out = Assembler::begin(context);
     let mut starts = vec![0; program.len()];
-    // The kernel takes no instructions that are never reached.
+    // The kernel rejects unreachable instructions.
     let mut reached = vec![false; program.len()];
     reached[0] = true;
     for (at, operation) in program.iter().enumerate() {
@@ -38,8 +38,8 @@ pub(super) fn translate(program: &[Operation], context: Context) -> Result<Vec<b
 
 fn translate_one(out: &mut Assembler, context: Context, at: usize, operation: Operation) {
     match operation {
-        Operation::Load { size, offset } => match context.beside(size, offset) {
-            Some(what) => out.know(&what, A),
+        Operation::Load { size, offset } => match context.special(size, offset) {
+            Some(property) => out.load_property(&property, A),
             None => {
                 out.set(OFFSET, offset.min(OUTSIDE));
                 out.read(size, A);
@@ -57,7 +57,7 @@ fn translate_one(out: &mut Assembler, context: Context, at: usize, operation: Op
             out.calculate(libc::BPF_AND, X, Operand::K(0x0f));
             out.calculate(libc::BPF_LSH, X, Operand::K(2));
         }
-        Operation::LoadLength(to) => out.know(&context.length(), register(to)),
+        Operation::LoadLength(to) => out.load_property(&context.length(), register(to)),
         Operation::Set(to, value) => out.set(register(to), value),
         Operation::Fetch(to, word) => out.fetch(register(to), word),
         Operation::Store(from, word) => out.store(register(from), word),
@@ -76,8 +76,8 @@ fn translate_one(out: &mut Assembler, context: Context, at: usize, operation: Op
     }
 }
 
-/// `A` and the operand, with libpcap's answers where C has none: a division by zero refuses the
-/// frame, and a shift by 32 or more leaves nothing.
+/// Computes `A` and the operand, with libpcap's results where C has none: a division by zero rejects the frame, and
+/// a shift by 32 or more results in 0.
 fn calculate(out: &mut Assembler, code: u32, operand: Operand) {
     match (code, operand) {
         (libc::BPF_DIV | libc::BPF_MOD, Operand::X) => {

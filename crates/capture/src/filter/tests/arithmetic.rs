@@ -1,4 +1,4 @@
-//! Filters that nobody would think of: arithmetic of every kind on fields of packets.
+//! Random filters: arithmetic of every kind on fields of packets.
 
 use proptest::prelude::*;
 

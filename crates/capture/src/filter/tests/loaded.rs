@@ -1,6 +1,5 @@
-//! Runs a filter's function in the kernel on frames that are only in memory
-//! (`Documentation/bpf/bpf_prog_run.rst` in its source).
-#![expect(unsafe_code, reason = "system calls of libbpf's")]
+//! Runs a filter's function in the kernel on frames in memory (`Documentation/bpf/bpf_prog_run.rst` in its source).
+#![expect(unsafe_code, reason = "system calls of libbpf")]
 
 use std::ffi::c_void;
 use std::io;
@@ -9,14 +8,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys::{self, bpf_insn};
 
-use super::machine::Shown;
+use super::machine::SocketFrame;
 
-/// A filter's function, loaded as a program of its own.
+/// A filter's function, loaded as a program.
 pub(super) struct Loaded(OwnedFd);
 
-/// The kernel makes no packets that end before the header of IPv6 does (`bpf_prog_test_run_skb` of
+/// Min length of the kernel's packets: up to the end of the IPv6 header (`bpf_prog_test_run_skb` of
 /// net/bpf/test_run.c).
-const LEAST: usize = 14 + 40;
+const MIN_BYTES: usize = 14 + 40;
 
 /// The beginning of `struct __sk_buff` of linux/bpf.h, up to the words that programs may write.
 #[repr(C)]
@@ -25,8 +24,8 @@ struct Packet {
     words: [u32; 5],
 }
 
-/// Makes of what the kernel was given the packet that was meant: cut, and with its tag beside it.
-/// Its length, the tag's type and the control information are in the packet's words.
+/// Turns the kernel's packet into the intended one: truncated, with its tag removed. Its length, and the tag's type
+/// and control information, are in the packet's words.
 ///
 /// ```c
 /// bpf_skb_change_tail(packet, packet->cb[0], 0);
@@ -102,13 +101,13 @@ impl Loaded {
         self.run(frame, &[])
     }
 
-    /// The same for a packet whose tag the kernel has taken out.
-    pub(super) fn passes_packet(&self, packet: &Shown) -> bool {
+    /// The same for a packet whose tag the kernel has removed.
+    pub(super) fn passes_packet(&self, packet: &SocketFrame) -> bool {
         let [tag_type, tag] = packet.tag.unwrap_or_default();
         let length = u32::try_from(packet.bytes.len()).unwrap();
         let words = [length, tag_type.to_be().into(), tag.into(), 0, 0];
         let mut bytes = packet.bytes.clone();
-        bytes.resize(bytes.len().max(LEAST), 0);
+        bytes.resize(bytes.len().max(MIN_BYTES), 0);
         self.run(&bytes, &[Packet { fields: [0; 12], words }])
     }
 

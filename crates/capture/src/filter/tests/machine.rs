@@ -1,15 +1,15 @@
-//! The machine that the kernel runs a socket's filter on, as far as programs from here use it.
+//! The kernel's machine for socket filters, as far as wirestamp's programs use it.
 
 use crate::filter::classic::{Operand, Operation, Register};
 
-/// A frame as the kernel shows it to a socket's filter.
-pub(super) struct Shown {
+/// A frame as seen by a socket's filter.
+pub(super) struct SocketFrame {
     pub(super) bytes: Vec<u8>,
-    /// Type and control information of the tag that was taken out.
+    /// Type and control information of the removed tag.
     pub(super) tag: Option<[u16; 2]>,
 }
 
-impl Shown {
+impl SocketFrame {
     pub(super) fn of(wire: &[u8]) -> Self {
         let half = |at: usize| u16::from_be_bytes([wire[at], wire[at + 1]]);
         if wire.len() >= 18 && matches!(half(12), 0x8100 | 0x88a8) {
@@ -19,18 +19,18 @@ impl Shown {
         Self { bytes: wire.to_vec(), tag: None }
     }
 
-    /// A load as the kernel does it, in the range that a program may use.
+    /// A load as in the kernel, in the range that a program may use.
     fn load(&self, offset: u32, bytes: u32) -> Option<u32> {
-        let beside = |what: libc::c_int| (libc::SKF_AD_OFF + what).cast_unsigned();
+        let special = |what: libc::c_int| (libc::SKF_AD_OFF + what).cast_unsigned();
         let [tag_type, tag] = self.tag.unwrap_or_default().map(u32::from);
-        if offset == beside(libc::SKF_AD_VLAN_TAG_PRESENT) {
+        if offset == special(libc::SKF_AD_VLAN_TAG_PRESENT) {
             return Some(self.tag.is_some().into());
-        } else if offset == beside(libc::SKF_AD_VLAN_TPID) {
+        } else if offset == special(libc::SKF_AD_VLAN_TPID) {
             return Some(tag_type);
-        } else if offset == beside(libc::SKF_AD_VLAN_TAG) {
+        } else if offset == special(libc::SKF_AD_VLAN_TAG) {
             return Some(tag);
         }
-        assert!(offset.cast_signed() >= 0, "the kernel means something else by {offset:#x}");
+        assert!(offset.cast_signed() >= 0, "the kernel interprets {offset:#x} differently");
         let (start, bytes) = (offset as usize, bytes as usize);
         let bytes = self.bytes.get(start..start + bytes)?;
         Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
@@ -40,7 +40,7 @@ impl Shown {
         u32::try_from(self.bytes.len()).unwrap()
     }
 
-    /// What the machine says of it: how many bytes to keep.
+    /// Runs the program; returns the number of bytes to keep.
     pub(super) fn run(&self, program: &[Operation]) -> u32 {
         self.verdict(program).unwrap_or(0)
     }
@@ -93,6 +93,6 @@ fn calculate(code: u32, a: u32, b: u32) -> Option<u32> {
         libc::BPF_XOR => a ^ b,
         libc::BPF_LSH => a.checked_shl(b).unwrap(),
         libc::BPF_RSH => a.checked_shr(b).unwrap(),
-        _ => panic!("there is no arithmetic {code:#x}"),
+        _ => panic!("unknown arithmetic {code:#x}"),
     })
 }

@@ -1,4 +1,4 @@
-//! What the kernel's two machines make of a filter, against libpcap's own answer.
+//! Compares filters in the kernel's two machines with libpcap's results.
 
 mod arithmetic;
 mod loaded;
@@ -11,23 +11,23 @@ use proptest::prelude::*;
 
 use self::arithmetic::expression;
 use self::loaded::Loaded;
-use self::machine::Shown;
+use self::machine::SocketFrame;
 use self::samples::{FILTERS, FOR_THE_CONSUMER, frames};
 use super::classic::{Condition, Operand, Register, Size, decode, encode};
 use super::ebpf::{Context, translate};
-use super::reach::drop_what_tags_rule_out;
+use super::reach::remove_unreachable_with_tag;
 use super::tagged::for_socket;
 use super::*;
 
-/// The samples, and each cut short at every place where a header could end.
-fn frames_cut_short() -> Vec<Vec<u8>> {
+/// The samples, and each truncated at every possible end of a header.
+fn truncated_frames() -> Vec<Vec<u8>> {
     let cuts = |frame: Vec<u8>| {
         (14..frame.len().min(90)).map(|length| frame[..length].to_vec()).collect::<Vec<_>>()
     };
     frames().into_iter().flat_map(|frame| [vec![frame.clone()], cuts(frame)].concat()).collect()
 }
 
-/// A filter in each of its forms; not every one has one for sockets.
+/// A filter in each of its forms; not every filter has one for sockets.
 struct Forms {
     expression: String,
     filter: Filter,
@@ -38,9 +38,8 @@ struct Forms {
 
 const SNAPLEN: u32 = 77;
 
-/// What fits into a page with what the kernel needs beside a packet: it makes no longer ones for a
-/// tc program to be run on.
-const LONGEST_PACKET: usize = 3000;
+/// Max length of a packet in a test run of a tc program: it has to fit into a page with the kernel's data.
+const MAX_PACKET: usize = 3000;
 
 impl Forms {
     fn of(expression: &str) -> Self {
@@ -54,18 +53,23 @@ impl Forms {
         Self { expression: expression.to_owned(), filter, socket, xdp, tc }
     }
 
-    /// Holds every form against libpcap's answer.
+    /// Compares every form with libpcap's result.
     fn check(&self, frame: &[u8]) -> bool {
         let passes = self.filter.passes(frame);
         if let Some(socket) = &self.socket {
-            let kept = Shown::of(frame).run(socket);
-            assert_eq!(kept, if passes { SNAPLEN } else { 0 }, "{}: {frame:02x?}", self.expression);
+            let remaining = SocketFrame::of(frame).run(socket);
+            assert_eq!(
+                remaining,
+                if passes { SNAPLEN } else { 0 },
+                "{}: {frame:02x?}",
+                self.expression
+            );
         }
         if let Some(xdp) = &self.xdp {
             assert_eq!(xdp.passes(frame), passes, "{}: {frame:02x?}", self.expression);
         }
-        let packet = Shown::of(frame);
-        if let Some(tc) = self.tc.as_ref().filter(|_| packet.bytes.len() <= LONGEST_PACKET) {
+        let packet = SocketFrame::of(frame);
+        if let Some(tc) = self.tc.as_ref().filter(|_| packet.bytes.len() <= MAX_PACKET) {
             let verdict = tc.passes_packet(&packet);
             assert_eq!(verdict, passes, "{} in tc: {frame:02x?}", self.expression);
         }
@@ -82,8 +86,8 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_filter_says_the_same_of_every_frame_in_every_form() {
-    let frames = frames_cut_short();
+fn all_forms_of_a_filter_agree() {
+    let frames = truncated_frames();
     for expression in FILTERS {
         let forms = Forms::of(expression);
         let passed = frames.iter().filter(|frame| forms.check(frame)).count();
@@ -93,7 +97,7 @@ fn a_filter_says_the_same_of_every_frame_in_every_form() {
 }
 
 #[test]
-fn a_long_frame_is_read_to_its_end() {
+fn long_frame_is_read_to_its_end() {
     let forms = Forms::of("greater 8000 and ether[8990:4] = 0x01020304 and ether[100] = 7");
     let mut frame = vec![7; 9000];
     assert!(!forms.check(&frame));
@@ -103,7 +107,7 @@ fn a_long_frame_is_read_to_its_end() {
 }
 
 #[test]
-fn a_shift_by_any_number_is_libpcaps() {
+fn shifts_match_libpcap() {
     let filter = Filter::compile("ip[6] << ip[8] = 0 and ip[6] >> ip[8] = 0").unwrap();
     if !is_root() {
         return;
@@ -114,13 +118,13 @@ fn a_shift_by_any_number_is_libpcaps() {
         let mut frame = vec![0; 60];
         (frame[12], frame[20], frame[22]) = (8, 0x81, shift);
         assert_eq!(xdp.passes(&frame), filter.passes(&frame), "{shift}");
-        assert_eq!(tc.passes_packet(&Shown::of(&frame)), filter.passes(&frame), "{shift}");
+        assert_eq!(tc.passes_packet(&SocketFrame::of(&frame)), filter.passes(&frame), "{shift}");
         assert_eq!(filter.passes(&frame), shift > 31, "{shift}");
     }
 }
 
 #[test]
-fn what_a_socket_cannot_be_asked_is_refused_in_words() {
+fn filters_unsupported_by_sockets_are_refused() {
     for expression in FOR_THE_CONSUMER {
         let error = Filter::compile(expression).unwrap().for_socket(SNAPLEN).unwrap_err();
         assert!(matches!(error, Error::FilterNotInKernel { .. }), "{expression}: {error}");
@@ -128,7 +132,7 @@ fn what_a_socket_cannot_be_asked_is_refused_in_words() {
 }
 
 #[test]
-fn a_program_that_does_not_fit_is_not_put_together() {
+fn too_long_program_is_refused() {
     let end = [Operation::Return(0)];
     let reads = |count| vec![Operation::Load { size: Size::Byte, offset: 14 }; count];
     let long = |count| [&reads(count)[..], &end].concat();
@@ -145,13 +149,13 @@ fn a_program_that_does_not_fit_is_not_put_together() {
     let code = translate(&across(4000), Context::Xdp).unwrap();
     assert!(code.len() < 1 << 15);
     assert_eq!(translate(&across(5000), Context::Xdp).unwrap_err(), TOO_LONG);
-    // Each read becomes two instructions where there is a tag.
+    // Each read becomes two instructions if there is a tag.
     assert!(encode(&for_socket(&across(127), SNAPLEN).unwrap()).is_ok());
     assert!(encode(&for_socket(&across(128), SNAPLEN).unwrap()).is_err());
 }
 
 #[test]
-fn what_depends_on_memory_that_was_never_written_is_refused() {
+fn uninitialised_memory_is_refused() {
     let (condition, operand) = (Condition::Equal, Operand::K(0));
     let program = |stored| {
         let branch = Operation::Branch { condition, operand, yes: 1, no: 2 };
@@ -167,42 +171,42 @@ fn what_depends_on_memory_that_was_never_written_is_refused() {
 }
 
 #[test]
-fn a_program_begins_with_empty_registers_also_where_a_tag_was_asked_for() {
+fn registers_are_zero_after_the_tag_check() {
     let (condition, operand) = (Condition::Equal, Operand::K(0));
     let branch = Operation::Branch { condition, operand, yes: 1, no: 2 };
     let empty = [branch, Operation::Return(1), Operation::Return(0)];
     let program = for_socket(&empty, SNAPLEN).unwrap();
     for frame in frames() {
-        assert_eq!(Shown::of(&frame).run(&program), SNAPLEN);
+        assert_eq!(SocketFrame::of(&frame).run(&program), SNAPLEN);
     }
 }
 
 #[test]
-fn what_two_ways_lead_to_stays_if_one_of_them_knows_less() {
+fn code_reachable_without_tag_is_kept() {
     let (condition, operand) = (Condition::Equal, Operand::K(0x0800));
     let branch = |yes, no| Operation::Branch { condition, operand, yes, no };
     let tag_type = Operation::Load { size: Size::Half, offset: 12 };
     let other = Operation::Load { size: Size::Half, offset: 16 };
-    // To the last branch with the tag's type, from the first; and with the frame's.
+    // The last branch is reached with the tag's type from the first, and with the frame's.
     let program =
         [other, branch(2, 3), other, Operation::Jump { to: 4 }, branch(5, 6), Operation::Return(1)];
     let program = [&program[..], &[Operation::Return(0)]].concat();
-    let mut kept = program.clone();
-    drop_what_tags_rule_out(&mut kept);
-    assert_eq!(kept, program);
+    let mut remaining = program.clone();
+    remove_unreachable_with_tag(&mut remaining);
+    assert_eq!(remaining, program);
 
-    let mut known = program.clone();
-    known[2] = tag_type;
-    drop_what_tags_rule_out(&mut known);
-    assert_eq!(known, [&[other, branch(2, 3), tag_type][..], &program[3..]].concat());
-    known[0] = tag_type;
-    drop_what_tags_rule_out(&mut known);
+    let mut with_tag = program.clone();
+    with_tag[2] = tag_type;
+    remove_unreachable_with_tag(&mut with_tag);
+    assert_eq!(with_tag, [&[other, branch(2, 3), tag_type][..], &program[3..]].concat());
+    with_tag[0] = tag_type;
+    remove_unreachable_with_tag(&mut with_tag);
     let jump = |to| Operation::Jump { to };
-    assert_eq!(known, [tag_type, jump(2), jump(3), jump(4), Operation::Return(0)]);
+    assert_eq!(with_tag, [tag_type, jump(2), jump(3), jump(4), Operation::Return(0)]);
 }
 
 #[test]
-fn what_is_taken_apart_can_be_put_together_again() {
+fn decoded_program_encodes_to_the_same() {
     for expression in FILTERS {
         let program = Filter::compile(expression).unwrap().operations().unwrap();
         assert_eq!(decode(&encode(&program).unwrap()).as_ref(), Ok(&program), "{expression}");
@@ -210,9 +214,9 @@ fn what_is_taken_apart_can_be_put_together_again() {
 }
 
 #[test]
-fn a_filter_that_makes_no_sense_says_why() {
+fn invalid_filter_reports_libpcaps_reason() {
     let error = Filter::compile("udp prot 5").err().unwrap().to_string();
-    assert!(error.starts_with("filter 'udp prot 5': "), "{error}");
+    assert!(error.starts_with("cannot compile filter 'udp prot 5': "), "{error}");
 }
 
 proptest! {
@@ -232,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn no_program_leads_astray(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_program_is_handled(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         fake::try_program(&bytes);
     }
 
@@ -251,7 +255,7 @@ proptest! {
     }
 
     #[test]
-    fn any_arithmetic_says_the_same_in_every_form(
+    fn all_forms_agree_on_any_arithmetic(
         expression in expression(),
         frames in prop::collection::vec(prop::sample::select(frames()), 10),
     ) {

@@ -1,4 +1,4 @@
-//! Filters and frames that every way of filtering is tested with.
+//! Filters and frames for the tests of every form.
 
 /// Filters that the kernel applies.
 pub(crate) const FILTERS: &[&str] = &[

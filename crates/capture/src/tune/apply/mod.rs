@@ -1,4 +1,4 @@
-//! Changes settings, and puts them back.
+//! Changes settings, and restores them.
 
 use std::fs::File;
 use std::io;
@@ -11,82 +11,85 @@ use super::record::{Entry, Record};
 use super::setting::Setting;
 use super::threads::NapiThread;
 
-/// The machine, tuned. What was changed is put back by [`Tuned::restore`], or when this is
-/// dropped.
+/// A tuned machine. Changes are restored by [`Tuned::restore`], or on drop.
 pub struct Tuned {
     host: Box<dyn Host + Send>,
     record: Record,
     index: i32,
-    /// The threads that there were before NAPI was made threaded.
-    known: Vec<NapiThread>,
-    /// Places whose first value is in the record.
+    /// The threads that existed before NAPI was made threaded.
+    previous_threads: Vec<NapiThread>,
+    /// Places whose original value is in the record.
     recorded: Vec<Place>,
     report: Report,
     awake: Option<File>,
 }
 
-/// What was changed, and what became of it.
+/// Changed and refused settings.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// What was changed.
+    /// Settings that were changed.
     pub changed: Vec<Change>,
-    /// What should have been changed, and what the kernel said.
+    /// Settings that the kernel refused to change.
     pub refused: Vec<Refusal>,
 }
 
 /// A setting that was changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
-    /// Where it lives.
+    /// Location of the setting.
     #[serde(serialize_with = "as_text")]
     pub place: Place,
-    /// What it was.
+    /// Original value.
     pub before: String,
-    /// What it was changed to; none where only a record tells of it.
+    /// Value during the capture; none if only a record has the change.
     pub during: Option<String>,
-    /// Whether it is again what it was, or has gone with what it belonged to.
+    /// Whether the original value is restored, or the setting no longer exists.
     pub restored: bool,
 }
 
-/// A setting that the kernel did not let change.
+/// A setting that the kernel refused to change.
 #[derive(Clone, Debug, Serialize)]
 pub struct Refusal {
-    /// Where it lives.
+    /// Location of the setting.
     #[serde(serialize_with = "as_text")]
     pub place: Place,
-    /// What it should have been.
+    /// Intended value.
     pub wanted: String,
-    /// What the kernel said.
+    /// Error of the kernel.
     pub reason: String,
 }
 
 impl Tuned {
-    /// Puts back what `record` tells of, and does what `plan` then finds to do. An error is one of
-    /// the record.
+    /// Restores the settings in `record`, and applies the settings that `plan` returns. Fails only if the record
+    /// fails.
     pub(super) fn begin(
         host: Box<dyn Host + Send>,
         mut record: Record,
         index: i32,
         plan: impl FnOnce(&dyn Host) -> Vec<Setting>,
     ) -> io::Result<Self> {
-        put_back(&*host, &mut record, index)?;
-        // What could not be put back keeps its first value in the record.
+        restore_record(&*host, &mut record, index)?;
+        // Settings that were not restored keep their original value in the record.
         let recorded = record.entries()?.into_iter().map(|entry| entry.place).collect();
         let settings = plan(&*host);
-        let known = host.napi_threads();
+        let previous_threads = host.napi_threads();
         let report = Report::default();
-        let mut tuned = Self { host, record, index, known, recorded, report, awake: None };
-        settings.iter().filter(|setting| setting.changes()).try_for_each(|s| tuned.follow(s))?;
+        let mut tuned =
+            Self { host, record, index, previous_threads, recorded, report, awake: None };
+        settings
+            .iter()
+            .filter(|setting| setting.changes())
+            .try_for_each(|s| tuned.apply_setting(s))?;
         Ok(tuned)
     }
 
-    /// What was changed so far.
+    /// Settings changed so far.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Puts everything back, and tells of it. What cannot be put back stays in the record.
+    /// Restores everything, and reports it. Settings that cannot be restored stay in the record.
     #[must_use]
     pub fn restore(mut self) -> Report {
         self.end();
@@ -95,7 +98,7 @@ impl Tuned {
 
     fn end(&mut self) {
         drop(self.awake.take());
-        let done = put_back(&*self.host, &mut self.record, self.index).unwrap_or_default();
+        let done = restore_record(&*self.host, &mut self.record, self.index).unwrap_or_default();
         for change in &mut self.report.changed {
             let held = change.place == Place::CpuLatency;
             change.restored =
@@ -103,24 +106,23 @@ impl Tuned {
         }
     }
 
-    /// Does what a setting asks for.
-    fn follow(&mut self, setting: &Setting) -> io::Result<()> {
+    /// Applies a setting.
+    fn apply_setting(&mut self, setting: &Setting) -> io::Result<()> {
         let wanted = setting.wanted.as_deref().unwrap_or_default();
         match setting.place {
             Place::CpuLatency => {
-                self.awake = self.note(&setting.place, "not held", wanted, keep_awake());
+                self.awake = self.report_outcome(&setting.place, "not held", wanted, keep_awake());
                 Ok(())
             }
-            Place::Threads(attribute) => self.give_threads(attribute, wanted),
+            Place::Threads(attribute) => self.change_threads(attribute, wanted),
             ref place => self.change(place, wanted),
         }
     }
 
-    /// Gives each of the threads that were not there before a core of the list `wanted`, or all the
-    /// same priority.
-    fn give_threads(&mut self, attribute: Attribute, wanted: &str) -> io::Result<()> {
+    /// Assigns each new thread a core of the list `wanted`, or all the same priority.
+    fn change_threads(&mut self, attribute: Attribute, wanted: &str) -> io::Result<()> {
         let mut threads = self.host.napi_threads();
-        threads.retain(|thread| !self.known.contains(thread));
+        threads.retain(|thread| !self.previous_threads.contains(thread));
         let each: Vec<_> = match attribute {
             Attribute::Cores => wanted.split(',').collect(),
             Attribute::Scheduling => vec![wanted],
@@ -129,12 +131,12 @@ impl Tuned {
         pairs.try_for_each(|(thread, wanted)| self.change(&thread.place(attribute), wanted))
     }
 
-    /// Makes the setting at `place` what it should be, once its first value is in the record.
+    /// Changes the setting at `place`, after its original value is recorded.
     fn change(&mut self, place: &Place, wanted: &str) -> io::Result<()> {
         let before = match self.host.read(place) {
             Ok(before) => before,
             Err(error) => {
-                self.note(place, "", wanted, Err::<(), _>(error));
+                self.report_outcome(place, "", wanted, Err::<(), _>(error));
                 return Ok(());
             }
         };
@@ -144,12 +146,12 @@ impl Tuned {
             self.recorded.push(place);
         }
         let written = self.host.write(place, wanted);
-        self.note(place, &before, wanted, written);
+        self.report_outcome(place, &before, wanted, written);
         Ok(())
     }
 
-    /// Puts the outcome of a change into the report.
-    fn note<T>(
+    /// Adds the outcome of a change to the report.
+    fn report_outcome<T>(
         &mut self,
         place: &Place,
         before: &str,
@@ -177,42 +179,46 @@ impl Drop for Tuned {
     }
 }
 
-/// Puts back what `record` tells of, the last change first, and keeps in it what could not be put
-/// back. What has gone, a thread or an interface, needs no putting back.
-pub(super) fn put_back(host: &dyn Host, record: &mut Record, index: i32) -> io::Result<Report> {
+/// Restores the settings in `record`, the last change first. Settings that cannot be restored stay in the record.
+/// Threads and interfaces that no longer exist need no restoring.
+pub(super) fn restore_record(
+    host: &dyn Host,
+    record: &mut Record,
+    index: i32,
+) -> io::Result<Report> {
     let entries = record.entries()?;
     let mut report = Report::default();
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     for entry in entries.into_iter().rev() {
-        let is_there = entry.index == index || entry.place.outlives_interface();
-        let done = if is_there { put_back_one(host, &entry) } else { Ok(()) };
+        let exists = entry.index == index || entry.place.outlives_interface();
+        let done = if exists { restore_entry(host, &entry) } else { Ok(()) };
         let (place, before) = (entry.place.clone(), entry.before.clone());
         report.changed.push(Change { place, before, during: None, restored: done.is_ok() });
         if let Err(error) = done {
             let (place, wanted) = (entry.place.clone(), entry.before.clone());
             report.refused.push(Refusal { place, wanted, reason: error.to_string() });
-            kept.push(entry);
+            remaining.push(entry);
         }
     }
-    kept.reverse();
-    record.keep(&kept)?;
+    remaining.reverse();
+    record.replace(&remaining)?;
     Ok(report)
 }
 
-fn put_back_one(host: &dyn Host, entry: &Entry) -> io::Result<()> {
-    let put = match host.read(&entry.place) {
-        // Nothing to do, and the kernel may refuse even that.
+fn restore_entry(host: &dyn Host, entry: &Entry) -> io::Result<()> {
+    let result = match host.read(&entry.place) {
+        // Nothing to do, and the kernel may refuse even a write of the same value.
         Ok(now) if now == entry.before => return Ok(()),
         Ok(_) => host.write(&entry.place, &entry.before),
         Err(error) => Err(error),
     };
-    match put {
-        Err(error) if has_gone(&error) => Ok(()),
-        put => put,
+    match result {
+        Err(error) if is_gone(&error) => Ok(()),
+        result => result,
     }
 }
 
-fn has_gone(error: &io::Error) -> bool {
+fn is_gone(error: &io::Error) -> bool {
     let gone = [libc::ENOENT, libc::ENODEV, libc::ESRCH];
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error().is_some_and(|code| gone.contains(&code))

@@ -11,15 +11,15 @@ use tempfile::TempDir;
 use super::*;
 use crate::tune::host::System;
 
-/// A machine made of files, of which some writes fail.
-struct MadeUp {
+/// A machine made of files, with failing writes.
+struct FakeHost {
     system: System,
-    /// Which of the coming writes fail, the last first.
+    /// Outcome of the coming writes, the last first; true fails.
     fails: RefCell<Vec<bool>>,
     record: PathBuf,
 }
 
-impl Host for MadeUp {
+impl Host for FakeHost {
     fn read(&self, place: &Place) -> io::Result<String> {
         self.system.read(place)
     }
@@ -65,10 +65,10 @@ impl Bench {
         self.0.path().join("sys").join(path)
     }
 
-    fn host(&self, fails: &[bool]) -> Box<MadeUp> {
+    fn host(&self, fails: &[bool]) -> Box<FakeHost> {
         let system = System::fake(self.0.path(), "eth0");
         let record = self.0.path().join("run").join("1-eth0");
-        Box::new(MadeUp { system, fails: fails.to_vec().into(), record })
+        Box::new(FakeHost { system, fails: fails.to_vec().into(), record })
     }
 
     fn record(&self) -> Record {
@@ -102,7 +102,7 @@ fn place(number: usize) -> Place {
     Place::of_interface("eth0", &format!("s{number}"))
 }
 
-/// Ends as a process that is killed does: nothing runs any more, and its files are closed.
+/// Ends like a killed process: nothing is restored, and its files are closed.
 fn kill(tuned: Tuned, elsewhere: &Path) {
     let mut tuned = tuned;
     let nothing = Record::open(elsewhere, "nothing").unwrap().unwrap();
@@ -117,12 +117,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_was_changed_is_put_back_whatever_was_refused(
+    fn changes_are_restored_after_refusals(
         (before, wanted) in (1_usize..8).prop_flat_map(|n| (values(n), values(n))),
         refused in vec(any::<bool>(), 0..8),
     ) {
         let bench = Bench::new(&before);
-        // Refusals while changing only: those that are left over would be of the restoring.
+        // Failures during the changes only: remaining ones would hit the restoring.
         let changes = before.iter().zip(&wanted).filter(|(b, w)| b != w).count();
         let refused: Vec<_> = refused.into_iter().chain([false; 8]).take(changes).collect();
         let tuned = bench.tune(&wanted, &refused);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_values_come_back_after_kills_and_refused_restores(
+    fn original_values_survive_kills_and_failed_restores(
         (before, wanted, other) in
             (1_usize..6).prop_flat_map(|n| (values(n), values(n), values(n))),
         refused in vec(any::<bool>(), 0..24),
@@ -144,17 +144,17 @@ proptest! {
         let bench = Bench::new(&before);
         let elsewhere = tempfile::tempdir().unwrap();
         kill(bench.tune(&wanted, &refused), elsewhere.path());
-        // The next one finds the record, and may not be able to follow it.
+        // The next one finds the record, and may fail to restore it.
         kill(bench.tune(&other, &refused), elsewhere.path());
         drop(bench.tune(&wanted, &refused));
-        put_back(&*bench.host(&[]), &mut bench.record(), 7).unwrap();
+        restore_record(&*bench.host(&[]), &mut bench.record(), 7).unwrap();
         prop_assert_eq!(bench.values(before.len()), before);
         prop_assert!(!bench.has_records());
     }
 }
 
 #[test]
-fn a_panic_puts_everything_back() {
+fn panic_restores_everything() {
     let bench = Bench::new(&["0".to_owned()]);
     let tuned = bench.tune(&["1".to_owned()], &[]);
     assert_eq!(bench.values(1), ["1"]);
@@ -167,7 +167,7 @@ fn a_panic_puts_everything_back() {
 }
 
 #[test]
-fn another_interface_of_the_same_name_does_not_get_the_values_of_the_first() {
+fn values_of_an_old_interface_are_not_restored() {
     let bench = Bench::new(&["0".to_owned()]);
     let mut record = bench.record();
     let governor = Place::governor(0);
@@ -177,7 +177,7 @@ fn another_interface_of_the_same_name_does_not_get_the_values_of_the_first() {
     let path = bench.0.path().join("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "performance").unwrap();
-    put_back(&*bench.host(&[]), &mut record, 7).unwrap();
+    restore_record(&*bench.host(&[]), &mut record, 7).unwrap();
     assert_eq!(bench.values(1), ["0"]);
     assert_eq!(fs::read_to_string(path).unwrap(), "old", "a core is the same for both");
 }

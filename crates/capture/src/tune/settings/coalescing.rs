@@ -1,4 +1,4 @@
-//! Interrupts that the card holds back.
+//! Interrupt coalescing: interrupts delayed by the card.
 
 use super::super::machine::Machine;
 use super::super::place::{Knob, Place};
@@ -12,7 +12,7 @@ pub(super) fn settings(machine: &Machine) -> Vec<Setting> {
         Setting::new(name, machine.at(Place::Ethtool(knob)), ABSENT, WHY).wanting(value)
     };
     vec![
-        // First, because the driver would go on changing the other.
+        // First, because the driver would otherwise continue to change the other.
         row("adaptive interrupt delay", Knob::AdaptiveRx, "off"),
         row("interrupt delay in us", Knob::RxUsecs, "0"),
     ]
@@ -24,13 +24,13 @@ mod tests {
     use crate::tune::fake::machine;
 
     #[test]
-    fn a_driver_without_coalescing_is_said_to_have_none() {
+    fn driver_without_coalescing_is_reported() {
         let settings = settings(&machine("veth0", 2));
         assert!(settings.iter().all(|s| s.obstacle.as_deref() == Some(ABSENT) && !s.changes()));
     }
 
     #[test]
-    fn no_interrupt_is_held_back() {
+    fn interrupts_are_not_delayed() {
         let machine = machine("eth0", 2)
             .with(Place::Ethtool(Knob::AdaptiveRx), "on")
             .with(Place::Ethtool(Knob::RxUsecs), "50");

@@ -1,4 +1,4 @@
-//! How fast a core is when a packet comes.
+//! Speed of a core when a packet arrives.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> V
     settings
 }
 
-/// 0 us: idle cores poll, and use power.
+/// 0 us: idle cores poll, which uses power.
 const HELD: &str = "0 us while it captures";
 
-/// The cores that packets and stamps pass through.
+/// The cores that process packets and stamps.
 fn used(goal: &Goal, machine: &Machine, softirq: &Placement) -> BTreeSet<usize> {
     let mut cores = BTreeSet::from_iter(goal.cores());
     cores.extend(softirq.first(machine.vectors.len().max(machine.queues.len())));

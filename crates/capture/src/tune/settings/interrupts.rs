@@ -1,4 +1,4 @@
-//! The cores that serve the card's interrupts: the softIRQ works where the interrupt came.
+//! Cores of the card's interrupts, which are the cores of the softIRQ.
 
 use super::super::machine::Machine;
 use super::super::place::Place;
@@ -32,7 +32,7 @@ mod tests {
     use crate::tune::fake::machine;
 
     #[test]
-    fn vectors_are_dealt_out_to_the_cores_of_the_softirq() {
+    fn vectors_are_assigned_to_softirq_cores() {
         let mut machine = machine("eth0", 4);
         machine.vectors = vec![30, 31, 32];
         for vector in [30, 31, 32] {
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_interface_has_none_and_a_single_core_no_choice() {
+    fn virtual_interface_and_single_core_have_obstacles() {
         let settings_of = |machine: &Machine| settings(machine, &Placement::Anywhere);
         assert!(settings_of(&machine("veth0", 1))[0].obstacle.is_some());
         let mut machine = machine("eth0", 1).with(Place::vector(30), "0");

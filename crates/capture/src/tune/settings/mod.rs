@@ -1,5 +1,5 @@
-//! The settings, one subject a file: what each should be for a capture on a machine, and why.
-//! Nothing here reads or writes; that is `host`'s.
+//! The settings, one file per subject: the intended value of each for a capture on a machine, and the reason.
+//! Reading and writing is in `host`.
 
 mod coalescing;
 mod cpu;
@@ -13,8 +13,7 @@ use super::machine::Machine;
 use super::setting::Setting;
 use super::softirq::Placement;
 
-/// Every setting for a capture with this goal on this machine, in the order in which they are
-/// changed.
+/// Every setting for a capture with this goal on this machine, in the order of changes.
 pub(super) fn plan(goal: &Goal, machine: &Machine) -> Vec<Setting> {
     let softirq = Placement::choose(goal, machine);
     let mut settings = joining::settings(goal, machine);

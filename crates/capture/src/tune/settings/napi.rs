@@ -1,5 +1,4 @@
-//! NAPI, the part of the softIRQ that takes packets from the driver
-//! (`Documentation/networking/napi.rst`).
+//! NAPI, the part of the softIRQ that reads packets from the driver (`Documentation/networking/napi.rst`).
 
 use super::super::goal::Goal;
 use super::super::machine::Machine;
@@ -11,11 +10,11 @@ const THREADED: &str = "threads of the driver's own wait for no other softIRQ an
                         (napi.rst, Threaded NAPI)";
 const PINNED: &str = "each on one core, that of the interrupt (napi.rst, Threaded NAPI)";
 const PRIORITY: &str = "nothing else on the core delays the stamp (sched(7))";
-const DEFERRED: &str = "after packets, interrupts stay off and a timer looks for more: good for \
+const DEFERRED: &str = "after packets, interrupts stay off and a timer polls for more: good for \
                         busy polling, else a delay (napi.rst, Software IRQ coalescing)";
 
-/// One above what the acquisition thread gets ([`wirestamp_sys::scheduling::set_realtime`]), which has to wait for it anyway;
-/// below the kernel's own real-time threads, which have 50.
+/// One above the acquisition thread's priority ([`wirestamp_sys::scheduling::set_realtime`]), which has to wait for it
+/// anyway; below the kernel's own real-time threads, which have 50.
 const REALTIME: &str = "SCHED_FIFO 41";
 
 pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> Vec<Setting> {
@@ -28,11 +27,8 @@ pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> V
     };
     let pinned = threads("cores of the NAPI threads", Attribute::Cores, PINNED).wanting(cores);
     let first = threads("priority of the NAPI threads", Attribute::Scheduling, PRIORITY);
-    let first = if goal.realtime {
-        first.wanting(REALTIME)
-    } else {
-        first.left("only together with --realtime")
-    };
+    let first =
+        if goal.realtime { first.wanting(REALTIME) } else { first.left("only with --realtime") };
     let [defer, timer] = deferral(goal, machine);
     vec![defer, timer, threaded, pinned, first]
 }
@@ -42,7 +38,7 @@ fn threaded(goal: &Goal, machine: &Machine, softirq: &Placement) -> Setting {
     let setting = Setting::new("threaded NAPI", here, "the kernel has none (since 5.12)", THREADED);
     let gro = machine.now(&Place::Ethtool(Knob::Gro));
     if machine.driver == "veth" && (gro != Some("on") || !goal.taken_before_gro) {
-        setting.left("veth has NAPI only with GRO, which would join packets")
+        setting.left("veth has NAPI only with GRO, which would merge packets")
     } else if machine.driver.is_empty() {
         setting.left("the interface has no driver with NAPI")
     } else if *softirq == Placement::Anywhere {
@@ -56,15 +52,15 @@ fn threaded(goal: &Goal, machine: &Machine, softirq: &Placement) -> Setting {
     }
 }
 
-/// Why there are no threads that could be given something.
+/// Why there are no threads that could be changed.
 fn missing(threaded: &Setting) -> &'static str {
     match threaded.now.as_deref() {
         None | Some("0") => "there are none",
-        _ => "whoever made NAPI threaded before has placed them",
+        _ => "NAPI was threaded before, and its threads are placed",
     }
 }
 
-/// The figures for busy polling are those of `Documentation/networking/af_xdp.rst`.
+/// Values for busy polling are those of `Documentation/networking/af_xdp.rst`.
 fn deferral(goal: &Goal, machine: &Machine) -> [Setting; 2] {
     let [times, nanos] = if goal.busy_polls { ["2", "200000"] } else { ["0", "0"] };
     let row = |name, file, value: &str| {
@@ -110,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_were_there_before_are_not_touched() {
+    fn existing_threads_are_not_changed() {
         let threaded = card().file("threaded");
         let card = card().with(threaded, "1");
         let realtime = Goal { realtime: true, ..goal() };

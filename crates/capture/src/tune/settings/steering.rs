@@ -1,12 +1,12 @@
-//! Receive packet steering: packets that the kernel hands to another core's softIRQ.
+//! Receive packet steering: the kernel moves packets to another core's softIRQ.
 
 use super::super::goal::Goal;
 use super::super::machine::Machine;
 use super::super::setting::Setting;
 use super::super::softirq::Placement;
 
-const WHY: &str = "the core whose softIRQ takes packets to the capture: none is the one of the \
-                   driver, without a hop to another (scaling.rst, RPS)";
+const WHY: &str = "the core whose softIRQ passes packets to the capture; without one, the \
+                   driver's, without a hop to another (scaling.rst, RPS)";
 
 pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> Vec<Setting> {
     let row = |(index, queue): (usize, &String)| {
@@ -14,16 +14,16 @@ pub(super) fn settings(goal: &Goal, machine: &Machine, softirq: &Placement) -> V
         let here = machine.at(machine.steering(queue));
         let now = here.1.map(str::to_owned);
         let wanted = mask(steered_to(goal, machine, softirq, index));
-        // The kernel writes more zeroes than it needs to be told.
+        // The kernel prints more leading zeroes.
         let wanted = now.filter(|now| digits(now) == digits(&wanted)).unwrap_or(wanted);
         Setting::new(name, here, "the kernel has no RPS", WHY).wanting(wanted)
     };
     machine.queues.iter().enumerate().map(row).collect()
 }
 
-/// A virtual interface's softIRQ works where the sender does, which may be on the core of the
-/// thread that takes the stamps; there is no interrupt that could be moved away from it. Stamps
-/// of the softIRQ are taken before the hop, which then only costs.
+/// The core to steer packets of the `index`th queue to. A virtual interface's softIRQ runs on the sender's core, which
+/// may be the stamping thread's; it has no interrupt that could be moved. Stamps in the softIRQ are taken before the
+/// hop, which then only costs time.
 fn steered_to(goal: &Goal, machine: &Machine, softirq: &Placement, index: usize) -> Option<usize> {
     let is_virtual = machine.vectors.is_empty();
     softirq.core(index).filter(|_| is_virtual && !goal.stamped_in_softirq)
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn only_raw_stamps_on_a_virtual_interface_are_worth_a_hop() {
+    fn only_raw_stamps_on_virtual_interfaces_are_steered() {
         let mut machine = machine("veth0", 4);
         machine.queues = vec!["rx-0".into()];
         let steering = machine.steering("rx-0");

@@ -1,4 +1,4 @@
-//! Both ends of a ring at once, as we and the kernel have them.
+//! Both ends of a ring, as this process and the kernel have them.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,7 +13,7 @@ use super::*;
 
 const LAYOUT: Layout = Layout { producer: 0, consumer: 64, flags: 68, entries: 128 };
 
-/// Both ends of a ring whose positions begin at `start`, as we and the kernel have them.
+/// Both ends of a ring whose positions begin at `start`.
 fn ends<T: Entry>(size: u32, start: u32) -> (Producer<T>, Consumer<T>) {
     let bytes = 128 + size as usize * size_of::<T>();
     let file: File = tempfile::tempfile().unwrap();
@@ -26,7 +26,7 @@ fn ends<T: Entry>(size: u32, start: u32) -> (Producer<T>, Consumer<T>) {
 }
 
 #[test]
-fn a_full_ring_takes_nothing_and_an_empty_one_gives_nothing() {
+fn full_ring_rejects_and_empty_ring_returns_none() {
     let (mut ours, mut theirs) = ends::<u64>(4, 0);
     assert_eq!(theirs.pop(), None);
     assert!((0..4).all(|entry| ours.push(entry)));
@@ -42,7 +42,7 @@ fn a_full_ring_takes_nothing_and_an_empty_one_gives_nothing() {
 }
 
 #[test]
-fn the_kernel_says_when_it_has_to_be_woken() {
+fn need_wakeup_flag_is_read() {
     let (ours, theirs) = ends::<Descriptor>(1, 0);
     assert!(!ours.needs_wakeup());
     theirs.ring.memory.word(LAYOUT.flags).store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);
@@ -50,7 +50,7 @@ fn the_kernel_says_when_it_has_to_be_woken() {
 }
 
 #[test]
-fn what_a_thread_publishes_another_one_reads_whole_and_in_order() {
+fn published_entries_are_read_complete_and_in_order() {
     let (mut ours, mut theirs) = ends::<Descriptor>(8, u32::MAX - 100);
     let entry = |n: u32| Descriptor { address: u64::from(n), length: n, options: n };
     let count = 20_000;
@@ -95,14 +95,14 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn a_ring_is_a_queue_of_bounded_length(
+    fn ring_is_a_bounded_queue(
         power in 0_u32..6,
         start in prop_oneof![any::<u32>(), (u32::MAX - 70)..=u32::MAX],
         steps in prop::collection::vec(step(), 0..400),
     ) {
         let size = 1 << power;
         let (mut ours, mut theirs) = ends::<u64>(size, start);
-        // Written, published and popped entries; all of them take room until the release.
+        // Written, published and popped entries all occupy room until the release.
         let (mut written, mut published) = (Vec::new(), VecDeque::new());
         let mut popped = 0;
         for step in steps {

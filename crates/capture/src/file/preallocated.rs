@@ -1,7 +1,7 @@
-//! A file that grows, on disk space that was allocated before.
+//! A file that grows into preallocated disk space.
 //!
-//! ext4 reserves the blocks of a growing file one by one as they are first written to, which is
-//! half of what a write costs. Blocks that are there already cost no more than the copy.
+//! ext4 reserves the blocks of a growing file one by one on their first write, which is half the cost of a write.
+//! Preallocated blocks cost only the copy.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,55 +9,52 @@ use std::ops::RangeInclusive;
 
 use rustix::fs::{FallocateFlags, FsWord, fallocate, fstatfs};
 
-/// The type of ext4 in statfs(2) (`EXT4_SUPER_MAGIC` of linux/magic.h). XFS allocates ahead by itself,
-/// btrfs writes elsewhere, and tmpfs would clear the memory first.
+/// Type of ext4 in statfs(2) (`EXT4_SUPER_MAGIC` of linux/magic.h). XFS preallocates automatically, btrfs writes
+/// elsewhere, and tmpfs would clear the memory first.
 const EXT4: FsWord = 0xEF53;
 
-/// As much is allocated at a time as the file has, within these bounds; a file below the lower one
-/// does without.
-const AHEAD: RangeInclusive<u64> = 1 << 20..=16 << 20;
+/// Bytes to preallocate: the file's current size, within these bounds. Smaller files are not preallocated.
+const PREALLOCATION: RangeInclusive<u64> = 1 << 20..=16 << 20;
 
-/// What a buffer writes to.
-pub(super) trait Target: Write + Send {
-    /// Takes back what was written after the first `length` bytes.
-    fn cut_back(&mut self, length: u64) -> io::Result<()>;
+/// Output of a buffer.
+pub(super) trait WriteTarget: Write + Send {
+    /// Removes everything after the first `length` bytes.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
 }
 
-/// A file with space ahead of its end. What was not needed is given back when it is dropped, or
-/// else by whoever next truncates or deletes the file: its length is right at any time.
-pub(super) struct Growing {
+/// A file with preallocated space. Unused space is freed on drop, or when another process truncates or deletes the
+/// file. The file's length is always correct.
+pub(super) struct PreallocatedFile {
     file: File,
     /// Bytes written so far.
     length: u64,
-    /// Up to where there is space; none where it is not to be allocated ahead.
+    /// End of the allocated space; none if nothing is preallocated.
     allocated: Option<u64>,
 }
 
-impl Growing {
-    /// A file that is written from its beginning on, if it `is_new`; otherwise nothing is known of
-    /// it, and it is left to grow by itself.
+impl PreallocatedFile {
+    /// A new file if it `is_new`; otherwise its length is unknown, and nothing is preallocated.
     pub(super) fn new(file: File, is_new: bool) -> Self {
         let on_ext4 = || fstatfs(&file).is_ok_and(|of| of.f_type == EXT4);
         let allocated = (is_new && on_ext4()).then_some(0);
         Self { file, length: 0, allocated }
     }
 
-    /// Sees to it that there is space for `more` bytes. Where there is none to be had the write
-    /// will tell, so that this does not.
+    /// Preallocates space for `more` bytes. If that fails, the write reports the error.
     fn make_room(&mut self, more: usize) {
         let end = self.length + more as u64;
         let Some(allocated) = self.allocated else { return };
-        if self.length < *AHEAD.start() || end <= allocated {
+        if self.length < *PREALLOCATION.start() || end <= allocated {
             return;
         }
         let from = allocated.max(self.length);
-        let ahead = (end - from).max(self.length.min(*AHEAD.end()));
+        let ahead = (end - from).max(self.length.min(*PREALLOCATION.end()));
         let done = fallocate(&self.file, FallocateFlags::KEEP_SIZE, from, ahead);
         self.allocated = done.is_ok().then_some(from + ahead);
     }
 }
 
-impl Write for Growing {
+impl Write for PreallocatedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.make_room(bytes.len());
         let written = self.file.write(bytes)?;
@@ -70,8 +67,8 @@ impl Write for Growing {
     }
 }
 
-impl Target for Growing {
-    fn cut_back(&mut self, length: u64) -> io::Result<()> {
+impl WriteTarget for PreallocatedFile {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.allocated = None;
         self.length = length;
         self.file.set_len(length)?;
@@ -79,11 +76,11 @@ impl Target for Growing {
     }
 }
 
-impl Drop for Growing {
+impl Drop for PreallocatedFile {
     fn drop(&mut self) {
         if self.allocated.is_some_and(|allocated| allocated > self.length) {
-            // Setting the length that it has frees what lies behind (ext4_setattr in fs/ext4/inode.c).
-            // If that fails, some space is unused: nothing of the capture is at stake.
+            // Setting the current length frees the space after it (ext4_setattr in fs/ext4/inode.c). A failure only
+            // leaves space unused.
             let _ = self.file.set_len(self.length);
         }
     }
@@ -108,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_length_that_was_written_and_gives_back_what_it_did_not_need() {
+    fn unused_space_is_freed() {
         let path = path("growing");
-        let mut file = Growing::new(File::create(&path).unwrap(), true);
+        let mut file = PreallocatedFile::new(File::create(&path).unwrap(), true);
         let on_ext4 = file.allocated.is_some();
         for _ in 0..20 {
             file.write_all(&[7; 100_000]).unwrap();
@@ -126,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_back_goes_on_from_there_without_space_ahead() {
+    fn truncated_file_is_not_preallocated() {
         let path = path("cut-back");
-        let mut file = Growing::new(File::create(&path).unwrap(), true);
+        let mut file = PreallocatedFile::new(File::create(&path).unwrap(), true);
         file.write_all(&[1; 3 << 20]).unwrap();
-        file.cut_back(10).unwrap();
+        file.truncate(10).unwrap();
         file.write_all(&[2; 2]).unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
@@ -138,9 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_have_begun_is_left_to_grow_by_itself() {
+    fn existing_file_is_not_preallocated() {
         let path = path("begun");
-        let file = Growing::new(File::create(&path).unwrap(), false);
+        let file = PreallocatedFile::new(File::create(&path).unwrap(), false);
         assert_eq!(file.allocated, None);
         drop(file);
         fs::remove_file(path).unwrap();
