@@ -1,4 +1,4 @@
-//! The acquiring thread allocates nothing for a packet: a test of its own, because it replaces the
+//! The acquiring thread allocates nothing per packet. In a test binary of its own, because it replaces the
 //! allocator of the whole process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,44 +13,44 @@ use wirestamp_lab::Netns;
 
 const PORT: u16 = 5000;
 
-/// Counts what acquiring threads allocate.
-struct Counting;
+/// Counts the allocations of acquiring threads.
+struct CountingAllocator;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 fn is_acquiring() -> bool {
     let mut name = [0_u8; 16];
-    // SAFETY: PR_GET_NAME writes up to 16 bytes (prctl(2)). Asking the kernel allocates nothing,
-    // which asking the standard library may.
+    // SAFETY: PR_GET_NAME writes up to 16 bytes (prctl(2)). The system call allocates nothing, unlike the standard
+    // library.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     name.starts_with(b"ws-acquire\0")
 }
 
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call goes to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(is_acquiring().into(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller fulfils the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller fulfils the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Notes how many allocations there were with the first packet and with the last.
+/// Records the number of allocations at the first packet and at the last.
 #[derive(Default)]
-struct Noting {
+struct AllocationRecorder {
     first: Option<u64>,
     last: u64,
 }
 
-impl Sink for Noting {
+impl Sink for AllocationRecorder {
     fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         self.last = ALLOCATIONS.load(Ordering::Relaxed);
         self.first.get_or_insert(self.last);
@@ -58,8 +58,8 @@ impl Sink for Noting {
     }
 }
 
-/// What is allocated from the first of so many packets to the last. The capturing thread counts as
-/// an acquiring one, which it is where one thread does it all.
+/// Number of allocations between the first and the last of the packets. The capturing thread counts as acquiring,
+/// which it is in captures with one thread.
 fn allocations(clock: &ClockService, namespace: &Netns, pair: &Pair, packets: u64) -> u64 {
     let config = Config {
         filter: Some(format!("udp port {PORT}")),
@@ -68,7 +68,7 @@ fn allocations(clock: &ClockService, namespace: &Netns, pair: &Pair, packets: u6
     };
     let stop = Stop::new().unwrap();
     let capture = namespace.run(|| Capture::open(config, clock)).unwrap().unwrap();
-    let mut noting = Noting::default();
+    let mut noting = AllocationRecorder::default();
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("ws-acquire".to_owned());
         let run = || capture.run(clock, &stop, &mut noting);
@@ -85,7 +85,7 @@ fn allocations(clock: &ClockService, namespace: &Netns, pair: &Pair, packets: u6
 }
 
 #[test]
-fn an_allocation_of_an_acquiring_thread_is_seen() {
+fn allocation_of_acquiring_thread_is_counted() {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let thread = thread::Builder::new().name("ws-acquire".to_owned());
     drop(thread.spawn(|| Box::new(7)).unwrap().join().unwrap());
@@ -93,7 +93,7 @@ fn an_allocation_of_an_acquiring_thread_is_seen() {
 }
 
 #[test]
-fn twenty_thousand_packets_take_no_allocation_each() {
+fn packets_are_acquired_without_allocation() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
         return;

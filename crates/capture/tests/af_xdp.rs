@@ -1,4 +1,4 @@
-//! AF_XDP: the method `xdp` on interfaces that the other tests have none of, and sending.
+//! AF_XDP: method `xdp` on interfaces with several queues or without XDP, and sending.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ use wirestamp_lab::Netns;
 struct Link(Netns);
 
 impl Link {
-    /// A link with so many queues for packets of up to `mtu` bytes.
+    /// A link with `queues` queues for packets of up to `mtu` bytes.
     fn new(queues: u32, mtu: u32) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: needs root");
@@ -38,7 +38,7 @@ impl Link {
         Some(link)
     }
 
-    /// Runs a program to its end and returns what it printed.
+    /// Runs a program to its end and returns its output.
     fn command(&self, program: &str, arguments: &str) -> String {
         let output = self.0.command(program).args(arguments.split(' ')).output().unwrap();
         assert!(output.status.success(), "{program} {arguments}: {output:?}");
@@ -52,17 +52,17 @@ impl Link {
         self.0.run(|| Transmitter::open(index, queue, 64)).unwrap().unwrap()
     }
 
-    /// Captures at the far end while `traffic` runs, to which every packet's bytes are told.
-    fn capture(&self, config: Config, traffic: impl FnOnce(&Self, &Told)) -> (Facts, Ledger) {
+    /// Captures at the far end while `traffic` runs, which receives every packet's bytes.
+    fn capture(&self, config: Config, traffic: impl FnOnce(&Self, &Received)) -> (Facts, Ledger) {
         let clock = ClockService::start(Counter::select()).unwrap();
         let stop = Stop::new().unwrap();
         let capture = self.0.run(|| Capture::open(config, &clock)).unwrap().unwrap();
         let facts = capture.facts().clone();
-        let (tell, told) = mpsc::channel();
+        let (sender, received) = mpsc::channel();
         thread::scope(|scope| {
-            let capturing = scope.spawn(|| capture.run(&clock, &stop, &mut Telling(tell)));
-            let ending = Ending(&stop);
-            traffic(self, &Told(told));
+            let capturing = scope.spawn(|| capture.run(&clock, &stop, &mut ChannelSink(sender)));
+            let ending = StopOnDrop(&stop);
+            traffic(self, &Received(received));
             drop(ending);
             let (ledger, outcome) = capturing.join().unwrap();
             outcome.unwrap();
@@ -76,36 +76,36 @@ fn config(stamp: StampSource) -> Config {
     Config::new("far", Method::Xdp, stamp)
 }
 
-/// Tells each packet's bytes and length.
-struct Telling(Sender<(Vec<u8>, u32)>);
+/// Sends each packet's bytes and length to a channel.
+struct ChannelSink(Sender<(Vec<u8>, u32)>);
 
-impl Sink for Telling {
+impl Sink for ChannelSink {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let _ = self.0.send((packet.bytes.to_vec(), packet.length));
         Ok(())
     }
 }
 
-/// Ends a capture, also when its traffic panics: the test is to fail then, and not to wait.
-struct Ending<'a>(&'a Stop);
+/// Ends a capture, also when its traffic panics, so that the test fails instead of waiting.
+struct StopOnDrop<'a>(&'a Stop);
 
-impl Drop for Ending<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.request();
     }
 }
 
-/// Is told.
-struct Told(mpsc::Receiver<(Vec<u8>, u32)>);
+/// Receives the captured packets.
+struct Received(mpsc::Receiver<(Vec<u8>, u32)>);
 
-impl Told {
-    /// The next packet, for which it waits, but not for one that was lost.
+impl Received {
+    /// The next packet, with a timeout for lost ones.
     fn packet(&self) -> (Vec<u8>, u32) {
         self.0.recv_timeout(Duration::from_secs(30)).expect("a packet that was sent")
     }
 }
 
-/// Sends `count` broadcast frames of an experimental type that say `number`.
+/// Sends `count` broadcast frames of an experimental type with `number` as content.
 fn send(transmitter: &mut Transmitter, number: u8, count: usize) {
     for _ in 0..count {
         while !transmitter.queue(|frame| {
@@ -132,12 +132,12 @@ fn packets_of_every_queue_are_sent_and_captured() {
         (StampSource::Xdp, Wait::Spin),
     ] {
         let config = Config { wait, ..config(stamp) };
-        let (facts, ledger) = link.capture(config, |link, told| {
-            // One at a time and in turn, so that each queue has to wake the thread by itself.
+        let (facts, ledger) = link.capture(config, |link, received| {
+            // One at a time and in turn, so that each queue has to wake the thread alone.
             let mut queues = [0, 1, 2, 3].map(|queue| link.transmitter(queue));
             for number in 0..40 {
                 send(&mut queues[usize::from(number % 4)], number, 1);
-                let (bytes, length) = told.packet();
+                let (bytes, length) = received.packet();
                 assert_eq!((bytes.len(), length, bytes[14]), (60, 60, number));
             }
             for queue in &mut queues {
@@ -146,19 +146,18 @@ fn packets_of_every_queue_are_sent_and_captured() {
         });
         assert_eq!((ledger.seen, ledger.delivered), (2040, 2040), "{ledger:?}");
         assert_eq!(ledger.stamped_late, 0, "{stamp}: the driver keeps metadata");
-        // That the kernel copies is said, and who stamps if the program cannot; nothing else was
-        // refused.
+        // Notes report copying, and who stamps if the program cannot; nothing else was refused.
         let by_thread = stamp == StampSource::Raw && CounterFunction::find().is_none();
-        let said = ["no zero-copy mode", "stamps are taken by the acquisition thread"];
-        let said = &said[..1 + usize::from(by_thread)];
-        assert_eq!(facts.notes.len(), said.len(), "{:?}", facts.notes);
-        let mut notes = facts.notes.iter().zip(said);
-        assert!(notes.all(|(note, said)| note.contains(said)), "{:?}", facts.notes);
+        let expected = ["no zero-copy mode", "stamps are taken by the acquisition thread"];
+        let expected = &expected[..1 + usize::from(by_thread)];
+        assert_eq!(facts.notes.len(), expected.len(), "{:?}", facts.notes);
+        let mut notes = facts.notes.iter().zip(expected);
+        assert!(notes.all(|(note, expected)| note.contains(expected)), "{:?}", facts.notes);
     }
 }
 
-/// A tap device's queue: what is written to it arrives there. Without `O_NONBLOCK` it would do so
-/// as a packet of the first queue (`drivers/net/tun.c`, `tun_can_build_skb`).
+/// A queue of a tap device: bytes written to it arrive there. Without `O_NONBLOCK` they would arrive as a packet of
+/// the first queue (`drivers/net/tun.c`, `tun_can_build_skb`).
 fn tap_queue(name: &str) -> File {
     let mut options = File::options();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
@@ -177,13 +176,13 @@ fn tap_queue(name: &str) -> File {
 }
 
 #[test]
-fn packets_of_a_queue_that_is_added_later_are_counted_as_lost() {
+fn packets_of_a_later_queue_are_counted_as_lost() {
     let Some(link) = Link::new(1, 1500) else { return };
     let add_queue = || link.0.run(|| tap_queue("tap")).unwrap();
     let mut queues = vec![add_queue()];
     link.command("ip", "link set tap arp off multicast off addrgenmode none up");
     let config = Config { interface: "tap".to_owned(), ..config(StampSource::Xdp) };
-    let (_, ledger) = link.capture(config, |_, told| {
+    let (_, ledger) = link.capture(config, |_, received| {
         let frame = [&[0xff; 12][..], &[0x88, 0xb5], &[0; 46]].concat();
         queues.push(add_queue());
         for (queue, count) in queues.iter_mut().zip([3, 4]) {
@@ -191,24 +190,24 @@ fn packets_of_a_queue_that_is_added_later_are_counted_as_lost() {
                 queue.write_all(&frame).unwrap();
             }
         }
-        (0..3).for_each(|_| drop(told.packet()));
+        (0..3).for_each(|_| drop(received.packet()));
     });
     assert_eq!((ledger.seen, ledger.delivered, ledger.kernel_dropped), (7, 3, 4), "{ledger:?}");
     assert_eq!((ledger.fill_ring_empty, ledger.stamped_late), (0, 0), "{ledger:?}");
 }
 
 #[test]
-fn of_a_packet_in_several_chunks_the_first_is_kept_and_all_come_back() {
+fn multi_chunk_packet_keeps_first_chunk_and_frees_all() {
     let Some(link) = Link::new(1, 9000) else { return };
     let mut wire =
         link.0.run(|| pcap::Capture::from_device("near").unwrap().open().unwrap()).unwrap();
-    // 16 chunks: the memory for five such packets.
+    // 16 chunks: memory for five such packets.
     let config = Config { ring_bytes: 64 << 10, ..config(StampSource::Xdp) };
-    let (facts, ledger) = link.capture(config, |_, told| {
+    let (facts, ledger) = link.capture(config, |_, received| {
         for number in 0..40 {
             let frame = [&[0xff; 12][..], &[0x88, 0xb5], &[number; 8986]].concat();
             wire.sendpacket(frame).unwrap();
-            let (bytes, length) = told.packet();
+            let (bytes, length) = received.packet();
             assert_eq!((bytes.len(), length), (3840, 9000));
             assert!(bytes[14..].iter().all(|byte| *byte == number), "{number}");
         }
@@ -218,7 +217,7 @@ fn of_a_packet_in_several_chunks_the_first_is_kept_and_all_come_back() {
 }
 
 #[test]
-fn an_interface_whose_driver_has_no_xdp_is_captured_in_the_stack_and_says_so() {
+fn interface_without_xdp_is_captured_in_the_stack() {
     let Some(link) = Link::new(1, 1500) else { return };
     link.command("ip", "link set lo up");
     for stamp in [StampSource::Xdp, StampSource::Raw] {
@@ -227,11 +226,11 @@ fn an_interface_whose_driver_has_no_xdp_is_captured_in_the_stack_and_says_so() {
             limit: Limit { packets: Some(10), duration: None },
             ..config(stamp)
         };
-        let (facts, ledger) = link.capture(config, |link, told| {
+        let (facts, ledger) = link.capture(config, |link, received| {
             let socket = link.0.run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
             for _ in 0..10 {
-                socket.send_to(b"to nobody", "127.0.0.1:9").unwrap();
-                assert!(told.packet().0.ends_with(b"to nobody"));
+                socket.send_to(b"no receiver", "127.0.0.1:9").unwrap();
+                assert!(received.packet().0.ends_with(b"no receiver"));
             }
         });
         let notes = facts.notes.join("; ");
@@ -242,7 +241,7 @@ fn an_interface_whose_driver_has_no_xdp_is_captured_in_the_stack_and_says_so() {
 }
 
 #[test]
-fn a_second_capture_is_refused_and_after_the_first_nothing_is_left() {
+fn second_capture_is_refused_and_first_cleans_up() {
     let Some(link) = Link::new(2, 1500) else { return };
     link.capture(config(StampSource::Xdp), |link, _| {
         let during = link.command("ip", "-d link show far");
@@ -250,10 +249,10 @@ fn a_second_capture_is_refused_and_after_the_first_nothing_is_left() {
         let clock = ClockService::start(Counter::select()).unwrap();
         let open = || Capture::open(config(StampSource::Xdp), &clock).err().unwrap();
         let error = link.0.run(open).unwrap().to_string();
-        let expected = "runs on it already";
+        let expected = "runs on it";
         assert!(error.contains(expected) && error.contains("ring (kernel, raw)"), "{error}");
     });
-    // A child that another test forks has our descriptors until it has become another program.
+    // A child process of another test has this process's descriptors until it calls exec.
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let after = link.command("ip", "-d link show far");

@@ -1,4 +1,4 @@
-//! The writer takes packets without asking for memory.
+//! The writer takes packets without allocation.
 
 mod captured;
 
@@ -14,13 +14,13 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-struct Counting;
+struct CountingAllocator;
 
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is passed unchanged to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are those that this wants.
+        // SAFETY: the caller fulfils the contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 
@@ -31,10 +31,10 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
-fn packets_of_any_length_with_and_without_comments_cost_no_allocation() {
+fn packets_are_written_without_allocation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     let packet = vec![7; 262_144];
@@ -49,7 +49,7 @@ fn packets_of_any_length_with_and_without_comments_cost_no_allocation() {
             let count = lengths.clone().count();
             let before = ALLOCATIONS.get();
             for length in lengths {
-                // Every second packet is worse than the interface block says.
+                // Every second packet has a larger error than the interface block.
                 let error = if length % 2 == 0 { 0 } else { i64::MAX };
                 give(&mut writer, stamp(0, error), &packet[..length]).unwrap();
             }

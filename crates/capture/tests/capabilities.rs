@@ -1,12 +1,11 @@
-//! What real interfaces are found to be able to do, and whether it is so.
+//! Capabilities of real interfaces, compared with what opens.
 
 use wirestamp_capture::capabilities::{Capabilities, CardStamps, Obstacle, card_clock, verdict};
 use wirestamp_capture::{Capture, Config, Error, Method, PAIRS, Pair, StampSource};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::Netns;
 
-/// A namespace with an interface of each kind that needs no hardware. The tun and what is called
-/// down are down.
+/// A namespace with an interface of each kind that needs no hardware. The tun and the one called down are down.
 fn interfaces() -> Option<Netns> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
@@ -44,7 +43,7 @@ fn open(
 }
 
 #[test]
-fn interfaces_say_what_they_are() {
+fn interfaces_report_their_capabilities() {
     let Some(namespace) = interfaces() else { return };
     let found = |interface| {
         let of = capabilities(&namespace, interface);
@@ -68,7 +67,7 @@ fn interfaces_say_what_they_are() {
 }
 
 #[test]
-fn what_is_said_to_be_possible_opens_and_what_is_not_does_not() {
+fn verdicts_match_opening() {
     let Some(namespace) = interfaces() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     for interface in ["lo", "veth", "down", "bridge", "tap", "tun"] {
@@ -78,14 +77,14 @@ fn what_is_said_to_be_possible_opens_and_what_is_not_does_not() {
             match (verdict(pair, &of), open(&namespace, interface, pair, &clock)) {
                 (Ok(taken), Ok(capture)) => assert_eq!(capture.facts().taken, taken, "{name}"),
                 (Err(_), Err(_)) => {}
-                (said, opened) => panic!("{name}: {said:?}, but {:?}", opened.err()),
+                (verdict, opened) => panic!("{name}: {verdict:?}, but {:?}", opened.err()),
             }
         }
     }
 }
 
 #[test]
-fn where_another_program_runs_the_refusal_names_what_is_left() {
+fn refusal_with_other_xdp_program_lists_alternatives() {
     let Some(namespace) = interfaces() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     let pair = wirestamp_capture::pair(Method::XdpPass, StampSource::Xdp).unwrap();
@@ -100,7 +99,7 @@ fn where_another_program_runs_the_refusal_names_what_is_left() {
 }
 
 #[test]
-fn where_xdp_slows_tcp_down_the_capture_names_what_does_not() {
+fn capture_that_slows_tcp_suggests_tc_pass() {
     let Some(namespace) = interfaces() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     let notes = |interface, method: Method| {
@@ -109,15 +108,15 @@ fn where_xdp_slows_tcp_down_the_capture_names_what_does_not() {
     };
     for interface in ["veth", "lo"] {
         let words = notes(interface, Method::XdpPass);
-        assert!(words.contains("TCP") && words.contains("--method tc-pass it does not"), "{words}");
+        assert!(words.contains("TCP") && words.contains("--method tc-pass avoids this"), "{words}");
     }
-    // The driver of a tap has XDP, and what comes in there is nobody's to keep.
+    // The driver of a tap supports XDP, and TCP does not keep packets that arrive there.
     assert_eq!(notes("tap", Method::XdpPass), "");
     assert_eq!(notes("veth", Method::TcPass), "");
 }
 
 #[test]
-fn an_interface_without_a_network_card_names_what_stamps_instead() {
+fn interface_without_card_lists_other_stamps() {
     let Some(namespace) = interfaces() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     for pair in PAIRS.iter().filter(|pair| pair.stamp == StampSource::Hardware) {
@@ -136,7 +135,7 @@ fn an_interface_without_a_network_card_names_what_stamps_instead() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_an_error() {
+fn missing_interface_is_an_error() {
     let error = Capabilities::of("no-such-if").unwrap_err();
     assert!(matches!(error, Error::NoSuchInterface(_)), "{error}");
 }

@@ -1,5 +1,5 @@
-//! Sets of files: each is complete, together they have every packet, and what does not fit on the
-//! disk is counted once.
+//! Sets of files: each file is complete, together they have every packet, and packets without disk space are
+//! counted once.
 
 mod captured;
 
@@ -16,8 +16,8 @@ use wirestamp_capture::{Ledger, Sink};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Writes `count` packets of 1000 bytes, a tenth of a second apart, the first so long after
-/// `FIRST_NS`; returns the files, oldest first.
+/// Writes `count` packets of 1000 bytes, a tenth of a second apart, the first `after` after `FIRST_NS`; returns the
+/// files, oldest first.
 fn write(to: &Destination, count: u32, first: i64) -> Vec<PathBuf> {
     let mut writer = writer(to).unwrap();
     for number in 0..count {
@@ -33,7 +33,7 @@ fn destination(folder: &TempDir, name: &str, rotation: Rotation) -> Destination 
     Destination { rotation, ..Destination::new(&folder.path().join(name)) }
 }
 
-/// The numbers of the packets in a file that has to be whole.
+/// The packet numbers in a file that has to be complete.
 fn numbers(path: &Path) -> Vec<u32> {
     let content = read(path);
     content.end.unwrap_or_else(|error| panic!("{error}"));
@@ -44,7 +44,7 @@ fn numbers(path: &Path) -> Vec<u32> {
 const BY_SIZE: Rotation = Rotation { bytes: Some(10_000), seconds: None, files: None };
 
 #[test]
-fn files_by_size_have_every_packet_and_each_its_own_statistics() {
+fn files_by_size_have_every_packet() {
     let folder = tempfile::tempdir().unwrap();
     for format in [Format::Pcapng, Format::Pcap] {
         for zstd in [false, true] {
@@ -54,7 +54,7 @@ fn files_by_size_have_every_packet_and_each_its_own_statistics() {
             let all: Vec<_> = files.iter().flat_map(|path| numbers(path)).collect();
             assert_eq!(all, (0..35).collect::<Vec<_>>(), "{format}");
             for path in &files[..3] {
-                // A packet more than the size, as the next file begins with the one after that.
+                // One packet more than the size: the next file begins with the packet after it.
                 let length = fs::metadata(path).unwrap().len();
                 assert!(zstd || (10_000..12_000).contains(&length), "{format}: {length}");
             }
@@ -70,7 +70,7 @@ fn files_by_size_have_every_packet_and_each_its_own_statistics() {
 }
 
 #[test]
-fn a_ring_of_files_has_the_newest_packets() {
+fn ring_of_files_has_the_newest_packets() {
     let folder = tempfile::tempdir().unwrap();
     let ring = Rotation { files: Some(2), ..BY_SIZE };
     let files = write(&destination(&folder, "x", ring), 45, 0);
@@ -81,10 +81,10 @@ fn a_ring_of_files_has_the_newest_packets() {
 }
 
 #[test]
-fn files_by_time_are_cut_where_the_stamps_say() {
+fn files_by_time_rotate_by_stamps() {
     let folder = tempfile::tempdir().unwrap();
     let by_time = Rotation { bytes: None, seconds: Some(2), files: None };
-    // Later than the clock of this machine, by which the first file is begun.
+    // Later than this machine's clock, which sets the start of the first file.
     let now = i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_nanos()).unwrap();
     let first = now + 10 * SECOND;
     let files = write(&destination(&folder, "x-%s", by_time), 50, first - FIRST_NS);
@@ -96,7 +96,7 @@ fn files_by_time_are_cut_where_the_stamps_say() {
 }
 
 #[test]
-fn a_packet_that_finds_no_room_is_lost_once() {
+fn packet_without_room_is_lost_once() {
     let (reader, pipe) = io::pipe().unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
     let mut writer = writer(&Destination::new(&path)).unwrap();
@@ -106,13 +106,13 @@ fn a_packet_that_finds_no_room_is_lost_once() {
         taken += 1;
     }
     assert!(taken > 20, "{taken}");
-    // The one that was refused is the caller's to count.
+    // The caller counts the refused one.
     assert_eq!(writer.lost(), taken);
     assert!(writer.finish(&Ledger::default()).unwrap_err().is_broken_pipe());
 }
 
 #[test]
-fn packets_that_wait_for_their_frame_are_written_or_counted_at_the_end() {
+fn pending_packets_are_written_or_counted_at_the_end() {
     let (reader, pipe) = io::pipe().unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
     let mut writer = writer(&Destination { zstd: true, ..Destination::new(&path) }).unwrap();
@@ -125,7 +125,7 @@ fn packets_that_wait_for_their_frame_are_written_or_counted_at_the_end() {
 }
 
 #[test]
-fn a_set_whose_next_file_cannot_be_created_ends_with_the_files_before_it_whole() {
+fn failed_rotation_leaves_earlier_files_complete() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, "x", BY_SIZE);
     fs::create_dir(folder.path().join("x1")).unwrap();

@@ -1,4 +1,4 @@
-//! Capture files: what is written can be read by others, what is read may be anything.
+//! Capture files: other tools can read written files, and the reader accepts any input.
 
 mod captured;
 
@@ -47,7 +47,7 @@ fn write(to: &Destination, packets: &[(i64, i64, Vec<u8>)]) -> PathBuf {
     to.path.clone()
 }
 
-/// Writes `count` packets, one nanosecond apart and each one byte longer than the last.
+/// Writes `count` packets, one nanosecond apart and each one byte longer than the previous one.
 fn write_some(to: &Destination, count: i64) -> PathBuf {
     let length = |number| 60 + usize::try_from(number).unwrap();
     let packets = (0..count).map(|number| (number, 60 + number, vec![7; length(number)]));
@@ -55,14 +55,13 @@ fn write_some(to: &Destination, count: i64) -> PathBuf {
 }
 
 #[test]
-fn a_written_file_gives_back_the_times_and_what_they_are_worth() {
+fn times_and_errors_survive_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let content = read(&write_some(&destination(&folder, Format::Pcapng, false), 8));
     content.end.unwrap();
     let times: Vec<_> = content.packets.iter().map(|&(time, ..)| time).collect();
     assert_eq!(times, (FIRST_NS..FIRST_NS + 8).collect::<Vec<_>>());
-    // The interface says 64 ns, twice the 20 that the capture began with rounded up, and the
-    // packets only what is more.
+    // The interface has 64 ns: twice the initial 20, rounded up. Packets have an error only if it is larger.
     let errors: Vec<_> = content.packets.iter().map(|&(_, error, _)| error.unwrap()).collect();
     assert_eq!(errors, [64, 64, 64, 64, 64, 65, 66, 67]);
     let [interface] = &content.interfaces[..] else { panic!("{:?}", content.interfaces) };
@@ -73,7 +72,7 @@ fn a_written_file_gives_back_the_times_and_what_they_are_worth() {
 }
 
 #[test]
-fn a_file_without_its_end_keeps_a_bound_that_holds() {
+fn file_without_end_has_a_valid_max_error() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, Format::Pcapng, false);
     let bound = |count| {
@@ -88,7 +87,7 @@ fn a_file_without_its_end_keeps_a_bound_that_holds() {
 }
 
 #[test]
-fn of_two_sections_the_interfaces_are_kept_apart() {
+fn interfaces_of_two_sections_are_separate() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, Format::Pcapng, false);
     let sections = [2, 8].map(|count| fs::read(write_some(&to, count)).unwrap());
@@ -103,17 +102,17 @@ fn of_two_sections_the_interfaces_are_kept_apart() {
     assert_eq!(found, [(2, 61, 5), (8, 67, 5)]);
 }
 
-/// What another parser finds.
+/// Results of another parser.
 #[derive(Default)]
-struct Theirs {
-    /// The parts of a second that classic pcap counts in.
+struct OtherParser {
+    /// Units of a second's fraction in classic pcap.
     unit: u64,
     /// Time in the file's unit, and bytes.
     packets: Vec<(u64, Vec<u8>)>,
     counters: Option<[u64; 5]>,
 }
 
-impl Theirs {
+impl OtherParser {
     fn read(path: &Path, zstd: bool) -> Self {
         let mut bytes = fs::read(path).unwrap();
         if zstd {
@@ -167,7 +166,7 @@ impl Theirs {
     }
 }
 
-/// isb_ifrecv, isb_ifdrop, isb_filteraccept, isb_osdrop and isb_usrdeliv, which are numbered so.
+/// isb_ifrecv, isb_ifdrop, isb_filteraccept, isb_osdrop and isb_usrdeliv, in the order of their numbers.
 fn counters(block: &InterfaceStatisticsBlock<'_>) -> [u64; 5] {
     [4, 5, 6, 7, 8].map(|code| {
         let option = block.options.iter().find(|option| option.code == OptionCode(code)).unwrap();
@@ -176,7 +175,7 @@ fn counters(block: &InterfaceStatisticsBlock<'_>) -> [u64; 5] {
 }
 
 #[test]
-fn classic_files_keep_the_precision_they_have() {
+fn classic_files_keep_their_precision() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("classic.pcap");
     for (magic, fraction, nanos) in
@@ -194,7 +193,7 @@ fn classic_files_keep_the_precision_they_have() {
 }
 
 #[test]
-fn a_file_cut_anywhere_gives_its_whole_packets_and_says_where_it_ends() {
+fn truncated_file_returns_its_complete_packets() {
     let folder = tempfile::tempdir().unwrap();
     for format in FORMATS {
         for zstd in [false, true] {
@@ -218,7 +217,7 @@ fn a_file_cut_anywhere_gives_its_whole_packets_and_says_where_it_ends() {
 }
 
 #[test]
-fn a_frame_that_asks_for_more_memory_than_decoders_have_is_refused() {
+fn too_large_zstd_window_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb");
     // A frame with a window of 128 MiB (RFC 8878, section 3.1.1.1), of one block of zeroes.
@@ -229,7 +228,7 @@ fn a_frame_that_asks_for_more_memory_than_decoders_have_is_refused() {
 }
 
 #[test]
-fn a_file_that_claims_more_than_it_has_costs_no_more_than_it_has() {
+fn false_lengths_allocate_no_memory() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, Format::Pcapng, true);
     let head = {
@@ -238,7 +237,7 @@ fn a_file_that_claims_more_than_it_has_costs_no_more_than_it_has() {
         zstd::Decoder::new(File::open(&to.path).unwrap()).unwrap().read_to_end(&mut bytes).unwrap();
         bytes
     };
-    // A packet's block of nearly 4 GiB, and as many zeroes as 1 KiB of zstd makes.
+    // A packet block of nearly 4 GiB, with as many zeroes as 1 KiB of zstd expands to.
     let block = [6_u32, u32::MAX - 3].map(u32::to_ne_bytes).concat();
     let zeroes = vec![0; 16 << 20];
     let bytes = [head, block, zeroes].concat();
@@ -254,7 +253,7 @@ fn packets() -> impl Strategy<Value = Vec<(i64, i64, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn every_packet_is_read_back_by_us_and_by_another_parser(
+    fn every_packet_is_read_back_by_two_parsers(
         packets in packets(),
         format in prop::sample::select(FORMATS.to_vec()),
         zstd in any::<bool>(),
@@ -274,7 +273,7 @@ proptest! {
         content.end.unwrap();
         prop_assert_eq!(&content.packets, &expected);
 
-        let theirs = Theirs::read(&path, zstd);
+        let theirs = OtherParser::read(&path, zstd);
         let expected: Vec<_> = expected
             .into_iter()
             .map(|(time, _, bytes)| ((time / unit).unsigned_abs(), bytes))

@@ -1,5 +1,5 @@
-//! Every filter with every pair of method and stamp, on real frames: what is captured is what
-//! libpcap says of the frames as they were on the wire.
+//! Every filter with every pair of method and stamp, on real frames: captured frames match libpcap's result for the
+//! frames on the wire.
 
 #[path = "../src/filter/tests/samples.rs"]
 mod samples;
@@ -15,7 +15,7 @@ use wirestamp_lab::{Impairments, PathLab, TAP_A};
 
 use samples::{FILTERS, FOR_THE_CONSUMER, frames};
 
-/// The frame that is sent last. Every filter is made to let it through.
+/// The last frame. Every filter is extended to pass it.
 const LAST: &[u8] = &[2, 0x77, 0, 0, 9, 9, 2, 0x77, 0, 0, 0, 0x99, 0x88, 0xb6, 1, 2, 3, 4];
 const SENT_LAST: &str = "ether src 02:77:00:00:00:99";
 
@@ -36,7 +36,7 @@ impl Sink for UntilLast<'_> {
     }
 }
 
-/// A wire, and what captures at its other end.
+/// A wire, and the clock for captures at its other end.
 struct Bed {
     lab: PathLab,
     wire: pcap::Capture<pcap::Active>,
@@ -62,7 +62,7 @@ impl Bed {
         Some(Self { lab, wire, clock: ClockService::start(Counter::select()).unwrap() })
     }
 
-    /// Captures what passes `expression` of the frames that `pair` is sent.
+    /// Captures the frames that pass `expression` with `pair`.
     fn capture(&mut self, pair: &Pair, expression: &str, frames: &[Vec<u8>]) -> Outcome {
         let config = Config {
             filter: Some(format!("{SENT_LAST} or ({expression})")),
@@ -85,19 +85,19 @@ impl Bed {
     }
 }
 
-/// What libpcap says should be captured.
+/// The frames that should be captured, according to libpcap.
 fn expected(expression: &str, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let filter = Filter::compile(expression).unwrap();
     frames.iter().filter(|frame| filter.passes(frame)).cloned().collect()
 }
 
-/// The pairs that need no network card, nor a function that this kernel lacks.
+/// Pairs that need neither a network card nor a missing kernel function.
 fn pairs() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| works_without_card(pair))
 }
 
 #[test]
-fn the_kernel_applies_every_filter_alike_for_every_pair() {
+fn kernel_filters_equally_for_every_pair() {
     let Some(mut bed) = Bed::new() else { return };
     let frames = frames();
     for expression in FILTERS {
@@ -113,7 +113,7 @@ fn the_kernel_applies_every_filter_alike_for_every_pair() {
 }
 
 #[test]
-fn what_the_kernel_cannot_apply_is_applied_after_it_with_a_note() {
+fn unsupported_filters_run_in_the_consumer() {
     let Some(mut bed) = Bed::new() else { return };
     let frames = frames();
     for expression in FOR_THE_CONSUMER {
@@ -133,9 +133,9 @@ fn what_the_kernel_cannot_apply_is_applied_after_it_with_a_note() {
 }
 
 #[test]
-fn a_filter_that_the_kernel_has_no_memory_for_is_applied_after_it() {
+fn filter_without_kernel_memory_runs_in_the_consumer() {
     let Some(mut bed) = Bed::new() else { return };
-    // What a socket's filter and options may take (socket(7)): enough for a short filter.
+    // Max memory of a socket's filter and options (socket(7)): enough for a short filter.
     let limit = || std::fs::write("/proc/sys/net/core/optmem_max", "500");
     bed.lab.router().run(limit).unwrap().unwrap();
     let expression = "vlan and tcp portrange 1000-6000 and not net 192.168.0.0/16";

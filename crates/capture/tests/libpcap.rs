@@ -1,4 +1,4 @@
-//! Method `libpcap` against tcpdump, and where libpcap by itself would lose count.
+//! Method `libpcap` compared with tcpdump, and cases where libpcap alone would miscount.
 
 use std::net::UdpSocket;
 use std::process::Stdio;
@@ -44,20 +44,20 @@ fn open(lab: &PathLab, config: Config, clock: &ClockService) -> Capture {
 
 /// The stamp and the bytes of each packet.
 #[derive(Default)]
-struct Kept(Vec<(i64, Vec<u8>)>);
+struct KeptPackets(Vec<(i64, Vec<u8>)>);
 
-impl Sink for Kept {
+impl Sink for KeptPackets {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.0.push((packet.stamp.utc.as_nanos(), packet.bytes.to_vec()));
         Ok(())
     }
 }
 
-/// What has arrived at `capture`, which then ends.
-fn drain(capture: Capture, clock: &ClockService) -> (Ledger, Kept) {
+/// Captures everything that has arrived at `capture`, and ends it.
+fn drain(capture: Capture, clock: &ClockService) -> (Ledger, KeptPackets) {
     let stop = Stop::new().unwrap();
     stop.request();
-    let mut kept = Kept::default();
+    let mut kept = KeptPackets::default();
     let (ledger, outcome) = capture.run(clock, &stop, &mut kept);
     outcome.unwrap();
     assert!(ledger.balances(), "{ledger:?}");
@@ -69,7 +69,7 @@ fn stamps() -> impl Iterator<Item = StampSource> {
 }
 
 #[test]
-fn nothing_that_does_not_pass_the_filter_gets_in_while_it_is_set_up() {
+fn no_unfiltered_packet_arrives_during_setup() {
     let Some(lab) = lab() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     for stamp in stamps() {
@@ -78,7 +78,7 @@ fn nothing_that_does_not_pass_the_filter_gets_in_while_it_is_set_up() {
         let capture = thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    let _ = noise.send(b"of no interest"); // refused where nobody listens
+                    let _ = noise.send(b"of no interest"); // refused if the port is closed
                     let _ = begun.send(());
                 }
             });
@@ -95,7 +95,7 @@ fn nothing_that_does_not_pass_the_filter_gets_in_while_it_is_set_up() {
 }
 
 #[test]
-fn a_filter_sees_what_the_snap_length_cuts_off() {
+fn filter_sees_bytes_beyond_the_snap_length() {
     let Some(lab) = lab() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     for stamp in stamps() {
@@ -111,7 +111,7 @@ fn a_filter_sees_what_the_snap_length_cuts_off() {
 }
 
 #[test]
-fn tcpdump_has_the_same_packets_with_the_same_stamps() {
+fn packets_and_stamps_match_tcpdump() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tcpdump.pcap");
@@ -133,7 +133,7 @@ fn tcpdump_has_the_same_packets_with_the_same_stamps() {
     for number in 0..30_u8 {
         socket.send_to(&vec![number; 20 * usize::from(number)], (SINK_V4, PORT)).unwrap();
     }
-    let mut kept = Kept::default();
+    let mut kept = KeptPackets::default();
     let (ledger, outcome) = capture.run(&clock, &Stop::new().unwrap(), &mut kept);
     outcome.unwrap();
     assert_eq!((ledger.delivered, ledger.lost()), (30, 0), "{ledger:?}");

@@ -1,4 +1,4 @@
-//! Files say when the capture lost packets, in statistics that anybody can read.
+//! Files have the capture's losses, in statistics that any tool can read.
 
 mod captured;
 
@@ -18,18 +18,18 @@ fn missed(from: i64, until: i64, packets: u64) -> CaptureLoss {
     CaptureLoss { from: at(from), until: at(until), packets }
 }
 
-/// Of lanes, whose stretches overlap.
-const STRETCHES: [(i64, i64, u64); 4] =
+/// Intervals of several lanes, which overlap.
+const INTERVALS: [(i64, i64, u64); 4] =
     [(0, 100, 7), (50, 120, 2), (2_000_000_000, 2_000_000_001, 1), (-5, 2_000_000_002, 3)];
 
 fn destination(folder: &TempDir, format: Format, zstd: bool) -> Destination {
     Destination { format, zstd, ..Destination::new(&folder.path().join("out")) }
 }
 
-/// Writes a packet after each stretch.
+/// Writes a packet after each interval.
 fn write(to: &Destination) -> Writer {
     let mut writer = writer(to).unwrap();
-    for (from, until, packets) in STRETCHES {
+    for (from, until, packets) in INTERVALS {
         writer.missed(&missed(from, until, packets)).unwrap();
         give(&mut writer, stamp(until + 1, 0), &[7; 60]).unwrap();
     }
@@ -40,8 +40,8 @@ fn ledger(kernel_dropped: u64) -> Ledger {
     Ledger { seen: 4 + kernel_dropped, kernel_dropped, delivered: 4, ..Ledger::default() }
 }
 
-/// The stretches of a file, each with the number of packets before it, and what was lost in all.
-fn stretches(path: &Path) -> (Vec<(usize, CaptureLoss)>, u64) {
+/// The loss intervals of a file, each with the number of packets before it, and the total loss.
+fn intervals(path: &Path) -> (Vec<(usize, CaptureLoss)>, u64) {
     let mut reader = Reader::open(path).unwrap();
     let (mut found, mut packets) = (Vec::new(), 0);
     while let Some(packet) = reader.next_packet().unwrap() {
@@ -60,16 +60,16 @@ fn tool(name: &str, arguments: &[&str], path: &Path) -> String {
 }
 
 #[test]
-fn stretches_come_out_as_they_went_in_and_before_the_packets_behind_them() {
+fn intervals_survive_and_precede_later_packets() {
     let folder = tempfile::tempdir().unwrap();
     for (format, zstd) in FORMATS.into_iter().flat_map(|format| [(format, false), (format, true)]) {
         let to = destination(&folder, format, zstd);
         write(&to).finish(&ledger(13)).unwrap();
-        let (found, lost) = stretches(&to.path);
+        let (found, lost) = intervals(&to.path);
         if format.is_classic() {
             assert_eq!((found.len(), lost), (0, 0), "{format}");
         } else {
-            let expected = STRETCHES.iter().map(|&(from, until, n)| missed(from, until, n));
+            let expected = INTERVALS.iter().map(|&(from, until, n)| missed(from, until, n));
             assert!(found.into_iter().eq(expected.enumerate()), "{zstd}");
             assert_eq!(lost, 13, "{zstd}");
         }
@@ -77,11 +77,11 @@ fn stretches_come_out_as_they_went_in_and_before_the_packets_behind_them() {
 }
 
 #[test]
-fn what_was_not_told_lies_between_the_last_stretch_and_the_end() {
+fn remaining_loss_is_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, Format::Pcapng, false);
     write(&to).finish(&ledger(20)).unwrap();
-    let (found, lost) = stretches(&to.path);
+    let (found, lost) = intervals(&to.path);
     let &(after, rest) = found.last().unwrap();
     assert_eq!((found.len(), after, rest.packets, lost), (5, 4, 7, 20));
     assert_eq!(rest.from, missed(0, 2_000_000_002, 0).until);
@@ -89,23 +89,23 @@ fn what_was_not_told_lies_between_the_last_stretch_and_the_end() {
 }
 
 #[test]
-fn a_file_that_has_statistics_at_its_end_only_does_not_say_when() {
+fn statistics_at_the_end_have_no_interval() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, Format::Pcapng, false);
     let mut writer = writer(&to).unwrap();
     give(&mut writer, stamp(0, 0), &[7; 60]).unwrap();
     writer.finish(&ledger(20)).unwrap();
-    assert_eq!(stretches(&to.path), (Vec::new(), 20));
+    assert_eq!(intervals(&to.path), (Vec::new(), 20));
 }
 
 #[test]
-fn each_file_of_a_set_has_its_own_stretches() {
+fn each_file_of_a_set_has_its_own_intervals() {
     let folder = tempfile::tempdir().unwrap();
     let rotation = Rotation { bytes: None, seconds: Some(1), files: None };
     let path = folder.path().join("%s");
     let to = Destination { rotation, ..Destination::new(&path) };
     let mut writer = writer(&to).unwrap();
-    // The first file is begun now, and the packets are stamped as if they came later.
+    // The first file begins now, and the packets have later stamps.
     let begun = Time::try_from(std::time::SystemTime::now()).unwrap();
     let at = |seconds: i64| (begun + Span::from_secs(seconds)).as_nanos() - FIRST_NS;
     for second in [0, 3, 6] {
@@ -115,24 +115,24 @@ fn each_file_of_a_set_has_its_own_stretches() {
     }
     let paths: Vec<PathBuf> = writer.paths().to_vec();
     writer.finish(&ledger(15)).unwrap();
-    let told: Vec<u64> = paths
+    let output: Vec<u64> = paths
         .iter()
-        .map(|path| stretches(path).0.iter().map(|(_, missed)| missed.packets).sum())
+        .map(|path| intervals(path).0.iter().map(|(_, missed)| missed.packets).sum())
         .collect();
-    assert!(paths.len() > 1 && told.iter().all(|&packets| packets <= 5), "{told:?}");
-    assert_eq!(told.iter().sum::<u64>(), 15);
+    assert!(paths.len() > 1 && output.iter().all(|&packets| packets <= 5), "{output:?}");
+    assert_eq!(output.iter().sum::<u64>(), 15);
 }
 
 #[test]
-fn other_tools_read_files_with_statistics_in_passing() {
+fn other_tools_read_intermediate_statistics() {
     let folder = tempfile::tempdir().unwrap();
     let to = destination(&folder, Format::Pcapng, false);
     write(&to).finish(&ledger(13)).unwrap();
     let ours = read(&to.path);
     ours.end.unwrap();
     assert_eq!((ours.packets.len(), ours.interfaces[0].ledger), (4, Some(ledger(13))));
-    let told = tool("capinfos", &["-c", "-M"], &to.path);
-    assert!(told.trim_end().ends_with(" 4"), "{told}");
+    let output = tool("capinfos", &["-c", "-M"], &to.path);
+    assert!(output.trim_end().ends_with(" 4"), "{output}");
     let numbers = tool("tshark", &["-T", "fields", "-e", "frame.number", "-r"], &to.path);
     assert_eq!(numbers, "1\n2\n3\n4\n");
     let dumped = Command::new("tcpdump").args(["-n", "-r"]).arg(&to.path).output().unwrap();

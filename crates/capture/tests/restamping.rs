@@ -1,4 +1,4 @@
-//! Captures that are restamped: better times, and everything else as it was.
+//! Restamped captures: better times, and nothing else changed.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -85,7 +85,7 @@ fn packet(
     })
 }
 
-/// A file of two sections, the first of big-endian numbers, with what others put there too.
+/// A file of two sections, the first big-endian, with content of other programs too.
 fn blocks() -> Vec<Block<'static>> {
     let nanos = || InterfaceTsResolution::NANO;
     let foreign = EnhancedPacketOption::Common(CommonOption::Comment("look at this".into()));
@@ -133,7 +133,7 @@ fn read(path: &Path) -> Vec<Block<'static>> {
     blocks
 }
 
-/// Watches to the end.
+/// Never aborts.
 fn on(_: f64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -152,7 +152,7 @@ fn restamp(
 }
 
 #[test]
-fn times_and_what_our_comments_say_of_them_change_and_nothing_else() {
+fn only_times_and_their_comments_change() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     let mut expected = blocks();
@@ -216,7 +216,7 @@ fn facts(stamp: &'static str, clock: &str) -> Facts {
 }
 
 #[test]
-fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
+fn restamped_capture_can_be_restamped_again() {
     let folder = tempfile::tempdir().unwrap();
     let [path, log] = ["capture", "anchors.csv"].map(|name| folder.path().join(name));
     let facts = facts("raw", "tsc");
@@ -254,7 +254,7 @@ fn what_a_capture_keeps_is_enough_to_restamp_it_and_to_do_it_again() {
 }
 
 #[test]
-fn packets_that_the_network_card_did_not_stamp_keep_their_time() {
+fn packets_not_stamped_by_card_keep_their_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     let facts = facts("hardware", "phc0");
@@ -263,8 +263,8 @@ fn packets_that_the_network_card_did_not_stamp_keep_their_time() {
     for tenth in 1..100 {
         let since_start = tenth * SECOND / 10;
         let utc = START_UTC + since_start;
-        // As packets that this machine sends, or that an XDP program stamped in the card's place,
-        // between those that the card stamped.
+        // As outgoing packets, or packets stamped by an XDP program instead of the card, between packets stamped by
+        // the card.
         let (domain, value, error) = match tenth % 6 {
             0 => (Domain::Realtime, utc, 1),
             3 => (Domain::Monotonic, since_start, 100),
@@ -282,7 +282,7 @@ fn packets_that_the_network_card_did_not_stamp_keep_their_time() {
 }
 
 #[test]
-fn a_compressed_capture_is_refused_with_a_way_on() {
+fn compressed_capture_is_refused_with_next_step() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     write(&path, &blocks());
@@ -300,7 +300,7 @@ fn refused(folder: &TempDir, blocks: &[Block<'_>], anchors: &AnchorFile) -> Stri
 }
 
 #[test]
-fn what_cannot_be_restamped_is_refused_with_the_reason() {
+fn unsuitable_captures_are_refused_with_reason() {
     let folder = tempfile::tempdir().unwrap();
     let (blocks, tsc) = (blocks(), anchors("tsc", BOOT));
     let coarse = interface(BOOT, InterfaceTsResolution::MICRO);
@@ -309,7 +309,7 @@ fn what_cannot_be_restamped_is_refused_with_the_reason() {
         (of(&[0, 1, 2]), "it has no packets"),
         (of(&[0, 1, 2, 6]), "no packet has its raw value"),
         (of(&[0, 1, 4]), "stamped by tsc of boot b-2, and the anchors are of tsc of boot b-1"),
-        (of(&[7, 8, 11]), "were not stamped while these anchors were taken"),
+        (of(&[7, 8, 11]), "were not stamped in the time of these anchors"),
         (vec![blocks[7].clone(), coarse, blocks[9].clone()], "its times are not in nanoseconds"),
     ];
     for (blocks, expected) in cases {
@@ -319,7 +319,7 @@ fn what_cannot_be_restamped_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_damaged_capture_is_refused_before_anything_is_written() {
+fn damaged_capture_is_refused_before_writing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     write(&path, &blocks());
@@ -337,7 +337,7 @@ fn a_damaged_capture_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn what_comes_after_the_survey_is_not_in_the_new_file() {
+fn packets_after_the_survey_are_not_in_the_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let [path, again] = ["capture", "again"].map(|name| folder.path().join(name));
     write(&path, &blocks()[7..]);
@@ -358,7 +358,7 @@ fn what_comes_after_the_survey_is_not_in_the_new_file() {
 }
 
 #[test]
-fn who_breaks_it_off_finds_nothing_new() {
+fn aborted_restamp_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [path, again] = ["capture", "again"].map(|name| folder.path().join(name));
     write(&path, &blocks());
@@ -376,7 +376,7 @@ fn who_breaks_it_off_finds_nothing_new() {
 }
 
 #[test]
-fn packets_of_an_unknown_boot_match_by_the_name_of_the_clock_and_are_counted() {
+fn packets_of_unknown_boot_match_by_clock_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     write(&path, &blocks());
@@ -385,7 +385,7 @@ fn packets_of_an_unknown_boot_match_by_the_name_of_the_clock_and_are_counted() {
 }
 
 #[test]
-fn a_time_without_a_bound_is_no_better_than_another() {
+fn time_without_max_error_is_not_better() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture");
     let unbounded = |second: i64| {

@@ -1,5 +1,5 @@
-//! Raw stamps of packets that a program in the kernel handles: in the softIRQ where the kernel has
-//! a function that reads the counter, and otherwise not without a word.
+//! Raw stamps of packets that a kernel program handles: taken in the softIRQ if the kernel has a function that
+//! reads the counter, otherwise reported.
 
 use wirestamp_capture::capabilities::{CounterFunction, works_without_card};
 use wirestamp_capture::{
@@ -11,7 +11,7 @@ use wirestamp_lab::Netns;
 
 const PACKETS: u8 = 100;
 
-/// A link from `near` to `far`, which carries what we send and nothing else.
+/// A link from `near` to `far` without other traffic.
 fn link() -> Option<Netns> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
@@ -21,7 +21,7 @@ fn link() -> Option<Netns> {
     let silent = "arp off multicast off addrgenmode none";
     for arguments in [
         "link add near type veth peer name far",
-        // Silent before they are up: asked for both at once, Linux 6.1 brings them up first.
+        // Made silent before they are up: with both in one command, Linux 6.1 brings them up first.
         &format!("link set near {silent}"),
         &format!("link set far {silent}"),
         "link set near up",
@@ -33,11 +33,11 @@ fn link() -> Option<Netns> {
     Some(namespace)
 }
 
-/// Of each packet its number, its stamp, and the counter when it was handed over.
+/// Number and stamp of each packet, and the counter when it was received.
 #[derive(Default)]
-struct Kept(Vec<(u8, RawStamp, u64)>);
+struct KeptStamps(Vec<(u8, RawStamp, u64)>);
 
-impl Sink for Kept {
+impl Sink for KeptStamps {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.0.push((packet.bytes[14], packet.stamp.raw, Counter::select().read_ordered()));
         Ok(())
@@ -55,7 +55,7 @@ fn send() -> Vec<u64> {
     (0..PACKETS).map(&mut send).collect()
 }
 
-/// Captures packets at the far end, whose raw stamps lie between the sender's and our own readings.
+/// Captures packets at the far end, with raw stamps between the sender's and the sink's readings.
 fn capture(link: &Netns, method: Method, filter: Option<&str>) -> Result<(Facts, Ledger), Error> {
     let clock = ClockService::start(Counter::select()).unwrap();
     let limit = Limit { packets: Some(PACKETS.into()), duration: None };
@@ -64,7 +64,7 @@ fn capture(link: &Netns, method: Method, filter: Option<&str>) -> Result<(Facts,
     let capture = link.run(|| Capture::open(config, &clock)).unwrap()?;
     let facts = capture.facts().clone();
     let sent = link.run(send).unwrap();
-    let mut kept = Kept::default();
+    let mut kept = KeptStamps::default();
     let (ledger, outcome) = capture.run(&clock, &Stop::new().unwrap(), &mut kept);
     outcome.unwrap();
     assert!(ledger.balances(), "{ledger:?}");
@@ -79,7 +79,7 @@ fn capture(link: &Netns, method: Method, filter: Option<&str>) -> Result<(Facts,
 }
 
 #[test]
-fn raw_stamps_of_xdp_say_who_took_them() {
+fn raw_xdp_stamps_report_their_origin() {
     let Some(link) = link() else { return };
     for filter in [None, Some("ether proto 0x88b5")] {
         let (facts, ledger) = capture(&link, Method::Xdp, filter).unwrap();
@@ -95,7 +95,7 @@ fn raw_stamps_of_xdp_say_who_took_them() {
 }
 
 #[test]
-fn raw_stamps_of_what_goes_on_are_the_softirqs_or_refused() {
+fn raw_stamps_of_passed_packets_are_softirq_or_refused() {
     let Some(link) = link() else { return };
     let filters = [None, Some("ether proto 0x88b5")];
     let can = |method: &Method| works_without_card(pair(*method, method.default_stamp()).unwrap());

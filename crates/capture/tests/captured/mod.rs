@@ -1,4 +1,4 @@
-//! A capture without an interface: its facts, its packets, and the file read back.
+//! A capture without an interface: its facts, its packets, and reading the file back.
 
 use std::path::Path;
 
@@ -22,12 +22,12 @@ pub(crate) fn facts() -> Facts {
     }
 }
 
-/// A writer whose interface block promises an error of at most 64 ns.
+/// A writer whose interface block has a max error of 64 ns.
 pub(crate) fn writer(destination: &Destination) -> Result<Writer, Error> {
     Writer::to(destination, &facts(), Provenance::of(&facts(), 20))
 }
 
-/// A stamp so long after the first.
+/// A stamp at a time after the first.
 pub(crate) fn stamp(after_ns: i64, error_ns: i64) -> Stamp {
     let raw = RawStamp { domain: Domain::Counter, value: 0 };
     let utc = Time::from_nanos(FIRST_NS + after_ns);
@@ -41,7 +41,7 @@ pub(crate) fn give(writer: &mut Writer, stamp: Stamp, bytes: &[u8]) -> Result<()
 /// A packet read back: time, error and bytes.
 pub(crate) type Read = (i64, Option<i64>, Vec<u8>);
 
-/// What is in a file up to the end or the first error.
+/// Content of a file up to the end or the first error.
 pub(crate) struct Content {
     pub(crate) packets: Vec<Read>,
     pub(crate) interfaces: Vec<Interface>,

@@ -1,4 +1,4 @@
-//! What the tests of layers share: a path of network namespaces, and packets followed at its end.
+//! Shared by the tests of layers: a path of network namespaces, and packets followed at its end.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -20,14 +20,14 @@ pub(crate) fn lab() -> Option<PathLab> {
     Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
 }
 
-/// What was followed.
+/// Result of following.
 pub(crate) struct Followed {
     pub(crate) journeys: Vec<Journey>,
     pub(crate) ledger: LayersLedger,
     pub(crate) reasons: Reasons,
 }
 
-/// Follows what arrives at the sink while `traffic` runs, and `packets` have ended if that is some.
+/// Follows packets that arrive at the sink while `traffic` runs, until `packets` have ended if that is given.
 pub(crate) fn follow(
     lab: &PathLab,
     filter: &str,
@@ -56,7 +56,7 @@ pub(crate) fn follow_at(
     run(layers, packets, traffic)
 }
 
-/// Sees when the source's packets come to the queue.
+/// Times at which the source's packets reach the queue.
 pub(crate) fn departures(lab: &PathLab, filter: &str, traffic: impl FnOnce()) -> Followed {
     let clock = ClockService::start(Counter::select()).unwrap();
     let open = || Layers::departures(SOURCE_INTERFACE, Some(filter), &clock);
@@ -90,13 +90,13 @@ fn run(layers: Layers, packets: Option<u64>, traffic: impl FnOnce()) -> Followed
     Followed { journeys, ledger, reasons }
 }
 
-/// A socket of the sink's that nobody reads yet.
+/// A socket of the sink without a reader yet.
 pub(crate) fn receiver(lab: &PathLab, address: impl Into<IpAddr> + Send, port: u16) -> UdpSocket {
     let address = address.into();
     lab.sink().run(|| UdpSocket::bind((address, port))).unwrap().unwrap()
 }
 
-/// Sends datagrams whose payloads are their numbers, from the source to the sink.
+/// Sends datagrams with their numbers as payload, from the source to the sink.
 pub(crate) fn send(lab: &PathLab, port: u16, numbers: impl IntoIterator<Item = u32>) {
     let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
     for number in numbers {
@@ -135,7 +135,7 @@ pub(crate) fn queue(lab: &PathLab, port: u16) -> (u64, u64) {
     (u64::from_str_radix(queued, 16).unwrap(), fields[12].parse().unwrap())
 }
 
-/// When a packet was at the points where it was seen, in their order.
+/// Times of a packet at the points where it was observed, in order.
 pub(crate) fn times(journey: &Journey) -> Vec<u64> {
     let points: [Point; 4] = journey.direction.points();
     points.into_iter().filter_map(|point| journey.time(point)).collect()
@@ -149,7 +149,7 @@ pub(crate) fn iproute(program: &str, netns: &Netns, arguments: &str) {
 
 /// Puts a bridge over the sink's interface.
 pub(crate) fn bridge(lab: &PathLab) {
-    // With the hardware address of the interface, which the router knows already.
+    // With the hardware address of the interface, which is in the router's table already.
     iproute("ip", lab.sink(), "link add bridge type bridge");
     iproute("ip", lab.sink(), "link set bridge address 02:77:00:00:02:02");
     iproute("ip", lab.sink(), "link set tap-b master bridge");

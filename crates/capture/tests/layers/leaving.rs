@@ -30,7 +30,7 @@ fn ends(followed: &Followed, end: End) -> impl Iterator<Item = &Journey> {
 }
 
 #[test]
-fn every_datagram_leaves_its_socket_and_is_sent_by_the_driver() {
+fn every_datagram_is_seen_from_socket_to_driver() {
     let Some(lab) = lab() else { return };
     let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let followed = follow_source(&lab, UDP, Some(1000), || send(&lab, PORT, 0..1000));
@@ -45,7 +45,7 @@ fn every_datagram_leaves_its_socket_and_is_sent_by_the_driver() {
 }
 
 #[test]
-fn who_wants_departures_alone_has_each_datagrams_time_at_the_queue_and_no_more() {
+fn departures_have_only_the_queue_time() {
     let Some(lab) = lab() else { return };
     let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let before = now();
@@ -66,7 +66,7 @@ fn who_wants_departures_alone_has_each_datagrams_time_at_the_queue_and_no_more()
 }
 
 #[test]
-fn what_is_received_or_leaves_by_another_interface_is_not_followed() {
+fn other_packets_are_not_followed() {
     let Some(lab) = lab() else { return };
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let traffic = || {
@@ -81,10 +81,10 @@ fn what_is_received_or_leaves_by_another_interface_is_not_followed() {
 }
 
 #[test]
-fn what_leaves_through_a_bridge_is_sent_by_both_interfaces() {
+fn bridged_packets_are_sent_by_both_interfaces() {
     let Some(lab) = lab() else { return };
     bridge(&lab);
-    // The router tells nobody its hardware address.
+    // The router does not announce its hardware address.
     iproute("ip", lab.sink(), "neigh add 10.77.2.1 lladdr 02:77:00:00:02:01 dev bridge");
     let from = lab.sink().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
     for interface in ["bridge", TAP_B] {
@@ -99,7 +99,7 @@ fn what_leaves_through_a_bridge_is_sent_by_both_interfaces() {
 }
 
 #[test]
-fn what_waits_in_the_queue_waits_between_queue_and_driver() {
+fn queueing_delay_is_between_queue_and_driver() {
     let Some(lab) = lab() else { return };
     let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let tc = |arguments: &str| iproute("tc", lab.source(), arguments);
@@ -110,7 +110,7 @@ fn what_waits_in_the_queue_waits_between_queue_and_driver() {
         send(&lab, PORT, 0..200);
         released = now();
         tc("qdisc change dev out root tbf rate 1gbit burst 16000 limit 100000");
-        // The queueing discipline looks at the next packet, or when it had planned to.
+        // The queueing discipline checks at the next packet, or at its planned time.
         send(&lab, PORT, [200]);
     });
     for journey in &followed.journeys[100..200] {
@@ -121,7 +121,7 @@ fn what_waits_in_the_queue_waits_between_queue_and_driver() {
 }
 
 #[test]
-fn what_a_full_queueing_discipline_has_no_room_for_ends_at_the_queue_with_the_kernels_reason() {
+fn full_qdisc_drops_end_at_the_queue() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
         return;
@@ -141,12 +141,12 @@ fn what_a_full_queueing_discipline_has_no_room_for_ends_at_the_queue_with_the_ke
         let reason = followed.reasons.name(journey.reason);
         assert!(reason.starts_with("QDISC_"), "{reason}");
     }
-    // No socket of this host's has sent them.
+    // They are not from a socket of this host.
     assert!(ends(&followed, End::Sent).all(|journey| times(journey).len() == 3));
 }
 
 #[test]
-fn segments_of_tcp_are_sent_and_those_too_large_for_the_driver_are_cut_before_it() {
+fn large_tcp_segments_are_split_before_the_driver() {
     let Some(lab) = lab() else { return };
     let ethtool = lab
         .source()

@@ -1,4 +1,4 @@
-//! Real packets, followed through the kernel of this machine.
+//! Real packets, followed through this machine's kernel.
 
 mod bed;
 mod leaving;
@@ -15,13 +15,13 @@ use wirestamp_lab::{Netns, SINK_V4, SINK_V6, SOURCE_INTERFACE, TAP_A, TAP_B};
 const UDP: &str = "udp port 5000";
 
 #[test]
-fn every_datagram_is_at_every_point_once_and_in_order() {
+fn every_datagram_passes_every_point_in_order() {
     let Some(lab) = lab() else { return };
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let followed = follow(&lab, UDP, Some(2000), || {
         thread::scope(|scope| {
             scope.spawn(|| read(&socket, 2000));
-            // No more at a time than the queue has room for.
+            // No more at a time than fit into the queue.
             for block in 0..20 {
                 send(&lab, PORT, block * 100..(block + 1) * 100);
                 while queue(&lab, PORT).0 > 0 {}
@@ -40,7 +40,7 @@ fn every_datagram_is_at_every_point_once_and_in_order() {
 }
 
 #[test]
-fn what_waits_for_its_reader_waits_between_socket_and_application() {
+fn waiting_for_reader_is_between_socket_and_application() {
     let Some(lab) = lab() else { return };
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let mut reading = 0;
@@ -64,14 +64,14 @@ fn what_waits_for_its_reader_waits_between_socket_and_application() {
 }
 
 #[test]
-fn what_a_full_queue_has_no_room_for_ends_at_the_socket_with_the_kernels_reason() {
+fn full_socket_drops_end_at_the_socket() {
     let Some(lab) = lab() else { return };
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     set_socket_recv_buffer_size(&socket, 8192).unwrap();
     let followed = follow(&lab, UDP, Some(200), || {
         send(&lab, PORT, 0..200);
         socket.set_nonblocking(true).unwrap();
-        // Until all have come: those that found room are read and make more.
+        // Until all have arrived: reading some makes room for more.
         let (mut buffer, mut read) = ([0; 64], 0);
         while read + queue(&lab, PORT).1 < 200 {
             read += u64::from(socket.recv(&mut buffer).is_ok());
@@ -90,7 +90,7 @@ fn what_a_full_queue_has_no_room_for_ends_at_the_socket_with_the_kernels_reason(
 }
 
 #[test]
-fn what_is_in_a_queue_at_the_end_is_open_and_what_has_no_socket_ends_in_the_stack() {
+fn queued_packets_are_open_at_the_end() {
     let Some(lab) = lab() else { return };
     let _socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let followed = follow(&lab, "udp", None, || {
@@ -105,7 +105,7 @@ fn what_is_in_a_queue_at_the_end_is_open_and_what_has_no_socket_ends_in_the_stac
 }
 
 #[test]
-fn only_what_passes_the_filter_is_followed() {
+fn only_filtered_packets_are_followed() {
     let Some(lab) = lab() else { return };
     let both = receiver(&lab, Ipv6Addr::UNSPECIFIED, PORT);
     let other = receiver(&lab, Ipv4Addr::UNSPECIFIED, 6000);
@@ -136,7 +136,7 @@ fn only_what_passes_the_filter_is_followed() {
 }
 
 #[test]
-fn segments_of_tcp_are_read_by_their_application_and_acknowledgements_by_the_kernel() {
+fn application_reads_segments_and_kernel_acks() {
     let Some(lab) = lab() else { return };
     let listener = lab.sink().run(|| TcpListener::bind("0.0.0.0:5000")).unwrap().unwrap();
     let followed = follow(&lab, "tcp port 5000", None, || {
@@ -159,13 +159,13 @@ fn segments_of_tcp_are_read_by_their_application_and_acknowledgements_by_the_ker
 }
 
 #[test]
-fn segments_that_gro_joins_end_with_the_driver() {
+fn segments_merged_by_gro_end_at_the_driver() {
     let Some(lab) = lab() else { return };
     let ethtool = |netns: &Netns, arguments: &[&str]| {
         let status = netns.command("ethtool").arg("-K").args(arguments).status().unwrap();
         assert!(status.success(), "{arguments:?}");
     };
-    // Segments as on a wire; and veth offers to GRO only what comes from an end without TSO.
+    // Segments as on a wire; veth passes to GRO only packets from an end without TSO.
     ethtool(lab.source(), &[SOURCE_INTERFACE, "tso", "off", "gso", "off"]);
     ethtool(lab.router(), &["bottleneck", "tso", "off"]);
     ethtool(lab.sink(), &[TAP_B, "gro", "on"]);
@@ -186,7 +186,7 @@ fn segments_that_gro_joins_end_with_the_driver() {
 }
 
 #[test]
-fn a_router_sends_its_packets_on() {
+fn router_forwards_packets() {
     let Some(lab) = lab() else { return };
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);
     let followed = follow_at(lab.router(), TAP_A, Direction::In, UDP, Some(100), || {
@@ -199,7 +199,7 @@ fn a_router_sends_its_packets_on() {
 }
 
 #[test]
-fn a_tagged_packet_for_nobody_passes_a_filter_for_its_tag_only() {
+fn tagged_packet_passes_only_its_tag_filter() {
     let Some(lab) = lab() else { return };
     let mut frame = vec![2, 0x77, 0, 0, 1, 2, 2, 0x77, 0, 0, 1, 1, 0x81, 0, 0, 7, 0x08, 0];
     frame.extend([0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2]);
@@ -216,7 +216,7 @@ fn a_tagged_packet_for_nobody_passes_a_filter_for_its_tag_only() {
 }
 
 #[test]
-fn what_comes_through_a_bridge_is_the_same_packet_behind_it() {
+fn bridged_packet_stays_the_same() {
     let Some(lab) = lab() else { return };
     bridge(&lab);
     let socket = receiver(&lab, Ipv4Addr::UNSPECIFIED, PORT);

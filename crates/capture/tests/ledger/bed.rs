@@ -1,4 +1,4 @@
-//! A wire on which nothing goes but what a test sends, and a capture of its far end.
+//! A wire with only the test's traffic, and a capture of its far end.
 
 use std::sync::mpsc;
 use std::thread;
@@ -14,7 +14,7 @@ use wirestamp_lab::Netns;
 /// The longest frame that goes over the wire: a jumbo frame with its header.
 pub(crate) const LONGEST: usize = 14 + 9000;
 
-/// How many flows the frames of [`frame`] are of.
+/// Number of flows of the frames of [`frame`].
 const FLOWS: u32 = 64;
 
 /// Two ends of a cable in a network namespace of their own, and a sender at the near one.
@@ -27,7 +27,7 @@ pub(crate) struct Wire {
 /// Sends at the near end, and counts.
 pub(crate) struct Sender {
     near: pcap::Capture<Active>,
-    /// Frames that the kernel took from us since the last capture was opened.
+    /// Frames accepted by the kernel since the last capture was opened.
     pub(crate) sent: u64,
 }
 
@@ -65,18 +65,18 @@ impl Wire {
         Some(Self { namespace, sender: Sender { near, sent: 0 }, clock })
     }
 
-    /// Opens a capture at the far end: what is sent from now on arrives in its ring or queue.
+    /// Opens a capture at the far end: frames sent from now on arrive in its ring or queue.
     pub(crate) fn open(&mut self, config: Config) -> Capture {
         self.sender.sent = 0;
         self.namespace.run(|| Capture::open(config, &self.clock)).unwrap().unwrap()
     }
 
-    /// Runs a capture until it ends by itself.
+    /// Runs a capture until it ends automatically.
     pub(crate) fn run(&self, capture: Capture, sink: &mut dyn Sink) -> (Ledger, Result<(), Error>) {
         capture.run(&self.clock, &Stop::new().unwrap(), sink)
     }
 
-    /// Takes in what was sent before, and ends.
+    /// Captures the frames sent before, and ends.
     pub(crate) fn take_in(&self, capture: Capture, sink: &mut dyn Sink) -> Ledger {
         let stop = Stop::new().unwrap();
         stop.request();
@@ -85,7 +85,7 @@ impl Wire {
         ledger
     }
 
-    /// Runs a capture until `send` has sent what it wants.
+    /// Runs a capture while `send` sends.
     pub(crate) fn while_sending<S: Sink + Send>(
         &mut self,
         capture: Capture,
@@ -96,7 +96,7 @@ impl Wire {
         let stop = Stop::new().unwrap();
         let (ledger, outcome) = thread::scope(|scope| {
             let capturing = scope.spawn(|| capture.run(clock, &stop, sink));
-            let ending = Ending(&stop);
+            let ending = StopOnDrop(&stop);
             send(sender);
             drop(ending);
             capturing.join().unwrap()
@@ -110,7 +110,7 @@ impl Wire {
         let capture = self.open(config);
         let facts = capture.facts().clone();
         let (all_sent, wait) = mpsc::channel();
-        let ledger = self.while_sending(capture, &mut Held(Some(wait)), |sender| {
+        let ledger = self.while_sending(capture, &mut WaitingSink(Some(wait)), |sender| {
             let _all_sent: mpsc::Sender<()> = all_sent; // hangs up when all were sent
             sender.send_numbered(count);
         });
@@ -118,17 +118,17 @@ impl Wire {
     }
 }
 
-/// A capture at the far end with all that a test does not say itself left to the defaults.
+/// A capture at the far end, with defaults for everything else.
 pub(crate) fn config(pair: &Pair) -> Config {
     Config::new("far", pair.method, pair.stamp)
 }
 
-/// A capture of so many packets.
+/// A capture of `packets` packets.
 pub(crate) fn limited(pair: &Pair, packets: u64) -> Config {
     Config { limit: Limit { packets: Some(packets), duration: None }, ..config(pair) }
 }
 
-/// Every packet that was sent is written, or lost at one stage.
+/// Checks that every packet sent is written, or lost at one stage.
 pub(crate) fn assert_accounted(name: &str, sent: u64, ledger: &Ledger) {
     let Ledger {
         interface_dropped,
@@ -146,8 +146,8 @@ pub(crate) fn assert_accounted(name: &str, sent: u64, ledger: &Ledger) {
     assert_eq!(ledger.lost(), lost - interface_dropped, "{name}: {ledger:?}");
 }
 
-/// A UDP datagram of flow `number % FLOWS` to an Ethernet address that is nobody's: the network
-/// stack takes it for one of a switch that floods.
+/// A UDP datagram of flow `number % FLOWS` to an unused Ethernet address: to the network stack it looks like one
+/// from a flooding switch.
 pub(crate) fn frame(number: u32) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 0x99, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
     frame.extend([0x45, 0, 0, 232, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -158,10 +158,10 @@ pub(crate) fn frame(number: u32) -> Vec<u8> {
     frame
 }
 
-/// Takes nothing before it is told that all was sent.
-struct Held(Option<mpsc::Receiver<()>>);
+/// Takes nothing before all was sent.
+struct WaitingSink(Option<mpsc::Receiver<()>>);
 
-impl Sink for Held {
+impl Sink for WaitingSink {
     fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         if let Some(all_sent) = self.0.take() {
             let _ = all_sent.recv();
@@ -171,20 +171,20 @@ impl Sink for Held {
 }
 
 /// Ends the capture, also when the sender panics.
-struct Ending<'a>(&'a Stop);
+struct StopOnDrop<'a>(&'a Stop);
 
-impl Drop for Ending<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.request();
     }
 }
 
-/// The pairs that need no network card, nor a function that this kernel lacks.
+/// Pairs that need neither a network card nor a missing kernel function.
 pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| works_without_card(pair))
 }
 
-/// Those of them whose packets several threads can share.
+/// The pairs of these whose packets can be distributed over several threads.
 pub(crate) fn shareable_pairs() -> impl Iterator<Item = &'static Pair> {
     let alone = [Method::Xdp, Method::XdpPass, Method::TcPass];
     pairs().filter(move |pair| !alone.contains(&pair.method))

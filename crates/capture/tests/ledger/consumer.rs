@@ -1,4 +1,4 @@
-//! Packets that reached us and are not written: the consumer failed, or had enough.
+//! Packets that were captured and not written: the consumer failed, or had enough.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::bed::{Wire, assert_accounted, config, limited, pairs, shareable_pairs
 
 const COUNT: u32 = 1000;
 
-/// Fails at its packet of that number, from 0, and has lost some of those before.
+/// Fails at the packet of that number, from 0, and has lost some of those before.
 struct Failing {
     at: u64,
     taken: u64,
@@ -34,7 +34,7 @@ impl Sink for Failing {
 }
 
 #[test]
-fn what_comes_after_the_consumer_failed_is_counted_and_so_is_what_it_lost_before() {
+fn packets_after_and_before_a_failure_are_counted() {
     let Some(mut wire) = Wire::new() else { return };
     for pair in pairs() {
         let capture = wire.open(config(pair));
@@ -48,7 +48,7 @@ fn what_comes_after_the_consumer_failed_is_counted_and_so_is_what_it_lost_before
 }
 
 #[test]
-fn what_comes_after_the_count_is_counted() {
+fn packets_after_the_limit_are_counted() {
     let Some(mut wire) = Wire::new() else { return };
     for pair in pairs() {
         let capture = wire.open(limited(pair, 300));
@@ -62,7 +62,7 @@ fn what_comes_after_the_count_is_counted() {
 }
 
 #[test]
-fn several_lanes_have_one_account() {
+fn several_lanes_have_one_ledger() {
     let Some(mut wire) = Wire::new() else { return };
     for pair in shareable_pairs() {
         for (at, packets) in [(300, None), (COUNT.into(), Some(300))] {
@@ -79,7 +79,7 @@ fn several_lanes_have_one_account() {
     }
 }
 
-/// Reads the beginning of what goes through a FIFO, and hangs up.
+/// Reads the start of a FIFO, and closes it.
 fn read_some(path: &Path) -> Vec<u8> {
     let mut some = vec![0; 20_000];
     std::fs::File::open(path).unwrap().read_exact(&mut some).unwrap();
@@ -87,7 +87,7 @@ fn read_some(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_writer_cannot_get_rid_of_is_counted() {
+fn packets_that_cannot_be_written_are_counted() {
     let Some(mut wire) = Wire::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     for pair in pairs() {
@@ -107,7 +107,7 @@ fn what_the_writer_cannot_get_rid_of_is_counted() {
         assert!(matches!(outcome, Err(Error::Write { .. })), "{name}: {outcome:?}");
         assert_accounted(&name, wire.sender.sent, &ledger);
         assert!(ledger.consumer_dropped > 0, "{name}: {ledger:?}");
-        // What came through is of packets that count as delivered.
+        // Packets that were read count as delivered.
         let begun = folder.path().join(format!("{name} begun"));
         std::fs::write(&begun, some).unwrap();
         let mut reader = Reader::open(&begun).unwrap();

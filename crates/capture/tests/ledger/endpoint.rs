@@ -8,7 +8,7 @@ use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Method, Sink, St
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, TAP_B};
 
-/// The transfer: so many chunks of so many words, 105 MB.
+/// The transfer: number of chunks, and words per chunk; 105 MB.
 const CHUNKS: u64 = 1600;
 const WORDS: u64 = 1 << 13;
 const BYTES: u64 = CHUNKS * WORDS * 8;
@@ -18,7 +18,7 @@ fn chunk(number: u64) -> Vec<u8> {
     (number * WORDS..(number + 1) * WORDS).flat_map(u64::to_ne_bytes).collect()
 }
 
-/// Adds up what it is given.
+/// Sums the captured bytes.
 #[derive(Default)]
 struct Adding {
     packets: u64,
@@ -34,7 +34,7 @@ impl Sink for Adding {
 }
 
 #[test]
-fn a_transfer_through_a_captured_interface_arrives_whole_and_is_accounted_for() {
+fn captured_transfer_arrives_complete() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
         return;
@@ -72,8 +72,7 @@ fn transfer(lab: &PathLab, clock: &ClockService, method: Method) {
     outcome.unwrap();
     assert!(ledger.balances(), "{method}: {ledger:?}");
     assert_eq!((ledger.delivered, ledger.left_behind), (adding.packets, 0), "{ledger:?}");
-    // All of the transfer came by, in frames of up to 1500 bytes with their headers, or in packets
-    // that the sender's kernel left whole.
+    // The whole transfer was captured, in frames of up to 1500 bytes with their headers, or in unsegmented packets.
     let longest = if method == Method::XdpPass { 1500 } else { 1 << 16 };
     assert!(ledger.seen * longest > BYTES, "{method}: {ledger:?}");
     assert!(ledger.lost() > 0 || adding.bytes > BYTES, "{method}: {ledger:?}");

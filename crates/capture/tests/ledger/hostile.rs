@@ -10,7 +10,7 @@ use crate::bed::{LONGEST, Wire, assert_accounted, config, pairs};
 
 const COUNT: usize = 300;
 
-/// What a frame may be said to carry: tags, IP, PPPoE and MPLS lead a parser deeper.
+/// Types in frames: tags, IP, PPPoE and MPLS lead a parser deeper.
 const TYPES: [[u8; 2]; 8] = [
     [0x08, 0x00],
     [0x86, 0xdd],
@@ -22,7 +22,7 @@ const TYPES: [[u8; 2]; 8] = [
     [0x00, 0x40],
 ];
 
-/// Filters that look at many places, some of which only the consumer can be asked.
+/// Filters that read many places; some run only in the consumer.
 const FILTERS: [&str; 6] = [
     "ip or ip6",
     "vlan and ip6",
@@ -32,7 +32,7 @@ const FILTERS: [&str; 6] = [
     "ether[ether[0]] > 0x81",
 ];
 
-/// Numbers that look random, the same in every run (xorshift64, Marsaglia 2003).
+/// Pseudo-random numbers, the same in every run (xorshift64, Marsaglia 2003).
 struct Numbers(u64);
 
 impl Numbers {
@@ -47,8 +47,8 @@ impl Numbers {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 
-    /// Random bytes, with something that a parser knows in the type's place of two frames in three,
-    /// the first byte of IP behind it in most of these, and again where a tag ends.
+    /// Random bytes. Two frames in three have a known type, most of these also IP's first byte after it, and again
+    /// after a tag.
     fn frame(&mut self) -> Vec<u8> {
         let length = match self.below(4) {
             0 => 60,
@@ -61,7 +61,7 @@ impl Numbers {
             frame[at..at + 2].copy_from_slice(&TYPES[self.below(TYPES.len())]);
             frame[at + 2] = [0x45, 0x4f, 0x60, frame[at + 2]][self.below(4)];
             frame[at + 11] = [6, 17, 1, frame[at + 11]][self.below(4)]; // IPv4's protocol
-            at += 4; // where it goes on behind a tag
+            at += 4; // the content after a tag
         }
         frame
     }
@@ -72,7 +72,7 @@ fn hostile_frames() -> Vec<Vec<u8>> {
     (0..COUNT).map(|_| numbers.frame()).collect()
 }
 
-/// Captures `frames` into a file; returns how many bytes of each it may keep.
+/// Captures `frames` into a file; returns the snap length.
 fn capture(wire: &mut Wire, config: Config, frames: &[Vec<u8>], path: &Path) -> usize {
     let name = format!("{} {} {:?}", config.method, config.stamp, config.filter);
     let filter = config.filter.as_deref().map(|filter| Filter::compile(filter).unwrap());
@@ -82,7 +82,7 @@ fn capture(wire: &mut Wire, config: Config, frames: &[Vec<u8>], path: &Path) -> 
     let mut writer = Writer::create(path, &facts, Provenance::of(&facts, 0)).unwrap();
     let mut ledger = wire.take_in(capture, &mut writer);
     writer.finish(&ledger).unwrap();
-    // Of a protocol that nobody knows, a packet that goes on to the stack is dropped there after us.
+    // The network stack drops packets of an unknown protocol after they are captured.
     ledger.interface_dropped = 0;
     let refused = frames.len() as u64 - ledger.seen;
     assert!(refused == 0 || filter.is_some(), "{name}: {ledger:?}");
@@ -91,8 +91,8 @@ fn capture(wire: &mut Wire, config: Config, frames: &[Vec<u8>], path: &Path) -> 
     facts.snaplen as usize
 }
 
-/// The frames of a file, each with its length on the wire, in the order of their bytes: two that the
-/// kernel handles on two cores have no other.
+/// The frames of a file, each with its length on the wire, sorted by their bytes: frames that the kernel handles on
+/// two cores have no other order.
 fn read(path: &Path) -> Vec<(Vec<u8>, usize)> {
     let mut reader = Reader::open(path).unwrap();
     let mut packets = Vec::new();
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Vec<(Vec<u8>, usize)> {
     packets
 }
 
-/// What should be in the file.
+/// The expected frames in the file.
 fn cut<'a>(frames: impl Iterator<Item = &'a Vec<u8>>, snaplen: usize) -> Vec<(Vec<u8>, usize)> {
     let cut = |frame: &Vec<u8>| (frame[..frame.len().min(snaplen)].to_vec(), frame.len());
     let mut expected: Vec<_> = frames.map(cut).collect();
@@ -111,7 +111,7 @@ fn cut<'a>(frames: impl Iterator<Item = &'a Vec<u8>>, snaplen: usize) -> Vec<(Ve
     expected
 }
 
-/// What a tool prints of the file at `path`.
+/// Output of a tool for the file at `path`.
 fn by(tool: &str, before: &[&str], path: &Path, after: &[&str]) -> String {
     let output = Command::new(tool).args(before).arg(path).args(after).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -124,7 +124,7 @@ fn name(pair: &Pair) -> String {
 }
 
 #[test]
-fn random_frames_come_out_of_the_file_as_they_were_sent() {
+fn random_frames_survive_the_file() {
     let Some(mut wire) = Wire::new() else { return };
     let (folder, frames) = (tempfile::tempdir().unwrap(), hostile_frames());
     for pair in pairs() {
@@ -139,13 +139,13 @@ fn random_frames_come_out_of_the_file_as_they_were_sent() {
         lengths.sort_unstable();
         sent.sort_unstable();
         assert_eq!(lengths, sent, "{}", name(pair));
-        let told = by("capinfos", &["-c", "-M"], &path, &[]);
-        assert!(told.trim_end().ends_with(&format!(" {COUNT}")), "{}: {told}", name(pair));
+        let output = by("capinfos", &["-c", "-M"], &path, &[]);
+        assert!(output.trim_end().ends_with(&format!(" {COUNT}")), "{}: {output}", name(pair));
     }
 }
 
 #[test]
-fn random_frames_pass_a_filter_or_not_as_libpcap_says() {
+fn random_frames_are_filtered_as_by_libpcap() {
     let Some(mut wire) = Wire::new() else { return };
     let (folder, frames) = (tempfile::tempdir().unwrap(), hostile_frames());
     for (pair, expression) in pairs().flat_map(|pair| FILTERS.map(|filter| (pair, filter))) {

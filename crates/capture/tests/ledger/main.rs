@@ -1,6 +1,5 @@
-//! Where packets can be lost, they are counted: each stage is overloaded in turn, and the ledger is
-//! held against a sender that counts. What an interface drops itself is in `crates/traffic`, which
-//! has a sender fast enough for that.
+//! Losses are counted: each stage is overloaded in turn, and the ledger is compared with a counting sender. Drops
+//! of an interface are in `crates/traffic`, which has a sender fast enough for them.
 
 mod bed;
 mod consumer;

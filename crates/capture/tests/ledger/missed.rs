@@ -1,5 +1,4 @@
-//! What the kernel drops is told while the capture runs, with the time in which it was dropped, and
-//! stands in the file.
+//! Kernel drops are reported during the capture, with their time interval, and are in the file.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,22 +10,21 @@ use wirestamp_clock::{Time, Utc};
 
 use crate::bed::{self, Wire, assert_accounted, config, frame, pairs, shareable_pairs};
 
-/// More than the smallest ring or queue of any method takes, libpcap's with several lanes included.
+/// More than fits into the smallest ring or queue of any method, including libpcap's with several lanes.
 const ROUND: u32 = 20_000;
 const ROUNDS: u32 = 3;
 
-/// Takes the first packet of each round only when all of it was sent, and says when it has taken
-/// what there is of it.
+/// Takes the first packet of each round only when the whole round was sent, and signals the end of a round.
 struct Rounds {
-    /// Hangs up when all rounds were sent.
+    /// Closed when all rounds were sent.
     sent: Receiver<()>,
     taken: Sender<()>,
     in_round: bool,
-    /// The numbers of the packets, and the latest stamp of any.
+    /// The packet numbers, and the latest stamp.
     numbers: Vec<u32>,
     latest: Time<Utc>,
-    told: Vec<CaptureLoss>,
-    /// Packets that were handed over before drops that lie before their stamps.
+    reported: Vec<CaptureLoss>,
+    /// Drops reported after packets with later stamps.
     too_early: u64,
     writer: Writer,
 }
@@ -44,7 +42,7 @@ impl Sink for Rounds {
 
     fn missed(&mut self, missed: &CaptureLoss) -> Result<(), Error> {
         self.too_early += u64::from(missed.until < self.latest);
-        self.told.push(*missed);
+        self.reported.push(*missed);
         self.writer.missed(missed)
     }
 
@@ -57,7 +55,7 @@ impl Sink for Rounds {
     }
 }
 
-/// When a frame was sent: after the first and before the second.
+/// Time at which a frame was sent: after the first and before the second.
 type Sent = (Time<Utc>, Time<Utc>);
 
 fn now() -> Time<Utc> {
@@ -70,13 +68,13 @@ fn send(sender: &mut bed::Sender, number: u32) -> Sent {
     (before, now())
 }
 
-/// What came of a capture that was overloaded several times.
+/// Result of a capture that was overloaded several times.
 struct Overload {
     ledger: Ledger,
     sent: Vec<Sent>,
-    /// Which of the frames were captured.
+    /// Whether each frame was captured.
     captured: Vec<bool>,
-    told: Vec<CaptureLoss>,
+    reported: Vec<CaptureLoss>,
     too_early: u64,
     in_file: Vec<CaptureLoss>,
 }
@@ -94,7 +92,7 @@ fn overload(wire: &mut Wire, config: Config) -> Overload {
         in_round: false,
         numbers: Vec::new(),
         latest: Time::from_nanos(0),
-        told: Vec::new(),
+        reported: Vec::new(),
         too_early: 0,
         writer: Writer::create(&path, &facts, Provenance::of(&facts, 0)).unwrap(),
     };
@@ -108,11 +106,11 @@ fn overload(wire: &mut Wire, config: Config) -> Overload {
         }
         drop(all_sent);
     });
-    let Rounds { numbers, told, too_early, writer, .. } = rounds;
+    let Rounds { numbers, reported, too_early, writer, .. } = rounds;
     writer.finish(&ledger).unwrap();
     let mut captured = vec![false; sent.len()];
     numbers.iter().for_each(|&number| captured[number as usize] = true);
-    Overload { ledger, sent, captured, told, too_early, in_file: read(&path) }
+    Overload { ledger, sent, captured, reported, too_early, in_file: read(&path) }
 }
 
 fn read(path: &Path) -> Vec<CaptureLoss> {
@@ -130,30 +128,30 @@ fn covers(missed: &CaptureLoss, &(before, after): &Sent) -> bool {
 }
 
 impl Overload {
-    /// When the frames were sent that were not captured.
+    /// Send times of the frames that were not captured.
     fn lost(&self) -> Vec<Sent> {
         let sent = self.sent.iter().zip(&self.captured);
         sent.filter(|(_, captured)| !**captured).map(|(&sent, _)| sent).collect()
     }
 
     fn check(&self, name: &str) {
-        let Self { ledger, told, .. } = self;
+        let Self { ledger, reported, .. } = self;
         let lost = self.lost();
-        let packets: u64 = told.iter().map(|missed| missed.packets).sum();
+        let packets: u64 = reported.iter().map(|missed| missed.packets).sum();
         assert_eq!(packets, ledger.kernel_dropped + ledger.left_behind, "{name}: {ledger:?}");
         assert!(packets > 0 && ledger.delivered > 0, "{name}: {ledger:?}");
         assert_eq!(lost.len() as u64, packets, "{name}");
         for sent in &lost {
-            assert!(told.iter().any(|missed| covers(missed, sent)), "{name}: {sent:?}");
+            assert!(reported.iter().any(|missed| covers(missed, sent)), "{name}: {sent:?}");
         }
-        for missed in told {
+        for missed in reported {
             let covered = lost.iter().filter(|sent| covers(missed, sent)).count() as u64;
             assert!(
                 covered >= missed.packets && missed.packets > 0,
                 "{name}: {covered} {missed:?}"
             );
         }
-        assert_eq!(self.in_file, *told, "{name}");
+        assert_eq!(self.in_file, *reported, "{name}");
     }
 }
 
@@ -163,7 +161,7 @@ fn small(pair: &Pair, lanes: usize) -> Config {
 }
 
 #[test]
-fn every_drop_is_told_once_with_a_time_that_covers_it() {
+fn every_drop_is_reported_once_in_its_interval() {
     let Some(mut wire) = Wire::new() else { return };
     for pair in pairs() {
         let mut overload = overload(&mut wire, small(pair, 1));
@@ -171,12 +169,12 @@ fn every_drop_is_told_once_with_a_time_that_covers_it() {
         overload.check(&name);
         overload.ledger.interface_dropped = 0; // a veth counts what AF_XDP had no room for too
         assert_accounted(&name, wire.sender.sent, &overload.ledger);
-        assert_eq!(overload.too_early, 0, "{name}: {:?}", overload.told);
+        assert_eq!(overload.too_early, 0, "{name}: {:?}", overload.reported);
     }
 }
 
 #[test]
-fn every_lane_tells_its_own_drops() {
+fn every_lane_reports_its_own_drops() {
     let Some(mut wire) = Wire::new() else { return };
     for pair in shareable_pairs() {
         let overload = overload(&mut wire, small(pair, 3));

@@ -1,4 +1,4 @@
-//! What the tests with real packets share: a path of network namespaces, and captures on it.
+//! Shared by the tests with real packets: a path of network namespaces, and captures on it.
 
 use std::net::UdpSocket;
 use std::thread;
@@ -22,18 +22,18 @@ pub(crate) fn lab() -> Option<PathLab> {
     Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
 }
 
-/// The pairs that need no network card, nor a function that this kernel lacks.
+/// Pairs that need neither a network card nor a missing kernel function.
 pub(crate) fn pairs() -> impl Iterator<Item = &'static Pair> {
     PAIRS.iter().filter(|pair| works_without_card(pair))
 }
 
-/// Those of them whose packets several threads can share.
+/// The pairs of these whose packets can be distributed over several threads.
 pub(crate) fn shareable_pairs() -> impl Iterator<Item = &'static Pair> {
     let alone = [Method::Xdp, Method::XdpPass, Method::TcPass];
     pairs().filter(move |pair| !alone.contains(&pair.method))
 }
 
-/// Sends `count` packets whose payload is their number, from the lab's source to its sink.
+/// Sends `count` packets with their number as payload, from the lab's source to its sink.
 pub(crate) fn send(lab: &PathLab, count: u32) {
     let socket = lab.source().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
     for number in 0..count {
@@ -42,11 +42,11 @@ pub(crate) fn send(lab: &PathLab, count: u32) {
     }
 }
 
-/// Keeps what it is given.
+/// Keeps all packets.
 #[derive(Default)]
-pub(crate) struct Kept(pub(crate) Vec<(Stamp, Vec<u8>, u32)>);
+pub(crate) struct KeptPackets(pub(crate) Vec<(Stamp, Vec<u8>, u32)>);
 
-impl Sink for Kept {
+impl Sink for KeptPackets {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.0.push((packet.stamp, packet.bytes.to_vec(), packet.length));
         Ok(())

@@ -1,4 +1,4 @@
-//! Until when a capture has handed over everything.
+//! Reports of completeness: all packets up to a time were passed on.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::bed::{capture, config, lab, pairs, send};
 
 const PACKETS: u32 = 2000;
 
-/// Counts packets that come later than they may, and tells when all have come.
-struct Watching {
+/// Counts packets that arrive after a report that covers them, and signals when all have arrived.
+struct CompletenessChecker {
     until: Time<Utc>,
     newest: Time<Utc>,
     packets: u32,
@@ -19,7 +19,7 @@ struct Watching {
     all: mpsc::Sender<()>,
 }
 
-impl Sink for Watching {
+impl Sink for CompletenessChecker {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         self.packets += 1;
         self.late += u32::from(packet.stamp.utc < self.until);
@@ -37,21 +37,21 @@ impl Sink for Watching {
 }
 
 #[test]
-fn it_is_told_until_when_all_have_come_also_while_none_come() {
+fn completeness_is_reported_without_traffic() {
     let Some(lab) = lab() else { return };
     for pair in pairs().filter(|pair| pair.stamp == StampSource::Kernel) {
-        let (all, told) = mpsc::channel();
+        let (all, done) = mpsc::channel();
         let beginning = Time::from_nanos(i64::MIN);
-        let mut watching =
-            Watching { until: beginning, newest: beginning, packets: 0, late: 0, all };
+        let mut checker =
+            CompletenessChecker { until: beginning, newest: beginning, packets: 0, late: 0, all };
         let config = config(pair.method, pair.stamp, None);
-        let (ledger, outcome) = capture(&lab, config, &mut watching, |stop| {
+        let (ledger, outcome) = capture(&lab, config, &mut checker, |stop| {
             send(&lab, PACKETS);
-            told.recv_timeout(Duration::from_secs(60)).unwrap();
+            done.recv_timeout(Duration::from_secs(60)).unwrap();
             stop.request();
         });
         let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
         outcome.unwrap();
-        assert_eq!((watching.packets, watching.late), (PACKETS, 0), "{name}");
+        assert_eq!((checker.packets, checker.late), (PACKETS, 0), "{name}");
     }
 }

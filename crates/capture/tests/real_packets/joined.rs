@@ -1,5 +1,4 @@
-//! Packets of many segments, which a sender's kernel leaves to the other end of a veth to cut
-//! apart.
+//! Packets of many segments, which a sender's kernel leaves unsegmented on a veth.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -10,16 +9,16 @@ use wirestamp_capture::{Capture, Config, Method, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::TAP_A;
 
-use crate::bed::{Kept, lab};
+use crate::bed::{KeptPackets, lab};
 
-/// The router, as the source sees it.
+/// The router's address on the source's side.
 const ROUTER: &str = "10.77.1.2:5000";
 const BYTES: usize = 1 << 20;
 /// An Ethernet frame without a tag.
 const LONGEST_FRAME: u32 = 14 + 1500;
 
 #[test]
-fn what_the_network_stack_has_as_one_packet_is_one_of_its_true_length() {
+fn unsegmented_packet_has_its_true_length() {
     let Some(lab) = lab() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     let open = |method: Method| {
@@ -41,14 +40,14 @@ fn what_the_network_stack_has_as_one_packet_is_one_of_its_true_length() {
         sending.join().unwrap().unwrap();
     });
     let [by_socket, by_program] = captures.map(|capture| {
-        let (mut kept, stop) = (Kept::default(), Stop::new().unwrap());
+        let (mut kept, stop) = (KeptPackets::default(), Stop::new().unwrap());
         stop.request();
         let (ledger, outcome) = capture.run(&clock, &stop, &mut kept);
         outcome.unwrap();
         assert!(ledger.balances() && ledger.lost() == 0, "{ledger:?}");
-        // Two that the kernel handles on two cores have no other order than that of their bytes.
+        // Packets that the kernel handles on two cores have only the order of their bytes.
         kept.0.into_iter().map(|(_, bytes, length)| (bytes, length)).collect::<BTreeSet<_>>()
     });
-    assert!(by_program.iter().any(|&(_, length)| length > LONGEST_FRAME), "all were cut apart");
+    assert!(by_program.iter().any(|&(_, length)| length > LONGEST_FRAME), "all were segmented");
     assert!(by_program == by_socket, "{} and {}", by_program.len(), by_socket.len());
 }

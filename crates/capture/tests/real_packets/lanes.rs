@@ -1,4 +1,4 @@
-//! Captures whose packets the kernel spreads over several receivers.
+//! Captures whose packets the kernel distributes over several receivers.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -7,13 +7,13 @@ use wirestamp_capture::{Capture, Config, Cores, Method};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{PathLab, SINK_V4};
 
-use crate::bed::{Kept, PORT, capture, config, lab, shareable_pairs};
+use crate::bed::{KeptPackets, PORT, capture, config, lab, shareable_pairs};
 
 const FLOWS: u32 = 64;
 const ROUNDS: u32 = 20;
 const LANES: usize = 3;
 
-/// Sends packets of many flows in turn, each with its place in the whole.
+/// Sends packets of many flows in turn, each with its index.
 fn send_flows(lab: &PathLab) {
     let bind = || UdpSocket::bind("0.0.0.0:0").unwrap();
     let sockets: Vec<_> = (0..FLOWS).map(|_| lab.source().run(bind).unwrap()).collect();
@@ -26,10 +26,10 @@ fn send_flows(lab: &PathLab) {
 }
 
 #[test]
-fn packets_of_all_lanes_come_once_and_in_the_order_of_their_stamps() {
+fn packets_of_all_lanes_arrive_in_stamp_order() {
     let Some(lab) = lab() else { return };
     for pair in shareable_pairs() {
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let count = FLOWS * ROUNDS;
         let lanes = vec![Cores::default(); LANES];
         let config = Config { lanes, ..config(pair.method, pair.stamp, Some(count.into())) };
@@ -46,7 +46,7 @@ fn packets_of_all_lanes_come_once_and_in_the_order_of_their_stamps() {
 }
 
 #[test]
-fn a_method_that_cannot_share_its_packets_says_which_can() {
+fn method_without_lanes_lists_those_with_lanes() {
     let clock = ClockService::start(Counter::select()).unwrap();
     let lanes = vec![Cores::default(); 2];
     for method in [Method::Xdp, Method::XdpPass, Method::TcPass] {
@@ -54,6 +54,6 @@ fn a_method_that_cannot_share_its_packets_says_which_can() {
         let config = Config { lanes, ..Config::new("lo", method, method.default_stamp()) };
         let error = Capture::open(config, &clock).err().unwrap();
         assert!(error.is_usage());
-        assert!(error.to_string().contains("ring, recvmsg, recvmmsg and libpcap"), "{error}");
+        assert!(error.to_string().contains("ring, recvmsg, recvmmsg or libpcap"), "{error}");
     }
 }

@@ -18,14 +18,14 @@ use wirestamp_capture::{
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Netns, PathLab, SINK_V4, TAP_B};
 
-use bed::{Kept, PORT, capture, config, lab, now, pairs, send};
+use bed::{KeptPackets, PORT, capture, config, lab, now, pairs, send};
 
 #[test]
-fn every_pair_captures_and_stamps_what_was_sent() {
+fn every_pair_captures_and_stamps_sent_packets() {
     let Some(lab) = lab() else { return };
     let count: u32 = 500;
     for pair in pairs() {
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let before = now();
         let config = config(pair.method, pair.stamp, Some(count.into()));
         let (ledger, outcome) = capture(&lab, config, &mut kept, |_| send(&lab, count));
@@ -43,17 +43,17 @@ fn every_pair_captures_and_stamps_what_was_sent() {
             assert!(before <= utc + error && utc - error <= after, "{name}: {stamp:?}");
         }
         let raw: Vec<_> = kept.0.iter().map(|(stamp, ..)| stamp.raw.value).collect();
-        // A late kernel stamp is taken when the packet is fetched, after the next one's arrival.
-        let late = ledger.stamped_late > 0 || pair.method == Method::LibPcap; // it cannot tell
+        // A late kernel stamp is taken when the packet is read, after the next one's arrival.
+        let late = ledger.stamped_late > 0 || pair.method == Method::LibPcap; // it is not reported
         assert!(raw.is_sorted() || late, "{name}");
     }
 }
 
 #[test]
-fn a_thread_that_looks_without_pause_finds_every_packet() {
+fn spinning_thread_finds_every_packet() {
     let Some(lab) = lab() else { return };
     for pair in pairs() {
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let config = Config { wait: Wait::Spin, ..config(pair.method, pair.stamp, Some(50)) };
         let (ledger, outcome) = capture(&lab, config, &mut kept, |_| send(&lab, 50));
         outcome.unwrap();
@@ -63,9 +63,9 @@ fn a_thread_that_looks_without_pause_finds_every_packet() {
     }
 }
 
-/// Holds every packet until it is told that all have been sent.
-struct Slow(mpsc::Receiver<()>, bool);
-impl Sink for Slow {
+/// Blocks at the first packet until all were sent.
+struct SlowSink(mpsc::Receiver<()>, bool);
+impl Sink for SlowSink {
     fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
         if !self.1 {
             self.0.recv().unwrap();
@@ -76,7 +76,7 @@ impl Sink for Slow {
 }
 
 #[test]
-fn a_file_gives_back_what_was_captured() {
+fn captured_packets_survive_the_file() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b.pcapng");
@@ -106,9 +106,8 @@ fn a_file_gives_back_what_was_captured() {
     assert!(provenance.error_ns > 0);
 }
 
-/// Captures one packet of `payload` bytes, sent to `address` from namespace `from`, at `interface`
-/// of namespace `at`, with raw stamps and every default. Returns the snap length that the facts
-/// claim, the packet and its length.
+/// Captures one packet of `payload` bytes, sent to `address` from namespace `from`, at `interface` of namespace
+/// `at`, with raw stamps and all defaults. Returns the snap length in the facts, the packet and its length.
 fn one_packet(
     [from, at]: [&Netns; 2],
     interface: &str,
@@ -126,7 +125,7 @@ fn one_packet(
     let claimed = capture.facts().snaplen;
     let socket = from.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
     socket.send_to(&vec![7; payload], (address, PORT)).unwrap();
-    let mut kept = Kept::default();
+    let mut kept = KeptPackets::default();
     let (_, outcome) = capture.run(&clock, &stop, &mut kept);
     outcome.unwrap();
     let (_, bytes, length) = kept.0.remove(0);
@@ -134,7 +133,7 @@ fn one_packet(
 }
 
 #[test]
-fn with_every_default_a_full_frame_is_captured_whole() {
+fn full_frame_is_captured_with_defaults() {
     let Some(lab) = lab() else { return };
     let path = [lab.source(), lab.sink()];
     let (claimed, bytes, length) = one_packet(path, TAP_B, SINK_V4, 1400);
@@ -144,7 +143,7 @@ fn with_every_default_a_full_frame_is_captured_whole() {
 }
 
 #[test]
-fn an_interface_of_long_packets_gets_slots_for_them() {
+fn jumbo_frames_get_large_slots() {
     let Some(lab) = lab() else { return };
     let up = lab.sink().command("ip").args(["link", "set", "lo", "up"]).status().unwrap();
     assert!(up.success());
@@ -155,10 +154,10 @@ fn an_interface_of_long_packets_gets_slots_for_them() {
 }
 
 #[test]
-fn a_short_snap_length_is_kept_to() {
+fn short_snap_length_is_respected() {
     let Some(lab) = lab() else { return };
     for pair in pairs() {
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let config = Config { snaplen: 60, ..config(pair.method, pair.stamp, Some(1)) };
         let (_, outcome) = capture(&lab, config, &mut kept, |_| send(&lab, 1));
         outcome.unwrap();
@@ -168,7 +167,7 @@ fn a_short_snap_length_is_kept_to() {
 }
 
 #[test]
-fn a_core_that_cannot_be_used_is_refused_before_anything_is_opened() {
+fn unusable_core_is_refused_before_opening() {
     let clock = ClockService::start(Counter::select()).unwrap();
     let cores = Cores { acquire: Some(1_000_000), ..Cores::default() };
     let config =
@@ -184,11 +183,11 @@ fn ip(namespace: &Netns, arguments: &str) {
 }
 
 #[test]
-fn an_interface_that_goes_away_ends_the_capture_with_an_error() {
+fn removed_interface_ends_the_capture_with_error() {
     let removals = ["link set tap-b down", "link del tap-b"];
     for (pair, removal) in pairs().flat_map(|pair| removals.map(|removal| (pair, removal))) {
         let Some(lab) = lab() else { return };
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let config = config(pair.method, pair.stamp, None);
         let (ledger, outcome) = capture(&lab, config, &mut kept, |_| {
             send(&lab, 5);
@@ -201,7 +200,7 @@ fn an_interface_that_goes_away_ends_the_capture_with_an_error() {
 }
 
 #[test]
-fn an_interface_that_is_down_or_carries_no_ethernet_is_refused() {
+fn down_or_non_ethernet_interface_is_refused() {
     let Some(lab) = lab() else { return };
     let clock = ClockService::start(Counter::select()).unwrap();
     ip(lab.source(), "tuntap add dev tun0 mode tun");
@@ -220,7 +219,7 @@ fn an_interface_that_is_down_or_carries_no_ethernet_is_refused() {
 }
 
 #[test]
-fn what_goes_over_the_loopback_interface_counts_once() {
+fn loopback_packets_count_once() {
     let Some(lab) = lab() else { return };
     ip(lab.sink(), "link set lo up");
     let clock = ClockService::start(Counter::select()).unwrap();
@@ -233,11 +232,11 @@ fn what_goes_over_the_loopback_interface_counts_once() {
         let capture = lab.sink().run(|| Capture::open(config, &clock)).unwrap().unwrap();
         let socket = lab.sink().run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
         for _ in 0..10 {
-            // Refused where nobody listens.
+            // Refused, because the port is closed.
             let _ = socket.send_to(b"once", (Ipv4Addr::LOCALHOST, PORT));
         }
         stop.request();
-        let (ledger, outcome) = capture.run(&clock, &stop, &mut Kept::default());
+        let (ledger, outcome) = capture.run(&clock, &stop, &mut KeptPackets::default());
         outcome.unwrap();
         let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
         assert_eq!((ledger.seen - ledger.filtered, ledger.delivered), (10, 10), "{name}");
@@ -254,7 +253,7 @@ fn tagged_frame() -> Vec<u8> {
 }
 
 #[test]
-fn a_filter_for_vlan_tags_finds_them_with_every_method() {
+fn vlan_filter_works_with_every_method() {
     let Some(lab) = lab() else { return };
     let mut wire =
         lab.source().run(|| pcap::Capture::from_device("out").unwrap().open().unwrap()).unwrap();
@@ -272,7 +271,7 @@ fn a_filter_for_vlan_tags_finds_them_with_every_method() {
         for _ in 0..5 {
             wire.sendpacket(tagged_frame()).unwrap();
         }
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let (ledger, outcome) = capture.run(&clock, &stop, &mut kept);
         outcome.unwrap();
         let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
@@ -284,14 +283,19 @@ fn a_filter_for_vlan_tags_finds_them_with_every_method() {
     }
 }
 
-/// Captures with each of `pairs` at once what `traffic` of `count` packets brings to tap A. The
-/// packets come in the order of their bytes: two that the kernel handles on two cores have no other.
-fn with_each_of(lab: &PathLab, pairs: &[Pair], count: u64, traffic: impl FnOnce()) -> Vec<Kept> {
+/// Captures the `count` packets of `traffic` with each of `pairs` at once, at tap A. Packets are sorted by their
+/// bytes: packets that the kernel handles on two cores have no other order.
+fn with_each_of(
+    lab: &PathLab,
+    pairs: &[Pair],
+    count: u64,
+    traffic: impl FnOnce(),
+) -> Vec<KeptPackets> {
     let clock = ClockService::start(Counter::select()).unwrap();
     let open = |pair: &Pair| {
         let config = Config {
             limit: Limit { packets: Some(count), duration: None },
-            outgoing: false, // the answers that nobody listens, which not every method sees
+            outgoing: false, // ICMP port unreachable, which not every method sees
             ..Config::new("tap-a", pair.method, pair.stamp)
         };
         lab.router().run(|| Capture::open(config, &clock)).unwrap().unwrap()
@@ -299,7 +303,7 @@ fn with_each_of(lab: &PathLab, pairs: &[Pair], count: u64, traffic: impl FnOnce(
     let captures: Vec<_> = pairs.iter().map(open).collect();
     traffic();
     let run = |capture: Capture| {
-        let mut kept = Kept::default();
+        let mut kept = KeptPackets::default();
         let (ledger, outcome) = capture.run(&clock, &Stop::new().unwrap(), &mut kept);
         outcome.unwrap();
         assert!(ledger.balances() && ledger.lost() == 0, "{ledger:?}");
@@ -310,7 +314,7 @@ fn with_each_of(lab: &PathLab, pairs: &[Pair], count: u64, traffic: impl FnOnce(
 }
 
 #[test]
-fn every_pair_gives_the_same_packets_and_every_method_the_kernels_stamp() {
+fn every_pair_captures_the_same_packets() {
     let Some(lab) = lab() else { return };
     let mut wire =
         lab.source().run(|| pcap::Capture::from_device("out").unwrap().open().unwrap()).unwrap();
@@ -323,24 +327,25 @@ fn every_pair_gives_the_same_packets_and_every_method_the_kernels_stamp() {
             wire.sendpacket(frame).unwrap();
         }
     };
-    // The packets that `xdp` gets, nobody else does, and an interface takes one XDP program.
+    // Packets of `xdp` go to no other receiver, and an interface has only one XDP program.
     let (mut shared, mut alone): (Vec<Pair>, Vec<Pair>) =
         pairs().partition(|pair| match pair.method {
             Method::Xdp => false,
             Method::XdpPass => pair.stamp == StampSource::Xdp,
             _ => true,
         });
-    // Of tc programs it takes any number.
+    // It can have any number of tc programs.
     shared.extend(pairs().filter(|pair| pair.method == Method::TcPass));
     let mut all = with_each_of(&lab, &shared, 60, &mut traffic);
     for pair in &alone {
         all.extend(with_each_of(&lab, &[*pair], 60, &mut traffic));
     }
-    let packets = |kept: &Kept| -> Vec<_> {
+    let packets = |kept: &KeptPackets| -> Vec<_> {
         kept.0.iter().map(|(_, bytes, length)| (bytes.clone(), *length)).collect()
     };
-    let stamps =
-        |kept: &Kept| -> Vec<_> { kept.0.iter().map(|(stamp, ..)| stamp.raw.value).collect() };
+    let stamps = |kept: &KeptPackets| -> Vec<_> {
+        kept.0.iter().map(|(stamp, ..)| stamp.raw.value).collect()
+    };
     let mut pairs = shared;
     pairs.append(&mut alone);
     for (pair, kept) in pairs.iter().zip(&all) {
@@ -353,11 +358,10 @@ fn every_pair_gives_the_same_packets_and_every_method_the_kernels_stamp() {
 }
 
 #[test]
-fn packets_that_one_call_fetched_share_their_raw_stamp_and_keep_the_kernels() {
-    /// Keeps the stamp and the kernel's, which a packet lacks that came before the kernel had
-    /// switched its stamping on.
-    struct Both(Vec<(u64, Option<i64>)>);
-    impl Sink for Both {
+fn packets_of_one_call_share_their_raw_stamp() {
+    /// Keeps both stamps. Packets that arrived before the kernel enabled stamping have no kernel stamp.
+    struct BothStamps(Vec<(u64, Option<i64>)>);
+    impl Sink for BothStamps {
         fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
             self.0.push((packet.stamp.raw.value, packet.kernel.map(|time| time.as_nanos())));
             Ok(())
@@ -379,11 +383,11 @@ fn packets_that_one_call_fetched_share_their_raw_stamp_and_keep_the_kernels() {
             sender.send_to(b"before the capture looks", (Ipv4Addr::LOCALHOST, PORT)).unwrap();
             receiver.recv(&mut [0; 64]).unwrap();
         }
-        let mut both = Both(Vec::new());
+        let mut both = BothStamps(Vec::new());
         capture.run(&clock, &Stop::new().unwrap(), &mut both).1.unwrap();
         both.0.into_iter().unzip::<_, _, Vec<_>, Vec<_>>()
     };
-    // Has the kernel keep its stamping on, once it is.
+    // Makes the kernel keep its stamping enabled.
     let _stamping = open(Method::Ring, 1);
     while captured(Method::Recvmsg, 1).1 == [None] {}
     for (method, expected) in [(Method::Recvmsg, 40), (Method::Recvmmsg, 1)] {
@@ -397,7 +401,7 @@ fn packets_that_one_call_fetched_share_their_raw_stamp_and_keep_the_kernels() {
 }
 
 #[test]
-fn packets_that_find_no_buffer_wait_in_the_queue() {
+fn packets_without_buffer_wait_in_the_queue() {
     let Some(lab) = lab() else { return };
     ip(lab.sink(), "link set lo up");
     let sender = lab.sink().run(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
@@ -411,7 +415,7 @@ fn packets_that_find_no_buffer_wait_in_the_queue() {
             ..config(pair.method, pair.stamp, Some(20))
         };
         let begun = Instant::now();
-        let (ledger, outcome) = capture(&lab, config, &mut Slow(wait, false), |_| {
+        let (ledger, outcome) = capture(&lab, config, &mut SlowSink(wait, false), |_| {
             for _ in 0..20 {
                 sender.send_to(b"one at a time", (Ipv4Addr::LOCALHOST, PORT)).unwrap();
             }
@@ -421,16 +425,16 @@ fn packets_that_find_no_buffer_wait_in_the_queue() {
         let name = format!("{} {}: {ledger:?}", pair.method, pair.stamp);
         assert!(ledger.balances(), "{name}");
         assert_eq!((ledger.delivered, ledger.lost()), (20, 0), "{name}");
-        // A thread that took them for no news would sleep a second over each.
+        // A thread that missed them would sleep a second for each.
         assert!(begun.elapsed() < Duration::from_secs(10), "{name}");
     }
 }
 
 #[test]
-fn a_sink_that_stalls_when_the_capture_ends_loses_nothing() {
-    /// Takes longer over its first packet than the kernel may over its last.
-    struct Stalling(bool);
-    impl Sink for Stalling {
+fn stalled_sink_loses_nothing_at_the_end() {
+    /// Takes longer for its first packet than the kernel may for its last.
+    struct StallingSink(bool);
+    impl Sink for StallingSink {
         fn packet(&mut self, _: &CapturedPacket<'_>) -> Result<(), Error> {
             if !std::mem::replace(&mut self.0, true) {
                 thread::sleep(Duration::from_millis(1300));
@@ -441,7 +445,7 @@ fn a_sink_that_stalls_when_the_capture_ends_loses_nothing() {
     let Some(lab) = lab() else { return };
     for pair in pairs() {
         let config = Config { ring_bytes: 64 << 10, ..config(pair.method, pair.stamp, None) };
-        let (ledger, outcome) = capture(&lab, config, &mut Stalling(false), |stop| {
+        let (ledger, outcome) = capture(&lab, config, &mut StallingSink(false), |stop| {
             send(&lab, 2000);
             stop.request();
         });

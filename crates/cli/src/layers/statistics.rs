@@ -130,7 +130,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use wirestamp_capture::layers::{Direction, Seen};
+    use wirestamp_capture::layers::{Direction, ObservedPoint};
 
     use super::*;
 
@@ -141,7 +141,10 @@ mod tests {
             filter: None,
             clock: "CLOCK_MONOTONIC",
             granularity_ns: 1,
-            points: points.iter().map(|&point| Seen { point, places: Vec::new() }).collect(),
+            points: points
+                .iter()
+                .map(|&point| ObservedPoint { point, places: Vec::new() })
+                .collect(),
             notes: Vec::new(),
         }
     }
