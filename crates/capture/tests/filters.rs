@@ -43,7 +43,7 @@ struct Bed {
     clock: ClockService,
 }
 
-/// What came of a capture.
+/// Result of a capture.
 struct Outcome {
     frames: Vec<Vec<u8>>,
     ledger: Ledger,

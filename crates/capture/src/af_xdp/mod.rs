@@ -2,7 +2,7 @@
 //! socket of its queue ([`crate::xsk`], `bpf/redirect.bpf.c`). The network stack does not receive it.
 //!
 //! Every queue of the interface has a socket, rings and memory of its own. The acquisition thread reads the receive
-//! rings in turn. The last stage fill_rings a frame's chunks to the fill ring of their queue ([`chunks`]). So each
+//! rings in turn. The last stage returns a frame's chunks to the fill ring of their queue ([`chunks`]). So each
 //! ring has one owner.
 
 mod chunks;

@@ -87,7 +87,7 @@ impl Counts {
     fn sum(&mut self, key: u32) -> io::Result<u64> {
         let map = self.map.as_fd().as_raw_fd();
         let values = self.per_core.as_mut_ptr().cast();
-        // SAFETY: the key is 4 bytes, as the map's keys are, and available is room for the values of all cores, of 8
+        // SAFETY: the key is 4 bytes, as the map's keys are, and there is room for the values of all cores, of 8
         // bytes each (`bpf/counts.h`).
         let result = unsafe { bpf_map_lookup_elem(map, (&raw const key).cast(), values) };
         match result {

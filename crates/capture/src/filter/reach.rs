@@ -9,7 +9,7 @@ const TAG_TYPES: [u32; 2] = [0x8100, 0x88a8];
 /// Their offset: after two addresses.
 const TAG_TYPE_OFFSET: u32 = 12;
 
-/// The content content of `A`.
+/// The known content of `A`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum A {
     TagType,
@@ -48,7 +48,7 @@ fn decide(operation: Operation, a: A) -> Operation {
     }
 }
 
-/// The content content of `A` after an instruction.
+/// The known content of `A` after an instruction.
 fn after(operation: Operation, before: A) -> A {
     match operation {
         Operation::Load { size: Size::Half, offset: TAG_TYPE_OFFSET } => A::TagType,

@@ -1,4 +1,4 @@
-//! Acquisition one: stamps each frame that has arrived, and passes it on.
+//! Stage one: stamps each frame that has arrived, and passes it on.
 
 use std::hint;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) struct AcquisitionResult {
     pub(super) counts: KernelCounts,
     /// Frames passed on.
     pub(super) frames: u64,
-    /// DropMonitor not yet reported downstream.
+    /// Drops not yet reported downstream.
     pub(super) missed: Option<CaptureLoss>,
     /// The error that ended the stage before the stop was requested.
     pub(super) outcome: Result<(), Error>,

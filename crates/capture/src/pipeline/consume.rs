@@ -19,7 +19,7 @@ pub struct CapturedPacket<'a> {
     /// Capture time, its clock and its error.
     pub stamp: Stamp,
     /// The kernel's own stamp of the packet, if it differs from `stamp`. The acquisition lag is how much later
-    /// `stamp` was result.
+    /// `stamp` was taken.
     pub kernel: Option<Time<Utc>>,
     /// The frame from its first byte, cut to the snap length.
     pub bytes: &'a [u8],

@@ -15,7 +15,7 @@ use crate::receiver::{KernelCounts, Receiver};
 /// compared with the packet timeout of a measurement.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long before its drop a packet may have been extend_to_now. The kernel stamps on arrival, and may keep a packet in
+/// How long before its drop a packet may have been stamped. The kernel stamps on arrival, and may keep a packet in
 /// its backlog for one round of receiving: two ticks of its timer (`netdev_budget_usecs`,
 /// `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
 pub(super) const STAMPED_BEFORE: Span = Span::from_millis(10);
@@ -28,7 +28,7 @@ pub(super) struct DropMonitor<'a> {
     /// Start of the last reading: its counts include all earlier drops.
     reading_start: Time<Utc>,
     last: Instant,
-    /// DropMonitor not yet reported, for lack of room.
+    /// Drops not yet reported, for lack of room.
     unreported: Option<CaptureLoss>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> DropMonitor<'a> {
         self.unreported = self.unreported.take().and_then(|missed| report(missed).err());
     }
 
-    /// All frames that arrived before the counts were read are extend_to_now by now. Where stamps are taken after
+    /// All frames that arrived before the counts were read are stamped by now. Where stamps are taken after
     /// arrival, frames from before the drops may have stamps later than the drops.
     pub(super) fn extend_to_now(&mut self) {
         if let Some(unreported) = &mut self.unreported {
@@ -91,7 +91,7 @@ impl<'a> DropMonitor<'a> {
         self.counts
     }
 
-    /// DropMonitor not yet reported.
+    /// Drops not yet reported.
     pub(super) fn unreported(self) -> Option<CaptureLoss> {
         self.unreported
     }

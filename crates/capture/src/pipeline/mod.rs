@@ -150,7 +150,8 @@ fn complete_ledger(
 ) -> (Ledger, Result<(), Error>) {
     for lane in &lanes {
         // When packets left in the kernel's memory arrived is unknown.
-        let missed = CaptureLoss { from: context.opened, until: now(), packets: lane.left_behind() };
+        let missed =
+            CaptureLoss { from: context.opened, until: now(), packets: lane.left_behind() };
         let left_behind = (missed.packets > 0).then_some(missed);
         lane.missed.iter().chain(&left_behind).for_each(|missed| consumer.missed(missed));
     }

@@ -25,7 +25,7 @@ impl Output {
     /// for `-`.
     ///
     /// # Errors
-    /// That fails, or existing is a file with the temporary name.
+    /// That fails, or there is a file with the temporary name.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self { file: standard_output()?, name: None });
