@@ -7,7 +7,7 @@ RESULTS_FOLDER ?= wirestamp-results
 SOAK_SECONDS ?= 600
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo demo-mesh test test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup build build-mesh build-studies install-clock install-mesh \
+.PHONY: help demo demo-mesh check test test-all test-aarch64 test-vm test-web bench bench-capture bench-flows accuracy soak fmt setup build build-mesh build-studies install-clock install-mesh \
 	fuzz study-quick results
 
 help: ## List the commands
@@ -19,8 +19,14 @@ demo: build ## Measure a call, a video and a burst across a bottleneck; print it
 demo-mesh: build-mesh ## Bring up a whole mesh in namespaces for half a minute, and compare its results with the truth
 	$(TARGET)/release/wirestamp lab mesh --for 30s
 
-test: setup ## Everything that CI checks: formatting, lints, documentation, tests
+check: setup ## Fast checks: formatting, prose, circles of imports, lints, documentation, unit tests (2 minutes when warm)
+	tools/check
+
+test: setup ## All tests that this machine can run (as root: also those with real packets; 15 minutes)
 	tools/test
+
+test-all: setup ## What CI runs: check, test, the page, the fuzz targets, the virtual machine, quick studies
+	tools/test-all
 
 test-web: setup ## Test the page of the mesh in Chromium, against a controller and probes (root; a minute after the build)
 	tools/test-web
