@@ -66,7 +66,7 @@ export class Mesh {
     const places = ['--listen', this.address, '--page', this.page];
     const said = await this.begin(/page at/, 'controller', ...places, ...folder, ...authority);
     this.page = /page at http:\/\/(\S+)/.exec(said)?.[1] ?? '';
-    this.address = /listens at ([^;]+);/.exec(said)?.[1] ?? '';
+    this.address = /listening at ([^;]+);/.exec(said)?.[1] ?? '';
   }
 
   /** Lets a probe in, which really captures. */

@@ -1,4 +1,4 @@
-//! The commands of the mesh.
+//! The commands of the mesh: pki, controller, collector, probe.
 
 mod collector;
 mod controller;
@@ -16,13 +16,13 @@ use crate::output::Output;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Say who belongs to a mesh: make its authority, let nodes in, take certificates back
+    /// Manage the certificate authority (CA) of a mesh: tokens, certificates, revocation
     Pki(pki::Arguments),
-    /// Give tasks to probes, take what they see, and answer who asks for results
+    /// Run a controller: sends tasks to probes, stores their observations, serves the results
     Controller(controller::Arguments),
-    /// Take what probes see, apart from the controller, and keep the results
+    /// Run a separate collector: receives observations of probes and stores the results
     Collector(collector::Arguments),
-    /// Measure on this machine what a controller asks for
+    /// Run a probe: measures the tasks of a controller on this machine
     Probe(probe::Arguments),
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn run(command: Command, output: Output) -> anyhow::Result<ExitCode> 
     }
 }
 
-/// What brings up meshes for studies.
+/// The launcher of meshes for studies.
 #[cfg(feature = "studies")]
 #[expect(clippy::unnecessary_wraps, reason = "without the mesh there is none")]
 pub(crate) fn bring_up() -> anyhow::Result<wirestamp_studies::mesh::BringUp> {

@@ -14,18 +14,19 @@ use wirestamp_mesh::collector::Keep;
 use crate::interrupt::stop_on_signal;
 use crate::output::Output;
 
+/// Retention of results.
 #[derive(Args)]
-pub(super) struct Keeping {
-    /// Keep results by the second for so many days; by the minute and the hour they stay
+pub(super) struct Retention {
+    /// Keep results per second for this many days; results per minute and hour are kept forever
     #[arg(long, value_name = "DAYS", default_value_t = 90)]
     keep: u32,
-    /// Keep so many gigabytes of files of hours (Parquet) at the most, the newest; all without it
+    /// Keep at most this many gigabytes of hourly Parquet files, the newest [default: all]
     #[arg(long, value_name = "GB")]
     archive: Option<u64>,
 }
 
-impl Keeping {
-    /// As collectors have it.
+impl Retention {
+    /// The collector's setting.
     pub(super) fn keep(&self) -> Keep {
         Keep {
             age: Duration::from_secs(u64::from(self.keep) * 86_400),
@@ -34,29 +35,29 @@ impl Keeping {
     }
 }
 
-/// Threads for a node.
+/// The threads of a node.
 pub(super) fn runtime() -> anyhow::Result<Runtime> {
     Runtime::new().context("cannot start threads")
 }
 
-/// Ends with the first Ctrl-C.
+/// Completes at the first SIGINT or SIGTERM.
 pub(super) fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let stop = stop_on_signal()?;
-    let (tell, told) = oneshot::channel();
-    // None of the runtime, which would wait for it where something else ends the node.
+    let (notify, notified) = oneshot::channel();
+    // Not a thread of the runtime, which would wait for it when the node ends for another reason.
     let wait = move || {
         stop.wait(Duration::MAX);
-        // Nobody listens any more if the node ends anyway.
-        let _ = tell.send(());
+        // Fails only if the node has already ended.
+        let _ = notify.send(());
     };
     let thread = thread::Builder::new().name("ws-interrupt".to_owned()).spawn(wait);
     thread.context("cannot start a thread")?;
-    Ok(async move { drop(told.await) })
+    Ok(async move { drop(notified.await) })
 }
 
-/// What nodes have to say goes to standard error.
+/// Sends the node's log to standard error.
 pub(super) fn log(output: Output) {
-    let most = match output {
+    let max_level = match output {
         Output { quiet: true, .. } => LevelFilter::WARN,
         Output { verbose: true, .. } => LevelFilter::DEBUG,
         _ => LevelFilter::INFO,
@@ -65,6 +66,6 @@ pub(super) fn log(output: Output) {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
-        .with_max_level(most)
+        .with_max_level(max_level)
         .init();
 }

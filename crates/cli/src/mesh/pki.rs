@@ -16,17 +16,17 @@ use crate::table::table;
 
 #[derive(Args)]
 #[command(after_help = "\
-The authority is one file, with private keys in it: keep it on the controller's machine, and a copy
-of it where nobody else gets at it. Nodes of the mesh know each other by what it signs, and by
-nothing else. A certificate is good for 90 days.
+The certificate authority (CA) is one file with private keys. Keep it on the controller's machine,
+and a backup in a safe place. Nodes of the mesh trust only its certificates. A certificate is valid
+for 90 days.
 
 Examples:
   wirestamp pki create
-  wirestamp pki token roof                          # lets a probe of this name in, once
-  wirestamp pki issue ann --role viewer -o ann.pem  # a certificate for a person or a program
+  wirestamp pki token roof                          # a probe of this name can join, once
+  wirestamp pki issue ann --role viewer -o ann.pem  # a certificate for a user or program
   wirestamp pki revoke roof")]
 pub(crate) struct Arguments {
-    /// The authority's file
+    /// File of the certificate authority (CA)
     #[arg(
         long,
         global = true,
@@ -40,58 +40,58 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make a new authority
+    /// Create a certificate authority
     Create,
-    /// Make a token that lets a node in, once
+    /// Create a token with which a node can join, once
     Token {
-        /// The node's name; certificates that it has are revoked when it uses the token
+        /// The node's name; its earlier certificates are revoked when the token is used
         name: Name,
-        /// What it may do: probe or collector
-        #[arg(long, value_name = "ROLE", default_value_t = Role::Probe, value_parser = node)]
+        /// Role: probe or collector
+        #[arg(long, value_name = "ROLE", default_value_t = Role::Probe, value_parser = node_role)]
         role: Role,
-        /// How long the token is good, as 30m or 2h
+        /// Validity of the token, such as 30m or 2h
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lifetime)]
         lifetime: SignedDuration,
     },
-    /// Sign a certificate for somebody, and write it with a new key to a file
+    /// Issue a certificate with a new key, and write both to a file
     Issue {
         /// The name
         name: Name,
-        /// What they may do: probe, collector, controller, operator or viewer
+        /// Role: probe, collector, controller, operator or viewer
         #[arg(long, value_name = "ROLE")]
         role: Role,
-        /// The file: key, certificate, and the certificates of the authority, in PEM
+        /// Output file in PEM: key, certificate, and the certificates of the CA
         #[arg(short = 'o', long = "output", value_name = "FILE")]
         file: PathBuf,
-        /// A domain or address by which browsers call it; may be given more than once
+        /// Domain or address that browsers use for it; may be repeated
         #[arg(long, value_name = "NAME", value_parser = also_known_as)]
         also: Vec<String>,
     },
-    /// Show which certificates were signed, which are good, and whom tokens can let in
+    /// List certificates with their validity, and unused tokens
     List,
-    /// Take back all certificates and tokens of a name
+    /// Revoke all certificates and tokens of a name
     Revoke {
         /// The name
         name: Name,
-        /// Only those of this role
+        /// Revoke only those of this role
         #[arg(long, value_name = "ROLE")]
         role: Option<Role>,
     },
-    /// Make a new key, which signs in 90 days, when every node has learned of it by renewing
+    /// Create a new CA key; it signs after 90 days, when all nodes have received it with a renewal
     Rotate {
-        /// Let it sign at once, and take back everything that older keys have signed: every node has to be
-        /// let in again. For when a key was lost to somebody else
+        /// Use the new key at once and revoke all earlier certificates, after a key was stolen: every node has
+        /// to join again
         #[arg(long)]
         at_once: bool,
     },
 }
 
-/// The role of what is let in by a token.
-fn node(text: &str) -> Result<Role, String> {
+/// Parses the role of a token.
+fn node_role(text: &str) -> Result<Role, String> {
     match text.parse()? {
         role @ (Role::Probe | Role::Collector) => Ok(role),
         role => Err(format!(
-            "tokens are for probes and collectors: `wirestamp pki issue` makes the certificate of the {role}"
+            "tokens are for probes and collectors; create a certificate for the {role} with `wirestamp pki issue`"
         )),
     }
 }
@@ -102,44 +102,43 @@ fn lifetime(text: &str) -> Result<SignedDuration, String> {
     if (SignedDuration::from_secs(1)..=longest).contains(&time) {
         Ok(time)
     } else {
-        Err("a token is good for a second at the least and 30 days at the most".to_owned())
+        Err("the validity of a token must be from 1 second to 30 days".to_owned())
     }
 }
 
-/// A domain or an address.
+/// Parses a domain or an address.
 fn also_known_as(text: &str) -> Result<String, String> {
-    // One label may be any, in front of others (RFC 6125 section 6.4.3).
+    // The first label may be a wildcard (RFC 6125 section 6.4.3).
     let domain = text.strip_prefix("*.").unwrap_or(text);
     let is_label = |it: &str| it.parse::<Name>().is_ok();
     if text.parse::<IpAddr>().is_ok() || (text.len() < 254 && domain.split('.').all(is_label)) {
         Ok(text.to_owned())
     } else {
-        Err("expected a domain in lower case or an address".to_owned())
+        Err("expected a lower-case domain or an address".to_owned())
     }
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitCode> {
     let path = &arguments.authority;
-    // Certificates count in seconds.
+    // Certificates have a resolution of seconds.
     let now = Timestamp::from_second(Timestamp::now().as_second())?;
     match &arguments.action {
         Action::Create => {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                    .with_context(|| format!("cannot create the folder {}", folder.display()))?;
             }
             Authority::create(path, now)?;
-            output.result(&Made { authority: path }, |it| {
-                format!("made {}; keep it to yourself\n", it.authority.display())
+            output.result(&Created { authority: path }, |it| {
+                format!("created {}; keep it secret\n", it.authority.display())
             })?;
         }
         Action::Token { name, role, lifetime } => {
             let subject = Subject { name: name.clone(), role: *role };
             let token = Authority::open(path)?.token(&subject, *lifetime, now)?.to_string();
             let expires = now.checked_add(*lifetime)?;
-            output
-                .result(&Invitation { token, subject, expires }, |it| format!("{}\n", it.token))?;
-            output.remark(format!("good once, until {expires}"));
+            output.result(&NewToken { token, subject, expires }, |it| format!("{}\n", it.token))?;
+            output.remark(format!("can be used once, until {expires}"));
         }
         Action::Issue { name, role, file, also } => {
             let subject = Subject { name: name.clone(), role: *role };
@@ -147,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
             output.result(&written, |it| {
                 let file = it.file.display();
                 format!(
-                    "{file} has key and certificate of {}, good until {}\n",
+                    "{file}: key and certificate of {}, valid until {}\n",
                     it.subject, it.expires
                 )
             })?;
@@ -155,16 +154,18 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
         Action::List => {
             let authority = Authority::open(path)?;
             let certificates = authority.entries()?;
-            let certificates = certificates.iter().map(|entry| Listed::new(entry, now)).collect();
+            let certificates =
+                certificates.iter().map(|entry| ListedCertificate::new(entry, now)).collect();
             let invited = authority.invited(now)?;
-            let tokens = invited.into_iter().map(|(subject, expires)| Invited { subject, expires });
+            let tokens =
+                invited.into_iter().map(|(subject, expires)| UnusedToken { subject, expires });
             output.result(&List { certificates, tokens: tokens.collect() }, list)?;
         }
         Action::Revoke { name, role } => {
             let revoked = Authority::open(path)?.revoke(name, *role, now)?;
             output.result(&Revoked { name, revoked }, |it| {
                 format!(
-                    "{}: took back {}\n",
+                    "{}: revoked {}\n",
                     it.name,
                     plural(it.revoked, "certificate or token", "certificates and tokens")
                 )
@@ -178,7 +179,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
                 authority.rotate(now)?
             };
             output.result(&Rotated { signs_from }, |it| {
-                format!("made a new key, which signs from {} on\n", it.signs_from)
+                format!("created a new key, which signs from {} on\n", it.signs_from)
             })?;
         }
     }
@@ -191,22 +192,22 @@ fn issue<'a>(
     file: &'a Path,
     also_known_as: &[String],
     now: Timestamp,
-) -> anyhow::Result<Written<'a>> {
-    // Nothing is signed that cannot be written.
+) -> anyhow::Result<IssuedFile<'a>> {
+    // Check the file before signing.
     Credentials::can_be_written(file).context("cannot write")?;
     let request = Request::new()?;
     let issued = authority.issue(&subject, &request.pem()?, also_known_as, now)?;
     Credentials::new(&request, &issued).write(file).context("cannot write")?;
-    Ok(Written { subject, file, serial: issued.serial.to_string(), expires: issued.expires })
+    Ok(IssuedFile { subject, file, serial: issued.serial.to_string(), expires: issued.expires })
 }
 
 #[derive(Serialize)]
-struct Made<'a> {
+struct Created<'a> {
     authority: &'a Path,
 }
 
 #[derive(Serialize)]
-struct Invitation {
+struct NewToken {
     token: String,
     #[serde(flatten)]
     subject: Subject,
@@ -214,7 +215,7 @@ struct Invitation {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct IssuedFile<'a> {
     #[serde(flatten)]
     subject: Subject,
     file: &'a Path,
@@ -235,19 +236,19 @@ struct Rotated {
 
 #[derive(Serialize)]
 struct List {
-    certificates: Vec<Listed>,
-    tokens: Vec<Invited>,
+    certificates: Vec<ListedCertificate>,
+    tokens: Vec<UnusedToken>,
 }
 
 #[derive(Serialize)]
-struct Invited {
+struct UnusedToken {
     #[serde(flatten)]
     subject: Subject,
     expires: Timestamp,
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct ListedCertificate {
     #[serde(flatten)]
     subject: Subject,
     serial: String,
@@ -259,7 +260,7 @@ struct Listed {
     good: bool,
 }
 
-impl Listed {
+impl ListedCertificate {
     fn new(entry: &Entry, now: Timestamp) -> Self {
         let Entry { serial, subject, also_known_as, issued, expires, revoked } = entry.clone();
         let (serial, good) = (serial.to_string(), entry.is_good(now));
@@ -269,8 +270,8 @@ impl Listed {
     fn state(&self) -> String {
         match self.revoked {
             Some(when) => format!("revoked {when}"),
-            None if self.good => "good".to_owned(),
-            None => "ended".to_owned(),
+            None if self.good => "valid".to_owned(),
+            None => "expired".to_owned(),
         }
     }
 }
@@ -287,9 +288,9 @@ fn list(list: &List) -> String {
     let tokens = tokens.map(|it| row(&it.subject, "-".to_owned(), it.expires, "token".to_owned()));
     let rows: Vec<_> = certificates.chain(tokens).collect();
     if rows.is_empty() {
-        return "no certificates and no tokens yet\n".to_owned();
+        return "no certificates and no tokens\n".to_owned();
     }
-    table(&["name", "role", "signed", "ends", "state"], &rows)
+    table(&["name", "role", "issued", "expires", "state"], &rows)
 }
 
 #[cfg(test)]
@@ -297,16 +298,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_for_nodes_and_for_a_while() {
-        assert_eq!(node("collector"), Ok(Role::Collector));
-        assert!(node("operator").unwrap_err().contains("`wirestamp pki issue`"));
+    fn tokens_have_a_node_role_and_limited_validity() {
+        assert_eq!(node_role("collector"), Ok(Role::Collector));
+        assert!(node_role("operator").unwrap_err().contains("`wirestamp pki issue`"));
         assert_eq!(lifetime("90m"), Ok(SignedDuration::from_mins(90)));
-        assert!(lifetime("-1h").unwrap_err().contains("at the least"));
+        assert!(lifetime("-1h").unwrap_err().contains("from 1 second"));
         assert!(lifetime("soon").unwrap_err().contains("such as 30m"));
     }
 
     #[test]
-    fn browsers_call_by_domains_and_addresses() {
+    fn other_names_are_domains_or_addresses() {
         for name in ["localhost", "*.example.org", "192.0.2.1", "2001:db8::1"] {
             assert_eq!(also_known_as(name), Ok(name.to_owned()));
         }

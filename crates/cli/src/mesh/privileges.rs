@@ -1,7 +1,7 @@
-//! What a node keeps of the privileges that it was started with (capabilities(7)).
+//! The capabilities that a node keeps (capabilities(7)).
 //!
-//! The kernel knows them for each thread: they are given up while there is one, which passes on to others what
-//! it has left.
+//! Capabilities are per thread and inherited by new threads. They are dropped while the process has one
+//! thread.
 
 use std::fs;
 use std::os::unix::fs::lchown;
@@ -22,23 +22,23 @@ use rustix::thread::{
 
 use crate::output::Output;
 
-/// Whom a node runs as.
+/// The user of a node.
 #[derive(Args)]
-pub(super) struct As {
-    /// Go on as this user once the node has what only root may have
+pub(super) struct RunAs {
+    /// Switch to this user after opening what needs root
     #[arg(long, value_name = "NAME", value_parser = user)]
     user: Option<User>,
 }
 
 fn user(name: &str) -> Result<User, String> {
     let found = User::from_name(name).map_err(|error| error.to_string())?;
-    found.ok_or_else(|| "there is no such user on this machine".to_owned())
+    found.ok_or_else(|| "no such user on this machine".to_owned())
 }
 
-impl As {
-    /// Makes a folder, if there is none, of whom the node will run as.
+impl RunAs {
+    /// Creates a folder, if it is missing, owned by the node's user.
     pub(super) fn make_folder(&self, folder: &Path) -> anyhow::Result<()> {
-        let what = || format!("cannot make the folder {}", folder.display());
+        let what = || format!("cannot create the folder {}", folder.display());
         let is_there = folder.exists();
         fs::create_dir_all(folder).with_context(what)?;
         match &self.user {
@@ -49,42 +49,42 @@ impl As {
         }
     }
 
-    /// Gives up, for good, all capabilities that the process has but some. It works in these folders from now on.
+    /// Permanently drops all other capabilities, and checks access to the folders.
     ///
-    /// To be called before there is a second thread.
+    /// Must be called before a second thread starts.
     pub(super) fn keep_only(
         &self,
         capabilities: CapabilitySet,
         folders: &[&Path],
         output: Output,
     ) -> anyhow::Result<()> {
-        // While it still may: the next lines take that away.
+        // First: the next steps remove the right to do so.
         let bounded = bound(capabilities);
-        let mut runs = "goes on".to_owned();
+        let mut runs = "running".to_owned();
         if let Some(user) = &self.user {
             become_user(user).with_context(|| format!("cannot become the user {}", user.name))?;
-            runs = format!("goes on as {}", user.name);
+            runs = format!("running as {}", user.name);
         }
         match bounded.and_then(|()| keep(capabilities)) {
-            Ok(kept) => output.remark(format!("{runs} with {}", shown(kept))),
-            // As in a sandbox, which has ways of its own.
+            Ok(kept) => output.remark(format!("{runs} with {}", capability_names(kept))),
+            // For example in a sandbox.
             Err(error) => {
-                output.remark(format!("{runs}, and cannot give up its capabilities: {error}"));
+                output.remark(format!("{runs}; cannot drop capabilities: {error}"));
             }
         }
         folders.iter().try_for_each(|folder| check(folder))
     }
 }
 
-/// Programs that it might start could not have any others either.
+/// Drops the capabilities from the bounding set, so that child processes cannot gain them.
 fn bound(kept: CapabilitySet) -> io::Result<()> {
     if !capabilities(None)?.effective.contains(CapabilitySet::SETPCAP) {
-        // Whoever may not change that has nothing to gain: see `set_no_new_privs` below.
+        // Not permitted, and not needed: see `set_no_new_privs` below.
         return Ok(());
     }
     let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
     for capability in all.filter(|it| !kept.contains(*it)) {
-        // The kernel knows no more than so many.
+        // Fails for numbers that this kernel does not have.
         if let Ok(true) = capability_is_in_bounding_set(capability) {
             remove_capability_from_bounding_set(capability)?;
         }
@@ -92,7 +92,7 @@ fn bound(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps what the process was permitted before, with nothing in effect yet.
+/// Switches the user. Permitted capabilities stay permitted, but are not effective yet.
 fn become_user(user: &User) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(user.uid.as_raw()), Gid::from_raw(user.gid.as_raw()));
     set_keep_capabilities(true)?;
@@ -101,7 +101,7 @@ fn become_user(user: &User) -> io::Result<()> {
     set_thread_res_uid(uid, uid, uid)
 }
 
-/// Which of them there were to keep.
+/// Keeps the wanted capabilities and returns those that the process had.
 fn keep(wanted: CapabilitySet) -> io::Result<CapabilitySet> {
     let kept = capabilities(None)?.permitted & wanted;
     clear_ambient_capability_set()?;
@@ -112,17 +112,18 @@ fn keep(wanted: CapabilitySet) -> io::Result<CapabilitySet> {
     Ok(kept)
 }
 
-/// Says what to do where files belong to somebody else: root, too, needs to be let in from now on.
+/// Fails with the next step if the folder is not accessible: without capabilities, root also needs
+/// permission.
 fn check(folder: &Path) -> anyhow::Result<()> {
     access(folder, Access::WRITE_OK | Access::EXEC_OK).with_context(|| {
         let me = geteuid().as_raw();
         let me = User::from_uid(me.into()).ok().flatten().map_or(me.to_string(), |it| it.name);
         let folder = folder.display();
-        format!("cannot work in {folder} as {me}, to whom `chown -R {me} {folder}` would give it")
+        format!("cannot write in {folder} as {me}; change its owner with `chown -R {me} {folder}`")
     })
 }
 
-fn shown(kept: CapabilitySet) -> String {
+fn capability_names(kept: CapabilitySet) -> String {
     let names: Vec<_> = kept.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
     if names.is_empty() {
         "no capabilities".to_owned()
@@ -136,15 +137,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_named() {
-        assert_eq!(shown(CapabilitySet::empty()), "no capabilities");
+    fn kept_capabilities_are_named() {
+        assert_eq!(capability_names(CapabilitySet::empty()), "no capabilities");
         let kept = CapabilitySet::NET_RAW | CapabilitySet::SYS_ADMIN;
-        assert_eq!(shown(kept), "CAP_NET_RAW, CAP_SYS_ADMIN and no other capabilities");
+        assert_eq!(capability_names(kept), "CAP_NET_RAW, CAP_SYS_ADMIN and no other capabilities");
     }
 
     #[test]
-    fn a_user_is_one_of_this_machine() {
+    fn unknown_user_is_rejected() {
         assert_eq!(user("root").unwrap().uid.as_raw(), 0);
-        assert!(user("no such user").unwrap_err().contains("there is no such user"));
+        assert!(user("no such user").unwrap_err().contains("no such user on"));
     }
 }

@@ -9,18 +9,18 @@ use wirestamp_mesh::pki::Token;
 use wirestamp_mesh::probe::{Probe, Settings};
 
 use super::node::{interrupted, log, runtime};
-use super::privileges::As;
+use super::privileges::RunAs;
 use crate::output::Output;
 
 #[derive(Args)]
 #[command(after_help = "\
-What it sees waits on disk until the collector has it; what finds no room there is given up, and
-counted. A task's points are written PROBE/INTERFACE, or PROBE/INTERFACE@NAMESPACE. Of the
-capabilities that it was started with it keeps CAP_NET_RAW, to capture.
+Observations wait on disk until the collector has received them. If the disk space is used up,
+further ones are discarded and counted. Points of a task are named PROBE/INTERFACE or
+PROBE/INTERFACE@NAMESPACE. The probe drops all capabilities except CAP_NET_RAW, for capturing.
 
 Examples:
   wirestamp probe main.example.org:4747 --token TOKEN   # the first time
-  wirestamp probe main.example.org:4747                 # ever after")]
+  wirestamp probe main.example.org:4747                 # later starts")]
 pub(crate) struct Arguments {
     /// The controller
     #[arg(
@@ -29,21 +29,21 @@ pub(crate) struct Arguments {
         default_value = "127.0.0.1:4747"
     )]
     controller: String,
-    /// What lets this probe in, as `wirestamp pki token` prints it on the controller's machine
+    /// Token for joining, printed by `wirestamp pki token` on the controller's machine
     #[arg(long, value_name = "TOKEN", env = "WIRESTAMP_TOKEN", hide_env_values = true)]
     token: Option<Token>,
-    /// Keep everything in this folder
+    /// Folder of all data of this node
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/wirestamp/probe")]
     folder: PathBuf,
-    /// Hold so many megabytes for the collector at the most
+    /// Max disk space for observations that the collector has not received, in megabytes
     #[arg(long, value_name = "MB", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     hold: u64,
-    /// Capture in network namespaces too, where tasks name them; for that it keeps CAP_SYS_ADMIN, which is
-    /// most of what root may
+    /// Allow tasks to capture in network namespaces. The probe then keeps CAP_SYS_ADMIN, which is almost as powerful
+    /// as root
     #[arg(long)]
     namespaces: bool,
     #[command(flatten)]
-    user: As,
+    user: RunAs,
 }
 
 pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCode> {
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let runtime = runtime()?;
     let mut stop = Box::pin(interrupted()?);
     runtime.block_on(async {
-        // It may wait for its controller to let it in.
+        // It may have to wait for its controller.
         let probe = tokio::select! {
             opened = Probe::open(settings) => opened?,
             () = &mut stop => return Ok(ExitCode::SUCCESS),

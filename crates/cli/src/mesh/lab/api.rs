@@ -1,4 +1,4 @@
-//! Asks the controller for results, as any program can.
+//! Reads results from the controller's API.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,26 +14,28 @@ use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::transport::Channel;
 use tower::ServiceExt;
-use wirestamp_lab::results::{Interval, Second};
+#[cfg(feature = "studies")]
+use wirestamp_lab::results::Interval;
+use wirestamp_lab::results::Second;
 use wirestamp_mesh::pki::{Credentials, Role};
 use wirestamp_mesh::transport::{Trust, call};
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A controller that is asked.
+/// A client of the controller's API.
 pub(super) struct Api {
     runtime: Runtime,
     channel: Channel,
 }
 
 #[derive(Deserialize)]
-struct Found<T> {
+struct ResultList<T> {
     results: Vec<T>,
 }
 
 impl Api {
-    /// The controller at an address, which threads of this runtime ask with these credentials.
+    /// A client of the controller at an address, with these credentials.
     pub(super) fn new(
         runtime: Runtime,
         address: SocketAddr,
@@ -45,16 +47,18 @@ impl Api {
         Ok(Self { runtime, channel })
     }
 
-    /// What a task measured in the seconds that begin at a time, in nanoseconds since 1970 (UTC), or later.
+    /// A task's results of the seconds from a time on, in nanoseconds since 1970 (UTC).
     pub(super) fn seconds(&self, task: &str, from: i64) -> anyhow::Result<Vec<Second>> {
         let from = Timestamp::from_nanosecond(from.into())?;
-        let found: Found<_> = self.get(&format!("/api/v1/tasks/{task}/results?from={from}"))?;
+        let found: ResultList<_> =
+            self.get(&format!("/api/v1/tasks/{task}/results?from={from}"))?;
         Ok(found.results)
     }
 
-    /// What a task has counted.
+    /// A task's results of all intervals.
+    #[cfg(feature = "studies")]
     pub(super) fn intervals(&self, task: &str) -> anyhow::Result<Vec<Interval>> {
-        let found: Found<_> = self.get(&format!("/api/v1/tasks/{task}/results"))?;
+        let found: ResultList<_> = self.get(&format!("/api/v1/tasks/{task}/results"))?;
         Ok(found.results)
     }
 
@@ -67,10 +71,10 @@ impl Api {
             if !status.is_success() {
                 bail!("the controller answers {status}: {}", String::from_utf8_lossy(&body));
             }
-            serde_json::from_slice(&body).context("the controller answers something else")
+            serde_json::from_slice(&body).context("cannot read the controller's answer")
         };
         self.runtime
-            .block_on(async { timeout(PATIENCE, answer).await })
+            .block_on(async { timeout(REQUEST_TIMEOUT, answer).await })
             .context("the controller does not answer")?
     }
 }

@@ -30,31 +30,29 @@ use crate::interrupt::stop_on_signal;
 use crate::mesh::node::runtime;
 use crate::output::Output;
 use api::Api;
-use nodes::{Files, Nodes, PORT, Place, Wanted};
-use present::{Findings, header, line, text};
+use nodes::{Files, Nodes, NodesConfig, PORT, Place};
+use present::{MeshResult, header, line, text};
 use relay::relay;
 use results::Results;
-use traffic::{TASKS, Traffic, Truth};
+use traffic::{Reference, TASKS, Traffic};
 use truth::FIRST_DELAY;
 
-/// How often the controller is asked: nothing tells of new results but an answer.
-const ASK: Duration = Duration::from_millis(200);
+/// Polling interval of the controller's results, which have no notification.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long results may take, once nothing is sent and nobody is cut off any more: longer than nodes take to
-/// find each other again.
-const LAST_RESULTS: Duration = Duration::from_secs(60);
+/// Timeout of the last results after the traffic and the cut: longer than nodes need to reconnect.
+const LAST_RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long traffic runs before nodes are cut off.
+/// Time from the start of traffic to the cut.
 const BEFORE_CUT: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 #[command(after_help = "\
-A controller and two probes, processes of their own, in a bed of network namespaces: source,
-router 1, router 2, sink. The probe `roof` captures where router 1 receives, the probe `cellar`
-where the sink does; between them is the bottleneck. They reach the controller over links of
-their own. A call is measured by the task `call`, and by the task `load` what fills the
-bottleneck every two seconds. In the end the results are compared with what the sender, the
-receiver and the bottleneck counted.
+Runs a controller and two probes as processes in a test bed of network namespaces: source, router 1,
+router 2, sink. The probe `roof` captures on the receiving interface of router 1, the probe `cellar`
+on that of the sink; the bottleneck is between them. Separate links connect them to the controller.
+The task `call` measures a phone call, the task `load` bursts that fill the bottleneck every two
+seconds. Finally the results are compared with the counts of sender, receiver and bottleneck.
 
 Examples:
   wirestamp lab mesh --for 30s --collector
@@ -62,16 +60,16 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     path: Bottleneck,
-    /// End after so long, as 30s or 5m; without it, Ctrl-C ends it
+    /// End after this time, such as 30s or 5m [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     lasting: Option<Duration>,
-    /// Cut the probes off from the controller for so long, two seconds after the traffic has begun
+    /// Disconnect the probes from the controller for this time, two seconds after the traffic has started
     #[arg(long, value_name = "TIME", value_parser = duration)]
     cut: Option<Duration>,
-    /// Let the collector be a process of its own, apart from the controller
+    /// Run the collector as a separate process
     #[arg(long)]
     collector: bool,
-    /// Keep logs, results and everything else of the nodes in this folder
+    /// Save logs, results and all other data of the nodes in this folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 }
@@ -80,7 +78,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let time: SignedDuration = text.parse().map_err(|_| "expected a time such as 30s or 5m")?;
     match Duration::try_from(time) {
         Ok(time) if time >= Duration::from_secs(1) => Ok(time),
-        _ => Err("expected a second at the least".to_owned()),
+        _ => Err("expected at least 1 second".to_owned()),
     }
 }
 
@@ -92,71 +90,71 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<ExitC
     let lab = MeshLab::new(&arguments.path.impairments())?;
     let files = Files(folder.path());
     let begun = Instant::now();
-    // A page goes by its own address only, port and all.
+    // The page accepts only its own address and port.
     let page = relay(lab.controller(), |own| own)?;
     let place = |host| Place { host, core: None };
-    let wanted = Wanted {
+    let config = NodesConfig {
         controller: place(lab.controller()),
         has_collector: arguments.collector,
         page: Some(page),
         tasks: &traffic::tasks(),
         probes: &[("roof", place(lab.roof())), ("cellar", place(lab.cellar()))],
     };
-    let (nodes, viewer) = Nodes::start(&files, &wanted)?;
+    let (nodes, viewer) = Nodes::start(&files, &config)?;
     let address = relay(lab.controller(), |_| (CONTROLLER_V4, PORT).into())?;
     let mut mesh = Mesh { nodes, api: Api::new(runtime()?, address, &viewer)?, output };
     let traffic = Traffic::new(&lab)?;
     output.remark(format_args!(
-        "controller, {}probes `roof` and `cellar`; what they say is in {}",
+        "controller, {}probes `roof` and `cellar`; their logs are in {}",
         if arguments.collector { "collector, " } else { "" },
         folder.path().display()
     ));
     if !mesh.await_first(&traffic, &stop)? {
-        bail!("ended before there was a first delay");
+        bail!("interrupted before the first delay was measured");
     }
     let first_delay = begun.elapsed();
     let pem = files.viewer();
     let pem = pem.display();
     output.remark(format_args!(
-        "first delay after {:.1} s; to look at it meanwhile: http://{page} in a browser, or\n  \
+        "first delay after {:.1} s; to view results: http://{page} in a browser, or\n  \
          curl --cert {pem} --cacert {pem} https://{address}/api/v1/tasks/{}/results",
         first_delay.as_secs_f64(),
         TASKS[0].0
     ));
-    let (truth, results) = mesh.measure(arguments, &lab, traffic, &clock, &stop)?;
+    let (reference, results) = mesh.measure(arguments, &lab, traffic, &clock, &stop)?;
     mesh.nodes.end()?;
     let path = lab.impairments();
-    let findings = Findings {
-        interrupted: truth.sent.stopped,
+    let result = MeshResult {
+        interrupted: reference.sent.stopped,
         rate_bits_per_s: path.rate_bits_per_s,
         queue_bytes: path.queue_bytes,
         first_delay_s: first_delay.as_secs_f64(),
         cut_s: arguments.cut.map(|cut| cut.as_secs_f64()),
-        checks: truth.checks(&results, path, first_delay),
+        checks: reference.checks(&results, path, first_delay),
         tasks: results.tasks,
         folder: arguments.keep.clone(),
     };
-    output.result(&findings, text)?;
-    let is_true = findings.checks.iter().all(|check| check.holds);
+    output.result(&result, text)?;
+    let is_true = result.checks.iter().all(|check| check.holds);
     Ok(if is_true { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where everything is: in a folder that is kept, or in one that goes with this.
+/// The folder of all data: kept, or removed at the end.
 enum Folder<'a> {
     Kept(&'a Path),
-    Passing(TempDir),
+    Temporary(TempDir),
 }
 
 impl<'a> Folder<'a> {
     fn new(keep: Option<&'a Path>) -> anyhow::Result<Self> {
         let Some(path) = keep else {
             let folder = tempfile::Builder::new().prefix("wirestamp-mesh-").tempdir();
-            return Ok(Self::Passing(folder.context("cannot make a folder")?));
+            return Ok(Self::Temporary(folder.context("cannot create a folder")?));
         };
         let cannot = || format!("cannot use the folder {}", path.display());
         fs::create_dir_all(path).with_context(cannot)?;
         if fs::read_dir(path).with_context(cannot)?.next().is_some() {
-            bail!("the folder {} is not empty: name another", path.display());
+            bail!("cannot use the folder {}: it is not empty; use another", path.display());
         }
         Ok(Self::Kept(path))
     }
@@ -164,12 +162,12 @@ impl<'a> Folder<'a> {
     fn path(&self) -> &Path {
         match self {
             Self::Kept(path) => path,
-            Self::Passing(folder) => folder.path(),
+            Self::Temporary(folder) => folder.path(),
         }
     }
 }
 
-/// A mesh that runs.
+/// A running mesh.
 struct Mesh {
     nodes: Nodes,
     api: Api,
@@ -177,9 +175,9 @@ struct Mesh {
 }
 
 impl Mesh {
-    /// Waits until each task has measured the delay of a packet; false if somebody asked to stop before.
+    /// Waits until each task has measured a delay; false if the stop was requested before.
     fn await_first(&mut self, traffic: &Traffic<'_>, stop: &Stop) -> anyhow::Result<bool> {
-        let mut packets = traffic.try_out()?;
+        let mut packets = traffic.test_packets()?;
         let deadline = Instant::now() + FIRST_DELAY + FIRST_DELAY;
         while !stop.is_requested() {
             self.nodes.check()?;
@@ -194,15 +192,15 @@ impl Mesh {
                 Ok(measured) if measured.iter().all(|it| *it) => return Ok(true),
                 Err(error) if Instant::now() > deadline => return Err(error),
                 Ok(_) if Instant::now() > deadline => {
-                    bail!("nothing is measured; --keep FOLDER keeps what the nodes say");
+                    bail!("no delay was measured; add --keep FOLDER to save the nodes' logs");
                 }
-                _ => stop.wait(ASK),
+                _ => stop.wait(POLL_INTERVAL),
             }
         }
         Ok(false)
     }
 
-    /// Sends traffic and follows what is measured of it, until that is complete.
+    /// Sends traffic and reads the results until they are complete.
     fn measure(
         &mut self,
         arguments: &Arguments,
@@ -210,32 +208,32 @@ impl Mesh {
         traffic: Traffic<'_>,
         clock: &ClockService,
         stop: &Stop,
-    ) -> anyhow::Result<(Truth, Results)> {
+    ) -> anyhow::Result<(Reference, Results)> {
         let mut results = Results::new(next_second()?);
         self.output.remark(format_args!("\n{}", header()));
-        let (truth, cut) = thread::scope(|scope| {
+        let (reference, cut) = thread::scope(|scope| {
             let cut = arguments.cut.map(|lasting| scope.spawn(move || cut(lab, lasting, stop)));
-            let truth =
-                traffic.send(clock, arguments.lasting, stop, &mut || self.follow(&mut results));
-            (truth, cut.map(traffic::join))
+            let reference = traffic
+                .send(clock, arguments.lasting, stop, &mut || self.poll_results(&mut results));
+            (reference, cut.map(traffic::join))
         });
-        let truth = truth?;
+        let reference = reference?;
         cut.transpose()?;
-        let deadline = Instant::now() + LAST_RESULTS;
-        while results.total(|it| it.sent) < truth.sent.sent() && Instant::now() < deadline {
-            self.follow(&mut results)?;
-            thread::sleep(ASK);
+        let deadline = Instant::now() + LAST_RESULTS_TIMEOUT;
+        while results.total(|it| it.sent) < reference.sent.sent() && Instant::now() < deadline {
+            self.poll_results(&mut results)?;
+            thread::sleep(POLL_INTERVAL);
         }
         self.output.remark("");
-        Ok((truth, results))
+        Ok((reference, results))
     }
 
-    /// Shows what is new.
-    fn follow(&mut self, results: &mut Results) -> anyhow::Result<()> {
+    /// Reads and prints new results.
+    fn poll_results(&mut self, results: &mut Results) -> anyhow::Result<()> {
         self.nodes.check()?;
         let output = self.output;
-        // One that does not answer this time may do so the next.
-        if let Err(error) = results.follow(&self.api, |number, task, second| {
+        // A failed request is repeated at the next poll.
+        if let Err(error) = results.poll(&self.api, |number, task, second| {
             output.remark(line(number, task, second));
         }) {
             output.detail(format_args!("{error:#}"));
@@ -244,7 +242,7 @@ impl Mesh {
     }
 }
 
-/// Cuts the probes off from the controller for a while.
+/// Disconnects the probes from the controller for a time.
 fn cut(lab: &MeshLab, lasting: Duration, stop: &Stop) -> anyhow::Result<()> {
     stop.wait(BEFORE_CUT);
     lab.cut_off()?;
@@ -257,16 +255,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_runs_for_seconds_or_longer() {
+    fn duration_is_at_least_one_second() {
         assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
-        assert!(duration("10ms").unwrap_err().contains("a second at the least"));
-        assert!(duration("-1h").unwrap_err().contains("a second at the least"));
+        assert!(duration("10ms").unwrap_err().contains("at least 1 second"));
+        assert!(duration("-1h").unwrap_err().contains("at least 1 second"));
         assert!(duration("soon").unwrap_err().contains("such as 30s"));
     }
 
     #[test]
-    fn a_folder_with_something_in_it_is_left_alone() {
+    fn folder_that_is_not_empty_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let new = folder.path().join("new");
         assert_eq!(Folder::new(Some(&new)).unwrap().path(), new);

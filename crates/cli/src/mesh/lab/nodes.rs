@@ -1,4 +1,4 @@
-//! The nodes: processes of this program in the bed's namespaces.
+//! The nodes: processes of this program in the test bed's namespaces.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,40 +17,39 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use wirestamp_lab::{CONTROLLER_V4, Netns};
 use wirestamp_mesh::pki::{Authority, Credentials, Request, Role, Subject, Token};
 
-/// Where the controller listens, in its namespace, and a collector of its own.
+/// Ports of the controller and of a separate collector, in the controller's namespace.
 pub(super) const PORT: u16 = 4747;
 const COLLECTOR_PORT: u16 = 4749;
 
-/// How long the collector may take until it attends, and how often it is looked whether nodes have come so far, which
-/// nothing tells of.
-const ATTENDS: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(10);
+/// Timeout of the collector's registration, and polling interval of nodes, which have no start notification.
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a token is good: for the time that a node needs to start.
-const TOKEN: SignedDuration = SignedDuration::from_mins(10);
+/// Validity of a token: enough for a node to start.
+const TOKEN_VALIDITY: SignedDuration = SignedDuration::from_mins(10);
 
-/// A controller and probes, and perhaps a collector. What still runs when this is dropped is killed.
+/// A controller, probes, and optionally a collector. Kills running processes on drop.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
 }
 
-/// What is started.
-pub(super) struct Wanted<'a> {
+/// The nodes to start.
+pub(super) struct NodesConfig<'a> {
     pub(super) controller: Place<'a>,
-    /// Whether there is a collector beside it, which is a process of its own.
+    /// Whether to start a separate collector.
     pub(super) has_collector: bool,
-    /// Where it serves the page, in its namespace.
+    /// Address of the page in the controller's namespace.
     pub(super) page: Option<SocketAddr>,
-    /// The tasks, as it reads them from a file.
+    /// The content of the task file.
     pub(super) tasks: &'a str,
     pub(super) probes: &'a [(&'static str, Place<'a>)],
 }
 
-/// Where a node runs.
+/// Namespace and core of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) host: &'a Netns,
-    /// The only core that it may use, if it may not use all.
+    /// The core to which it is pinned, if any.
     pub(super) core: Option<usize>,
 }
 
@@ -72,39 +71,38 @@ impl Files<'_> {
         self.0.join("tasks.toml")
     }
 
-    /// The credentials of who may read results.
+    /// The credentials file of the viewer.
     pub(super) fn viewer(&self) -> PathBuf {
         self.0.join("viewer.pem")
     }
 
-    /// Makes the authority and the tasks; returns tokens for the probes and a collector, and the viewer's
-    /// credentials.
-    fn make(&self, wanted: &Wanted<'_>) -> anyhow::Result<(Vec<Token>, Token, Credentials)> {
+    /// Creates the CA and the task file. Returns tokens for the probes and a collector, and the viewer's credentials.
+    fn create(&self, config: &NodesConfig<'_>) -> anyhow::Result<(Vec<Token>, Token, Credentials)> {
         let now = Timestamp::from_second(Timestamp::now().as_second())?;
         let mut authority = Authority::create(&self.authority(), now)?;
         let subject = |name: &str, role| anyhow::Ok(Subject { name: name.parse()?, role });
         let mut tokens = Vec::new();
-        for (name, _) in wanted.probes {
-            tokens.push(authority.token(&subject(name, Role::Probe)?, TOKEN, now)?);
+        for (name, _) in config.probes {
+            tokens.push(authority.token(&subject(name, Role::Probe)?, TOKEN_VALIDITY, now)?);
         }
-        let store = authority.token(&subject("store", Role::Collector)?, TOKEN, now)?;
+        let store = authority.token(&subject("store", Role::Collector)?, TOKEN_VALIDITY, now)?;
         let request = Request::new()?;
         let viewer = subject("viewer", Role::Viewer)?;
         let issued = authority.issue(&viewer, &request.pem()?, &[], now)?;
         let viewer = Credentials::new(&request, &issued);
         viewer.write(&self.viewer()).context("cannot write")?;
-        fs::write(self.tasks(), wanted.tasks).context("cannot write the tasks")?;
+        fs::write(self.tasks(), config.tasks).context("cannot write the tasks")?;
         Ok((tokens, store, viewer))
     }
 }
 
 impl Nodes {
-    /// Starts them, with all that they need in a folder. Returns what to ask the controller with.
+    /// Starts the nodes with their files. Returns the viewer's credentials.
     pub(super) fn start(
         files: &Files<'_>,
-        wanted: &Wanted<'_>,
+        config: &NodesConfig<'_>,
     ) -> anyhow::Result<(Self, Credentials)> {
-        let (tokens, store, viewer) = files.make(wanted)?;
+        let (tokens, store, viewer) = files.create(config)?;
         let address = format!("{CONTROLLER_V4}:{PORT}");
         let path = |path: PathBuf| path.into_os_string();
         let mut nodes = Self { nodes: Vec::new() };
@@ -116,22 +114,22 @@ impl Nodes {
             "--tasks".into(),
             path(files.tasks()),
         ];
-        if let Some(page) = wanted.page {
+        if let Some(page) = config.page {
             controller.extend(["--page".into(), page.to_string().into()]);
         }
-        nodes.begin("controller", "controller", wanted.controller, files, &controller)?;
-        nodes.await_controller(wanted.controller.host)?;
-        if wanted.has_collector {
-            nodes.begin_collector(wanted.controller, files, &address, &store)?;
+        nodes.begin("controller", "controller", config.controller, files, &controller)?;
+        nodes.await_controller(config.controller.host)?;
+        if config.has_collector {
+            nodes.begin_collector(config.controller, files, &address, &store)?;
         }
-        for ((name, place), token) in wanted.probes.iter().zip(tokens) {
+        for ((name, place), token) in config.probes.iter().zip(tokens) {
             let probe = [address.clone().into(), "--token".into(), token.to_string().into()];
             nodes.begin(name, "probe", *place, files, &probe)?;
         }
         Ok((nodes, viewer))
     }
 
-    /// Waits until the controller listens: a probe that calls before waits for a second.
+    /// Waits until the controller listens: a probe that connects too early retries only after a second.
     fn await_controller(&mut self, host: &Netns) -> anyhow::Result<()> {
         loop {
             self.check()?;
@@ -139,11 +137,11 @@ impl Nodes {
             if reached.context("cannot enter the lab")?.is_ok() {
                 return Ok(());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Starts the collector, and waits until it attends: a task goes to who is there when probes are told of it.
+    /// Starts the collector and waits until it is registered: tasks use the collector that is connected when they start.
     fn begin_collector(
         &mut self,
         place: Place<'_>,
@@ -157,18 +155,18 @@ impl Nodes {
             ["--controller", controller, "--listen", &listen, "--token", &token].map(Into::into);
         self.begin("collector", "collector", place, files, &arguments)?;
         let log = files.0.join("collector.log");
-        let deadline = Instant::now() + ATTENDS;
-        while !fs::read_to_string(&log).is_ok_and(|said| said.contains("attends to")) {
+        let deadline = Instant::now() + COLLECTOR_TIMEOUT;
+        while !fs::read_to_string(&log).is_ok_and(|text| text.contains("attends to")) {
             self.check()?;
             if Instant::now() > deadline {
-                bail!("the collector does not attend: {}", last_line(&log));
+                bail!("the collector did not register: {}", last_line(&log));
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 
-    /// Starts one. The kernel kills it when the calling thread ends.
+    /// Starts a node. The kernel kills it when the calling thread ends.
     fn begin(
         &mut self,
         name: &'static str,
@@ -179,7 +177,8 @@ impl Nodes {
     ) -> anyhow::Result<()> {
         let log = folder.join(format!("{name}.log"));
         let cannot = || format!("cannot start the {name}");
-        let said = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let log_file =
+            File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut node = host.command(std::env::current_exe().with_context(cannot)?);
         node.arg(command)
             .args(arguments)
@@ -187,23 +186,24 @@ impl Nodes {
             .arg(folder.join(name))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said)
-            // A terminal's Ctrl-C is for this process, which ends them when they have told everything.
+            .stderr(log_file)
+            // Ctrl-C goes to this process only, which ends the nodes after their last results.
             .process_group(0);
         let process = on_core(core, || node.spawn().with_context(cannot))?;
         self.nodes.push(Node { name, log, process });
         Ok(())
     }
 
-    /// The number of a node's process.
+    /// The process ID of a node.
+    #[cfg(feature = "studies")]
     pub(super) fn process(&self, name: &str) -> Option<u32> {
         self.nodes.iter().find(|node| node.name == name).map(|node| node.process.id())
     }
 
-    /// Makes sure that all of them run.
+    /// Checks that all nodes are running.
     ///
     /// # Errors
-    /// When one has ended: which, and what it said last.
+    /// If one has ended, with the last line of its log.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
         for Node { name, log, process } in &mut self.nodes {
             if let Some(status) = process.try_wait()? {
@@ -213,17 +213,17 @@ impl Nodes {
         Ok(())
     }
 
-    /// Ends them, the probes first.
+    /// Ends the nodes, the probes first.
     ///
     /// # Errors
-    /// When one does not end well.
+    /// If one exits with an error.
     pub(super) fn end(mut self) -> anyhow::Result<()> {
         self.check()?;
         while let Some(mut node) = self.nodes.pop() {
             interrupt(&node.process)?;
             let status = node.process.wait()?;
             if !status.success() {
-                bail!("the {} ended badly ({status}): {}", node.name, last_line(&node.log));
+                bail!("the {} failed ({status}): {}", node.name, last_line(&node.log));
             }
         }
         Ok(())
@@ -233,13 +233,13 @@ impl Nodes {
 impl Drop for Nodes {
     fn drop(&mut self) {
         for Node { process, .. } in &mut self.nodes {
-            // One that has ended already is none to kill.
+            // Fails if it has already ended.
             drop(process.kill().and_then(|()| process.wait()));
         }
     }
 }
 
-/// Starts something on a core only: what is started stays where it was.
+/// Runs `start` pinned to a core, which the started process inherits.
 fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let Some(core) = core else { return start() };
     let before = sched_getaffinity(None).context("cannot see which cores there are")?;
@@ -258,8 +258,8 @@ fn interrupt(process: &Child) -> io::Result<()> {
 }
 
 fn last_line(log: &Path) -> String {
-    let said = fs::read_to_string(log).unwrap_or_default();
-    said.lines().last().unwrap_or("it said nothing").to_owned()
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().last().unwrap_or("its log is empty").to_owned()
 }
 
 #[cfg(test)]
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_starts_something_on_a_core_keeps_its_own() {
+    fn starting_on_a_core_restores_the_affinity() {
         let before = sched_getaffinity(None).unwrap();
         let last = (0..before.count() as usize).rfind(|core| before.is_set(*core)).unwrap();
         let inside = on_core(Some(last), || Ok(sched_getaffinity(None)?)).unwrap();

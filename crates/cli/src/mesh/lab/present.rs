@@ -1,4 +1,4 @@
-//! What is shown of a run: each second meanwhile, everything in the end.
+//! Output of a run: a line for each second, and the summary.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,60 +12,60 @@ use crate::check::checks;
 use crate::output::{mean, time};
 use crate::table::table;
 
-/// What came of it.
+/// The result of a run.
 #[derive(Serialize)]
-pub(super) struct Findings {
-    /// Whether it was ended before its time, or had none.
+pub(super) struct MeshResult {
+    /// Whether it was ended by a signal.
     pub(super) interrupted: bool,
     pub(super) rate_bits_per_s: u64,
     pub(super) queue_bytes: u32,
-    /// From when the nodes are started, in seconds.
+    /// Seconds from starting the nodes to the first delay.
     pub(super) first_delay_s: f64,
-    /// How long nodes were cut off, in seconds.
+    /// Seconds for which nodes were disconnected.
     pub(super) cut_s: Option<f64>,
     pub(super) tasks: Vec<Task>,
     pub(super) checks: Vec<Check>,
-    /// Where logs and results are kept.
+    /// The folder of logs and results.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// What is shown of a second.
+/// Columns of a second.
 const HEADER: [&str; 8] = ["second", "task", "sent", "lost", "delay min", "mean", "max", "error"];
 
-/// The names of what is shown of a second.
+/// The header of the lines.
 pub(super) fn header() -> String {
     row(HEADER)
 }
 
-/// A second of a task.
+/// The line of a task's second.
 pub(super) fn line(number: i64, task: &Task, second: &Second) -> String {
     let Second { counts, delay_ns, error_ns, .. } = second;
-    let [least, average, most] = match delay_ns {
+    let [min, average, max] = match delay_ns {
         Some(it) => [time(it.min), mean(it.mean), time(it.max)],
         None => ["-"; 3].map(str::to_owned),
     };
-    let error = error_ns.map_or("not known".to_owned(), time);
+    let error = error_ns.map_or("unknown".to_owned(), time);
     row([
         &number.to_string(),
         task.name,
         &counts.sent.to_string(),
         &counts.lost.to_string(),
-        &least,
+        &min,
         &average,
-        &most,
+        &max,
         &error,
     ])
 }
 
-/// A row of a table whose rows are not known in advance.
+/// A row with fixed column widths.
 fn row(cells: [&str; 8]) -> String {
-    let [number, task, sent, lost, least, average, most, error] = cells;
+    let [number, task, sent, lost, min, average, max, error] = cells;
     format!(
-        "{number:>6}  {task:<4}  {sent:>6}  {lost:>6}  {least:>9}  {average:>9}  {most:>9}  {error:>9}"
+        "{number:>6}  {task:<4}  {sent:>6}  {lost:>6}  {min:>9}  {average:>9}  {max:>9}  {error:>9}"
     )
 }
 
-pub(super) fn text(findings: &Findings) -> String {
+pub(super) fn text(result: &MeshResult) -> String {
     let cells = |task: &Task| {
         let delay = task.owd_ns;
         let of = |show: &dyn Fn(Delay) -> String| delay.map_or("-".to_owned(), show);
@@ -78,20 +78,20 @@ pub(super) fn text(findings: &Findings) -> String {
             of(&|it| time(it.min)),
             of(&|it| mean(it.mean)),
             of(&|it| time(it.max)),
-            task.error_ns.map_or("not known".to_owned(), time),
+            task.error_ns.map_or("unknown".to_owned(), time),
         ]
     };
     let header =
-        ["task", "sent", "arrived", "lost", "given up", "delay min", "mean", "max", "error"];
-    let rows: Vec<_> = findings.tasks.iter().map(cells).collect();
+        ["task", "sent", "arrived", "lost", "undetermined", "delay min", "mean", "max", "error"];
+    let rows: Vec<_> = result.tasks.iter().map(cells).collect();
     let mut text = String::new();
-    if findings.interrupted {
-        text.push_str("Interrupted: these are the figures of the part that ran.\n\n");
+    if result.interrupted {
+        text.push_str("Interrupted: these are the results up to then.\n\n");
     }
     text.push_str(&table(&header, &rows));
     text.push('\n');
-    text.push_str(&checks(&findings.checks));
-    if let Some(folder) = &findings.folder {
+    text.push_str(&checks(&result.checks));
+    if let Some(folder) = &result.folder {
         let _ = writeln!(text, "\nlogs and results: {}", folder.display());
     }
     text

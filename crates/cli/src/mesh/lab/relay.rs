@@ -1,4 +1,4 @@
-//! A way from this machine into a namespace.
+//! A TCP relay from this machine into a namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::thread;
 use anyhow::Context;
 use wirestamp_lab::Netns;
 
-/// Listens on this machine only, and passes on what comes to an address in a namespace, which may depend on
-/// where that is, until the process ends. Returns where.
+/// Listens on a loopback port and relays connections to an address in a namespace, until the process ends. `to`
+/// receives the listening address, which is also returned.
 pub(super) fn relay(
     inside: &Netns,
     to: impl FnOnce(SocketAddr) -> SocketAddr,
@@ -20,7 +20,7 @@ pub(super) fn relay(
         for outer in listener.incoming() {
             let inside = inside.clone();
             let pass = move || outer.and_then(|outer| pass(&outer, &inside, to));
-            // Who finds no place, or nobody inside, is hung up on.
+            // On an error the connection is closed.
             drop(thread::Builder::new().name("ws-relayed".into()).spawn(pass));
         }
     };
@@ -28,7 +28,7 @@ pub(super) fn relay(
     Ok(address)
 }
 
-/// Passes on what either side says, until both are at their ends.
+/// Relays both directions until both ends are closed.
 fn pass(outer: &TcpStream, inside: &Netns, to: SocketAddr) -> io::Result<()> {
     let inner = &inside.run(|| TcpStream::connect(to))??;
     thread::scope(|scope| {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_on_either_side_is_heard_on_the_other() {
+    fn relay_passes_both_directions() {
         if wirestamp_lab::check_privilege().is_err() {
             eprintln!("skipped: needs root");
             return;
@@ -66,11 +66,11 @@ mod tests {
         let (mut called, _) = listener.accept().unwrap();
         caller.write_all(b"question").unwrap();
         caller.shutdown(Shutdown::Write).unwrap();
-        let mut heard = String::new();
-        called.read_to_string(&mut heard).unwrap();
+        let mut received = String::new();
+        called.read_to_string(&mut received).unwrap();
         called.write_all(b"answer").unwrap();
         drop(called);
-        caller.read_to_string(&mut heard).unwrap();
-        assert_eq!(heard, "questionanswer");
+        caller.read_to_string(&mut received).unwrap();
+        assert_eq!(received, "questionanswer");
     }
 }

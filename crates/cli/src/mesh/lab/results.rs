@@ -1,4 +1,4 @@
-//! What the mesh has measured since the traffic began.
+//! The mesh's results since the start of traffic.
 
 use serde::Serialize;
 use wirestamp_lab::results::{Counts, Delay, Second};
@@ -9,12 +9,12 @@ use super::traffic::TASKS;
 /// The results of each task.
 #[derive(Debug)]
 pub(super) struct Results {
-    /// Since when, in nanoseconds since 1970 (UTC).
+    /// Start time in nanoseconds since 1970 (UTC).
     since: i64,
     pub(super) tasks: Vec<Task>,
 }
 
-/// The results of a task, all seconds together.
+/// The results of a task, summed over all seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct Task {
     pub(super) name: &'static str,
@@ -22,11 +22,11 @@ pub(super) struct Task {
     #[serde(flatten)]
     pub(super) counts: Counts,
     pub(super) owd_ns: Option<Delay>,
-    /// The greatest of all seconds.
+    /// Max error of all seconds.
     pub(super) error_ns: Option<i64>,
-    /// Seconds with a delay that is below zero by more than its error.
+    /// Seconds with a delay that is negative by more than its error.
     pub(super) contradictions: u64,
-    /// From when on there may be new ones.
+    /// Start time of the next request.
     #[serde(skip)]
     next: i64,
 }
@@ -45,8 +45,8 @@ impl Results {
         Self { since, tasks: TASKS.map(task).into() }
     }
 
-    /// Asks for what is new, and shows each second of it with its number and its task.
-    pub(super) fn follow(
+    /// Requests new results, and passes each second to `show`, with its number and task.
+    pub(super) fn poll(
         &mut self,
         api: &Api,
         mut show: impl FnMut(i64, &Task, &Second),

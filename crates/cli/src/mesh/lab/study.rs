@@ -1,4 +1,4 @@
-//! A mesh that a study measures with.
+//! A mesh for studies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use wirestamp_studies::mesh::{Mesh, Plan};
 use wirestamp_studies::tester::processor_time;
 
 use super::api::Api;
-use super::nodes::{Files, Nodes, PORT, Place, Wanted};
+use super::nodes::{Files, Nodes, NodesConfig, PORT, Place};
 use crate::mesh::node::runtime;
 
-/// The nodes go before the bed that they are in.
+/// A running mesh. Fields are dropped in order: the nodes before their test bed.
 struct Running {
     nodes: Nodes,
     api: Api,
@@ -22,14 +22,14 @@ struct Running {
     _folder: TempDir,
 }
 
-/// Brings up the bed, and a controller and three probes in it.
+/// Starts a test bed with a controller and three probes.
 pub(in crate::mesh) fn bring_up(plan: &Plan) -> anyhow::Result<Box<dyn Mesh>> {
     let folder = tempfile::Builder::new().prefix("wirestamp-mesh-").tempdir();
-    let folder = folder.context("cannot make a folder")?;
+    let folder = folder.context("cannot create a folder")?;
     let lab = MeshLab::new(&plan.path)?;
     let others = |host| Place { host, core: plan.confined.map(|it| it.others) };
     let roof = Place { host: lab.roof(), core: plan.confined.map(|it| it.roof) };
-    let wanted = Wanted {
+    let config = NodesConfig {
         controller: others(lab.controller()),
         has_collector: false,
         page: None,
@@ -40,8 +40,8 @@ pub(in crate::mesh) fn bring_up(plan: &Plan) -> anyhow::Result<Box<dyn Mesh>> {
             ("cellar", others(lab.cellar())),
         ],
     };
-    let (nodes, viewer) = Nodes::start(&Files(folder.path()), &wanted)?;
-    // Threads are in the namespace in which they are started.
+    let (nodes, viewer) = Nodes::start(&Files(folder.path()), &config)?;
+    // Threads stay in the namespace in which they are started.
     let runtime = lab.controller().run(runtime).context("cannot enter the lab")??;
     let api = Api::new(runtime, (CONTROLLER_V4, PORT).into(), &viewer)?;
     Ok(Box::new(Running { nodes, api, lab, _folder: folder }))

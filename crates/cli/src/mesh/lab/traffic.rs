@@ -1,4 +1,4 @@
-//! What is sent across the bed: a call, and now and then more than the bottleneck carries.
+//! Traffic across the test bed: a call, and bursts above the bottleneck's rate.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use wirestamp_traffic::{
 /// The tasks, each with the UDP destination port of the stream that it measures.
 pub(super) const TASKS: [(&str, u16); 2] = [("call", 5004), ("load", 5008)];
 
-/// The same as the controller reads them.
+/// The task file of the controller.
 pub(super) fn tasks() -> String {
     let task = |(name, port)| {
         format!(
@@ -28,34 +28,32 @@ pub(super) fn tasks() -> String {
     TASKS.map(task).concat()
 }
 
-/// The load's frames. It comes a quarter faster than they can leave.
+/// Frame size of the load. Its rate is a quarter above that of the bottleneck.
 const FRAME_BYTES: u16 = 1000;
 const EXCESS: u64 = 4;
 
-/// How long the queue is full each time, and how long it is left alone.
-const FULL: Span = Span::from_millis(500);
-const ALONE: Span = Span::from_millis(1500);
+/// Time with a full queue in each burst, and the pause after it.
+const FULL_TIME: Span = Span::from_millis(500);
+const PAUSE: Span = Span::from_millis(1500);
 
-/// How long the packets that are under way at the end may take to arrive: many times what the
-/// full queue holds.
+/// Timeout of the last packets: many times the delay of the full queue.
 const LAST_PACKETS: Duration = Duration::from_secs(5);
-/// How often the bottleneck is asked whether it has let them all out. It has no event to wait for,
-/// and asking starts a process.
+/// Polling interval of the bottleneck's counters, which have no event; each poll starts a process.
 const LAST_PACKETS_INTERVAL: Duration = Duration::from_millis(20);
-/// How often whoever watches is called.
-const WATCH: Duration = Duration::from_millis(200);
+/// Interval of calls to `watch`.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What the ends of the path and the bottleneck know.
-pub(super) struct Truth {
-    /// The sender's account, in the order of the tasks.
+/// Reference counts: sender, receiving sockets and bottleneck.
+pub(super) struct Reference {
+    /// The sender's counts, in task order.
     pub(super) sent: SendReport,
-    /// What each stream's socket received.
+    /// The counts of each receiving socket.
     pub(super) arrived: Vec<SinkReport>,
-    /// Packets that the bottleneck dropped, by its own count.
+    /// Packets dropped by the bottleneck, by its own count.
     pub(super) dropped: u64,
 }
 
-/// Traffic that is ready to be sent.
+/// Traffic before sending.
 pub(super) struct Traffic<'a> {
     lab: &'a MeshLab,
     sinks: Vec<Sink>,
@@ -68,21 +66,21 @@ impl<'a> Traffic<'a> {
         Ok(Self { lab, sinks: sinks? })
     }
 
-    /// Sends a packet of no account to each task.
-    pub(super) fn try_out(&self) -> anyhow::Result<TryOut> {
+    /// Opens a sender of test packets, before the traffic.
+    pub(super) fn test_packets(&self) -> anyhow::Result<TestPackets> {
         let open = || UdpSocket::bind("0.0.0.0:0");
         let socket = self.lab.source().run(open).context("cannot enter the lab")??;
-        Ok(TryOut { socket, number: 0 })
+        Ok(TestPackets { socket, number: 0 })
     }
 
-    /// Sends for so long, or until somebody asks to stop, and calls `watch` meanwhile.
+    /// Sends for a time, or until the stop is requested; calls `watch` repeatedly.
     pub(super) fn send(
         self,
         clock: &ClockService,
         lasting: Option<Duration>,
         stop: &Stop,
         watch: &mut dyn FnMut() -> anyhow::Result<()>,
-    ) -> anyhow::Result<Truth> {
+    ) -> anyhow::Result<Reference> {
         let streams = streams(self.lab.impairments(), lasting)?;
         let sender = self.lab.source().run(|| Sender::open(streams));
         let sender = sender.context("cannot enter the lab")??;
@@ -104,7 +102,7 @@ impl<'a> Traffic<'a> {
             let arrived = sinks.into_iter().map(join).collect::<Result<_, _>>();
             watched?;
             let dropped = left?.dropped_packets - before.dropped_packets;
-            Ok(Truth { sent, arrived: arrived?, dropped })
+            Ok(Reference { sent, arrived: arrived?, dropped })
         })
     }
 }
@@ -115,12 +113,12 @@ fn watch_while<T>(
 ) -> anyhow::Result<()> {
     while !thread.is_finished() {
         watch()?;
-        thread::park_timeout(WATCH);
+        thread::park_timeout(WATCH_INTERVAL);
     }
     Ok(())
 }
 
-/// Waits until every packet sent has left the bottleneck or been dropped by it, as long as they may take.
+/// Waits until every packet has left the bottleneck or was dropped by it, or for the timeout.
 fn await_last(
     lab: &MeshLab,
     before: BottleneckCounters,
@@ -137,14 +135,14 @@ fn await_last(
     }
 }
 
-/// Packets that show whether the tasks are measured yet, and count for nothing.
-pub(super) struct TryOut {
+/// Test packets that show whether the tasks are running; not part of the results.
+pub(super) struct TestPackets {
     socket: UdpSocket,
     number: u64,
 }
 
-impl TryOut {
-    /// Sends one for each task, unlike all before.
+impl TestPackets {
+    /// Sends a unique packet for each task.
     pub(super) fn send(&mut self) -> anyhow::Result<()> {
         for task in TASKS {
             self.number += 1;
@@ -159,11 +157,11 @@ fn destination((_, port): (&str, u16)) -> SocketAddr {
     (SINK_V4, port).into()
 }
 
-/// A call for so long or for ever, and what fills the bottleneck beside it.
+/// A call, endless without a duration, and the load that fills the bottleneck.
 fn streams(path: &Impairments, lasting: Option<Duration>) -> Result<Vec<Stream>, PatternError> {
     let patterns = [Pattern::voip(), load(path)?];
-    // The call is heard alone before the load begins.
-    let starts = [Span::ZERO, ALONE];
+    // The call runs alone before the load begins.
+    let starts = [Span::ZERO, PAUSE];
     let streams = TASKS.iter().zip(1..).zip(patterns).zip(starts);
     Ok(streams
         .map(|(((task, id), pattern), start)| {
@@ -176,24 +174,24 @@ fn streams(path: &Impairments, lasting: Option<Duration>) -> Result<Vec<Stream>,
         .collect())
 }
 
-/// Bursts that fill the queue, keep it full for a while, and let it run empty.
+/// Bursts that fill the queue, keep it full, and then let it run empty.
 fn load(path: &Impairments) -> Result<Pattern, PatternError> {
     let bits = u64::from(FRAME_BYTES) * 8;
     let frame = span(bits, path.rate_bits_per_s);
     let spacing = span(bits, path.rate_bits_per_s + path.rate_bits_per_s / EXCESS);
     let filling = span(u64::from(path.queue_bytes) * 8, path.rate_bits_per_s / EXCESS);
-    let bursting = filling + FULL;
+    let bursting = filling + FULL_TIME;
     let packets = bursting.as_nanos() / spacing.as_nanos().max(1) + 1;
     let packets = u32::try_from(packets).unwrap_or(u32::MAX);
-    Pattern::new("load", FRAME_BYTES, bursting + frame + ALONE)?.with_burst(packets, spacing)
+    Pattern::new("load", FRAME_BYTES, bursting + frame + PAUSE)?.with_burst(packets, spacing)
 }
 
-/// How long the longest delay is that the queue gives.
+/// The delay of the full queue.
 pub(super) fn full_queue(path: &Impairments) -> Span {
     span(u64::from(path.queue_bytes) * 8, path.rate_bits_per_s)
 }
 
-/// How long so many bits take at a rate.
+/// Transmission time of bits at a rate.
 fn span(bits: u64, bits_per_s: u64) -> Span {
     let nanos = u128::from(bits) * 1_000_000_000 / u128::from(bits_per_s.max(1));
     Span::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
@@ -210,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tasks_are_tasks() {
+    fn task_file_is_valid() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tasks.toml");
         std::fs::write(&file, tasks()).unwrap();
@@ -218,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_fills_the_queue_for_half_a_second_and_lets_it_run_empty() {
+    fn load_keeps_the_queue_full_for_half_a_second() {
         let path = Impairments::bottleneck(10_000_000, 50_000);
         assert_eq!(full_queue(&path), Span::from_millis(40));
         let load = load(&path).unwrap();
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn any_path_that_can_be_built_can_be_filled() {
+    fn load_can_fill_any_path() {
         for rate in [1_000_000, 1_000_000_000] {
             for queue in [1514, 1 << 20, u32::MAX] {
                 load(&Impairments::bottleneck(rate, queue)).unwrap();

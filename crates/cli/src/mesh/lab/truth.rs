@@ -1,4 +1,4 @@
-//! What is known of the run from elsewhere than the mesh, and whether its results agree.
+//! Checks of the mesh's results against the reference counts.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use wirestamp_report::Check;
 use wirestamp_traffic::SinkReport;
 
 use super::results::Results;
-use super::traffic::{TASKS, Truth, full_queue};
+use super::traffic::{Reference, TASKS, full_queue};
 use crate::output::time;
 
-/// How much less than the full queue's the longest delay may be: packets do not fill the queue to the byte, and
-/// the token bucket lets some leave at once.
-const QUEUE_PERCENT: i64 = 10;
+/// Tolerance of the max delay below that of the full queue, in percent: packets do not fill the queue to the byte,
+/// and the token bucket sends some at once.
+const QUEUE_TOLERANCE_PERCENT: i64 = 10;
 
-/// How long the first delay may take from when the nodes are started.
+/// Time limit from starting the nodes to the first delay.
 pub(super) const FIRST_DELAY: Duration = Duration::from_secs(60);
 
-impl Truth {
-    /// Sets the truth beside what the mesh measured.
+impl Reference {
+    /// Compares the reference with the mesh's results.
     pub(super) fn checks(
         &self,
         found: &Results,
@@ -40,35 +40,35 @@ impl Truth {
                 found,
                 u64::saturating_sub,
                 |it| it.lost,
-                "sent, less the different ones that the receiving socket got",
+                "sent minus distinct packets received by the socket",
             ),
             equal(
-                "Packets that the bottleneck dropped",
+                "Packets dropped by the bottleneck",
                 self.dropped,
                 found.total(|it| it.lost),
                 "the queue's own counter",
             ),
             equal(
-                "Packets that arrived, were lost, or were given up",
+                "Packets arrived, lost, or undetermined",
                 self.sent.sent(),
                 found.total(|it| it.matched + it.lost + it.undetermined_sent),
                 "the sender's count",
             ),
             equal(
-                "Packets that came twice, from nowhere, or out of order",
+                "Duplicate, unexpected, or reordered packets",
                 0,
                 found.total(|it| it.duplicated + it.unexpected + it.identical + it.reordered),
-                "the path does nothing of that",
+                "the path causes none",
             ),
             equal(
-                "Seconds with a delay below zero by more than its error",
+                "Seconds with a delay negative by more than its error",
                 0,
                 found.tasks.iter().map(|task| task.contradictions).sum(),
                 "no packet arrives before it was sent",
             ),
             self.sockets(),
         ];
-        checks.extend(self.longest(found, path));
+        checks.extend(self.max_delay(found, path));
         checks
     }
 
@@ -92,30 +92,30 @@ impl Truth {
     fn sockets(&self) -> Check {
         let dropped = self.arrived.iter().map(|report| u64::from(report.dropped)).sum();
         let mut check = equal(
-            "Packets that the receiving sockets dropped",
+            "Packets dropped by the receiving sockets",
             0,
             dropped,
-            "otherwise the counts above would be no truth",
+            "required for the reference counts above",
         );
         check.holds &= self.arrived.iter().all(SinkReport::is_complete);
         check
     }
 
-    /// Where the queue was full, a packet waited as long as that takes; longer, where the machine stood still.
-    fn longest(&self, found: &Results, path: &Impairments) -> Option<Check> {
+    /// If the queue was full, the max delay is at least its delay; longer if the machine stalled.
+    fn max_delay(&self, found: &Results, path: &Impairments) -> Option<Check> {
         let longest = found.tasks.iter().filter_map(|task| task.owd_ns).map(|it| it.max).max()?;
         if self.dropped == 0 {
             return None;
         }
         let full = full_queue(path).as_nanos();
-        let least = full - full / 100 * QUEUE_PERCENT;
+        let min = full - full / 100 * QUEUE_TOLERANCE_PERCENT;
         Some(Check {
-            what: "Longest delay".into(),
-            truth: format!("{} or more", time(least)),
+            what: "Max delay".into(),
+            truth: format!("{} or more", time(min)),
             measured: time(longest),
             within_percent: None,
-            holds: longest >= least,
-            how: format!("{} in the full queue; the machine may stand still besides", time(full)),
+            holds: longest >= min,
+            how: format!("{} in the full queue, more if the machine stalls", time(full)),
         })
     }
 }
@@ -127,7 +127,7 @@ fn first(first_delay: Duration) -> Check {
         measured: format!("{:.1} s", first_delay.as_secs_f64()),
         within_percent: None,
         holds: first_delay <= FIRST_DELAY,
-        how: "what a newcomer is promised".into(),
+        how: "documented limit".into(),
     }
 }
 
@@ -137,7 +137,7 @@ fn equal(what: &str, truth: u64, measured: u64, how: &str) -> Check {
 
 fn compared(what: String, truth: String, measured: String, how: &str) -> Check {
     let holds = truth == measured;
-    let how = format!("{how}; equal to the packet");
+    let how = format!("{how}; exact");
     Check { what, truth, measured, within_percent: None, holds, how }
 }
 
@@ -152,14 +152,14 @@ mod tests {
 
     use super::*;
 
-    /// 10 packets of the call of which all arrived, 20 of the load of which 5 did not.
-    fn truth() -> Truth {
+    /// 10 packets of the call, all arrived; 20 of the load, 5 lost.
+    fn truth() -> Reference {
         let sent = |id, sent| StreamReport { id, sent, ..StreamReport::default() };
         let arrived = |id, distinct| {
             let truth = StreamTruth { distinct, ..StreamTruth::default() };
             SinkReport { streams: [(id, truth)].into(), ..SinkReport::default() }
         };
-        Truth {
+        Reference {
             sent: SendReport { streams: vec![sent(1, 10), sent(2, 20)], ..SendReport::default() },
             arrived: vec![arrived(1, 10), arrived(2, 15)],
             dropped: 5,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agrees_holds_and_what_does_not_is_told() {
+    fn failed_checks_are_named() {
         let path = Impairments::bottleneck(10_000_000, 50_000);
         let failed = |found: &Results| -> Vec<String> {
             let checks = truth().checks(found, &path, Duration::from_secs(5));
@@ -185,12 +185,12 @@ mod tests {
         assert_eq!(failed(&found()), [""; 0]);
         let mut other = found();
         other.tasks[0].counts.lost = 1;
-        let said = failed(&other);
-        assert_eq!(said.len(), 3, "{said:?}");
+        let names = failed(&other);
+        assert_eq!(names.len(), 3, "{names:?}");
         other = found();
         for task in &mut other.tasks {
             task.owd_ns = task.owd_ns.map(|it| Delay { max: 35_000_000, ..it });
         }
-        assert_eq!(failed(&other), ["Longest delay"]);
+        assert_eq!(failed(&other), ["Max delay"]);
     }
 }

@@ -60,8 +60,8 @@ const MESH: &str = r#"
         "$0" controller --listen $listen --folder controller --authority authority --tasks tasks.toml \
             "$@" 2> $log &
         controller=$!
-        await 'listens at' $log
-        address=$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' $log)
+        await 'listening at' $log
+        address=$(sed -n 's/.*listening at \(127[^;]*\);.*/\1/p' $log)
     }
     start_probe() { # NAME LOG [--token TOKEN] [--user NAME]
         name=$1 log=$2
@@ -76,7 +76,7 @@ const MESH: &str = r#"
         "$0" collector --controller $address --listen $listen --folder $name "$@" 2> $log &
         eval "$name=$!"
         await 'attends to' $log
-        listens=$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' $log)
+        listens=$(sed -n 's/.*listening at \(127[^;]*\);.*/\1/p' $log)
     }
     let_in_collector() { # NAME LOG
         start_collector $1 127.0.0.1:0 $2 \

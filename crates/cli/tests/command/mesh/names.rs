@@ -11,8 +11,8 @@ const ASKED: &str = r#"
         : > log
         "$0" controller --folder controller --authority authority "$@" 2> log &
         controller=$!
-        until grep -q 'listens at' log; do sleep 0.1; done
-        address=$(sed -n 's/.*listens at \([^;]*\);.*/\1/p' log)
+        until grep -q 'listening at' log; do sleep 0.1; done
+        address=$(sed -n 's/.*listening at \([^;]*\);.*/\1/p' log)
     }
     end() {
         kill -INT $controller

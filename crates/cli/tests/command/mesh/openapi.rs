@@ -55,7 +55,7 @@ fn whatever_the_description_allows_is_answered_as_it_says() {
 const MEASURED: &str = r#"
     start_probe() { # NAME
         token=$("$0" -q pki token $1 --authority authority)
-        address=$(sed -n 's/.*listens at \([^;]*\);.*/\1/p' log)
+        address=$(sed -n 's/.*listening at \([^;]*\);.*/\1/p' log)
         "$0" probe $address --folder $1 --token $token 2> $1.log &
         probes="${probes-} $!"
         trap 'kill -INT $controller $probes; wait' EXIT

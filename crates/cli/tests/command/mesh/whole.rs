@@ -207,8 +207,8 @@ const OVER_HTTP: &str = r#"
     done
     "$0" controller --listen 127.0.0.1:0 --folder controller --authority authority 2> log &
     trap "kill -INT $!; wait" EXIT
-    until grep -q 'listens at' log; do sleep 0.1; done
-    api=https://$(sed -n 's/.*listens at \(127[^;]*\);.*/\1/p' log)/api/v1
+    until grep -q 'listening at' log; do sleep 0.1; done
+    api=https://$(sed -n 's/.*listening at \(127[^;]*\);.*/\1/p' log)/api/v1
     ask() { # ROLE ARGUMENTS
         role=$1
         shift
@@ -338,8 +338,8 @@ fn nodes_measure_with_the_privileges_that_they_need_and_as_another_user() {
     assert_each_thread(&controller, "Uid:", &nobody);
     assert_each_thread(&roof, "Uid:", &nobody);
     assert_each_thread(&cellar, "Uid:", "0 0 0 0");
-    assert!(said.contains("goes on as nobody with no capabilities"), "{said}");
-    assert!(said.contains("goes on with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{said}");
+    assert!(said.contains("running as nobody with no capabilities"), "{said}");
+    assert!(said.contains("running with CAP_NET_RAW, CAP_SYS_ADMIN and no other"), "{said}");
     assert_eq!(Traces::now(), before);
 }
 
@@ -367,6 +367,7 @@ fn a_probe_gives_up_privileges_before_it_talks_to_anybody() {
     assert_privileges(&statuses, RAW);
     let error = run(&["probe", "--folder", path, "--user", "nobody"]);
     let error = stderr(&error);
-    let why = format!("cannot work in {path} as nobody, to whom `chown -R nobody {path}`");
+    let why =
+        format!("cannot write in {path} as nobody; change its owner with `chown -R nobody {path}`");
     assert!(error.contains(&why), "{error}");
 }
