@@ -1,12 +1,11 @@
-//! How far converted time is from the system clock, and whether the error bound holds.
+//! Error of converted time against the system clock, and violations of the error bound.
 //!
 //! `cargo bench -p wirestamp-clock --bench accuracy -- --seconds 600 [--busy]`
 //!
-//! The system clock is read before and after each stamp. Its time at the stamp lies between the
-//! two, so the error is known to half their distance. Three times are compared with it: the wall
-//! clock's, what the newest timeline makes of the raw value at once, and what a timeline makes of it
-//! a second later, when anchors on both sides of it are known. With `--busy` every other core spins.
-//! Fails if the wall clock misses a target.
+//! The system clock is read before and after each stamp. Its time at the stamp lies between the two readings, so the
+//! error is known to half their distance. Three times are compared with it: the wall clock's, the immediate
+//! conversion by the newest timeline, and a conversion one second later with anchors on both sides. With `--busy`
+//! every other core spins. Fails if the wall clock misses a target.
 
 mod common;
 
@@ -20,24 +19,24 @@ use std::time::{Duration, Instant};
 use common::{clock_ns, machine, quantile};
 use wirestamp_clock::{ClockService, Counter, Stamp, Time, Utc};
 
-/// Between samples, so that ten minutes give half a million.
+/// Pause between samples; ten minutes give half a million.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Samples of which the readings around the stamp lie further apart than this were interrupted.
-/// They still have to keep the bound, and say nothing more about the error.
+/// Max distance of the readings around an uninterrupted stamp. Interrupted samples must still keep the bound, but do
+/// not count for the error.
 const CLEAN: i64 = 150;
 
-/// A relaxed read of the counter does not wait for what stands before it, and can be early by that
-/// much: at worst a load that misses all caches, some 100 ns.
-const REORDERED: i64 = 100;
+/// A relaxed read of the counter does not wait for earlier loads. It can be early by this much: a load that misses
+/// all caches takes about 100 ns.
+const REORDERING: i64 = 100;
 
-/// After this long a raw value lies between anchors.
+/// After this time a raw value lies between anchors.
 const BRACKETED: Duration = Duration::from_secs(1);
 
 /// Figures are taken from this time on; until then the bound shrinks.
-const SETTLED: Duration = Duration::from_secs(10);
+const SETTLING_TIME: Duration = Duration::from_secs(10);
 
-/// What is asked of the wall clock, in nanoseconds and as a share.
+/// Targets of the wall clock, in nanoseconds and as a share.
 const P99_TARGET: i64 = 150;
 const BOUND_TARGET: i64 = 1_000;
 const VIOLATIONS_TARGET: f64 = 1e-4;
@@ -60,11 +59,11 @@ fn arguments() -> Result<Arguments, String> {
         match argument.as_str() {
             "--seconds" => {
                 let seconds = arguments.next().and_then(|text| text.parse().ok());
-                let above = seconds.filter(|&seconds| seconds > SETTLED.as_secs());
+                let above = seconds.filter(|&seconds| seconds > SETTLING_TIME.as_secs());
                 parsed.seconds = above.ok_or("--seconds takes a whole number above 10")?;
             }
             "--busy" => parsed.busy = true,
-            // cargo bench says this to every benchmark.
+            // cargo bench passes this to every benchmark.
             "--bench" => {}
             other => return Err(format!("{other} is not known; there are --seconds N and --busy")),
         }
@@ -72,7 +71,7 @@ fn arguments() -> Result<Arguments, String> {
     Ok(parsed)
 }
 
-/// The system clock around a stamp.
+/// Readings of the system clock around a stamp.
 struct Bracket {
     before: i64,
     after: i64,
@@ -87,27 +86,27 @@ impl Bracket {
         self.after - self.before <= CLEAN
     }
 
-    /// How far `utc` is from the middle of the bracket.
+    /// Offset of `utc` from the middle of the bracket.
     fn offset(&self, utc: Time<Utc>) -> i64 {
         utc.as_nanos() - (self.before + self.half_width())
     }
 
-    /// Whether the system's time of the stamp can lie within the stamp's error.
+    /// True if the system time of the stamp can lie within the stamp's error.
     fn allows(&self, stamp: &Stamp) -> bool {
         let (utc, error) = (stamp.utc.as_nanos(), stamp.error.as_nanos());
-        utc + error + REORDERED >= self.before && utc - error <= self.after
+        utc + error + REORDERING >= self.before && utc - error <= self.after
     }
 }
 
-/// What was found of one way to convert.
+/// Errors of one way of conversion.
 #[derive(Default)]
-struct Findings {
+struct ConversionErrors {
     offsets: Vec<i64>,
     bounds: Vec<i64>,
     violations: u32,
 }
 
-impl Findings {
+impl ConversionErrors {
     fn add(&mut self, bracket: &Bracket, stamp: &Stamp) {
         self.bounds.push(stamp.error.as_nanos());
         self.violations += u32::from(!bracket.allows(stamp));
@@ -141,8 +140,8 @@ impl Findings {
     }
 }
 
-/// A sample that waits for the anchor behind it.
-struct Waiting {
+/// A sample that waits for an anchor after it.
+struct PendingSample {
     taken: Instant,
     bracket: Bracket,
     raw: u64,
@@ -150,10 +149,10 @@ struct Waiting {
 
 struct Run {
     service: ClockService,
-    wall: Findings,
-    live: Findings,
-    bracketed: Findings,
-    waiting: VecDeque<Waiting>,
+    wall: ConversionErrors,
+    live: ConversionErrors,
+    bracketed: ConversionErrors,
+    waiting: VecDeque<PendingSample>,
 }
 
 impl Run {
@@ -169,17 +168,17 @@ impl Run {
         let raw = stamp.raw.value;
         self.wall.add(&bracket, &stamp);
         self.live.add(&bracket, &self.service.timeline(domain).convert(raw));
-        self.waiting.push_back(Waiting { taken: Instant::now(), bracket, raw });
-        let due = |waiting: &&Waiting| waiting.taken.elapsed() > BRACKETED;
-        if let Some(Waiting { bracket, raw, .. }) = self.waiting.front().filter(due) {
+        self.waiting.push_back(PendingSample { taken: Instant::now(), bracket, raw });
+        let due = |waiting: &&PendingSample| waiting.taken.elapsed() > BRACKETED;
+        if let Some(PendingSample { bracket, raw, .. }) = self.waiting.front().filter(due) {
             self.bracketed.add(bracket, &self.service.timeline(domain).convert(*raw));
             self.waiting.pop_front();
         }
     }
 }
 
-/// The bound of the wall clock in the first seconds.
-fn watch_it_settle(service: &ClockService, start: Instant) {
+/// Prints the wall clock's bound in the first seconds.
+fn print_settling(service: &ClockService, start: Instant) {
     println!("\nThe bound after the start of the service ({:?}):", start.elapsed());
     for millis in [1, 3, 10, 30, 100, 300, 1_000, 3_000] {
         thread::sleep(Duration::from_millis(millis).saturating_sub(start.elapsed()));
@@ -188,14 +187,14 @@ fn watch_it_settle(service: &ClockService, start: Instant) {
     }
 }
 
-/// The counter's rate as it is known now, against `CLOCK_MONOTONIC_RAW` over the whole run.
-struct Yardstick {
+/// The counter's current rate, against `CLOCK_MONOTONIC_RAW` over the whole run.
+struct RateReference {
     counter: u64,
     steady: i64,
 }
 
-impl Yardstick {
-    /// The tightest of some reads.
+impl RateReference {
+    /// The tightest of several reads.
     fn read(counter: Counter) -> Self {
         let read = || {
             let first = counter.read_ordered();
@@ -249,29 +248,29 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether the targets were met.
+/// Measures; true if the targets are met.
 fn measure(counter: Counter, duration: Duration) -> bool {
     let start = Instant::now();
     let service = ClockService::start(counter).expect("a clock that runs");
-    watch_it_settle(&service, start);
-    let yardstick = Yardstick::read(counter);
+    print_settling(&service, start);
+    let yardstick = RateReference::read(counter);
     let mut run = Run {
         service,
-        wall: Findings::default(),
-        live: Findings::default(),
-        bracketed: Findings::default(),
+        wall: ConversionErrors::default(),
+        live: ConversionErrors::default(),
+        bracketed: ConversionErrors::default(),
         waiting: VecDeque::new(),
     };
     while start.elapsed() < duration {
-        run.sample(start.elapsed() > SETTLED);
+        run.sample(start.elapsed() > SETTLING_TIME);
         thread::sleep(PAUSE);
     }
     report(run, &yardstick)
 }
 
-fn report(mut run: Run, yardstick: &Yardstick) -> bool {
+fn report(mut run: Run, yardstick: &RateReference) -> bool {
     let (count, clean) = (run.wall.bounds.len(), run.wall.offsets.len());
-    println!("\n{count} samples after {SETTLED:?}, {} of them interrupted", count - clean);
+    println!("\n{count} samples after {SETTLING_TIME:?}, {} of them interrupted", count - clean);
     for [name, offset, median, p99, p9999, max, bound, widest, violations] in HEAD {
         println!(
             "{name:<27}{offset:>7} {median:>7} {p99:>7} {p9999:>7} {max:>7} {bound:>8} {widest:>8} \
@@ -282,7 +281,7 @@ fn report(mut run: Run, yardstick: &Yardstick) -> bool {
     run.live.print("raw, converted at once");
     run.bracketed.print("raw, converted 1 s later");
     let rate = run.service.timeline(run.service.counter().domain()).difference();
-    let measured = Yardstick::read(run.service.counter()).hertz_since(yardstick);
+    let measured = RateReference::read(run.service.counter()).hertz_since(yardstick);
     let ppm = (rate.frequency_hz() / measured - 1.0) * 1e6;
     let steps = run.service.status().steps;
     println!("\nrate: {:.6} MHz, off by {ppm:.4} ppm", rate.frequency_hz() / 1e6);

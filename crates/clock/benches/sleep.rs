@@ -1,8 +1,7 @@
-//! How late a sleeper wakes up, by how much of the wait it spins.
+//! Lateness of a sleeper, by the spun part of the wait.
 //!
-//! The contenders take turns sleep by sleep, so that the machine's load meets them alike. Prints
-//! one table, in microseconds after the deadline, with the share of the time that the thread kept a
-//! processor busy.
+//! The contenders alternate after each sleep, so that the machine's load affects them equally. Prints one table, in
+//! microseconds after the deadline, with the share of time that the thread kept a processor busy.
 
 mod common;
 
@@ -15,7 +14,7 @@ use wirestamp_clock::{
 
 const ROUNDS: u64 = 1_000;
 
-/// The shortest sleep, and how much longer the longest is, in nanoseconds.
+/// The shortest sleep, and the range above it, in nanoseconds.
 const SHORTEST: i64 = 500_000;
 const SPREAD: u64 = 1_000_000;
 
@@ -42,7 +41,7 @@ impl Contender {
         let Wake::Due { late, overslept } =
             self.sleeper.sleep_until(TickTime::now(counter) + ticks)
         else {
-            return; // Nobody has an interrupter.
+            return; // There is no interrupter.
         };
         self.busy += processor_time() - busy;
         self.elapsed += start.elapsed();
@@ -66,7 +65,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unsigned_abs())
 }
 
-/// Nanoseconds, which are not negative, as microseconds with three decimals.
+/// Nanoseconds, not negative, as microseconds with three decimals.
 fn in_micros(nanos: i64) -> String {
     format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
 }
@@ -74,7 +73,7 @@ fn in_micros(nanos: i64) -> String {
 fn main() {
     let service = ClockService::start(Counter::select()).expect("a clock that runs");
     let counter = service.counter();
-    // A tenth of a second, spun away, gives the rate to a few ppm.
+    // A tenth of a second of spinning gives the rate to a few ppm.
     let start = Instant::now();
     while start.elapsed().as_millis() < 100 {}
     let rate = service.timeline(counter.domain()).difference();
@@ -86,7 +85,7 @@ fn main() {
         Contender::new("spin only", clock, Margin::SPIN_ONLY),
     ];
     for round in 0..ROUNDS {
-        // Lengths in no order, so that they keep no step with the machine's own periods.
+        // Pseudo-random lengths, so that they do not synchronise with periodic activity.
         let longer = round.wrapping_mul(0x9E37_79B9_7F4A_7C15) % SPREAD;
         for contender in &mut contenders {
             let span = Span::from_nanos(SHORTEST.saturating_add_unsigned(longer));

@@ -1,8 +1,8 @@
-//! What a raw stamp, the time of day and a conversion cost, beside what else could be called.
+//! Cost of a raw stamp, the time of day and a conversion, compared with alternatives.
 //!
-//! All contenders take turns in every round, so that a drift of the CPU's clock meets them alike.
-//! Ratios are taken within a round. Of each call its result is used as it comes, and nothing is made
-//! of it. Run by `make bench`; prints one table, and fails if a target is missed.
+//! All contenders run in every round, so that a drift of the CPU's clock affects them equally. Ratios are taken
+//! within a round. The result of each call is stored, but not processed. Run by `make bench`; prints one table, and
+//! fails if a target is missed.
 
 mod common;
 
@@ -25,11 +25,10 @@ const QUANTA: &str = "quanta Clock::now()";
 const FASTANT: &str = "fastant Instant to unix time";
 const MINSTANT: &str = "minstant Instant to unix time";
 
-/// What is meant to be no slower than another may be this much slower: medians of two runs of one
-/// and the same code differ by that much.
+/// Tolerance of "no slower": medians of two runs of the same code differ by this much.
 const NO_SLOWER: f64 = 1.01;
 
-/// What a contender may cost: so many times another one, or so many nanoseconds.
+/// Max cost of a contender: a multiple of another contender, or nanoseconds.
 enum Target {
     Times(f64, &'static str),
     Nanos(f64),
@@ -38,7 +37,7 @@ enum Target {
 struct Contender<'a> {
     name: &'static str,
     targets: Vec<Target>,
-    /// Runs one round and says how many nanoseconds a call took.
+    /// Runs one round; returns nanoseconds per call.
     round: Box<dyn FnMut() -> f64 + 'a>,
     nanos: Vec<f64>,
 }
@@ -55,8 +54,8 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Nanoseconds per call of `read`. A result counts as used once it is in memory, which costs a store
-/// of each contender's and makes no call wait for the one before.
+/// Nanoseconds per call of `read`. A result counts as used once it is in memory. That costs each contender a store,
+/// and no call waits for the one before.
 #[inline(always)]
 fn per_call<T>(read: impl Fn() -> T) -> f64 {
     let start = Instant::now();
@@ -66,7 +65,7 @@ fn per_call<T>(read: impl Fn() -> T) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
 }
 
-/// What is left of a read of this counter if only the instruction is: none, if it is not the CPU's.
+/// Only the instruction of a read of this counter; none if it is not the CPU's counter.
 fn bare<'a>(counter: Counter) -> Option<Contender<'a>> {
     match counter {
         #[cfg(target_arch = "x86_64")]
@@ -100,12 +99,12 @@ fn cntvct() -> u64 {
     value
 }
 
-/// The other ordered read of the TSC: `rdtscp` waits for what stands before it, and the fence holds
-/// back what follows (Intel SDM vol. 2B, RDTSCP).
+/// The other ordered read of the TSC: `rdtscp` waits for earlier instructions, and the fence delays later ones (Intel
+/// SDM vol. 2B, RDTSCP).
 #[cfg(target_arch = "x86_64")]
 fn rdtscp_then_lfence() -> u64 {
     let mut core = 0;
-    // SAFETY: called only where CPUID tells of `rdtscp`; `core` is valid to write to.
+    // SAFETY: called only if CPUID reports `rdtscp`; `core` is valid to write to.
     unsafe {
         let value = core::arch::x86_64::__rdtscp(&raw mut core);
         core::arch::x86_64::_mm_lfence();
@@ -134,7 +133,7 @@ fn conversion(timeline: &Timeline, counter: Counter) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / packets
 }
 
-/// Our reads and conversions.
+/// Reads and conversions of this crate.
 fn ours(service: &ClockService) -> Vec<Contender<'_>> {
     let counter = service.counter();
     let [wall, ordered, with_error] = std::array::from_fn(|_| service.wall_clock());
@@ -160,8 +159,8 @@ fn ours(service: &ClockService) -> Vec<Contender<'_>> {
     ]
 }
 
-/// The system's clocks, and the nearest equivalents of [`NOW`] in other libraries, called as their
-/// documentation says: quanta has no time of day, the other two add an offset taken at the start.
+/// The system's clocks, and the nearest equivalents of [`NOW`] in other libraries, called as documented: quanta has
+/// no time of day, the other two add an offset taken at the start.
 fn others<'a>() -> Vec<Contender<'a>> {
     let quanta = quanta::Clock::new();
     let fastant = fastant::Anchor::new();
@@ -200,7 +199,7 @@ fn ratios(values: &[f64], base: &[f64]) -> Vec<f64> {
 }
 
 impl Target {
-    /// What became of the target, and whether that will do.
+    /// Result against the target, and whether the target is met.
     fn verdict(&self, nanos: &[f64], contenders: &[Contender]) -> (String, bool) {
         let (values, limit, unit) = match *self {
             Self::Nanos(limit) => (nanos.to_vec(), limit, " ns".to_owned()),
@@ -262,7 +261,7 @@ fn print_table(contenders: &[Contender]) {
     }
 }
 
-/// Prints what became of all targets; whether that is well.
+/// Prints the results against all targets; true if all are met.
 fn meets_targets(contenders: &[Contender]) -> bool {
     println!("\nTargets");
     let mut all = true;

@@ -1,44 +1,51 @@
-//! Anchors: one clock read together with the system's clocks, and how well that went.
+//! Anchors: joint reads of one clock and the system's clocks, with an error bound.
 
 use wirestamp_sys::clock::{ClockId, now};
 
-use crate::rate::Rate;
-use crate::ratio::{approx, ceil_nanos};
+use crate::ratio::{Rate, approx, ceil_nanos};
 use crate::{Counter, Domain, MonotonicRaw, Span, Time, Utc};
 
-/// Bracketed reads of which the tightest is kept. One read takes some 100 ns, and an interrupt
-/// spoils one or two in a row: of eight, some are clean unless the machine is stalled throughout.
+/// Bracketed reads of which the tightest is kept. One read takes about 100 ns, and an interrupt spoils one or two in
+/// a row. Of eight reads some are clean unless the machine is stalled throughout.
 const READS: usize = 8;
 
-/// What a calibrator reads: the clock to be calibrated and the two it is calibrated against.
+/// Clocks that a calibrator reads: the clock to be calibrated and the two reference clocks.
 ///
-/// The calibrator touches no clock in any other way, so that it runs in simulation as it does in
-/// earnest. A reading takes place at some instant between the call and the return.
+/// The calibrator reads no other clock, so that it also runs in simulation. A reading takes place at some instant
+/// between the call and the return.
 pub trait Clocks {
-    /// The clock to be calibrated, in its own ticks, ordered against the other two readings.
+    /// Value of the clock to be calibrated, in ticks, ordered against the other two readings.
     fn raw(&mut self) -> u64;
-    /// The system's time of day.
+    /// Value of `CLOCK_REALTIME`.
     fn utc(&mut self) -> Time<Utc>;
-    /// The system's steady clock.
+    /// Value of `CLOCK_MONOTONIC_RAW`.
     fn monotonic_raw(&mut self) -> Time<MonotonicRaw>;
 }
 
 /// One instant on three clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// The calibrated clock, in its own ticks.
+    /// Value of the calibrated clock, in ticks.
     pub raw: u64,
-    /// What `CLOCK_REALTIME` showed when the calibrated clock showed `raw`.
+    /// `CLOCK_REALTIME` when the calibrated clock had the value `raw`.
     pub utc: Time<Utc>,
-    /// What `CLOCK_MONOTONIC_RAW` showed then.
+    /// `CLOCK_MONOTONIC_RAW` at the same instant.
     pub monotonic_raw: Time<MonotonicRaw>,
-    /// How far `utc` and `monotonic_raw` can each be off: half the width of the bracket around
-    /// them, plus the granularity of the calibrated clock, rounded up. A bound, not an estimate:
-    /// the readings did happen inside their brackets.
+    /// Bound of the error of `utc` and of `monotonic_raw`: half the width of the bracket around them plus the
+    /// granularity of the calibrated clock, rounded up. A bound, not an estimate: the readings did happen inside
+    /// their brackets.
     pub error: Span,
 }
 
-/// Two readings of the system's clocks, each between two readings of the calibrated one.
+/// An anchor with its epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) anchor: Anchor,
+    /// Number of steps before this anchor.
+    pub(crate) epoch: u32,
+}
+
+/// Readings of the two reference clocks, each between two readings of the calibrated clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bracket {
     first: u64,
@@ -49,7 +56,7 @@ pub(crate) struct Bracket {
 }
 
 impl Bracket {
-    /// The tightest of several reads, or `None` if the calibrated clock ran backwards in all.
+    /// The tightest of several reads; `None` if the calibrated clock ran backwards in all of them.
     pub(crate) fn read(clocks: &mut impl Clocks) -> Option<Self> {
         (0..READS)
             .map(|_| Self::read_once(clocks))
@@ -58,7 +65,7 @@ impl Bracket {
     }
 
     fn read_once(clocks: &mut impl Clocks) -> Self {
-        // In this order: a struct expression evaluates its fields as they are written.
+        // Order matters: a struct expression evaluates its fields as they are written.
         Self {
             first: clocks.raw(),
             utc: clocks.utc(),
@@ -73,21 +80,20 @@ impl Bracket {
         (self.second - self.first).max(self.third - self.second).div_ceil(2)
     }
 
-    /// Ticks and nanoseconds of `CLOCK_MONOTONIC_RAW` that passed from `earlier` to `self`.
+    /// Ticks, and nanoseconds of `CLOCK_MONOTONIC_RAW`, from `earlier` to `self`.
     pub(crate) fn since(&self, earlier: &Self) -> (u64, Span) {
         let ticks = midpoint(self.second, self.third)
             .saturating_sub(midpoint(earlier.second, earlier.third));
         (ticks, self.monotonic_raw - earlier.monotonic_raw)
     }
 
-    /// The anchor at the middle of the UTC bracket, with the other reading carried there by what
-    /// is known of the clock's rate.
+    /// The anchor at the middle of the UTC bracket. The other reading is moved there by the clock's rate.
     pub(crate) fn anchor(&self, rate: Rate, granularity: Span) -> Anchor {
         let raw = midpoint(self.first, self.second);
         let ticks = approx(midpoint(self.second, self.third) - raw);
         let carried = ticks * rate.nanos_per_tick;
         let half_width = approx(self.half_width()) * (rate.nanos_per_tick + rate.error);
-        // The system's clocks are read, and carried, in whole nanoseconds: hence the one.
+        // One nanosecond more, because the reference clocks are read and moved in whole nanoseconds.
         let error = half_width + ticks * rate.error + 1.0;
         Anchor {
             raw,
@@ -115,17 +121,17 @@ enum Target {
 }
 
 impl SystemClocks {
-    /// To calibrate a counter.
+    /// For the calibration of a counter.
     pub(crate) const fn counter(counter: Counter) -> Self {
         Self { target: Target::Counter(counter) }
     }
 
-    /// To calibrate `CLOCK_MONOTONIC`, as a counter of nanoseconds.
+    /// For the calibration of `CLOCK_MONOTONIC`, as a counter of nanoseconds.
     pub(crate) const fn monotonic() -> Self {
         Self { target: Target::Monotonic }
     }
 
-    /// The domain of the stamps that [`Clocks::raw`] reads.
+    /// Domain of the stamps that [`Clocks::raw`] reads.
     pub(crate) const fn domain(self) -> Domain {
         match self.target {
             Target::Counter(counter) => counter.domain(),
@@ -133,8 +139,7 @@ impl SystemClocks {
         }
     }
 
-    /// Fills `reads` with readings of the clock to be calibrated, in a row and unordered, as packets
-    /// are stamped.
+    /// Fills `reads` with consecutive unordered readings of the clock to be calibrated, as packets are stamped.
     pub(crate) fn read_fast(self, reads: &mut [u64]) {
         match self.target {
             Target::Counter(counter) => reads.fill_with(|| counter.read()),
@@ -170,14 +175,13 @@ mod tests {
 
     const EXACT: Rate = Rate { nanos_per_tick: 1.0, error: 0.0 };
 
-    /// Clocks at 1 GHz that show the same nanosecond, each read taking the next of `delays`, in
-    /// the middle of which it happens.
-    struct Even<D> {
+    /// Clocks at 1 GHz with equal values. Each read takes the next of `delays` and happens in its middle.
+    struct UniformClocks<D> {
         now: u64,
         delays: D,
     }
 
-    impl<D: Iterator<Item = u64>> Even<D> {
+    impl<D: Iterator<Item = u64>> UniformClocks<D> {
         fn read(&mut self) -> u64 {
             let delay = self.delays.next().unwrap();
             self.now += delay;
@@ -185,7 +189,7 @@ mod tests {
         }
     }
 
-    impl<D: Iterator<Item = u64>> Clocks for Even<D> {
+    impl<D: Iterator<Item = u64>> Clocks for UniformClocks<D> {
         fn raw(&mut self) -> u64 {
             self.read()
         }
@@ -198,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn both_system_clocks_are_within_the_error_at_the_anchor() {
+    fn reference_clocks_are_within_the_anchors_error() {
         for [first, utc, second, monotonic_raw, third] in
             [[20, 40, 20, 40, 20], [10, 90, 10, 20, 30], [30, 20, 80, 100, 10]]
         {
             let delays = [first, utc, second, monotonic_raw, third].into_iter().cycle();
-            let bracket = Bracket::read(&mut Even { now: 1_000, delays }).unwrap();
+            let bracket = Bracket::read(&mut UniformClocks { now: 1_000, delays }).unwrap();
             let anchor = bracket.anchor(EXACT, Span::from_nanos(1));
             let raw = anchor.raw.cast_signed();
             assert!((raw - anchor.utc.as_nanos()).abs() <= anchor.error.as_nanos());
@@ -212,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_read_is_kept() {
+    fn tightest_of_all_reads_is_used() {
         let slow = [500_u64; 5].into_iter();
         let tight = [20; 5];
         let delays = slow.clone().chain(slow.clone()).chain(tight).chain(slow.cycle());
-        let bracket = Bracket::read(&mut Even { now: 1_000, delays }).unwrap();
+        let bracket = Bracket::read(&mut UniformClocks { now: 1_000, delays }).unwrap();
         assert_eq!(bracket.anchor(EXACT, Span::ZERO).error, Span::from_nanos(21));
     }
 }

@@ -1,48 +1,50 @@
-//! The calibrator: samples a clock against the system's clocks and publishes what follows.
+//! Calibrator: samples a clock against the system's clocks and publishes timelines.
 
 use std::sync::Arc;
 
 use crate::anchor::{Anchor, Bracket};
 use crate::difference::ORDINARY_SLEW;
-use crate::history::{History, nanos};
-use crate::rate::Rate;
-use crate::ratio::{approx, ceil_nanos};
+use crate::history::History;
+use crate::ratio::{Rate, approx, ceil_nanos, nanos};
 use crate::{Clocks, Domain, Span, Timeline};
 
-/// The baseline of the first estimate of the rate.
+/// Baseline of the first estimate of the rate.
 const FIRST_BASELINE: Span = Span::from_nanos(200_000);
 
-/// Reads that [`FIRST_BASELINE`] may take: a clock that has not moved by then stands still.
+/// Max reads during [`FIRST_BASELINE`]: a clock that has not moved by then is stopped.
 const FIRST_READS: u32 = 10_000_000;
 
-/// How often that is tried: on a machine so stalled that this is not enough, time cannot be told.
+/// Max attempts to get a first estimate on a stalled machine.
 const FIRST_ATTEMPTS: u32 = 10;
 
-/// The first baseline is at least so many times what its ends can be off by, so that the first rate
-/// is known to a tenth.
-const LEAST_FIRST_BASELINE: f64 = 10.0;
+/// Min ratio of the first baseline to the errors of its ends. With it the first rate is accurate to 10 %.
+const MIN_FIRST_BASELINE: f64 = 10.0;
 
-/// Why a clock cannot be calibrated.
+/// Error of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
     /// The readings of the clock do not ascend.
-    #[error("the clock to calibrate runs backwards: choose another (`wirestamp clock` lists them)")]
+    #[error(
+        "cannot calibrate the clock: it runs backwards; choose another source, \"wirestamp clock\" lists them"
+    )]
     Backwards,
-    /// The readings of the clock, or of the system's, do not change.
-    #[error("the clock to calibrate stands still: choose another (`wirestamp clock` lists them)")]
+    /// The readings of the clock, or of the system's clocks, do not change.
+    #[error(
+        "cannot calibrate the clock: it is stopped; choose another source, \"wirestamp clock\" lists them"
+    )]
     Stopped,
 }
 
-/// Two joint reads of a clock of which nothing is known yet, and what they tell.
-struct Beginning {
+/// First estimate of a clock's rate, from two joint reads.
+struct FirstEstimate {
     brackets: [Bracket; 2],
-    /// Against `CLOCK_MONOTONIC_RAW`.
+    /// Rate against `CLOCK_MONOTONIC_RAW`.
     rate: Rate,
 }
 
-impl Beginning {
-    /// Takes two reads, [`FIRST_BASELINE`] apart, and more while a stalled machine makes them too
-    /// wide to tell the rate. The clock moves in steps of `step` ticks.
+impl FirstEstimate {
+    /// Takes two reads, [`FIRST_BASELINE`] apart, and more if a stalled machine makes them too wide for an estimate.
+    /// The clock moves in steps of `step` ticks.
     fn read(clocks: &mut impl Clocks, step: u64) -> Result<Self, CalibrationError> {
         let first = Bracket::read(clocks).ok_or(CalibrationError::Backwards)?;
         let start = clocks.monotonic_raw();
@@ -63,32 +65,32 @@ impl Beginning {
         Err(CalibrationError::Stopped)
     }
 
-    /// The two anchors, of a clock that moves by its granularity.
+    /// The two anchors of a clock with this granularity.
     fn anchors(&self, granularity: Span) -> [Anchor; 2] {
         self.brackets.map(|bracket| bracket.anchor(self.rate, granularity))
     }
 
-    /// The granularity of a clock that moves in steps of `step` ticks.
+    /// Granularity of a clock that moves in steps of `step` ticks.
     fn granularity(&self, step: u64) -> Span {
         let nanos = approx(step) * (self.rate.nanos_per_tick + self.rate.error);
         Span::from_nanos(ceil_nanos(nanos))
     }
 
-    /// The rate against UTC, which may be slewed meanwhile.
+    /// Rate against UTC, which may be slewed at the same time.
     fn nominal(&self) -> Rate {
         let Rate { nanos_per_tick, error } = self.rate;
         Rate { nanos_per_tick, error: error + nanos_per_tick * ORDINARY_SLEW }
     }
 }
 
-/// The rate that two brackets show, unless they are too wide, or do not ascend.
+/// Rate between two brackets; none if they are too wide or do not ascend.
 fn first_rate(first: &Bracket, second: &Bracket, step: u64) -> Option<Rate> {
     let (ticks, elapsed) = second.since(first);
     let (ticks, elapsed) = (approx(ticks), nanos(elapsed));
-    // Each reading is off from the middle of its bracket by half a width, and by a nanosecond; and
-    // the clock is off from its last step, also where both ends of a bracket show the same one.
+    // Each reading is off from the middle of its bracket by up to half a width plus a nanosecond. The clock is off by
+    // up to one step, also if both ends of a bracket have the same value.
     let off = approx(first.half_width()) + approx(second.half_width()) + 2.0 * approx(step);
-    if elapsed <= 0.0 || ticks <= off * LEAST_FIRST_BASELINE {
+    if elapsed <= 0.0 || ticks <= off * MIN_FIRST_BASELINE {
         return None;
     }
     let nanos_per_tick = elapsed / ticks;
@@ -96,41 +98,40 @@ fn first_rate(first: &Bracket, second: &Bracket, step: u64) -> Option<Rate> {
     Some(Rate { nanos_per_tick, error: highest - nanos_per_tick })
 }
 
-/// Calibrates one clock. It has no thread and no clock of its own: somebody calls
-/// [`Self::sample`] from time to time, and the clocks are injected.
+/// Calibrates one clock. It has no thread and no clock of its own: the caller calls [`Self::sample`] periodically and
+/// injects the clocks.
 #[derive(Debug)]
 pub struct Calibrator<C> {
     clocks: C,
     step: u64,
     granularity: Span,
     history: History,
-    /// Whether the clock was disrupted and could not be begun again yet.
+    /// True if the clock was disrupted and its rate is not estimated again yet.
     interrupted: bool,
     timeline: Arc<Timeline>,
 }
 
 impl<C: Clocks> Calibrator<C> {
-    /// Begins to calibrate the clock of `domain`, with two samples 200 us apart.
+    /// Starts the calibration of the clock of `domain` with two samples 200 us apart.
     ///
-    /// `step` is the step that the clock moves in, in its own ticks: its granularity.
+    /// `step` is the clock's granularity in ticks.
     ///
     /// # Errors
-    /// If the clock stands still or does not ascend.
+    /// If the clock is stopped or does not ascend.
     pub fn new(domain: Domain, mut clocks: C, step: u64) -> Result<Self, CalibrationError> {
-        let beginning = Beginning::read(&mut clocks, step)?;
-        let granularity = beginning.granularity(step);
-        let [first, second] = beginning.anchors(granularity);
-        let mut history = History::new(domain, first, beginning.nominal(), granularity);
+        let estimate = FirstEstimate::read(&mut clocks, step)?;
+        let granularity = estimate.granularity(step);
+        let [first, second] = estimate.anchors(granularity);
+        let mut history = History::new(domain, first, estimate.nominal(), granularity);
         history.push(second);
         let timeline = Arc::new(history.timeline());
         Ok(Self { clocks, step, granularity, history, interrupted: false, timeline })
     }
 
-    /// Takes an anchor and returns the snapshot that it leads to.
+    /// Takes an anchor and returns the new timeline.
     ///
-    /// A read that cannot be used (the counter ran backwards in all brackets, or the last anchor
-    /// is too close for its error) leaves the snapshot as it was. One that shows a disruption of
-    /// the clock takes 200 us more, for two samples as at the beginning.
+    /// An unusable read leaves the timeline as it was: the counter ran backwards in all brackets, or the last anchor
+    /// is too close for its error. After a disruption of the clock the call takes 200 us more for two new samples.
     pub fn sample(&mut self) -> Arc<Timeline> {
         if !self.interrupted {
             let Some(bracket) = Bracket::read(&mut self.clocks) else {
@@ -138,37 +139,36 @@ impl<C: Clocks> Calibrator<C> {
             };
             self.history.push(bracket.anchor(self.history.rate(), self.granularity));
         }
-        if self.history.is_lost() {
-            self.interrupted = self.begin_again().is_err();
+        if self.history.needs_restart() {
+            self.interrupted = self.restart().is_err();
         }
         self.timeline = Arc::new(self.history.timeline());
         Arc::clone(&self.timeline)
     }
 
-    /// Learns the rate of a disrupted clock anew: it may have become any other, and the width of a
-    /// bracket in nanoseconds depends on it. Where that fails, the next sample tries again.
-    fn begin_again(&mut self) -> Result<(), CalibrationError> {
-        let beginning = Beginning::read(&mut self.clocks, self.step)?;
-        self.granularity = beginning.granularity(self.step);
-        let anchors = beginning.anchors(self.granularity);
-        self.history.begin_again(anchors, beginning.nominal(), self.granularity);
+    /// Estimates the rate of a disrupted clock anew. The rate may have any value, and the width of a bracket in
+    /// nanoseconds depends on it. On failure the next sample tries again.
+    fn restart(&mut self) -> Result<(), CalibrationError> {
+        let estimate = FirstEstimate::read(&mut self.clocks, self.step)?;
+        self.granularity = estimate.granularity(self.step);
+        let anchors = estimate.anchors(self.granularity);
+        self.history.restart(anchors, estimate.nominal(), self.granularity);
         Ok(())
     }
 
-    /// As [`Self::sample`], after a disruption of the clock that somebody else knows of, such as
-    /// the hypervisor that moved the machine ([`crate::VmClock`]).
+    /// As [`Self::sample`], after a disruption that another source reported, such as the hypervisor that migrated the
+    /// machine ([`crate::VmClock`]).
     ///
-    /// What the earlier anchors say is forgotten, even if the new one seems to follow from them:
-    /// stamps taken before have an unbounded error from then on, and the bound of new ones is wide
-    /// until further anchors show the rate again. [`Timeline::steps`] counts one more. If no usable
-    /// read is had now, all this comes with the first that is.
+    /// Discards the earlier anchors, even if the new one seems to continue them. Earlier stamps then have an
+    /// unbounded error. The bound of new stamps is wide until further anchors confirm the rate. [`Timeline::steps`]
+    /// increases by one. Without a usable read now, all this happens with the first usable one.
     pub fn disrupt(&mut self) -> Arc<Timeline> {
-        self.history.distrust();
+        self.history.mark_disrupted();
         self.interrupted = false;
         self.sample()
     }
 
-    /// The newest snapshot.
+    /// The newest timeline.
     #[must_use]
     pub fn timeline(&self) -> Arc<Timeline> {
         Arc::clone(&self.timeline)
@@ -184,15 +184,15 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Clocks of one oscillator of 1 GHz, each read of which takes 20 ns. Copies show the same.
+    /// Clocks of one oscillator of 1 GHz, each read of which takes 20 ns. Clones share their state.
     #[derive(Clone, Copy)]
     struct Fake<'a> {
         now: &'a Cell<u64>,
-        /// After how many reads of the counter how many come out in descending order.
+        /// Number of counter reads before the values descend, and for how many reads they do.
         descending: &'a Cell<(u64, u64)>,
     }
 
-    /// The reads of the counter for one anchor.
+    /// Counter reads for one anchor.
     const READS: u64 = 24;
 
     impl Fake<'_> {
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A calibrator that has sampled each second for five seconds, and its stamp of the start.
+    /// A calibrator after five samples, one per second, and its stamp of the start.
     fn calibrator(clocks: Fake<'_>) -> (Calibrator<Fake<'_>>, u64) {
         let mut calibrator = Calibrator::new(Domain::Counter, clocks, 1).unwrap();
         let early = clocks.now.get();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disruption_that_no_anchor_shows_is_believed() {
+    fn reported_disruption_needs_no_evidence_in_anchors() {
         let (now, descending) = (Cell::new(SECOND), Cell::new((0, 0)));
         let (mut calibrator, early) = calibrator(Fake { now: &now, descending: &descending });
         let before = calibrator.timeline();
@@ -250,12 +250,12 @@ mod tests {
             calibrator.sample();
         }
         let recovered = calibrator.timeline();
-        assert_eq!(recovered.steps(), 1, "once is enough");
+        assert_eq!(recovered.steps(), 1, "counted once");
         assert!(recovered.convert(now.get()).error < Span::from_nanos(1_000));
         assert_eq!(recovered.convert(early).error, Span::MAX);
     }
 
-    /// A counter that moves once in a microsecond, by a thousand ticks.
+    /// A counter that moves once per microsecond, by a thousand ticks.
     struct Coarse<'a>(Fake<'a>);
 
     impl Clocks for Coarse<'_> {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bracket_within_one_step_of_the_clock_does_not_pass_for_a_precise_one() {
+    fn coarse_clock_does_not_yield_precise_anchors() {
         for start in (0..2_000).step_by(37) {
             let (now, descending) = (Cell::new(SECOND + start), Cell::new((0, 0)));
             let fake = Fake { now: &now, descending: &descending };
@@ -280,12 +280,12 @@ mod tests {
                 now.update(|now| now + SECOND / 4);
                 calibrator.sample();
             }
-            assert_eq!(calibrator.timeline().steps(), 0, "begun at {start} ns");
+            assert_eq!(calibrator.timeline().steps(), 0, "started at {start} ns");
         }
     }
 
     #[test]
-    fn a_disruption_is_not_lost_with_a_read_that_fails() {
+    fn disruption_survives_a_failed_read() {
         let (now, descending) = (Cell::new(SECOND), Cell::new((0, 0)));
         let (mut calibrator, early) = calibrator(Fake { now: &now, descending: &descending });
         descending.set((0, READS));
@@ -296,11 +296,11 @@ mod tests {
         assert_eq!(after.convert(early).error, Span::MAX);
     }
     #[test]
-    fn a_disruption_is_counted_once_however_often_it_takes_to_begin_again() {
+    fn disruption_is_counted_once_despite_failed_restarts() {
         let (now, descending) = (Cell::new(SECOND), Cell::new((0, 0)));
         let (mut calibrator, early) = calibrator(Fake { now: &now, descending: &descending });
         descending.set((READS, READS));
-        assert_eq!(calibrator.disrupt().steps(), 1, "and then not begun again");
+        assert_eq!(calibrator.disrupt().steps(), 1, "the restart failed");
         for _ in 0..2 {
             now.update(|now| now + SECOND);
             descending.set((0, READS));

@@ -1,7 +1,7 @@
 //! Conversion of times and spans to and from the types of `std` and of the C library.
 //!
-//! Where every value has its counterpart the conversion is a `From`, elsewhere a `TryFrom` whose
-//! error, [`OutOfRange`], holds the nearest value there is; taking that saturates:
+//! The conversion is a `From` if every value has a counterpart. Otherwise it is a `TryFrom`, and its error,
+//! [`OutOfRange`], holds the nearest valid value. Use of that value saturates:
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -24,10 +24,9 @@
 //! | `Time`, `Span` | `timeval` | rounded down, towards the past, to a microsecond |
 //! | `timespec`, `timeval` | `Time`, `Span` | exact within 292 years, else out of range |
 //!
-//! The `timespec` and `timeval` made here are normalised: the part below a second is never
-//! negative, so that half a second before 1970 is `{ -1, 500_000_000 }`, as `clock_gettime(2)`
-//! has it. Those that come in need not be: a carry or a negative part counts for what it is worth.
-//! Neither type says what scale it is on; the caller does, by the `Time` that is asked for.
+//! The results of conversion to `timespec` and `timeval` are normalised: the part below a second is never negative.
+//! Half a second before 1970 is `{ -1, 500_000_000 }`, as in `clock_gettime(2)`. Inputs need not be normalised: a
+//! carry or a negative part is added. Neither type has a time scale; the caller chooses it by the type of `Time`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -39,22 +38,22 @@ const NANOS_PER_SEC: i64 = 1_000_000_000;
 const MICROS_PER_SEC: i64 = 1_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
 
-/// The value to be converted lies beyond what the target type can hold.
+/// Error of a conversion: the value is beyond the range of the target type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("out of range, the nearest value is {nearest:?}: use that, or check the input")]
+#[error("cannot convert the value: it is out of range; the nearest valid value is {nearest:?}")]
 pub struct OutOfRange<T> {
     nearest: T,
 }
 
 impl<T> OutOfRange<T> {
-    /// The end of the target's range that the value lies beyond.
+    /// The end of the target's range nearest to the value.
     #[must_use]
     pub fn into_nearest(self) -> T {
         self.nearest
     }
 }
 
-/// `nanos` as the main counter of a time or a span.
+/// `nanos` as a time or a span, if it fits.
 fn within_range<T>(nanos: i128, of: impl FnOnce(i64) -> T) -> Result<T, OutOfRange<T>> {
     let nearest = if nanos < 0 { i64::MIN } else { i64::MAX };
     match i64::try_from(nanos) {
@@ -63,12 +62,12 @@ fn within_range<T>(nanos: i128, of: impl FnOnce(i64) -> T) -> Result<T, OutOfRan
     }
 }
 
-/// What a `timespec` is worth in nanoseconds.
+/// Nanoseconds of a `timespec`, normalised or not.
 fn nanos_of_timespec(time: libc::timespec) -> i128 {
     i128::from(time.tv_sec) * i128::from(NANOS_PER_SEC) + i128::from(time.tv_nsec)
 }
 
-/// What a `timeval` is worth in nanoseconds.
+/// Nanoseconds of a `timeval`, normalised or not.
 fn nanos_of_timeval(time: libc::timeval) -> i128 {
     let micros = i128::from(time.tv_sec) * i128::from(MICROS_PER_SEC) + i128::from(time.tv_usec);
     micros * i128::from(NANOS_PER_MICRO)
@@ -81,7 +80,7 @@ fn timespec_of_nanos(nanos: i64) -> libc::timespec {
     }
 }
 
-/// Rounds down, also before zero.
+/// Rounds down, also for negative values.
 fn timeval_of_nanos(nanos: i64) -> libc::timeval {
     libc::timeval {
         tv_sec: nanos.div_euclid(NANOS_PER_SEC),
@@ -89,7 +88,7 @@ fn timeval_of_nanos(nanos: i64) -> libc::timeval {
     }
 }
 
-/// Exact. Linux keeps a `SystemTime` in seconds of 64 bits, which every `Time` fits in.
+/// Exact. Linux keeps a `SystemTime` in 64-bit seconds, which holds every `Time`.
 impl From<Time<Utc>> for SystemTime {
     fn from(time: Time<Utc>) -> Self {
         let distance = Duration::from_nanos(time.as_nanos().unsigned_abs());
@@ -101,7 +100,7 @@ impl From<Time<Utc>> for SystemTime {
 impl TryFrom<SystemTime> for Time<Utc> {
     type Error = OutOfRange<Self>;
     fn try_from(time: SystemTime) -> Result<Self, Self::Error> {
-        // Within the 2^63 seconds of a Duration, an i128 holds the nanoseconds with room to spare.
+        // A Duration has less than 2^64 s, so that an i128 holds its nanoseconds.
         let nanos = |distance: Duration| {
             i128::from(distance.as_secs()) * i128::from(NANOS_PER_SEC)
                 + i128::from(distance.subsec_nanos())
@@ -114,7 +113,7 @@ impl TryFrom<SystemTime> for Time<Utc> {
     }
 }
 
-/// Exact; a negative span is out of range, and zero the nearest.
+/// Exact; a negative span is out of range, and its nearest value is zero.
 impl TryFrom<Span> for Duration {
     type Error = OutOfRange<Self>;
     fn try_from(span: Span) -> Result<Self, Self::Error> {
@@ -166,7 +165,7 @@ impl<S> TryFrom<libc::timeval> for Time<S> {
     }
 }
 
-/// Exact and normalised: a negative span has negative seconds and a part that adds to them.
+/// Exact and normalised: a negative span has negative seconds and a positive part.
 impl From<Span> for libc::timespec {
     fn from(span: Span) -> Self {
         timespec_of_nanos(span.as_nanos())
@@ -181,7 +180,7 @@ impl TryFrom<libc::timespec> for Span {
     }
 }
 
-/// Rounded down, also below zero, to a microsecond, and normalised.
+/// Rounded down to a microsecond, also for negative values, and normalised.
 impl From<Span> for libc::timeval {
     fn from(span: Span) -> Self {
         timeval_of_nanos(span.as_nanos())
@@ -201,7 +200,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any value, and often one of those where an error would be.
+    /// Any value, often one near the end of a range.
     fn nanos() -> impl Strategy<Value = i64> {
         let edges = vec![i64::MIN, i64::MIN + 1, -1_000_000_001, -1, 0, 1, 999_999_999, i64::MAX];
         prop_oneof![
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_second_before_1970_has_a_positive_part() {
+    fn time_before_1970_has_a_positive_fraction() {
         let time = libc::timespec::from(utc(-NANOS_PER_SEC / 2));
         assert_eq!((time.tv_sec, time.tv_nsec), (-1, 500_000_000));
         let time = libc::timeval::from(utc(-1));
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_nanosecond_of_the_range_is_in_2262() {
+    fn range_ends_in_2262() {
         let last = UNIX_EPOCH + Duration::new(9_223_372_036, 854_775_807);
         assert_eq!(SystemTime::from(utc(i64::MAX)), last);
         assert_eq!(Time::try_from(last), Ok(utc(i64::MAX)));
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_foreign_types_are_out_of_range_and_nothing_worse() {
+    fn extremes_of_other_types_are_out_of_range() {
         let latest = libc::timeval { tv_sec: i64::MAX, tv_usec: i64::MAX };
         assert_eq!(Span::try_from(latest).unwrap_err().into_nearest(), Span::MAX);
         assert_eq!(Span::try_from(Duration::MAX).unwrap_err().into_nearest(), Span::MAX);
@@ -253,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_comes_back_from_a_system_time_and_a_timespec(nanos in nanos()) {
+        fn times_survive_system_time_and_timespec(nanos in nanos()) {
             let time = utc(nanos);
             prop_assert_eq!(Time::try_from(SystemTime::from(time)), Ok(time));
             let timespec = libc::timespec::from(time);
@@ -264,7 +263,7 @@ mod tests {
         }
 
         #[test]
-        fn a_timeval_is_less_than_a_microsecond_earlier(nanos in nanos()) {
+        fn timeval_is_rounded_down_by_less_than_1_us(nanos in nanos()) {
             let timeval = libc::timeval::from(utc(nanos));
             prop_assert!((0..MICROS_PER_SEC).contains(&timeval.tv_usec));
             let early = i128::from(nanos) - nanos_of_timeval(timeval);
@@ -274,7 +273,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_not_normalised_counts_for_what_it_is_worth((tv_sec, part) in whole_and_part()) {
+        fn values_that_are_not_normalised_are_added((tv_sec, part) in whole_and_part()) {
             let nearest = |nanos: i128| i64::try_from(nanos.clamp(i64::MIN.into(), i64::MAX.into()));
             let sum = i128::from(tv_sec) * 1_000_000_000 + i128::from(part);
             let converted = Time::<Utc>::try_from(libc::timespec { tv_sec, tv_nsec: part });
@@ -290,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn a_span_is_a_duration_unless_it_is_negative(nanos in nanos()) {
+        fn negative_span_is_no_duration(nanos in nanos()) {
             let span = Span::from_nanos(nanos);
             match Duration::try_from(span) {
                 Ok(duration) => prop_assert_eq!(Span::try_from(duration), Ok(span)),

@@ -1,53 +1,50 @@
-//! The difference clock: spans between stamps of one clock, which never pass through UTC.
+//! Difference clock: spans between stamps of one clock, computed without UTC.
 //!
-//! UTC is slewed and stepped while a packet is under way; the counter is not. A delay between two
-//! stamps of one counter is therefore taken in ticks and scaled by the counter's own rate (the
-//! difference clock of Veitch, Ridoux and Korada, "Robust synchronization of absolute and
-//! difference clocks over networks", IEEE/ACM Transactions on Networking 17(2), 2009).
+//! UTC may be slewed and stepped while a packet is in flight; the counter is not. A delay between two stamps of one
+//! counter is therefore taken in ticks and scaled by the counter's own rate (the difference clock of Veitch, Ridoux
+//! and Korada, "Robust synchronization of absolute and difference clocks over networks", IEEE/ACM Transactions on
+//! Networking 17(2), 2009).
 //!
-//! The yardstick is `CLOCK_MONOTONIC_RAW`, whose seconds are as long as the kernel's idea of the
-//! oscillator's frequency is right. Nothing on the machine alone can tell how right that is:
-//! a kernel that measures the TSC at boot, or is told its nominal frequency, can be off by some
-//! tens of ppm, a microsecond in a delay of 20 ms. The error given here does not contain that.
+//! The reference is `CLOCK_MONOTONIC_RAW`. The length of its second depends on the kernel's value of the oscillator's
+//! frequency, which nothing on the machine can verify. A kernel that measures the TSC at boot, or uses its nominal
+//! frequency, can be off by some tens of ppm: a microsecond in a delay of 20 ms. The error given here does not
+//! include that.
 //!
 //! # The error of the rate
 //!
-//! The rate is that of the last minute on the whole, and known as well as the errors of the first
-//! and the last anchor allow. That is for a counter and a `CLOCK_MONOTONIC_RAW` of one oscillator.
-//! Where they are of two, or the counter is changed by less than what counts as a disruption, the
-//! anchors in between depart from the straight line by more than their errors. The error then is
-//! the largest departure of the rate between two of them from the rate on the whole, and as much as
-//! it may be off by, which is up to the same again; it lasts for the minute that it is in sight.
+//! The rate is the mean over the last minute. Its error follows from the errors of the first and the last anchor, if
+//! the counter and `CLOCK_MONOTONIC_RAW` use one oscillator. With two oscillators, or with a change of the counter
+//! below the limit of a disruption, the anchors in between deviate from the straight line by more than their errors.
+//! The error then is the largest deviation of the rate between two of them from the mean, plus its uncertainty, which
+//! can be as large again. It lasts for the minute that the anchors are kept.
 //!
-//! What is not in it: a change before the next anchors, or one that has moved the counter by less
-//! than their errors, some 100 ns. Nor is a jump of the counter too small for a disruption (2.5 us)
-//! in the error of a short span.
+//! The error excludes a change before the next anchors, and a change that moved the counter by less than their
+//! errors, about 100 ns. The error of a short span also excludes a jump of the counter below the limit of a
+//! disruption (2.5 us).
 //!
-//! A network card's clock ([`Domain::Nic`]) is slewed by whoever steers it: that is such a departure.
-//! Its rate is that since it was last stepped, or the system clock was.
+//! The daemon that steers a network card's clock ([`Domain::Nic`]) slews it, which is such a deviation. Its rate is
+//! the mean since the last step of that clock or of the system clock.
 //!
 //! # The system clock's own readings
 //!
-//! The stamps of [`Domain::Realtime`] are the system clock's own readings, and their spans are
-//! slewed and stepped with it. The error of such a span contains slewing up to 500 ppm and no step:
-//! [`crate::Timeline::steps`], compared before and after, tells whether there was one. A slew that
-//! is faster (up to 10 %) is counted where it begins and where it ends; a span within it is off by
-//! its rate, which nothing tells of.
+//! The stamps of [`Domain::Realtime`] are readings of the system clock, so that their spans are slewed and stepped
+//! with it. The error of such a span includes slewing up to 500 ppm and no step: compare [`crate::Timeline::steps`]
+//! before and after to detect one. A faster slew (up to 10 %) is counted at its beginning and at its end. A span
+//! within it is off by its rate without any sign.
 
 use std::num::NonZeroU64;
 
 use crate::ratio::{Ratio, approx, ceil_nanos};
 use crate::{Domain, RawStamp, Span};
 
-/// How fast the system clock is slewed in the ordinary course of things, as a fraction: by as much
-/// as the kernel's correction of its frequency reaches (500 ppm, to which adjtimex(2) clamps
-/// `ADJ_FREQUENCY`) and its `adjtime` (`MAX_TICKADJ` of kernel/time/ntp.c).
+/// Max rate of ordinary slewing of the system clock, as a fraction: the limit of the kernel's frequency correction
+/// (500 ppm, to which adjtimex(2) clamps `ADJ_FREQUENCY`) and of its `adjtime` (`MAX_TICKADJ` of kernel/time/ntp.c).
 pub(crate) const ORDINARY_SLEW: f64 = 500e-6;
 
-/// How fast it can be slewed, as a fraction: `ADJ_TICK` of adjtimex(2) lengthens and shortens its
-/// ticks by up to 10 %. Of that chrony uses up to a twelfth unless told otherwise
-/// (`maxslewrate` of chrony.conf(5), 83333 ppm), for offsets that it does not step.
-pub(crate) const FASTEST_SLEW: f64 = 0.1 + ORDINARY_SLEW;
+/// Max rate of any slewing, as a fraction: `ADJ_TICK` of adjtimex(2) lengthens and shortens the clock's ticks by up
+/// to 10 %. By default chrony uses up to a twelfth (`maxslewrate` of chrony.conf(5), 83333 ppm) for offsets that it
+/// does not step.
+pub(crate) const MAX_SLEW: f64 = 0.1 + ORDINARY_SLEW;
 
 /// Measures spans between raw stamps of one domain.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,21 +75,21 @@ impl DifferenceClock {
         }
     }
 
-    /// A clock of nanoseconds of which nothing is known. Steps, and slews faster than the ordinary,
-    /// are in its spans and not in their errors.
+    /// A clock of nanoseconds without calibration. Its spans include steps and slews faster than ordinary ones; their
+    /// errors do not.
     pub(crate) fn nanoseconds(domain: Domain) -> Self {
         let nanosecond = Span::from_nanos(1);
         Self::new(domain, NonZeroU64::MIN, NonZeroU64::MIN, ORDINARY_SLEW, nanosecond)
     }
 
-    /// The domain of the stamps that this clock measures between.
+    /// Domain of the stamps that this clock measures between.
     #[must_use]
     pub const fn domain(&self) -> Domain {
         self.domain
     }
 
-    /// The time from one stamp to another, negative if `to` was read first; `None` unless both
-    /// are of this clock's domain.
+    /// Time from one stamp to another, negative if `to` was read first. `None` unless both are of this clock's
+    /// domain.
     #[must_use]
     #[inline]
     pub fn span(&self, from: RawStamp, to: RawStamp) -> Option<Span> {
@@ -104,16 +101,16 @@ impl DifferenceClock {
         Some(if to.value >= from.value { span } else { -span })
     }
 
-    /// How far [`Self::span`] can be off: the rate's error over the span and the granularity of
-    /// both stamps, rounded up. In [`Domain::Realtime`] only if the system clock was not stepped
-    /// between the stamps ([`crate::Timeline::steps`]), nor slewed by more than 500 ppm.
+    /// Error bound of [`Self::span`]: the rate's error over the span plus the granularity of both stamps, rounded up.
+    /// In [`Domain::Realtime`] it holds only without a step ([`crate::Timeline::steps`]) and without a slew of more
+    /// than 500 ppm between the stamps.
     #[must_use]
     pub fn error(&self, span: Span) -> Span {
         let nanos = approx(span.as_nanos().unsigned_abs());
         Span::from_nanos(ceil_nanos(nanos * self.rate_error)) + self.granularity + self.granularity
     }
 
-    /// The ticks that pass in `span`, to the nearest; none for a span that is not positive.
+    /// Ticks in `span`, to the nearest; zero for a span that is not positive.
     #[must_use]
     pub fn ticks(&self, span: Span) -> u64 {
         u64::try_from(span.as_nanos()).map_or(0, |nanos| self.ticks_per_nano.scale(nanos))
@@ -125,8 +122,8 @@ impl DifferenceClock {
         self.ticks_per_nano.to_f64() * 1e9
     }
 
-    /// Bound of the rate's error against `CLOCK_MONOTONIC_RAW`, in parts per million. Where the rate
-    /// was seen to change in the last minute, how far it was from [`Self::frequency_hz`] at most.
+    /// Bound of the rate's error against `CLOCK_MONOTONIC_RAW`, in parts per million. If the rate changed in the last
+    /// minute, its max distance from [`Self::frequency_hz`].
     #[must_use]
     pub const fn rate_error_ppm(&self) -> f64 {
         self.rate_error * 1e6
@@ -154,21 +151,21 @@ mod tests {
     }
 
     #[test]
-    fn a_span_has_the_sign_of_its_direction() {
+    fn span_to_an_earlier_stamp_is_negative() {
         let clock = counter_at_2_6_ghz();
         assert_eq!(clock.span(at(100), at(2_700)), Some(Span::from_nanos(1_000)));
         assert_eq!(clock.span(at(2_700), at(100)), Some(Span::from_nanos(-1_000)));
     }
 
     #[test]
-    fn stamps_of_another_clock_have_no_span() {
+    fn stamps_of_another_clock_are_rejected() {
         let other = RawStamp { domain: Domain::Realtime, value: 0 };
         assert_eq!(counter_at_2_6_ghz().span(at(0), other), None);
         assert_eq!(counter_at_2_6_ghz().span(other, at(0)), None);
     }
 
     #[test]
-    fn the_error_of_a_span_grows_with_its_length_in_either_direction() {
+    fn error_grows_with_the_length_of_a_span() {
         let clock = counter_at_2_6_ghz();
         assert_eq!(clock.error(Span::ZERO), Span::from_nanos(20));
         assert_eq!(clock.error(Span::from_millis(20)), Span::from_nanos(40));
@@ -176,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_in_the_past_is_no_ticks_away() {
+    fn negative_span_has_zero_ticks() {
         let clock = counter_at_2_6_ghz();
         assert_eq!(clock.ticks(Span::from_nanos(1_000)), 2_600);
         assert_eq!(clock.ticks(Span::ZERO), 0);

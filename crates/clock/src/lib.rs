@@ -158,11 +158,11 @@ pub use difference::DifferenceClock;
 pub use phc::{Phc, PhcError};
 pub use service::{ClockService, ClockStatus, StartError};
 pub use sleep::{CounterSleep, Interrupter, Margin, SleepClock, Sleeper, Wake};
-pub use source::{SourceError, hpet::Hpet};
+pub use source::{hpet::Hpet, selection::SourceError};
 pub use stamp::{Domain, RawStamp, Stamp};
-pub use survey::{Source, Survey, survey};
+pub use survey::{CounterSource, Survey, survey};
 pub use ticks::{
-    CounterTicks, MonotonicTicks, OtherClock, RealtimeTicks, TickSpan, TickTime, Ticking,
+    ClockMismatch, CounterTicks, MonotonicTicks, RealtimeTicks, TickSpan, TickTime, Ticking,
 };
 pub use time::{MonotonicRaw, Scale, Span, Time, Utc};
 pub use timeline::Timeline;

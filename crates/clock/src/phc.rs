@@ -1,15 +1,14 @@
-//! A network card's clock: what Linux calls a PTP hardware clock (PHC), `/dev/ptpN`.
+//! A network card's clock: a PTP hardware clock (PHC) of Linux, `/dev/ptpN`.
 //!
-//! It counts nanoseconds from an epoch of its own, TAI where a PTP daemon keeps it, or the moment at
-//! which the driver was loaded. A daemon may slew and step it, or nobody may.
+//! It counts nanoseconds from its own epoch: TAI if a PTP daemon keeps it, otherwise often the load of the driver. A
+//! daemon may slew and step it.
 //!
-//! The open device is a clock that clock_gettime(2) reads (`Documentation/driver-api/ptp.rst`),
-//! between two readings of which the system's clocks are read as for any counter. A reading asks the
-//! card over its bus and takes a microsecond or two, which is how wide the bracket is: half of it is
-//! the error of an anchor. `PTP_SYS_OFFSET_EXTENDED` of linux/ptp_clock.h would bracket the moment
-//! in which the card is asked more tightly, the other way round: with two readings of the system
-//! clock, and, before Linux 6.12, of no other. Where that half microsecond counts, so does the rest
-//! of the card's error against the wire, which neither way tells.
+//! The open device is a clock for clock_gettime(2) (`Documentation/driver-api/ptp.rst`). As for any counter, the
+//! system's clocks are read between two readings of it. A reading goes over the card's bus and takes one or two
+//! microseconds, which is the width of the bracket; half of it is the error of an anchor. `PTP_SYS_OFFSET_EXTENDED`
+//! of linux/ptp_clock.h brackets the card's reading more tightly, with two readings of the system clock and, before
+//! Linux 6.12, of no other clock. Where that half microsecond matters, the card's further error against the wire
+//! matters too, and neither method reveals it.
 
 use std::fs::File;
 use std::io;
@@ -19,12 +18,12 @@ use wirestamp_sys::clock::{self, ClockId};
 
 use crate::{Clocks, MonotonicRaw, Time, Utc};
 
-/// The steps that a card's clock is taken to move in, in nanoseconds. No driver tells: the kernel
-/// says 1 ns of all (`ptp_clock_getres` of drivers/ptp/ptp_clock.c). They are 6.4 to 64 ns from
-/// 1 Gbit/s up in Intel's ixgbe (ixgbe_ptp.c), 8 ns or so in others.
+/// Assumed granularity of a card's clock, in nanoseconds. Drivers do not report it: the kernel returns 1 ns for all
+/// (`ptp_clock_getres` of drivers/ptp/ptp_clock.c). It is 6.4 to 64 ns from 1 Gbit/s up in Intel's ixgbe
+/// (ixgbe_ptp.c), about 8 ns in others.
 pub(crate) const STEP: u64 = 64;
 
-/// What the names of network cards' clocks begin with.
+/// Prefix of the names of network cards' clocks.
 const PREFIX: &str = "phc";
 
 /// A network card's clock, open for reading.
@@ -37,7 +36,7 @@ pub struct Phc {
 #[derive(Debug)]
 enum Source {
     Device(File),
-    /// One of the kernel's own clocks in place of a card's.
+    /// A clock of the kernel in place of a card's.
     #[cfg(test)]
     Kernel(ClockId),
 }
@@ -53,7 +52,7 @@ impl Source {
     }
 }
 
-/// Why a network card's clock cannot be read.
+/// Error of a network card's clock.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the network card's clock /dev/ptp{number}: {cause}{}", next_step(cause))]
 pub struct PhcError {
@@ -70,11 +69,10 @@ fn next_step(cause: &io::Error) -> &'static str {
 }
 
 impl Phc {
-    /// Opens `/dev/ptpN`, with the number that the driver names (`ethtool -T`, "PTP Hardware
-    /// Clock").
+    /// Opens `/dev/ptpN` with the number that the driver reports (`ethtool -T`, "PTP Hardware Clock").
     ///
     /// # Errors
-    /// If there is no such device, this process may not read it, or it gives no time.
+    /// If there is no such device, this process may not read it, or it returns no time.
     pub fn open(number: u32) -> Result<Self, PhcError> {
         let failed = |cause| PhcError { number, cause };
         let device = File::open(format!("/dev/ptp{number}")).map_err(failed)?;
@@ -83,36 +81,36 @@ impl Phc {
         Ok(Self { number, source })
     }
 
-    /// One of the kernel's own clocks in place of a card's.
+    /// A clock of the kernel in place of a card's.
     #[cfg(test)]
     pub(crate) const fn stand_in(clock: ClockId) -> Self {
         Self { number: 0, source: Source::Kernel(clock) }
     }
 
-    /// The number of the device.
+    /// Number of the device.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// The name of the clock with this number in files: `phc0`.
+    /// Name of the clock with this number in files: `phc0`.
     #[must_use]
     pub fn name(number: u32) -> String {
         format!("{PREFIX}{number}")
     }
 
-    /// Whether a clock is a network card's, by its name.
+    /// True if `clock` is the name of a network card's clock.
     pub(crate) fn is_name(clock: &str) -> bool {
         clock.strip_prefix(PREFIX).is_some_and(|number| number.parse::<u32>().is_ok())
     }
 
-    /// Nanoseconds since the clock's epoch; none if it cannot be read, or has not got there yet.
+    /// Nanoseconds since the clock's epoch; none if unreadable or before the epoch.
     fn now(&self) -> Option<u64> {
         self.source.read().ok().and_then(|nanos| u64::try_from(nanos).ok())
     }
 }
 
-/// A network card's clock and those that it is calibrated against.
+/// A network card's clock and its reference clocks.
 #[derive(Debug)]
 pub(crate) struct NicClocks {
     phc: Phc,
@@ -126,8 +124,7 @@ impl NicClocks {
 }
 
 impl Clocks for NicClocks {
-    /// Of a card that was taken out, ever less: a calibrator uses no readings that descend, and its
-    /// bounds grow.
+    /// After removal of the card the values descend. The calibrator ignores descending readings, and its bounds grow.
     fn raw(&mut self) -> u64 {
         self.last = self.phc.now().unwrap_or(self.last.saturating_sub(1));
         self.last
@@ -148,13 +145,13 @@ mod tests {
     use crate::{CalibrationError, Calibrator, Domain};
 
     #[test]
-    fn a_device_that_is_missing_is_an_error_that_names_it() {
+    fn error_names_the_missing_device() {
         let error = Phc::open(4_000_000_000).unwrap_err().to_string();
         assert!(error.starts_with("cannot read the network card's clock /dev/ptp4000000000: "));
     }
 
     #[test]
-    fn a_card_that_is_gone_is_no_clock_that_runs() {
+    fn removed_card_cannot_be_calibrated() {
         let file = File::open("/dev/null").unwrap();
         let gone = Phc { number: 0, source: Source::Device(file) };
         let refused = Calibrator::new(Domain::Nic, NicClocks::new(gone), STEP);
@@ -162,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn another_clock_of_the_kernels_in_its_place_is_calibrated() {
+    fn kernel_clock_in_place_of_card_is_calibrated() {
         let clocks = || NicClocks::new(Phc::stand_in(ClockId::Boottime));
         let mut calibrator = Calibrator::new(Domain::Nic, clocks(), STEP).unwrap();
         let timeline = calibrator.sample();

@@ -1,70 +1,59 @@
-//! The pieces of a timeline: lines through anchors, and how far off they can be.
+//! The pieces of a timeline: lines through anchors, with error bounds.
 //!
 //! # Errors
 //!
-//! Let `e` be the errors of two neighbouring anchors, `L` the ticks between them, `d` the distance
-//! of a stamp from the nearer one. If the calibrated clock is linear against UTC, the rate between
-//! them is off by no more than `w = (e_a + e_b) / L`, and the line through them by no more than the
-//! larger `e`. It is not quite linear: the oscillator wanders, and the system clock is steered.
+//! Let `e` be the errors of two neighbouring anchors, `L` the ticks between them, `d` the distance of a stamp from
+//! the nearer one. If the calibrated clock is linear against UTC, the rate between the anchors is off by up to `w =
+//! (e_a + e_b) / L`, and the line through them by up to the larger `e`. It is not quite linear: the oscillator
+//! wanders, and a daemon steers the system clock.
 //!
-//! **Between two anchors** the neighbouring segments tell what happened. Let `u` be how far the
-//! rate of a neighbour, known to within its own `w_u`, is from the segment's, and let something
-//! happen in the segment at one instant: before it UTC went on as in the segment before, after it
-//! as in the segment after.
+//! **Between two anchors** the neighbouring segments show events. Let `u` be the difference between the rates of a
+//! neighbour and of the segment, with the neighbour's uncertainty `w_u`. Let one event happen in the segment: before
+//! it UTC continues as in the segment before, after it as in the segment after.
 //!
-//! - A change of rate shows in `u` on both sides. A rate that is within `u + w_u + w` of the line's
-//!   moves it by no more than `d` times that.
-//! - If `u` moves the line by more than an anchor's error from one end of the segment to the other,
-//!   which is `u > w / 2`, then something seems to have happened, and the anchors do not tell
-//!   whether it was a change of rate, a step, or a slew that came and went. Whichever it was, the
-//!   line is off by no more than one of the neighbours' lines is at the far end of the segment,
-//!   `L * (u + w_u)`. Less than that is in the errors of the anchors.
-//! - That is also what holds if there is no neighbour on one side yet, as in the newest segment,
-//!   where a change of rate just before the newest anchor hardly shows.
+//! - A change of rate is visible in `u` on both sides. A rate within `u + w_u + w` of the line's rate moves the line
+//!   by up to `d` times that.
+//! - If `u` moves the line by more than an anchor's error over the segment, which is `u > w / 2`, there was probably
+//!   an event. The anchors do not show whether it was a change of rate, a step, or a slew that began and ended. In
+//!   each case the line is off by up to the distance of the neighbours' lines at the far end of the segment, `L * (u
+//!   + w_u)`. Smaller events are within the errors of the anchors.
+//! - The same holds without a neighbour on one side, as in the newest segment, where a change of rate just before the
+//!   newest anchor is hardly visible.
 //!
-//! So the error is `max(e_a, e_b)` and the `d * (u + w_u + w)` of the one case or the
-//! `L * (u + w_u)` of the others, with the larger `u + w_u` of the two sides. How fast or how far
-//! the system clock was moved does not matter, nor whether it was before.
+//! So the error is `max(e_a, e_b)` plus `d * (u + w_u + w)` in the first case or `L * (u + w_u)` in the others, with
+//! the larger `u + w_u` of the two sides. It does not depend on the rate or the size of the event, nor on earlier
+//! events.
 //!
-//! **Beyond the anchors** the line of the last segment goes on, and nothing tells what happens
-//! meanwhile. If the rate does not differ by more than `c` from that of the last segment, the
-//! error is `e + d * (w + c)`. What `c` can be is taken from the past: the largest change of rate
-//! seen within three segments of the last minute, [`ORDINARY_SLEW`] as long as none could be seen,
-//! and never less than [`ORDINARY_CHANGE`]. Where the history is longer than a minute, only the
-//! minutes around the stamp count. The same goes for stamps from before the oldest anchor, except
-//! where a step or a disruption came before it: where it was is forgotten, and the error unbounded.
+//! **Beyond the anchors** the line of the last segment continues, and nothing reveals events. If the rate differs by
+//! up to `c` from that of the last segment, the error is `e + d * (w + c)`. The past determines `c`: it is the
+//! largest change of rate within three segments of the last minute, [`ORDINARY_SLEW`] until one is measurable, and at
+//! least [`ORDINARY_CHANGE`]. In a history longer than a minute only the minutes around the stamp count. The same
+//! holds for stamps before the oldest anchor. But if a step or a disruption precedes that anchor, its time is unknown
+//! and the error is unbounded.
 //!
-//! **The assumption** is twofold. In a segment something happens once, and not in both neighbours
-//! too, nor, as long as the segment is the newest, in the one before it: two slews against each
-//! other cancel out and do not show. And what lies beyond the anchors brings no change of rate that
-//! the last minute knows nothing like: a slew without precedent breaks the bound of the stamps that
-//! are converted before two more anchors have shown it, that is for half a second, and of those
-//! from before the oldest anchor. The former, converted again, hold.
+//! **The assumption** has two parts. First: a segment contains at most one event, and not both neighbours contain one
+//! too, nor the segment before the newest one. Two opposite slews cancel out and are invisible. Second: beyond the
+//! anchors no change of rate exceeds those of the last minute. An unprecedented slew breaks the bound of stamps that
+//! are converted before two more anchors show it, which is half a second, and of stamps before the oldest anchor. The
+//! former hold when they are converted again.
 
 use std::num::NonZeroU64;
 
-use crate::anchor::Anchor;
+use crate::anchor::{Anchor, Entry};
 use crate::difference::ORDINARY_SLEW;
-use crate::history::{CAPACITY, Entry, History, nanos};
-use crate::rate::Rate;
-use crate::ratio::{Ratio, approx, ceil_nanos};
+use crate::rate::{CAPACITY, RateEstimator, WELL_MEASURED};
+use crate::ratio::{Rate, Ratio, approx, ceil_nanos, nanos};
 use crate::timeline::{Piece, ROUNDING};
 use crate::{Domain, Span};
 
-/// A pair of segments counts as well measured if its uncertainty is at most this many times that
-/// of the best pair. It keeps the noise of the first, short segments and of a rare bad read from
-/// passing for changes of rate.
-pub(crate) const WELL_MEASURED: f64 = 4.0;
-
-/// The change of rate that is always expected, as a fraction.
+/// Change of rate that is always expected, as a fraction.
 ///
-/// Time daemons steer the system clock by changing its rate every few seconds, and a daemon that
-/// has settled changes it by some tenths of a ppm, be it chrony's frequency or the exponential
-/// approach of the kernel's own loop (adjtimex(2), `ADJ_OFFSET`). An oscillator's temperature adds
-/// less. Over a sampling interval of 250 ms this is 250 ns of error.
+/// Time daemons change the rate of the system clock every few seconds. A settled daemon changes it by some tenths of
+/// a ppm, by chrony's frequency or by the exponential approach of the kernel's own loop (adjtimex(2), `ADJ_OFFSET`).
+/// An oscillator's temperature adds less. Over a sampling interval of 250 ms this is 250 ns of error.
 const ORDINARY_CHANGE: f64 = 1e-6;
 
-/// The line between two neighbouring anchors of one epoch.
+/// Line between two neighbouring anchors of one epoch.
 #[derive(Clone, Copy, Debug)]
 struct Slope {
     ratio: Ratio,
@@ -91,74 +80,77 @@ impl Slope {
     }
 }
 
-/// The pieces of a timeline in the making.
+/// Builder of the pieces of a timeline.
 struct Pieces<'a> {
-    history: &'a History,
-    /// One for each pair of neighbours, `None` across a step.
+    anchors: RateEstimator<'a>,
+    /// True if a step or a disruption at an unknown time precedes the oldest anchor.
+    is_truncated: bool,
+    /// One for each pair of neighbours; `None` across a step.
     slopes: Vec<Option<Slope>>,
     /// The `c` of the module's text, one for each [`CAPACITY`] slopes.
     changes: Vec<f64>,
 }
 
-/// What a segment's neighbours say about it, in nanoseconds per tick.
-enum Around {
-    /// At most a change of rate too small to show: the line's rate is off by no more than this.
-    Calm(f64),
-    /// Something seems to have happened, or may have: the neighbours' rates are within this.
-    Eventful(f64),
-    /// It has no neighbours that could say anything.
+/// Evidence of a segment's neighbours, in nanoseconds per tick.
+enum Neighbours {
+    /// At most a change of rate too small to be visible: bound of the error of the segment's rate.
+    Consistent(f64),
+    /// A probable or possible event: bound of the distance of the neighbours' rates.
+    Inconsistent(f64),
+    /// No usable neighbours.
     Unknown,
 }
 
-/// The pieces of the timeline that `history` gives.
-pub(crate) fn pieces(history: &History) -> Vec<Piece> {
-    Pieces::of(history).build()
+/// The pieces of the timeline of these anchors. Before the oldest anchor of a truncated history the error is
+/// unbounded.
+pub(crate) fn pieces(anchors: RateEstimator<'_>, is_truncated: bool) -> Vec<Piece> {
+    Pieces::of(anchors, is_truncated).build()
 }
 
 impl<'a> Pieces<'a> {
-    fn of(history: &'a History) -> Self {
-        let slopes: Vec<_> = history.pairs().map(|(a, b)| Slope::between(a, b)).collect();
-        let nominal = history.rate().nanos_per_tick;
-        let around = |block: usize| {
+    fn of(anchors: RateEstimator<'a>, is_truncated: bool) -> Self {
+        let slopes: Vec<_> = anchors.pairs().map(|(a, b)| Slope::between(a, b)).collect();
+        let nominal = anchors.rate().nanos_per_tick;
+        let change_near = |block: usize| {
             let first = block.saturating_sub(1) * CAPACITY;
             let slopes = &slopes[first..slopes.len().min((block + 2) * CAPACITY)];
             let seen = largest_change(slopes).unwrap_or(nominal * ORDINARY_SLEW);
             seen.max(nominal * ORDINARY_CHANGE)
         };
-        let changes = (0..=slopes.len() / CAPACITY).map(around).collect();
-        Self { history, slopes, changes }
+        let changes = (0..=slopes.len() / CAPACITY).map(change_near).collect();
+        Self { anchors, is_truncated, slopes, changes }
     }
 
     fn build(&self) -> Vec<Piece> {
-        let entries = &self.history.entries;
+        let entries = self.anchors.entries;
         let mut pieces = Vec::with_capacity(entries.len() + 1);
         if let Some(Entry { anchor: oldest, .. }) = entries.front() {
-            let mut piece = self.beyond(0, oldest);
+            let mut piece = self.extrapolated(0, oldest);
             piece.start = 0;
-            if self.history.is_cut_off() {
+            if self.is_truncated {
                 piece.error = Span::MAX;
             }
             pieces.push(piece);
         }
-        for (index, (a, b)) in self.history.pairs().enumerate() {
+        for (index, (a, b)) in self.anchors.pairs().enumerate() {
             pieces.push(match self.slopes[index] {
-                Some(slope) => self.bracketed(index, &a.anchor, &b.anchor, slope),
+                Some(slope) => self.interpolated(index, &a.anchor, &b.anchor, slope),
                 None => self.across_step(index, &a.anchor, &b.anchor),
             });
         }
         if let Some(Entry { anchor: newest, .. }) = entries.back() {
-            pieces.push(self.beyond(self.slopes.len(), newest));
+            pieces.push(self.extrapolated(self.slopes.len(), newest));
         }
         pieces
     }
 
-    fn bracketed(&self, index: usize, a: &Anchor, b: &Anchor, slope: Slope) -> Piece {
+    fn interpolated(&self, index: usize, a: &Anchor, b: &Anchor, slope: Slope) -> Piece {
         let error = a.error.max(b.error) + ROUNDING;
-        let (constant, error_slope) = match self.around(index, slope.rate) {
-            _ if self.history.domain == Domain::Monotonic => (0.0, Ratio::ZERO),
-            Around::Calm(rate_error) => (0.0, Ratio::at_least(rate_error)),
-            Around::Eventful(departure) => (departure * approx(b.raw - a.raw), Ratio::ZERO),
-            Around::Unknown => (0.0, self.error_slope(index, slope.rate.error)),
+        let (constant, error_slope) = match self.neighbours_of(index, slope.rate) {
+            _ if self.anchors.domain == Domain::Monotonic => (0.0, Ratio::ZERO),
+            Neighbours::Consistent(rate_error) => (0.0, Ratio::at_least(rate_error)),
+            Neighbours::Inconsistent(departure) => (departure * approx(b.raw - a.raw), Ratio::ZERO),
+            Neighbours::Unknown => (0.0, self.error_slope(index, slope.rate.error)),
         };
         Piece {
             start: a.raw,
@@ -171,8 +163,8 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// What the neighbours of segment `index`, of the given rate, say about it.
-    fn around(&self, index: usize, rate: Rate) -> Around {
+    /// Evidence of the neighbours of segment `index`, which has this rate.
+    fn neighbours_of(&self, index: usize, rate: Rate) -> Neighbours {
         let neighbour = |index: Option<usize>| {
             let Slope { rate: neighbour, .. } = (*self.slopes.get(index?)?)?;
             let well_measured = neighbour.error <= rate.error * WELL_MEASURED;
@@ -180,24 +172,24 @@ impl<'a> Pieces<'a> {
         };
         let change = |neighbour: Rate| (neighbour.nanos_per_tick - rate.nanos_per_tick).abs();
         let departure = |neighbour: Rate| change(neighbour) + neighbour.error;
-        // The error of both anchors over the length, hence half of it for the one.
+        // `rate.error` is the error of both anchors over the length; half of it belongs to one.
         let hidden = |neighbour: Rate| change(neighbour) <= rate.error / 2.0;
         match (neighbour(index.checked_sub(1)), neighbour(index.checked_add(1))) {
             (Some(before), Some(after)) => {
                 let largest = departure(before).max(departure(after));
                 if hidden(before) && hidden(after) {
-                    Around::Calm(largest + rate.error)
+                    Neighbours::Consistent(largest + rate.error)
                 } else {
-                    Around::Eventful(largest)
+                    Neighbours::Inconsistent(largest)
                 }
             }
-            (Some(only), None) | (None, Some(only)) => Around::Eventful(departure(only)),
-            (None, None) => Around::Unknown,
+            (Some(only), None) | (None, Some(only)) => Neighbours::Inconsistent(departure(only)),
+            (None, None) => Neighbours::Unknown,
         }
     }
 
-    /// One anchor's line, with the slope nearest to position `index` of the slopes.
-    fn beyond(&self, index: usize, anchor: &Anchor) -> Piece {
+    /// Line through one anchor, with the slope nearest to position `index`.
+    fn extrapolated(&self, index: usize, anchor: &Anchor) -> Piece {
         let slope = self.nearest(index);
         Piece {
             start: anchor.raw,
@@ -210,10 +202,10 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// From the last anchor before a step to the first after it. The old line is off by what lies
-    /// between it and the new one wherever the step already was, and both drift over the gap.
+    /// From the last anchor before a step to the first after it. After the step the old line is off by its distance
+    /// from the new one, and both drift over the gap.
     fn across_step(&self, index: usize, a: &Anchor, b: &Anchor) -> Piece {
-        let old = self.beyond(index, a);
+        let old = self.extrapolated(index, a);
         let gap = b.raw - a.raw;
         let drift = i64::try_from(old.error_slope.scale_down(gap)).unwrap_or(i64::MAX);
         let step = b.utc - old.utc(b.raw);
@@ -221,9 +213,9 @@ impl<'a> Pieces<'a> {
         Piece { error, error_slope: Ratio::ZERO, ..old }
     }
 
-    /// The growth of the error in a segment at position `index` of the slopes.
+    /// Growth of the error in a segment at position `index`.
     fn error_slope(&self, index: usize, rate_error: f64) -> Ratio {
-        match self.history.domain {
+        match self.anchors.domain {
             // UTC and CLOCK_MONOTONIC differ by a constant between steps (clock_gettime(2)).
             Domain::Monotonic => Ratio::ZERO,
             Domain::Counter | Domain::Realtime | Domain::Nic => {
@@ -232,21 +224,21 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The last slope before `index`, or else the first after it, or else the nominal one.
+    /// The last slope before `index`, else the first after it, else the nominal one.
     fn nearest(&self, index: usize) -> Slope {
-        if self.history.domain == Domain::Monotonic {
+        if self.anchors.domain == Domain::Monotonic {
             return Slope::exactly(1.0, 0.0);
         }
         let (before, after) = self.slopes.split_at(index);
         let measured = before.iter().rev().chain(after).find_map(|slope| *slope);
-        let nominal = self.history.nominal;
+        let nominal = self.anchors.nominal;
         measured.unwrap_or_else(|| Slope::exactly(nominal.nanos_per_tick, nominal.error))
     }
 }
 
-/// The largest change of rate within three segments in a row, in nanoseconds per tick; of pairs
-/// that are not well measured only what their read errors do not explain. A change within a
-/// segment shows in part on either side of it, and wholly from one side to the other.
+/// Largest change of rate within three consecutive segments, in nanoseconds per tick. For pairs that are not well
+/// measured, only the part that their read errors do not explain. A change within a segment shows partly on either
+/// side of it, and fully from one side to the other.
 fn largest_change(slopes: &[Option<Slope>]) -> Option<f64> {
     let neighbours = slopes.iter().zip(slopes.iter().skip(1));
     let across = slopes.iter().zip(slopes.iter().skip(2));
@@ -260,70 +252,4 @@ fn largest_change(slopes: &[Option<Slope>]) -> Option<f64> {
         if error <= best * WELL_MEASURED { change } else { (change - error).max(0.0) }
     };
     changes.iter().map(counted).reduce(f64::max)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Time;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    /// A history of a clock of nanoseconds with an anchor each second, where UTC leads by so much.
-    fn history(leads: &[i64]) -> History {
-        let anchor = |second: usize| {
-            let raw = SECOND * u64::try_from(second).unwrap();
-            Anchor {
-                raw,
-                utc: Time::from_nanos(raw.cast_signed() + leads[second]),
-                monotonic_raw: Time::from_nanos(raw.cast_signed()),
-                error: Span::from_nanos(30),
-            }
-        };
-        let nominal = Rate { nanos_per_tick: 1.0, error: ORDINARY_SLEW };
-        let mut history = History::new(Domain::Counter, anchor(0), nominal, Span::from_nanos(1));
-        (1..leads.len()).for_each(|second| history.push(anchor(second)));
-        history
-    }
-
-    fn error(leads: &[i64], at: u64) -> i64 {
-        history(leads).timeline().convert(at).error.as_nanos()
-    }
-
-    #[test]
-    fn an_ordinary_correction_is_always_expected() {
-        let after_a_second = error(&[0; 8], 8 * SECOND);
-        assert!((1_000..1_200).contains(&after_a_second), "{after_a_second} ns");
-    }
-
-    #[test]
-    fn a_change_once_seen_is_expected_wholly_even_if_it_fell_into_two_segments() {
-        let after_a_second = error(&[0, 0, 0, 5_000, 15_000, 25_000], 6 * SECOND);
-        assert!(after_a_second >= 10_000, "{after_a_second} ns");
-    }
-
-    #[test]
-    fn a_step_inside_a_segment_is_inside_its_error_and_in_no_other() {
-        let leads = [0, 0, 0, 400_000, 400_000, 400_000, 400_000];
-        for at in [1, SECOND / 2, SECOND - 1] {
-            assert!(error(&leads, 2 * SECOND + at) >= 400_000);
-        }
-        assert!(error(&leads, 4 * SECOND + SECOND / 2) < 200, "far from the step");
-    }
-
-    #[test]
-    fn where_a_forgotten_step_was_nobody_knows() {
-        let leads = |anchors: usize| -> Vec<i64> {
-            (0..anchors).map(|second| if second < 3 { 0 } else { 10_000_000 }).collect()
-        };
-        let before_the_step = SECOND * 3 / 2;
-        assert!(error(&leads(CAPACITY), before_the_step) < 1_000);
-        assert_eq!(error(&leads(CAPACITY + 4), before_the_step), i64::MAX);
-        assert!(error(&[0; CAPACITY + 4], before_the_step) < 10_000, "there was none");
-    }
-
-    #[test]
-    fn what_happens_just_before_the_newest_anchor_is_inside_the_error() {
-        assert!(error(&[0, 0, 0, 0, 100], 4 * SECOND - 1) >= 130);
-    }
 }

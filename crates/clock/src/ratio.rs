@@ -1,26 +1,28 @@
-//! Multiplication by a fraction, exact to the last bit that a nanosecond can show.
+//! Multiplication by a fraction, exact to within a nanosecond.
 
 use std::num::NonZeroU64;
 
+use crate::Span;
+
 /// A factor of at least zero, with 64 bits before the binary point and 64 after it.
 ///
-/// `n * ratio` is two products of 64 by 64 bits. The factor is cut off by less than 2^-64, so for
-/// every 64-bit `n` the product is off by less than one unit, and by less than 2^-14 of a unit
-/// over a day of ticks at 6 GHz, before it is rounded.
+/// `n * ratio` is two products of 64 by 64 bits. The factor is truncated by less than 2^-64. So the product is off by
+/// less than one unit for every 64-bit `n`, and by less than 2^-14 of a unit over a day of ticks at 6 GHz, before
+/// rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ratio {
     whole: u64,
     fraction: u64,
 }
 
-/// 2^64, the weight of a fraction's unit.
+/// 2^64, the number of fraction units in one.
 const FRACTION_ONE: f64 = 18_446_744_073_709_551_616.0;
 
 impl Ratio {
     pub(crate) const ZERO: Self = Self { whole: 0, fraction: 0 };
     pub(crate) const ONE: Self = Self { whole: 1, fraction: 0 };
 
-    /// `numerator / denominator`, cut off below 2^-64.
+    /// `numerator / denominator`, truncated below 2^-64.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "remainder < denominator, so under 2^64")]
     pub(crate) fn of(numerator: u64, denominator: NonZeroU64) -> Self {
@@ -31,7 +33,7 @@ impl Ratio {
         }
     }
 
-    /// The least ratio not below `value`; zero for a value that is negative or no number.
+    /// The smallest ratio not below `value`; zero for a negative value or NaN.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -48,7 +50,7 @@ impl Ratio {
         (self.whole, self.fraction)
     }
 
-    /// The ratio of these parts.
+    /// The ratio with these parts.
     #[inline(always)]
     pub(crate) fn from_parts(whole: u64, fraction: u64) -> Self {
         Self { whole, fraction }
@@ -75,19 +77,19 @@ impl Ratio {
         n.saturating_mul(self.whole).saturating_add(self.fraction_of(n, 0))
     }
 
-    /// [`Self::scale`] for an `n` of at most [`Self::largest_within`] anything.
+    /// [`Self::scale`] for an `n` up to [`Self::largest_within`].
     #[inline(always)]
     pub(crate) fn scale_within(self, n: u64) -> u64 {
         n.wrapping_mul(self.whole).wrapping_add(self.fraction_of(n, 1 << 63))
     }
 
-    /// [`Self::scale_down`] for an `n` of at most [`Self::largest_within`] anything.
+    /// [`Self::scale_down`] for an `n` up to [`Self::largest_within`].
     #[inline(always)]
     pub(crate) fn scale_down_within(self, n: u64) -> u64 {
         n.wrapping_mul(self.whole).wrapping_add(self.fraction_of(n, 0))
     }
 
-    /// An `n` of which the product surely is within `limit`.
+    /// An `n` for which the product is within `limit`.
     pub(crate) fn largest_within(self, limit: u64) -> u64 {
         limit / self.whole.saturating_add(1)
     }
@@ -103,7 +105,20 @@ impl Ratio {
     }
 }
 
-/// `n` as a float: off by at most 2^-53 of itself, which rates and errors do not feel.
+/// A rate in nanoseconds per tick, and its error bound in the same unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub(crate) nanos_per_tick: f64,
+    pub(crate) error: f64,
+}
+
+/// A span as a float of nanoseconds.
+pub(crate) fn nanos(span: Span) -> f64 {
+    let size = approx(span.as_nanos().unsigned_abs());
+    if span < Span::ZERO { -size } else { size }
+}
+
+/// `n` as a float, off by up to 2^-53 of itself, which is negligible for rates and errors.
 #[expect(clippy::cast_precision_loss, reason = "relative error 2^-53")]
 pub(crate) fn approx(n: u64) -> f64 {
     n as f64
@@ -127,23 +142,23 @@ mod tests {
     }
 
     #[test]
-    fn products_saturate_instead_of_wrapping() {
+    fn products_saturate() {
         assert_eq!(ratio(3, 1).scale(u64::MAX), u64::MAX);
         assert_eq!(ratio(u64::MAX, 2).scale(4), u64::MAX);
     }
 
     #[test]
-    fn a_float_that_is_no_factor_becomes_zero() {
+    fn negative_and_nan_factors_become_zero() {
         assert_eq!(Ratio::at_least(f64::NAN), Ratio::ZERO);
         assert_eq!(Ratio::at_least(-1.0), Ratio::ZERO);
         assert_eq!(Ratio::at_least(f64::INFINITY).scale(1), u64::MAX);
     }
 
     proptest! {
-        /// The exact product is a rational number, compared without a rounding of its own:
-        /// |scaled - ticks * nanos / counted| <= 1  <=>  |scaled * counted - ticks * nanos| <= counted.
+        /// Compares with the exact product, a rational number, without rounding: |scaled - ticks * nanos / counted|
+        /// <= 1  <=>  |scaled * counted - ticks * nanos| <= counted.
         #[test]
-        fn a_day_of_ticks_scales_to_within_a_nanosecond_of_the_exact_rational(
+        fn day_of_ticks_scales_within_1_ns(
             hertz in 1_000_000_u64..=6_000_000_000,
             baseline_nanos in 1_000_000_u64..=3_600_000_000_000,
             ppm in -500_i64..=500,
@@ -162,13 +177,13 @@ mod tests {
         }
 
         #[test]
-        fn a_ratio_of_a_float_falls_short_by_less_than_one(value in 0.0..1e6_f64, n in 0_u64..1 << 32) {
+        fn ratio_of_a_float_is_off_by_less_than_1(value in 0.0..1e6_f64, n in 0_u64..1 << 32) {
             let exact_or_less = value * approx(n) * (1.0 - 1e-15);
             prop_assert!(approx(Ratio::at_least(value).scale_down(n)) > exact_or_less - 1.0);
         }
 
         #[test]
-        fn within_the_limit_no_saturation_is_needed(
+        fn products_within_the_limit_do_not_saturate(
             numerator in any::<u64>(), denominator in 1_u64.., limit in any::<u64>(), n in any::<u64>(),
         ) {
             let ratio = ratio(numerator, denominator);

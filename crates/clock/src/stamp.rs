@@ -1,41 +1,40 @@
-//! What a packet is stamped with, before and after conversion.
+//! Stamps of packets, before and after conversion.
 
 use crate::{Span, Time, Utc};
 
-/// The clock that a raw value was read from.
+/// The clock of a raw value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// The CPU's counter, or what stands in for it ([`crate::Counter`] says which).
+    /// The CPU's counter, or its substitute ([`crate::Counter`] tells which).
     Counter,
-    /// The kernel's `CLOCK_REALTIME`, in nanoseconds since 1970. It can be stepped between two
-    /// stamps ([`crate::Timeline::steps`]).
+    /// The kernel's `CLOCK_REALTIME`, in nanoseconds since 1970. It may be stepped between two stamps
+    /// ([`crate::Timeline::steps`]).
     Realtime,
-    /// The kernel's `CLOCK_MONOTONIC`, in nanoseconds since boot: what an XDP program can read.
+    /// The kernel's `CLOCK_MONOTONIC`, in nanoseconds since boot, which an XDP program can read.
     Monotonic,
-    /// A network card's clock, in nanoseconds since an epoch of its own. It can be slewed and
-    /// stepped too ([`crate::Phc`]).
+    /// A network card's clock, in nanoseconds since its own epoch. It may be slewed and stepped too ([`crate::Phc`]).
     Nic,
 }
 
-/// A clock reading as it was taken, unconverted: ticks of its domain's clock.
+/// An unconverted clock reading, in ticks of its domain's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawStamp {
-    /// The clock that was read.
+    /// The clock.
     pub domain: Domain,
-    /// Its value, in that clock's own ticks.
+    /// The value, in ticks of that clock.
     pub value: u64,
 }
 
-/// A raw stamp placed on the UTC scale.
+/// A raw stamp converted to UTC.
 ///
-/// The raw value stays with it, because the delay between two stamps of one clock is taken from
-/// the raw values ([`crate::DifferenceClock`]) and never passes through UTC.
+/// It keeps the raw value, because the delay between two stamps of one clock is computed from the raw values without
+/// UTC ([`crate::DifferenceClock`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// What was read.
+    /// The raw stamp.
     pub raw: RawStamp,
-    /// The reading as system time.
+    /// System time of the reading.
     pub utc: Time<Utc>,
-    /// Half the width of the interval around `utc` that holds the system time of the reading.
+    /// Half the width of the interval around `utc` that contains the system time of the reading.
     pub error: Span,
 }

@@ -1,4 +1,4 @@
-//! What each source of raw stamps is worth on this machine.
+//! Survey of this machine's sources of raw stamps.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -7,71 +7,70 @@ use serde::Serialize;
 
 use crate::anchor::SystemClocks;
 use crate::ratio::approx;
-use crate::source::{emulated_by, selection};
+use crate::source::{emulated_by, selection::selection};
 use crate::{Calibrator, Counter};
 
-/// Reads in a row, between which the steps of a clock show. It takes some 0.1 ms, or, of a clock
-/// that is slow to read, as long as the first of those reads and [`STEP_TIME`] take.
+/// Consecutive reads that reveal the steps of a clock. They take about 0.1 ms; on a slow clock as long as the first
+/// [`STEP_READS_AT_ONCE`] of them plus [`STEP_TIME`].
 const STEP_READS: usize = 2_000;
 const STEP_READS_AT_ONCE: usize = 200;
 const STEP_TIME: Duration = Duration::from_micros(200);
 
-/// One in so many steps may be smaller than the smallest usual one.
+/// One in this many steps may be smaller than the smallest usual one.
 const SMALLER_STEPS: usize = 5;
 
-/// Rounds of timed reads, of which the median counts.
+/// Rounds of timed reads; the median counts.
 const ROUNDS: usize = 31;
-/// Reads in a round: 10 us of a TSC, 2 ms of an HPET at its slowest.
+/// Reads per round: 10 us of a TSC, 2 ms of a slow HPET.
 const READS: u32 = 200;
 
-/// How long a frequency is measured: to about 20 ppm.
+/// Duration of a frequency measurement, accurate to about 20 ppm.
 const BASELINE: Duration = Duration::from_millis(5);
 
 /// A source of raw stamps. Serialises with these names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Source {
+pub struct CounterSource {
     /// `tsc`, `cntvct`, `hpet` or `os`.
     pub name: &'static str,
-    /// Whether it may be used.
+    /// True if it is usable and trusted.
     pub available: bool,
-    /// Why, or why not; of one that may be used also why it was or was not chosen.
+    /// Reason for or against its use; for a usable source also for or against its choice.
     pub reason: String,
-    /// What emulates it, if anything is known to: then its cost is not that of hardware.
+    /// Emulator of the source, if known: its cost is then not that of hardware.
     pub emulated_by: Option<String>,
     /// Ticks per second of `CLOCK_MONOTONIC_RAW`.
     pub frequency_hz: Option<f64>,
-    /// The smallest usual step, in nanoseconds: at most a fifth of the steps between reads in a row
-    /// are smaller. No step shorter than a read can be seen, so a clock that moves in shorter ones
-    /// is finer than this.
+    /// Smallest usual step, in nanoseconds: at most a fifth of the steps between consecutive reads are smaller. Steps
+    /// shorter than a read are invisible, so that a clock with shorter ones is finer than this.
     pub granularity_ns: Option<f64>,
-    /// Nanoseconds that one relaxed read takes ([`Counter::read`]), back to back with others.
+    /// Nanoseconds of one relaxed read ([`Counter::read`]) in a sequence of reads.
     pub cost_ns: Option<f64>,
-    /// Nanoseconds that one ordered read takes ([`Counter::read_ordered`]).
+    /// Nanoseconds of one ordered read ([`Counter::read_ordered`]).
     pub ordered_cost_ns: Option<f64>,
 }
 
 /// All sources, and the one that [`Counter::select`] chooses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Survey {
-    /// The name of the source in use.
+    /// Name of the source in use.
     pub selected: &'static str,
-    /// Every source this program knows.
-    pub sources: Vec<Source>,
+    /// Every source that this program supports.
+    pub sources: Vec<CounterSource>,
 }
 
-/// Measures every source, in some 20 ms.
+/// Measures every source, in about 20 ms.
 #[must_use]
 pub fn survey() -> Survey {
     let selection = selection();
-    let sources = selection.verdicts.iter().map(|verdict| match &verdict.counter {
+    let sources = selection.assessments.iter().map(|assessment| match &assessment.counter {
         Ok((counter, reason)) => measure(*counter, reason.clone()),
-        Err(reason) => unavailable(verdict.name, reason.clone()),
+        Err(reason) => unavailable(assessment.name, reason.clone()),
     });
     Survey { selected: selection.selected.name(), sources: sources.collect() }
 }
 
-fn unavailable(name: &'static str, reason: String) -> Source {
-    Source {
+fn unavailable(name: &'static str, reason: String) -> CounterSource {
+    CounterSource {
         name,
         available: false,
         reason,
@@ -83,7 +82,7 @@ fn unavailable(name: &'static str, reason: String) -> Source {
     }
 }
 
-fn measure(counter: Counter, reason: String) -> Source {
+fn measure(counter: Counter, reason: String) -> CounterSource {
     let clocks = SystemClocks::counter(counter);
     let step = smallest_usual_step(clocks);
     let frequency_hz = match Calibrator::new(counter.domain(), clocks, step) {
@@ -94,7 +93,7 @@ fn measure(counter: Counter, reason: String) -> Source {
         }
         Err(error) => return unavailable(counter.name(), error.to_string()),
     };
-    Source {
+    CounterSource {
         name: counter.name(),
         available: true,
         reason,
@@ -106,7 +105,7 @@ fn measure(counter: Counter, reason: String) -> Source {
     }
 }
 
-/// The smallest usual step of the clock, in its ticks, seen in reads as fast as they get.
+/// Smallest usual step of the clock, in ticks, in reads at max speed.
 pub(crate) fn smallest_usual_step(clocks: SystemClocks) -> u64 {
     let mut reads = vec![0; STEP_READS];
     let start = Instant::now();
@@ -121,14 +120,13 @@ pub(crate) fn smallest_usual_step(clocks: SystemClocks) -> u64 {
     smallest_usual_step_in(&reads[..taken])
 }
 
-/// The step that at most one in [`SMALLER_STEPS`] is smaller than, of those of more than one tick;
-/// one tick if there is none, or if most steps are of one tick.
+/// The step such that at most one in [`SMALLER_STEPS`] is smaller, among steps of more than one tick; one tick if
+/// there is none, or if most steps are of one tick.
 ///
-/// Not the smallest: a counter that moves in steps of some 10 ns may show one tick more when it is
-/// read again within a step, so that no two reads are equal (seen on AMD's Zen 5: 0, 26, 52, 53,
-/// 78). That tick is no progress of the clock, and the 25 ticks after it are no whole step; there
-/// are about as many of the ones as of the others. Nor the most frequent, which is the multiple of
-/// the step that a read happens to take.
+/// The min is wrong: a counter that moves in steps of about 10 ns may return one tick more when it is read again
+/// within a step, so that no two reads are equal (seen on AMD's Zen 5: 0, 26, 52, 53, 78). That tick is no progress
+/// of the clock, and the 25 ticks after it are no whole step. Both kinds are about equally frequent. The most
+/// frequent step is wrong too: it is the multiple of the step that a read happens to take.
 fn smallest_usual_step_in(reads: &[u64]) -> u64 {
     let steps = reads.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     let (single, mut longer): (Vec<u64>, Vec<u64>) =
@@ -160,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_selected_source_is_available_and_measured() {
+    fn selected_source_is_available_and_measured() {
         let survey = survey();
         let selected = survey.sources.iter().find(|source| source.name == survey.selected).unwrap();
         assert!(selected.available);
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_source_is_listed_with_a_reason() {
+    fn all_sources_are_listed_with_reasons() {
         let sources = survey().sources;
         for name in ["tsc", "hpet", "os"] {
             let source = sources.iter().find(|source| source.name == name).unwrap();
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_that_only_keeps_reads_apart_is_no_step() {
+    fn tick_that_separates_equal_reads_is_no_step() {
         let in_pairs = (0..).flat_map(|n| [n * 52, n * 52 + 1, n * 52 + 26, n * 52 + 27]);
         assert_eq!(smallest_usual_step_of(in_pairs), 25);
         let now_and_then = (0..).flat_map(|n| (0..9).map(move |k| n * 208 + k * 26 + k / 8));
@@ -194,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_moves_tick_by_tick_is_not_taken_for_a_coarse_one() {
+    fn fine_counter_has_a_step_of_one_tick() {
         let interrupted = (0..).map(|n| n / 10 + if n > 1_000 { 500 } else { 0 });
         assert_eq!(smallest_usual_step_of(interrupted), 1);
         assert_eq!(smallest_usual_step_of((0..).map(|n| n * 11 / 10)), 1);
     }
 
     #[test]
-    fn reads_that_take_several_steps_do_not_hide_the_step() {
+    fn slow_reads_do_not_hide_the_step() {
         let mostly_two = (0..).flat_map(|n| [0, 52, 104, 130].map(|at| n * 182 + at));
         assert_eq!(smallest_usual_step_of(mostly_two), 26);
     }

@@ -1,22 +1,21 @@
 //! Points in time and spans counted in ticks, with the clock in the type.
 //!
-//! A deadline, a comparison, a sum: none of them needs to know how long a tick is. A [`TickTime`]
-//! and a [`TickSpan`] are signed 64-bit counts of the clock's own ticks, and every operation on
-//! them is one of integers. Nanoseconds are computed when somebody asks, by the clock's rate
-//! ([`DifferenceClock`]) or its [`Timeline`], with the best calibration of that moment (the idea of
-//! the main counter in Fedotova and Siemens, "HighPerTimer").
+//! Deadlines, comparisons and sums do not need the length of a tick. A [`TickTime`] and a [`TickSpan`] are signed
+//! 64-bit counts of the clock's own ticks, and all their operations are integer operations. Nanoseconds are computed
+//! on request, by the clock's rate ([`DifferenceClock`]) or its [`Timeline`], with the best calibration of that
+//! moment (the idea of the main counter in Fedotova and Siemens, "HighPerTimer").
 //!
 //! # Reference
 //!
-//! A clock's raw values are unsigned. A [`TickTime`] counts from the middle of their range, 2^63.
-//! So every raw value has its tick and every tick its raw value, in the same order, and nothing
-//! wraps or is lost, also where firmware or a hypervisor lets a counter start near its end.
+//! A clock's raw values are unsigned. A [`TickTime`] counts from the middle of their range, 2^63. So every raw value
+//! has its tick and every tick its raw value, in the same order. Nothing wraps or is lost, even if firmware or a
+//! hypervisor starts a counter near its end.
 //!
 //! # Overflow
 //!
-//! Sums and differences saturate at the ends of the range, as those of [`crate::Time`] do: 58 years
-//! to either side at 5 GHz. Two times more than 2^63 ticks apart have a difference of
-//! [`TickSpan::MAX`] or [`TickSpan::MIN`], which has the right sign.
+//! Sums and differences saturate at the ends of the range, as those of [`crate::Time`] do: 58 years in both
+//! directions at 5 GHz. Two times more than 2^63 ticks apart have a difference of [`TickSpan::MAX`] or
+//! [`TickSpan::MIN`], which has the right sign.
 //!
 //! # Two clocks
 //!
@@ -29,9 +28,9 @@
 //! let _ = counted - uptime; // expected `TickTime<CounterTicks>`
 //! ```
 //!
-//! Where the clock is known only at run time, in a [`RawStamp`], a [`Timeline`] and a
-//! [`DifferenceClock`], the wrong one is refused with [`OtherClock`]. What is not told apart is one
-//! [`Counter`] from another: a program chooses its counter once, at the start.
+//! If the clock is known only at run time, as in a [`RawStamp`], a [`Timeline`] or a [`DifferenceClock`], the wrong
+//! one is rejected with [`ClockMismatch`]. Two [`Counter`]s are not distinguished: a program chooses its counter
+//! once, at the start.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -42,9 +41,9 @@ use thiserror::Error;
 
 use crate::{Counter, DifferenceClock, Domain, RawStamp, Span, Stamp, Timeline};
 
-/// A clock, as a type: whose ticks a [`TickTime`] counts.
+/// The clock of a [`TickTime`], as a type.
 pub trait Ticking: Copy + Ord + Hash + Debug + 'static {
-    /// The domain of the clock's raw values.
+    /// Domain of the clock's raw values.
     const DOMAIN: Domain;
 }
 
@@ -70,24 +69,26 @@ impl Ticking for RealtimeTicks {
     const DOMAIN: Domain = Domain::Realtime;
 }
 
-/// A value of one clock met another clock.
+/// Error: a value of one clock was used with another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a value of {found:?} where one of {expected:?} belongs: convert each by its own clock")]
-pub struct OtherClock {
-    /// The clock that was asked for.
+#[error(
+    "cannot use a value of {found:?} as one of {expected:?}: the clocks differ; convert each by its own clock"
+)]
+pub struct ClockMismatch {
+    /// The required clock.
     pub expected: Domain,
-    /// The clock that came.
+    /// The clock of the value.
     pub found: Domain,
 }
 
-impl OtherClock {
+impl ClockMismatch {
     fn check<C: Ticking>(found: Domain) -> Result<(), Self> {
         let expected = C::DOMAIN;
         if found == expected { Ok(()) } else { Err(Self { expected, found }) }
     }
 }
 
-/// The raw value that a [`TickTime`] counts from.
+/// Raw value from which a [`TickTime`] counts.
 const REFERENCE: u64 = 1 << 63;
 
 /// A point in time, in ticks of clock `C` since the middle of its range.
@@ -110,7 +111,7 @@ impl<C> TickTime<C> {
         Self::from_count((value ^ REFERENCE).cast_signed())
     }
 
-    /// What the clock reads at this point.
+    /// Value of the clock at this point.
     #[inline]
     #[must_use]
     pub const fn raw(self) -> u64 {
@@ -133,7 +134,7 @@ impl<C> TickTime<C> {
 }
 
 impl TickTime<CounterTicks> {
-    /// The counter's present value, unordered as [`Counter::read`] is.
+    /// The counter's current value, unordered as [`Counter::read`] is.
     #[inline(always)]
     #[must_use]
     pub fn now(counter: Counter) -> Self {
@@ -148,21 +149,21 @@ impl<C: Ticking> TickTime<C> {
         RawStamp { domain: C::DOMAIN, value: self.raw() }
     }
 
-    /// The point on the UTC scale, and how far off that can be.
+    /// The point on the UTC scale, with its error bound.
     ///
     /// # Errors
     /// If the timeline is of another clock.
-    pub fn to_utc(self, timeline: &Timeline) -> Result<Stamp, OtherClock> {
-        OtherClock::check::<C>(timeline.domain())?;
+    pub fn to_utc(self, timeline: &Timeline) -> Result<Stamp, ClockMismatch> {
+        ClockMismatch::check::<C>(timeline.domain())?;
         Ok(timeline.convert(self.raw()))
     }
 }
 
-/// The point at which the stamp was read; refused if that was on another clock.
+/// The point at which the stamp was read; an error for a stamp of another clock.
 impl<C: Ticking> TryFrom<RawStamp> for TickTime<C> {
-    type Error = OtherClock;
-    fn try_from(stamp: RawStamp) -> Result<Self, OtherClock> {
-        OtherClock::check::<C>(stamp.domain)?;
+    type Error = ClockMismatch;
+    fn try_from(stamp: RawStamp) -> Result<Self, ClockMismatch> {
+        ClockMismatch::check::<C>(stamp.domain)?;
         Ok(Self::from_raw(stamp.value))
     }
 }
@@ -203,9 +204,9 @@ pub struct TickSpan<C> {
 }
 
 impl<C> TickSpan<C> {
-    /// No distance at all.
+    /// A span of zero.
     pub const ZERO: Self = Self::from_count(0);
-    /// The longest span backwards.
+    /// The longest negative span.
     pub const MIN: Self = Self::from_count(i64::MIN);
     /// The longest span.
     pub const MAX: Self = Self::from_count(i64::MAX);
@@ -226,25 +227,25 @@ impl<C> TickSpan<C> {
 }
 
 impl<C: Ticking> TickSpan<C> {
-    /// The ticks that pass in `span`, to the nearest; negative for a negative span.
+    /// Ticks in `span`, to the nearest; negative for a negative span.
     ///
     /// # Errors
-    /// If `rate` is another clock's.
-    pub fn of(span: Span, rate: &DifferenceClock) -> Result<Self, OtherClock> {
-        OtherClock::check::<C>(rate.domain())?;
+    /// If `rate` belongs to another clock.
+    pub fn of(span: Span, rate: &DifferenceClock) -> Result<Self, ClockMismatch> {
+        ClockMismatch::check::<C>(rate.domain())?;
         let count = i64::try_from(rate.ticks(span.abs())).unwrap_or(i64::MAX);
         Ok(Self::from_count(if span < Span::ZERO { -count } else { count }))
     }
 
-    /// The span in nanoseconds, to the nearest; [`DifferenceClock::error`] says how far off.
+    /// The span in nanoseconds, to the nearest; [`DifferenceClock::error`] bounds its error.
     ///
     /// # Errors
-    /// If `rate` is another clock's.
-    pub fn to_span(self, rate: &DifferenceClock) -> Result<Span, OtherClock> {
+    /// If `rate` belongs to another clock.
+    pub fn to_span(self, rate: &DifferenceClock) -> Result<Span, ClockMismatch> {
         let at = |value| RawStamp { domain: C::DOMAIN, value };
         let found = rate.domain();
         let length = rate.span(at(0), at(self.count.unsigned_abs()));
-        let length = length.ok_or(OtherClock { expected: C::DOMAIN, found })?;
+        let length = length.ok_or(ClockMismatch { expected: C::DOMAIN, found })?;
         Ok(if self.count < 0 { -length } else { length })
     }
 }
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range_are_the_ends_of_the_raw_values() {
+    fn tick_range_equals_raw_range() {
         assert_eq!((Tick::MIN.raw(), Tick::MAX.raw()), (0, u64::MAX));
         assert_eq!(Tick::MAX - Tick::MIN, Ticks::MAX);
         assert_eq!(Tick::MIN - Tick::MAX, Ticks::MIN);
@@ -302,8 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn another_clock_is_refused_by_name() {
-        let refused = OtherClock { expected: Domain::Counter, found: Domain::Realtime };
+    fn values_of_another_clock_are_rejected() {
+        let refused = ClockMismatch { expected: Domain::Counter, found: Domain::Realtime };
         let realtime = DifferenceClock::nanoseconds(Domain::Realtime);
         assert_eq!(Ticks::of(Span::from_secs(1), &realtime), Err(refused));
         assert_eq!(Ticks::ZERO.to_span(&realtime), Err(refused));
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_the_system_clock_is_its_own_utc() {
+    fn realtime_ticks_are_utc() {
         let time = TickTime::<RealtimeTicks>::from_raw(1_790_000_000_123_456_789);
         let stamp = time.to_utc(&Timeline::realtime()).unwrap();
         assert_eq!(stamp.utc.as_nanos(), 1_790_000_000_123_456_789);
@@ -321,7 +322,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ticks_keep_every_raw_value_and_the_order(a in any::<u64>(), b in any::<u64>()) {
+        fn ticks_preserve_raw_values_and_order(a in any::<u64>(), b in any::<u64>()) {
             let (first, second) = (Tick::from_raw(a), Tick::from_raw(b));
             prop_assert_eq!(first.raw(), a);
             prop_assert_eq!(first.cmp(&second), a.cmp(&b));
@@ -344,7 +345,7 @@ mod tests {
         }
 
         #[test]
-        fn a_span_in_ticks_is_the_exact_one_or_saturates(
+        fn span_in_ticks_is_exact_or_saturates(
             ticks in count(), hertz in 1_000_000_u64..=6_000_000_000,
         ) {
             let nanos = Ticks::from_count(ticks).to_span(&rate(hertz)).unwrap().as_nanos();
@@ -355,7 +356,7 @@ mod tests {
         }
 
         #[test]
-        fn a_span_comes_back_from_ticks_to_within_one(
+        fn span_survives_ticks_within_one(
             nanos in -86_400_000_000_000_i64..=86_400_000_000_000,
             hertz in 1_000_000_u64..=6_000_000_000,
         ) {
@@ -367,7 +368,7 @@ mod tests {
         }
 
         #[test]
-        fn any_span_has_its_ticks(nanos in count(), hertz in 1_000_000_u64..=6_000_000_000) {
+        fn ticks_have_the_sign_of_the_span(nanos in count(), hertz in 1_000_000_u64..=6_000_000_000) {
             let ticks = Ticks::of(Span::from_nanos(nanos), &rate(hertz)).unwrap();
             prop_assert!(ticks.count().signum() * nanos.signum() >= 0);
         }

@@ -1,9 +1,8 @@
 //! Points in time and spans between them, with the time scale in the type.
 //!
-//! A [`Time`] counts nanoseconds from the epoch of its [`Scale`] in a signed 64-bit integer, which
-//! reaches 292 years to either side. A [`Span`] is the signed distance between two times of one
-//! scale. Arithmetic saturates at the ends of the range: a stamp far out of range stays far out of
-//! range and never wraps into a plausible one.
+//! A [`Time`] counts nanoseconds from the epoch of its [`Scale`] in a signed 64-bit integer, which reaches 292 years
+//! in both directions. A [`Span`] is the signed distance between two times of one scale. Arithmetic saturates at the
+//! ends of the range: a stamp far out of range stays there and never wraps into a plausible one.
 //!
 //! Two times of different scales do not mix:
 //!
@@ -20,19 +19,18 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Neg, Sub};
 
-/// A time scale: what the nanoseconds of a [`Time`] are counted from, and by what.
+/// A time scale: the epoch and the clock of a [`Time`].
 pub trait Scale: 'static {
-    /// The scale's name as people write it.
+    /// Name of the scale.
     const NAME: &'static str;
 }
 
-/// Coordinated universal time as the system clock keeps it (`CLOCK_REALTIME`, epoch 1970-01-01).
-/// It is slewed (by up to 500 ppm as a rule, by up to 10 % at most, adjtimex(2)) and stepped by whoever
-/// synchronises the system.
+/// Coordinated universal time as the system clock keeps it (`CLOCK_REALTIME`, epoch 1970-01-01). Time daemons slew it
+/// (usually by up to 500 ppm, at most by 10 %, adjtimex(2)) and step it.
 #[derive(Debug)]
 pub enum Utc {}
 
-/// Time since boot as `CLOCK_MONOTONIC_RAW` keeps it: neither slewed nor stepped.
+/// Time since boot by `CLOCK_MONOTONIC_RAW`: neither slewed nor stepped.
 #[derive(Debug)]
 pub enum MonotonicRaw {}
 
@@ -62,8 +60,8 @@ impl<S> Time<S> {
         self.nanos
     }
 
-    /// When the interval begins that this point is in, of intervals of a length above 0 which begin at its
-    /// multiples since the scale's epoch. The point itself for any other length.
+    /// Begin of the interval that contains this point. Intervals of `length` begin at its multiples since the scale's
+    /// epoch. The point itself if `length` is not positive.
     #[must_use]
     pub const fn interval_begin(self, length: Span) -> Self {
         if length.0 <= 0 {
@@ -73,7 +71,7 @@ impl<S> Time<S> {
     }
 }
 
-// Written out, because a derive would ask the same of `S`, which is never constructed.
+// Not derived, because a derive would require the same traits of `S`, which is never constructed.
 impl<S> Clone for Time<S> {
     fn clone(&self) -> Self {
         *self
@@ -131,9 +129,9 @@ impl<S> Sub<Span> for Time<S> {
 pub struct Span(i64);
 
 impl Span {
-    /// No distance at all.
+    /// A span of zero.
     pub const ZERO: Self = Self(0);
-    /// The longest span, about 292 years; also what an unbounded error is reported as.
+    /// The longest span, about 292 years; also the value of an unbounded error.
     pub const MAX: Self = Self(i64::MAX);
 
     /// A span of `nanos` nanoseconds.
@@ -173,7 +171,7 @@ impl Span {
     }
 }
 
-/// Exact, in seconds or the largest smaller unit that it has one of: `1.234 us`, `-20 ms`, `0 ns`.
+/// Exact, in seconds or the largest smaller unit that gives at least one: `1.234 us`, `-20 ms`, `0 ns`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.unsigned_abs();
@@ -219,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_has_the_sign_of_later_minus_earlier() {
+    fn difference_is_later_minus_earlier() {
         let early: Time<Utc> = Time::from_nanos(5);
         let late = early + Span::from_nanos(7);
         assert_eq!((late - early).as_nanos(), 7);
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_saturates_instead_of_wrapping() {
+    fn arithmetic_saturates() {
         let end: Time<Utc> = Time::from_nanos(i64::MAX);
         assert_eq!(end + Span::from_nanos(1), end);
         assert_eq!((end - Time::from_nanos(i64::MIN)), Span::MAX);
@@ -245,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_units_of_a_span_are_a_thousand_apart_and_saturate() {
+    fn span_units_saturate() {
         assert_eq!(Span::from_micros(-1), Span::from_nanos(-1_000));
         assert_eq!(Span::from_micros(1_000), Span::from_millis(1));
         assert_eq!(Span::from_millis(1_000), Span::from_secs(1));
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_written_in_full_and_in_the_unit_of_its_size() {
+    fn span_is_printed_in_a_fitting_unit() {
         for (nanos, text) in [
             (0, "0 ns"),
             (-1, "-1 ns"),
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_are_one_key() {
+    fn equal_times_have_equal_hashes() {
         let times = [5, 7, 5].map(Time::<Utc>::from_nanos);
         assert_eq!(std::collections::HashSet::from(times).len(), 2);
     }

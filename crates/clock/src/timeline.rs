@@ -1,51 +1,49 @@
-//! Timelines: from raw stamps to system time with an error bound.
+//! Timelines: conversion from raw stamps to system time with an error bound.
 //!
-//! A timeline is an immutable snapshot. It cuts the axis of raw values into pieces; within a piece
-//! time is a straight line, and its error a constant, to which something may be added for each tick
-//! of the distance from the nearer anchor. The pieces come from the anchors of a
-//! [`crate::Calibrator`]; how their slopes and errors are found is told in [`crate::pieces`].
+//! A timeline is an immutable snapshot. It divides the raw values into pieces. Within a piece time is a straight
+//! line. Its error is a constant plus an optional growth per tick of the distance from the nearer anchor. The pieces
+//! come from the anchors of a [`crate::Calibrator`]; [`crate::pieces`] defines their slopes and errors.
 
 use std::num::NonZeroU64;
 
-use crate::history::Entry;
+use crate::anchor::Entry;
 use crate::ratio::Ratio;
 use crate::{Anchor, DifferenceClock, Domain, RawStamp, Span, Stamp, Time, Utc};
 
-/// What the arithmetic adds to an error: a time is rounded to a nanosecond, and the growth of its
-/// error is rounded down.
+/// Error of the arithmetic: a time is rounded to a nanosecond, and the growth of its error is rounded down.
 pub(crate) const ROUNDING: Span = Span::from_nanos(2);
 
 /// Converts raw stamps of one domain to UTC.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     domain: Domain,
-    /// Never empty; ascending by `start`, the first of which is zero.
+    /// Never empty; ascending by `start`. The first starts at zero.
     pieces: Vec<Piece>,
     difference: DifferenceClock,
     steps: u32,
-    /// What the pieces were made of.
+    /// The anchors of the pieces.
     entries: Vec<Entry>,
 }
 
-/// A stretch of raw values over which conversion is one straight line.
+/// A range of raw values that one straight line converts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// The first raw value that belongs here; the piece ends where the next one starts.
+    /// First raw value of the piece; it ends at the start of the next one.
     pub(crate) start: u64,
-    /// The anchor that distances are taken from, and its time.
+    /// The anchor from which distances are measured, and its time.
     pub(crate) origin: u64,
     pub(crate) origin_utc: Time<Utc>,
     /// Nanoseconds per tick.
     pub(crate) slope: Ratio,
     /// Ticks to the anchor at the other end, if there is one.
     pub(crate) length: Option<NonZeroU64>,
-    /// The error at the anchors, and its growth in nanoseconds per tick away from the nearer one.
-    /// The growth is rounded down, so the error at the anchors has to be a nanosecond larger.
+    /// The error at the anchors, and its growth in nanoseconds per tick away from the nearer one. The growth is
+    /// rounded down, so that the error at the anchors includes one nanosecond for it.
     pub(crate) error: Span,
     pub(crate) error_slope: Ratio,
 }
 
-/// The time of a raw value on a line through `origin`, before or after it; saturates.
+/// Time of a raw value on a line through `origin`, before or after it; saturates.
 pub(crate) fn on_line(origin: u64, origin_utc: Time<Utc>, slope: Ratio, raw: u64) -> Time<Utc> {
     let nanos = slope.scale(raw.abs_diff(origin));
     let origin_utc = origin_utc.as_nanos();
@@ -57,12 +55,12 @@ pub(crate) fn on_line(origin: u64, origin_utc: Time<Utc>, slope: Ratio, raw: u64
 }
 
 impl Piece {
-    /// The time of a raw value on the piece's line; saturates.
+    /// Time of a raw value on the piece's line; saturates.
     pub(crate) fn utc(&self, raw: u64) -> Time<Utc> {
         on_line(self.origin, self.origin_utc, self.slope, raw)
     }
 
-    /// The error of a raw value; saturates.
+    /// Error of a raw value; saturates.
     pub(crate) fn error(&self, raw: u64) -> Span {
         let distance = raw.abs_diff(self.origin);
         let nearer =
@@ -72,23 +70,23 @@ impl Piece {
     }
 }
 
-/// A piece as the inner loop wants it: the part of it where nothing can overflow, so that the
-/// arithmetic needs no saturation. It gives what [`Piece`] gives.
+/// A piece for the inner loop: the part of it without overflow, so that the arithmetic needs no saturation. Its
+/// results equal those of [`Piece`].
 #[derive(Clone, Copy)]
 struct FastPiece {
     origin: u64,
     origin_utc: i64,
     slope: Ratio,
-    /// The other anchor's distance, or twice the reach where there is none.
+    /// Distance of the other anchor, or twice the reach without one.
     length: u64,
     error: i64,
     error_slope: Ratio,
-    /// The largest distance beyond the origin that is converted here.
+    /// Largest distance beyond the origin that is converted here.
     reach: u64,
 }
 
 impl FastPiece {
-    /// That of `piece`, which ends at the raw value `last`.
+    /// The fast part of `piece`, which ends at the raw value `last`.
     fn of(piece: &Piece, last: u64) -> Self {
         // With both terms under 2^62, sums stay under 2^63.
         const ROOM: i64 = 1 << 62;
@@ -117,7 +115,7 @@ impl FastPiece {
         raw.wrapping_sub(self.origin) <= self.reach
     }
 
-    /// Time and error of a raw value that is in reach.
+    /// Time and error of a raw value within reach.
     #[inline(always)]
     #[expect(clippy::cast_possible_wrap, reason = "under 2^62 within reach")]
     fn convert(&self, raw: u64) -> (Time<Utc>, Span) {
@@ -131,8 +129,8 @@ impl FastPiece {
 }
 
 impl Timeline {
-    /// A timeline of pieces that are not empty, ascend, and start at zero, and of the anchors that
-    /// they were made of.
+    /// A timeline of these pieces and of the anchors that they were made of. The pieces are not empty, ascend and
+    /// start at zero.
     pub(crate) fn new(
         domain: Domain,
         pieces: Vec<Piece>,
@@ -145,21 +143,21 @@ impl Timeline {
         Self { domain, pieces, difference, steps, entries }
     }
 
-    /// For stamps that are nanoseconds of UTC already, as the kernel's are ([`Domain::Realtime`]).
-    /// The error is their resolution, 1 ns: they are the system clock's own readings.
+    /// For stamps that already are nanoseconds of UTC, as the kernel's are ([`Domain::Realtime`]). The error is their
+    /// resolution, 1 ns: they are the system clock's own readings.
     #[must_use]
     pub fn realtime() -> Self {
         Self::identity_after(Domain::Realtime, 0)
     }
 
-    /// For stamps of a network card whose clock nobody follows: nothing is known of their time.
+    /// For stamps of a network card's clock without calibration: all errors are unbounded.
     pub(crate) fn unknown() -> Self {
         let mut timeline = Self::identity_after(Domain::Nic, 0);
         timeline.pieces.iter_mut().for_each(|piece| piece.error = Span::MAX);
         timeline
     }
 
-    /// The same as [`Self::realtime`], in any domain and after so many steps of the system clock.
+    /// As [`Self::realtime`], for any domain and with this number of steps of the system clock.
     pub(crate) fn identity_after(domain: Domain, steps: u32) -> Self {
         let piece = Piece {
             start: 0,
@@ -173,16 +171,16 @@ impl Timeline {
         Self::new(domain, vec![piece], DifferenceClock::nanoseconds(domain), steps, Vec::new())
     }
 
-    /// The domain whose stamps this converts.
+    /// Domain of the stamps that this converts.
     #[must_use]
     pub const fn domain(&self) -> Domain {
         self.domain
     }
 
-    /// The system time of a raw value of this timeline's domain, and how far off it can be.
+    /// System time of a raw value of this timeline's domain, with its error bound.
     ///
-    /// Every raw value has an answer. Between two anchors it is interpolated from both, beyond them
-    /// extrapolated, with an error that grows with the distance.
+    /// Every raw value has a result. Between two anchors it is interpolated; beyond them it is extrapolated, with an
+    /// error that grows with the distance.
     #[must_use]
     pub fn convert(&self, raw: u64) -> Stamp {
         let piece = &self.pieces[self.piece_of(raw)];
@@ -192,8 +190,7 @@ impl Timeline {
 
     /// Converts many raw values and appends the stamps to `out`, in the same order.
     ///
-    /// Meant for values that ascend, as those of one capture thread do: the piece is looked up
-    /// once for each run of values in it.
+    /// Fast for ascending values, as of one capture thread: the piece is looked up once for each run of values in it.
     pub fn convert_batch(&self, raw: &[u64], out: &mut Vec<Stamp>) {
         let domain = self.domain;
         let mut rest = raw;
@@ -214,27 +211,24 @@ impl Timeline {
         }
     }
 
-    /// How often conversion had to start afresh since the calibrator began: the system clock was
-    /// stepped, or the calibrated clock was disrupted (by a suspend or a migration) or, as a network
-    /// card's may be, stepped itself.
+    /// Number of restarts of the conversion since the calibrator started: steps of the system clock, disruptions of
+    /// the calibrated clock (by a suspend or a migration), and steps of a network card's clock.
     ///
-    /// In [`Domain::Realtime`] conversion never starts afresh; there it is what the timeline of the
-    /// counter counted, because the stamps themselves do not show a step. A step is counted with the
-    /// next anchor, up to 250 ms later, if it is more than ordinary slewing explains: 500 ppm of the
-    /// time since the anchor before, and twice that if the clock is being slewed the other way. If
-    /// the count at the end of a measurement is the one at its beginning, the spans between its
-    /// stamps contain no step of more than 125 to 250 us, as long as the calibrating thread is not
-    /// held up.
+    /// In [`Domain::Realtime`] conversion never restarts; there it is the number of the counter's timeline, because
+    /// the stamps themselves do not show a step. A step is counted with the next anchor, up to 250 ms later, if
+    /// ordinary slewing does not explain it: 500 ppm of the time since the anchor before, and twice that against a
+    /// slew in the other direction. If the number is the same at the beginning and at the end of a measurement, the
+    /// spans between its stamps contain no step of more than 125 to 250 us, unless the calibrating thread is delayed.
     ///
-    /// A slew faster than 500 ppm counts as a step where it begins and as one where it ends, as a
-    /// rule. Slower ones, and what a fast one does in between, are not counted.
+    /// A slew faster than 500 ppm usually counts as a step at its beginning and as one at its end. Slower slews, and
+    /// anything during a fast one, are not counted.
     #[must_use]
     pub const fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// The anchors that this snapshot was made of, oldest first: those of the last minute, or all
-    /// of a file ([`crate::AnchorFile`]). Stamps that are UTC already ([`Self::realtime`]) have none.
+    /// The anchors of this timeline, oldest first: those of the last minute, or all of a file
+    /// ([`crate::AnchorFile`]). Stamps that already are UTC ([`Self::realtime`]) have none.
     pub fn anchors(&self) -> impl DoubleEndedIterator<Item = Anchor> + ExactSizeIterator {
         self.entries.iter().map(|entry| entry.anchor)
     }
@@ -243,7 +237,7 @@ impl Timeline {
         &self.entries
     }
 
-    /// The clock for spans between two stamps of this domain.
+    /// Clock for spans between two stamps of this domain.
     #[must_use]
     pub const fn difference(&self) -> DifferenceClock {
         self.difference
@@ -259,7 +253,7 @@ impl Timeline {
         FastPiece::of(&self.pieces[index], last)
     }
 
-    /// The index of the piece that `raw` belongs to: the last one that starts no later.
+    /// Index of the piece of `raw`: the last one that starts no later.
     fn piece_of(&self, raw: u64) -> usize {
         // The first piece starts at zero, so the partition point is never zero.
         self.pieces.partition_point(|piece| piece.start <= raw) - 1
@@ -271,7 +265,7 @@ mod tests {
     use super::*;
     use crate::anchor::Anchor;
     use crate::history::History;
-    use crate::rate::Rate;
+    use crate::ratio::Rate;
     use crate::ratio::approx;
     use proptest::prelude::*;
 
@@ -288,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Anchors a second apart, of which the last ones come after a step.
+    /// Anchors a second apart; the last `after` come after a step.
     fn timeline(hertz: u64, before: u32, after: u32, step: i64) -> Timeline {
         let nanos_per_tick = 1e9 / approx(hertz);
         let rate = Rate { nanos_per_tick, error: nanos_per_tick * 1e-6 };
@@ -302,19 +296,19 @@ mod tests {
     }
 
     #[test]
-    fn at_its_anchors_a_timeline_repeats_them() {
+    fn timeline_reproduces_its_anchors() {
         let timeline = timeline(2_600_000_000, 6, 0, 0);
         for second in 0..6_i64 {
             let stamp = timeline.convert(FIRST_RAW + 2_600_000_000 * second.unsigned_abs());
             assert_eq!(stamp.utc.as_nanos(), FIRST_UTC + SECOND * second);
-            // What happened in the first and in the last segment, nobody saw from both sides.
+            // Events in the first and in the last segment are visible from one side only.
             let seen = [1, 2, 3, 5].contains(&second);
             assert_eq!(stamp.error, Span::from_nanos(if seen { 32 } else { 92 }), "{second}");
         }
     }
 
     #[test]
-    fn the_error_grows_away_from_the_anchors() {
+    fn error_grows_away_from_anchors() {
         let timeline = timeline(1_000_000_000, 4, 0, 0);
         let error = |seconds: f64| {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
@@ -328,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_gap_of_a_step_the_error_reaches_both_epochs() {
+    fn error_at_a_step_covers_both_epochs() {
         let hour = 3_600 * SECOND;
         for step in [hour, -hour] {
             let timeline = timeline(1_000_000_000, 3, 2, step);
@@ -346,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_stamps_are_utc_already() {
+    fn kernel_stamps_are_utc() {
         let stamp = Timeline::realtime().convert(1_790_000_000_123_456_789);
         assert_eq!(stamp.utc.as_nanos(), 1_790_000_000_123_456_789);
         assert_eq!(stamp.error, Span::from_nanos(1));
@@ -355,7 +349,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_day_of_ticks_converts_to_within_a_nanosecond_of_the_exact_time(
+        fn day_of_ticks_converts_within_1_ns(
             hertz in 1_000_000_u64..=6_000_000_000,
             part_of_day in 0.0..=1.0_f64,
         ) {
@@ -370,7 +364,7 @@ mod tests {
         }
 
         #[test]
-        fn a_batch_converts_like_one_stamp_at_a_time(
+        fn batch_equals_single_conversions(
             hertz in 1_000_000_u64..=6_000_000_000,
             near in prop::collection::vec(0..6_u64 << 30, 0..50),
             anywhere in prop::collection::vec(any::<u64>(), 0..50),

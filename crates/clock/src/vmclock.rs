@@ -1,13 +1,12 @@
-//! The VMClock device: a hypervisor's word on whether a migration disrupted the CPU's counter.
+//! The VMClock device, by which a hypervisor reports that a migration disrupted the CPU's counter.
 //!
-//! A guest that is moved to another host goes on with that host's oscillator, and its counter may
-//! be stepped on the way. Nothing in the guest need show it: where the kernel keeps its own time by
-//! the counter, all its clocks are stepped with it, and the anchors of a calibration agree with
-//! each other as before. The hypervisor knows, and says so in a page that it shares with the guest.
+//! A migrated guest continues with the oscillator of the new host, and its counter may be stepped. The guest may not
+//! notice. If the kernel keeps its own time by the counter, all its clocks are stepped with it, and the anchors of a
+//! calibration stay consistent. The hypervisor reports the migration in a page that it shares with the guest.
 //!
-//! The page's layout and protocol are those of `struct vmclock_abi` in Linux's
-//! include/uapi/linux/vmclock-abi.h; the driver `ptp_vmclock` (since Linux 6.13) gives it out as
-//! `/dev/vmclock0`. No machine with the device was at hand: this has run on made-up pages only.
+//! The layout and the protocol of the page are those of `struct vmclock_abi` in Linux's
+//! include/uapi/linux/vmclock-abi.h. The driver `ptp_vmclock` (since Linux 6.13) provides it as `/dev/vmclock0`. No
+//! machine with the device was available: this has only been tested with synthetic pages.
 
 use std::fs::File;
 use std::hint;
@@ -25,47 +24,51 @@ const MAGIC_AND_SIZE: usize = 0;
 const VERSION_AND_SEQUENCE: usize = 8;
 const DISRUPTION_MARKER: usize = 16;
 
-/// The first four bytes of the page.
+/// First four bytes of the page.
 const MAGIC: u32 = u32::from_le_bytes(*b"VCLK");
-/// The only version of the layout that there is.
+/// The only defined version of the layout.
 const VERSION: u16 = 1;
-/// Bytes that the page has to say it holds: up to the end of the disruption marker.
+/// Min bytes that the page must declare: up to the end of the disruption marker.
 const SIZE: u32 = 24;
 
-/// Reads of the marker before giving up. An update is a few stores, so more than one or two are
-/// needed only if the hypervisor was held up in the middle of one; a thousand take microseconds.
-const ATTEMPTS: u32 = 1_000;
+/// Max reads of the marker. An update is a few stores, so that more than one or two reads are needed only if the
+/// hypervisor is interrupted during one; a thousand take microseconds.
+const MAX_READS: u32 = 1_000;
 
-/// Why there is no telling from a VMClock device whether the machine was migrated.
+/// Reason why migrations cannot be detected by a VMClock device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VmClockError {
-    /// There is no such device, as on most machines: they are not virtual, their hypervisor does
-    /// not offer one, or their kernel lacks the driver.
-    #[error("there is no /dev/vmclock0; the hypervisor has to offer it (driver: ptp_vmclock)")]
+    /// There is no such device, as on most machines: they are not virtual, their hypervisor does not offer one, or
+    /// their kernel lacks the driver.
+    #[error(
+        "there is no /dev/vmclock0; it needs support of the hypervisor and the driver ptp_vmclock"
+    )]
     Missing,
-    /// The device is there, and this user may not open it.
-    #[error("/dev/vmclock0 may not be read by this user; give it the right to read the device")]
+    /// The device exists, but this user may not open it.
+    #[error(
+        "cannot read /dev/vmclock0: permission denied; give this user read access to the device"
+    )]
     Forbidden,
-    /// The device is there and cannot be opened or mapped.
-    #[error("/dev/vmclock0 cannot be {action}: {reason}")]
+    /// The device exists, but cannot be opened or mapped.
+    #[error("cannot use /dev/vmclock0: it cannot be {action}: {reason}")]
     Unreadable {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: String,
     },
     /// The page is not a VMClock's.
-    #[error("/dev/vmclock0 begins with {0:#010x} and not with the bytes VCLK")]
+    #[error("cannot use /dev/vmclock0: it begins with {0:#010x} instead of the bytes VCLK")]
     Magic(u32),
     /// The page has another layout.
-    #[error("/dev/vmclock0 has version {0} of its layout, and only version 1 is known")]
+    #[error("cannot use /dev/vmclock0: version {0} of its layout is not supported, only version 1")]
     Version(u16),
-    /// The page ends before the disruption marker does.
-    #[error("/dev/vmclock0 says that it holds {0} bytes, too few for a disruption marker")]
+    /// The page ends before the disruption marker.
+    #[error("cannot use /dev/vmclock0: it has {0} bytes, too few for a disruption marker")]
     Small(u32),
 }
 
-/// The device of this machine, mapped at most once in a process.
+/// The device of this machine, mapped at most once per process.
 static MACHINE: OnceLock<Result<VmClock, VmClockError>> = OnceLock::new();
 
 /// A VMClock device, mapped until the process ends.
@@ -79,8 +82,7 @@ impl VmClock {
     ///
     /// # Errors
     ///
-    /// [`VmClockError::Missing`] if there is none, which is the usual case; another if it cannot
-    /// be used.
+    /// [`VmClockError::Missing`] if there is none, which is the usual case; another if it is unusable.
     pub fn of_machine() -> Result<&'static Self, &'static VmClockError> {
         MACHINE.get_or_init(|| Self::at(Path::new(DEVICE))).as_ref()
     }
@@ -88,16 +90,15 @@ impl VmClock {
     fn at(path: &Path) -> Result<Self, VmClockError> {
         let device = File::open(path).map_err(|error| not_opened(&error))?;
         let page = Registers::map(&device).map_err(|error| unreadable("mapped", &error))?;
-        judge(page.read::<MAGIC_AND_SIZE>(), page.read::<VERSION_AND_SEQUENCE>())?;
+        check_page(page.read::<MAGIC_AND_SIZE>(), page.read::<VERSION_AND_SEQUENCE>())?;
         Ok(Self { page })
     }
 
-    /// The disruption marker: a number without meaning that the hypervisor replaces by one never
-    /// used before whenever the CPU's counter was disrupted. What was learnt about the counter
-    /// while the marker was another is void.
+    /// The disruption marker: a number without meaning that the hypervisor replaces by a new one after each
+    /// disruption of the CPU's counter. Estimates from before a change of the marker are invalid.
     ///
-    /// `None` if the hypervisor is in the middle of an update and does not finish it within
-    /// microseconds; that says nothing about the marker, so ask again.
+    /// `None` if the hypervisor is in an update and does not finish it within microseconds. Then the marker is
+    /// unknown; read it again.
     #[must_use]
     pub fn disruption_marker(&self) -> Option<u64> {
         consistent(
@@ -107,11 +108,11 @@ impl VmClock {
     }
 }
 
-/// Whether the page that begins with these two words can be relied on.
-fn judge(magic_and_size: u64, version_and_sequence: u64) -> Result<(), VmClockError> {
+/// Checks the page that begins with these two words.
+fn check_page(magic_and_size: u64, version_and_sequence: u64) -> Result<(), VmClockError> {
     let [magic, size] = halves(magic_and_size);
     let [version, _] = halves(version_and_sequence);
-    // The bytes after the version tell which counter is meant and which time; neither matters here.
+    // The bytes after the version select the counter and the time scale; neither matters here.
     let [low, high, ..] = version.to_le_bytes();
     match u16::from_le_bytes([low, high]) {
         _ if magic != MAGIC => Err(VmClockError::Magic(magic)),
@@ -132,10 +133,10 @@ fn halves(word: u64) -> [u32; 2] {
     [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
 }
 
-/// A value that was not being updated while it was read. The fences are the other side of the
-/// hypervisor's write barriers between the sequence number and the rest.
+/// A value that was not updated while it was read. The fences pair with the hypervisor's write barriers between the
+/// sequence number and the rest.
 fn consistent(mut sequence: impl FnMut() -> u32, mut value: impl FnMut() -> u64) -> Option<u64> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_READS {
         let before = sequence();
         fence(Ordering::Acquire);
         let read = value();
@@ -169,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// A page that a hypervisor could have written.
+    /// A page as a hypervisor writes it.
     fn page(sequence: u32, marker: u64) -> Vec<u8> {
         let mut page = Vec::with_capacity(Registers::SIZE);
         page.extend(b"VCLK");
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_is_read_and_a_new_one_is_seen() {
+    fn new_marker_is_read() {
         let device = Device::new("marker", &page(6, 0x0102_0304_0506_0708));
         let clock = VmClock::at(&device.0).unwrap();
         assert_eq!(clock.disruption_marker(), Some(0x0102_0304_0506_0708));
@@ -211,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn during_an_update_there_is_no_marker() {
+    fn no_marker_during_an_update() {
         let device = Device::new("update", &page(7, 42));
         assert_eq!(VmClock::at(&device.0).unwrap().disruption_marker(), None);
     }
 
     #[test]
-    fn a_value_read_across_an_update_is_read_again() {
+    fn value_read_across_an_update_is_read_again() {
         // An update begins during the first read of the value, and ends during the second.
         let reads = Cell::new(0);
         let value = || {
@@ -233,35 +234,35 @@ mod tests {
     }
 
     #[test]
-    fn a_hypervisor_that_never_finishes_is_not_waited_for() {
+    fn endless_update_ends_the_read() {
         let reads = Cell::new(0);
         let sequence = || {
             reads.set(reads.get() + 2);
             reads.get()
         };
         assert_eq!(consistent(sequence, || 42), None);
-        assert_eq!(reads.get(), 4 * ATTEMPTS);
+        assert_eq!(reads.get(), 4 * MAX_READS);
     }
 
     #[test]
-    fn a_page_of_something_else_is_refused() {
+    fn page_of_another_device_is_rejected() {
         let refused = |offset: usize, bytes: &[u8]| {
             let mut page = page(0, 1);
             page[offset..offset + bytes.len()].copy_from_slice(bytes);
             let word =
                 |at: usize| u64::from_ne_bytes(page[at..at + 8].try_into().expect("eight bytes"));
-            judge(word(0), word(8)).unwrap_err()
+            check_page(word(0), word(8)).unwrap_err()
         };
         assert_eq!(refused(0, b"KLCV"), VmClockError::Magic(0x5643_4c4b));
         assert_eq!(refused(8, &2_u16.to_le_bytes()), VmClockError::Version(2));
         assert_eq!(refused(4, &23_u32.to_le_bytes()), VmClockError::Small(23));
         // A device that does not answer reads as all ones, or all zeros.
-        assert!(judge(u64::MAX, u64::MAX).is_err());
-        assert!(judge(0, 0).is_err());
+        assert!(check_page(u64::MAX, u64::MAX).is_err());
+        assert!(check_page(0, 0).is_err());
     }
 
     #[test]
-    fn a_missing_device_is_told_from_one_that_is_forbidden() {
+    fn missing_and_forbidden_device_have_different_errors() {
         let missing = VmClock::at(Path::new("/nonexistent/vmclock0")).unwrap_err();
         assert_eq!(missing, VmClockError::Missing);
         assert!(missing.to_string().starts_with("there is no /dev/vmclock0"));

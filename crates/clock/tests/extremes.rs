@@ -1,4 +1,4 @@
-//! What happens at the ends of every range, and with clocks that show anything: a defined value, in
-//! order, and no panic.
+//! Values at the ends of every range, and clocks with arbitrary values: the results are defined and ordered, without
+//! a panic.
 
 mod extreme;

@@ -1,18 +1,18 @@
-//! A forked child has no calibrating thread; its clocks must go on all the same, and say so.
+//! A forked child has no calibrating thread; its clocks continue with growing bounds.
 
 use std::time::SystemTime;
 
 use wirestamp_clock::{ClockService, Counter, Span, Stamp, Time, Utc};
 
-/// A relaxed read of the counter does not wait for what stands before it, and can be early by that
-/// much: at worst a load that misses all caches, some 100 ns.
+/// A relaxed read of the counter does not wait for earlier loads. It can be early by this much: a load that misses
+/// all caches takes about 100 ns.
 const REORDERED: Span = Span::from_nanos(100);
 
 fn system_time() -> Time<Utc> {
     Time::try_from(SystemTime::now()).unwrap()
 }
 
-/// Whether a stamp taken now holds its bound against the system clock.
+/// True if a stamp taken now holds its bound against the system clock.
 fn holds(take: impl Fn() -> Stamp) -> bool {
     let before = system_time();
     let stamp = take();
@@ -20,7 +20,7 @@ fn holds(take: impl Fn() -> Stamp) -> bool {
     stamp.utc + stamp.error + REORDERED >= before && stamp.utc - stamp.error <= after
 }
 
-/// What the child finds, as its exit status: zero if all is well.
+/// Checks in the child; the exit status is zero if all pass.
 fn child(service: ClockService) -> i32 {
     let (clock, counter) = (service.wall_clock(), service.counter());
     let timeline = || service.timeline(counter.domain());
@@ -34,7 +34,7 @@ fn child(service: ClockService) -> i32 {
         timeline().convert(counter.read() + ticks).error
     };
     if bound(Span::from_secs(60)) <= bound(Span::ZERO) {
-        return 2; // Nobody calibrates, so the bound has to grow.
+        return 2; // There is no calibration, so the bound must grow.
     }
     drop(service);
     match ClockService::start(counter) {
@@ -44,11 +44,11 @@ fn child(service: ClockService) -> i32 {
 }
 
 #[test]
-fn a_forked_child_keeps_the_time_and_can_end_and_begin_a_service() {
+fn forked_child_keeps_time_and_can_restart_the_service() {
     let service = ClockService::start(Counter::select()).unwrap();
-    // SAFETY: the child calls only what this test is about, and `_exit`. The threads of the parent
-    // that could hold a lock are the test's, which waits, and the service's, which takes none that
-    // the child needs; glibc makes its allocator usable in the child of a process with threads.
+    // SAFETY: the child calls only the tested functions and `_exit`. Two threads of the parent could hold a lock: the
+    // test's, which waits, and the service's, which takes none that the child needs. glibc makes its allocator usable
+    // in the child of a process with threads.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -61,5 +61,5 @@ fn a_forked_child_keeps_the_time_and_can_end_and_begin_a_service() {
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
     assert_eq!(libc::WEXITSTATUS(status), 0);
-    assert!(holds(|| service.wall_clock().now_with_error()), "and the parent's goes on");
+    assert!(holds(|| service.wall_clock().now_with_error()), "the parent's clock continues");
 }

@@ -1,11 +1,11 @@
-//! What the benchmarks share: where they ran, the system's clocks, and quantiles.
+//! Helpers of the benchmarks: description of the machine, the system's clocks, and quantiles.
 
 use std::fs;
 use std::process::Command;
 
 use wirestamp_clock::Counter;
 
-/// Date, kernel, CPU and clocks of the machine, in a line.
+/// Date, kernel, CPU and clocks of the machine, in one line.
 pub(crate) fn machine(counter: Counter) -> String {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let date = Command::new("date").arg("--iso-8601=seconds").output();

@@ -1,42 +1,41 @@
-//! Reads a file of anchors, whatever may be in it.
+//! Reader of anchor files. Accepts any bytes without a panic.
 
 use std::cmp::Ordering;
 use std::io::{self, BufRead, Read};
 use std::str::FromStr;
 
-use super::replay::{Twice, replay};
-use super::{HEADER, MONOTONIC, Row};
+use super::format::{AnchorRow, HEADER, MONOTONIC};
+use super::replay::{RepeatedValues, replay};
 use crate::anchor::Anchor;
-use crate::rate::Rate;
+use crate::ratio::Rate;
 use crate::{Domain, Phc, Span, Time, Timeline};
 
-/// No line of ours comes near that.
-const LONGEST_LINE: u64 = 1024;
+/// Far above the longest line that the writer produces.
+const MAX_LINE: u64 = 1024;
 
-/// The frequencies that a clock may be said to have, in hertz: wide enough for anything that
-/// counts, narrow enough for arithmetic.
+/// Accepted frequencies in hertz: wide enough for any counter, narrow enough for the arithmetic.
 const FREQUENCIES: std::ops::RangeInclusive<f64> = 1.0..=1e12;
 
-/// Why a file of anchors cannot be used.
+/// Error of an anchor file.
 #[derive(Debug, thiserror::Error)]
 pub enum AnchorFileError {
-    /// It cannot be read.
+    /// Read error.
     #[error(transparent)]
     Read(#[from] io::Error),
-    /// A line makes no sense.
+    /// Invalid line.
     #[error("line {line}: {reason}")]
     Line {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// What was wrong with it.
+        /// Cause.
         reason: String,
     },
-    /// There is no anchor in it.
-    #[error("it has no anchors: was the capture ended before it began?")]
+    /// The file has no anchors.
+    #[error("the file has no anchors; the capture may have ended before its start")]
     Empty,
 }
 
-/// The anchors of a clock, read back and made into one timeline.
+/// The anchors of a clock, read from a file and combined into one timeline.
 #[derive(Clone, Debug)]
 pub struct AnchorFile {
     clock: String,
@@ -44,21 +43,21 @@ pub struct AnchorFile {
     timeline: Timeline,
 }
 
-/// The columns that are the same in all lines.
+/// The columns that are equal in all lines.
 #[derive(Clone, PartialEq, Eq)]
-struct Calibrated {
+struct ClockColumns {
     clock: String,
     boot_id: String,
 }
 
 impl AnchorFile {
-    /// Reads a file as [`super::AnchorWriter`] writes it.
+    /// Reads a file that [`super::AnchorWriter`] wrote.
     ///
     /// # Errors
-    /// When it cannot be read, or a line is not what it should be.
+    /// On a read error, or an invalid line.
     pub fn read(mut file: impl BufRead) -> Result<Self, AnchorFileError> {
-        let mut rows: Vec<Row> = Vec::new();
-        let mut clock: Option<Calibrated> = None;
+        let mut rows: Vec<AnchorRow> = Vec::new();
+        let mut clock: Option<ClockColumns> = None;
         let mut text = Vec::new();
         for line in 1.. {
             let refuse = |reason| AnchorFileError::Line { line, reason };
@@ -78,14 +77,14 @@ impl AnchorFile {
         Self::of(clock.ok_or(AnchorFileError::Empty)?, &rows)
     }
 
-    fn of(clock: Calibrated, rows: &[Row]) -> Result<Self, AnchorFileError> {
-        let Calibrated { clock, boot_id } = clock;
+    fn of(clock: ClockColumns, rows: &[AnchorRow]) -> Result<Self, AnchorFileError> {
+        let ClockColumns { clock, boot_id } = clock;
         let domain = match clock.as_str() {
             MONOTONIC => Domain::Monotonic,
             name if Phc::is_name(name) => Domain::Nic,
             _ => Domain::Counter,
         };
-        let timeline = replay(domain, rows).map_err(|Twice { row }| {
+        let timeline = replay(domain, rows).map_err(|RepeatedValues { row }| {
             let reason = "the clock started again here and ran through the same values a second \
                           time, so that a raw value says no time: keep the stamps as they are";
             AnchorFileError::Line { line: row as u64 + 2, reason: reason.to_owned() }
@@ -93,7 +92,7 @@ impl AnchorFile {
         Ok(Self { clock, boot_id, timeline })
     }
 
-    /// The calibrated clock by its name.
+    /// Name of the calibrated clock.
     #[must_use]
     pub fn clock(&self) -> &str {
         &self.clock
@@ -105,7 +104,7 @@ impl AnchorFile {
         &self.boot_id
     }
 
-    /// What converts every raw value between the anchors that bracket it.
+    /// Timeline that converts every raw value between the anchors around it.
     #[must_use]
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
@@ -118,14 +117,14 @@ fn next_line<'a>(
     line: &'a mut Vec<u8>,
 ) -> io::Result<Option<Result<&'a str, String>>> {
     line.clear();
-    file.by_ref().take(LONGEST_LINE).read_until(b'\n', line)?;
+    file.by_ref().take(MAX_LINE).read_until(b'\n', line)?;
     if line.is_empty() {
         return Ok(None);
     }
     Ok(Some(match line.split_last() {
         Some((b'\n', text)) => str::from_utf8(text.strip_suffix(b"\r").unwrap_or(text))
             .map_err(|_| "it is no text: is this a file of anchors?".to_owned()),
-        _ if line.len() as u64 == LONGEST_LINE => Err("it is too long for an anchor".to_owned()),
+        _ if line.len() as u64 == MAX_LINE => Err("it is too long for an anchor".to_owned()),
         _ => Err("it is cut short: delete it to use the anchors before".to_owned()),
     }))
 }
@@ -138,15 +137,15 @@ fn check_header(text: &str) -> Result<(), String> {
     Err(format!("not the header of a file of anchors, whose first column is {first}"))
 }
 
-fn check_same(first: &Calibrated, here: &Calibrated) -> Result<(), String> {
+fn check_same(first: &ClockColumns, here: &ClockColumns) -> Result<(), String> {
     if first == here {
         return Ok(());
     }
-    let said = |of: &Calibrated| format!("{} of boot {:?}", of.clock, of.boot_id);
+    let said = |of: &ClockColumns| format!("{} of boot {:?}", of.clock, of.boot_id);
     Err(format!("an anchor of {}, where those before are of {}", said(here), said(first)))
 }
 
-fn check_order(last: &Row, here: &Row) -> Result<(), String> {
+fn check_order(last: &AnchorRow, here: &AnchorRow) -> Result<(), String> {
     let ascends = here.anchor.monotonic_raw > last.anchor.monotonic_raw;
     match here.epoch.cmp(&last.epoch) {
         Ordering::Less => Err("epoch descends".to_owned()),
@@ -155,7 +154,7 @@ fn check_order(last: &Row, here: &Row) -> Result<(), String> {
     }
 }
 
-fn parse(text: &str) -> Result<(Row, Calibrated), String> {
+fn parse(text: &str) -> Result<(AnchorRow, ClockColumns), String> {
     let columns: Vec<&str> = text.split(',').collect();
     let Ok(columns) = <[&str; 10]>::try_from(columns) else {
         return Err(format!("expected {} columns", HEADER.split(',').count()));
@@ -169,15 +168,15 @@ fn parse(text: &str) -> Result<(Row, Calibrated), String> {
     };
     let rate = rate(number("frequency_hz", hertz)?, number("rate_error_ppm", ppm)?)?;
     let granularity = size("granularity_ns", granularity)?;
-    let row = Row { anchor, epoch: number("epoch", epoch)?, rate, granularity };
-    Ok((row, Calibrated { clock: clock.to_owned(), boot_id: boot_id.to_owned() }))
+    let row = AnchorRow { anchor, epoch: number("epoch", epoch)?, rate, granularity };
+    Ok((row, ClockColumns { clock: clock.to_owned(), boot_id: boot_id.to_owned() }))
 }
 
 fn number<T: FromStr>(column: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{column} cannot be {text:?}"))
 }
 
-/// A span that has no sign.
+/// A span that is not negative.
 fn size(column: &str, text: &str) -> Result<Span, String> {
     let nanos: i64 = number(column, text)?;
     if nanos < 0 { Err(format!("{column} cannot be {nanos}")) } else { Ok(Span::from_nanos(nanos)) }

@@ -1,28 +1,27 @@
-//! Makes the anchors of a file into one timeline.
+//! Combines the anchors of a file into one timeline.
 //!
-//! A part is a stretch without a disruption or a gap. Each is a history of its own, as a calibrator
-//! would have kept it with more memory; their pieces, put one after the other, are the timeline.
+//! A part is a range of rows without a disruption or a gap. Each part has its own history, like that of a calibrator
+//! without a limit. The concatenated pieces of all parts are the timeline.
 
-use super::{LONGEST_GAP, Row};
+use super::format::{AnchorRow, MAX_GAP};
 use crate::history::History;
-use crate::pieces::pieces;
 use crate::timeline::Piece;
 use crate::{Domain, Span, Timeline};
 
-/// The clock ran through the same values twice, the second time from this row on.
+/// Error: the clock passed the same values twice, the second time from this row on.
 #[derive(Debug)]
-pub(super) struct Twice {
+pub(super) struct RepeatedValues {
     pub(super) row: usize,
 }
 
 struct Part {
-    /// The row that it begins with.
+    /// First row of the part.
     row: usize,
     history: History,
 }
 
 /// The timeline of `rows`, which ascend in time and are not empty.
-pub(super) fn replay(domain: Domain, rows: &[Row]) -> Result<Timeline, Twice> {
+pub(super) fn replay(domain: Domain, rows: &[AnchorRow]) -> Result<Timeline, RepeatedValues> {
     let mut parts = parts(domain, rows);
     let breaks = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
     let steps = parts.iter().map(|part| part.history.steps()).fold(breaks, u32::saturating_add);
@@ -31,9 +30,9 @@ pub(super) fn replay(domain: Domain, rows: &[Row]) -> Result<Timeline, Twice> {
     let entries = parts.iter().flat_map(|part| part.history.entries.iter().copied()).collect();
     parts.sort_by_key(|part| part.first());
     if let Some(pair) = parts.windows(2).find(|pair| pair[0].last() >= pair[1].first()) {
-        return Err(Twice { row: pair[0].row.max(pair[1].row) });
+        return Err(RepeatedValues { row: pair[0].row.max(pair[1].row) });
     }
-    // Of what came before the first step nothing is known where the file does not reach back to it.
+    // Nothing is known before the first step if the file does not reach back to it.
     let known_before = rows.first().is_some_and(|row| row.epoch == 0);
     let pieces = join(&mut parts, known_before, newest);
     Ok(Timeline::new(domain, pieces, difference, steps, entries))
@@ -50,21 +49,22 @@ impl Part {
 }
 
 /// The parts in the order of time.
-fn parts(domain: Domain, rows: &[Row]) -> Vec<Part> {
+fn parts(domain: Domain, rows: &[AnchorRow]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
-    let mut before: Option<&Row> = None;
+    let mut before: Option<&AnchorRow> = None;
     for (index, row) in rows.iter().enumerate() {
-        let follows = |history: &History, before: &Row| {
+        let follows = |history: &History, before: &AnchorRow| {
             let gap = row.anchor.monotonic_raw - before.anchor.monotonic_raw;
-            gap <= LONGEST_GAP && history.continues_with(&row.anchor, row.epoch != before.epoch)
+            gap <= MAX_GAP && history.continues_with(&row.anchor, row.epoch != before.epoch)
         };
         match (parts.last_mut(), before) {
             (Some(part), Some(before)) if follows(&part.history, before) => {
                 part.history.push(row.anchor);
             }
             _ => {
-                let &Row { anchor, rate, granularity, .. } = row;
-                let history = History::new(domain, anchor, rate, granularity).keeping_all();
+                let &AnchorRow { anchor, rate, granularity, .. } = row;
+                let history =
+                    History::new(domain, anchor, rate, granularity).with_unlimited_capacity();
                 parts.push(Part { row: index, history });
             }
         }
@@ -73,14 +73,13 @@ fn parts(domain: Domain, rows: &[Row]) -> Vec<Part> {
     parts
 }
 
-/// The pieces of all parts, which are in the order of raw values and do not overlap. Outside them
-/// the clock is known before the first part in time, if it is `known_before`, and after the one
-/// that begins with row `newest`.
+/// The pieces of all parts, which are in the order of raw values and do not overlap. Outside them the clock is known
+/// before the first part in time, if `known_before`, and after the part that begins with row `newest`.
 fn join(parts: &mut [Part], known_before: bool, newest: usize) -> Vec<Piece> {
     let mut joined: Vec<Piece> = Vec::new();
     for part in parts {
         part.history.disrupted = part.row != 0 || !joined.is_empty() || !known_before;
-        let mut pieces = pieces(&part.history);
+        let mut pieces = part.history.pieces();
         if let (Some(before), Some(beyond)) = (pieces.first_mut(), joined.pop()) {
             before.start = beyond.start;
         }

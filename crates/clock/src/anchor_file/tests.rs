@@ -1,13 +1,16 @@
 use proptest::prelude::*;
 
+use super::format::{HEADER, MONOTONIC};
 use super::*;
+use crate::anchor::Anchor;
 use crate::history::History;
-use crate::{Domain, Time, Timeline};
+use crate::ratio::Rate;
+use crate::{Domain, Span, Time, Timeline};
 
 const SECOND: u64 = 1_000_000_000;
 const START_UTC: i64 = 1_790_000_000_000_000_000;
 
-/// The anchor of a clock of 2 GHz at so many milliseconds, the system clock having been stepped.
+/// Anchor of a clock of 2 GHz at `millis`, after a step of the system clock by `step`.
 fn anchor(millis: u64, step: i64) -> Anchor {
     let nanos = (millis * 1_000_000).cast_signed();
     Anchor {
@@ -23,7 +26,7 @@ fn history(domain: Domain, first: Anchor) -> History {
     History::new(domain, first, rate, Span::from_nanos(7))
 }
 
-/// The file of these anchors, written with an update for each.
+/// A file of these anchors, written with an update for each.
 fn write(anchors: &[Anchor]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = AnchorWriter::new(&mut file, "tsc", "b-1").unwrap();
@@ -50,7 +53,7 @@ fn error(timeline: &Timeline, millis: u64) -> Span {
 }
 
 #[test]
-fn a_file_has_a_line_for_each_anchor_under_names_with_units() {
+fn file_has_a_header_and_a_line_per_anchor() {
     let file = write(&seconds(1, 3, 0));
     assert_eq!(
         String::from_utf8(file).unwrap(),
@@ -62,7 +65,7 @@ fn a_file_has_a_line_for_each_anchor_under_names_with_units() {
 }
 
 #[test]
-fn five_minutes_of_anchors_come_back_from_updates_that_were_not_each() {
+fn rare_updates_lose_no_anchors() {
     let mut history = history(Domain::Counter, anchor(0, 0));
     let mut file = Vec::new();
     let mut writer = AnchorWriter::new(&mut file, "tsc", "").unwrap();
@@ -83,7 +86,7 @@ fn five_minutes_of_anchors_come_back_from_updates_that_were_not_each() {
 }
 
 #[test]
-fn steps_are_where_they_were() {
+fn steps_keep_their_place() {
     let hour = 3_600 * SECOND.cast_signed();
     let file = write(&[seconds(0, 5, 0), seconds(5, 9, hour), seconds(9, 12, -hour)].concat());
     let timeline = read(&file).unwrap().timeline().clone();
@@ -97,7 +100,7 @@ fn steps_are_where_they_were() {
 }
 
 #[test]
-fn a_slew_long_ago_does_not_widen_the_bounds_of_later_stamps() {
+fn old_slew_does_not_widen_later_bounds() {
     let slewed = |quarter: u64| {
         let gained = quarter.min(40) * 25_000; // 100 ppm for ten seconds
         anchor(250 * quarter, gained.cast_signed())
@@ -112,7 +115,7 @@ fn a_slew_long_ago_does_not_widen_the_bounds_of_later_stamps() {
 }
 
 #[test]
-fn a_gap_is_counted_and_bounds_nothing() {
+fn gap_is_counted_and_has_no_bound() {
     let mut file = Vec::new();
     let mut writer = AnchorWriter::new(&mut file, "tsc", "").unwrap();
     for (from, until) in [(0, 5), (50, 55)] {
@@ -130,7 +133,7 @@ fn a_gap_is_counted_and_bounds_nothing() {
     assert!(error(&timeline, 55_000) < Span::from_millis(1), "beyond the end");
 }
 
-/// The counter starts again from a value that lies `ahead` seconds from the old ones.
+/// The counter restarts from a value that lies `ahead` seconds from the old ones.
 fn restarted(ahead: i64) -> Vec<u8> {
     let shifted = seconds(5, 10, 0).into_iter().map(|anchor| Anchor {
         raw: anchor.raw.checked_add_signed(ahead * 2 * SECOND.cast_signed()).unwrap(),
@@ -140,7 +143,7 @@ fn restarted(ahead: i64) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_stamped_before_a_disruption_keeps_its_time() {
+fn stamps_before_a_disruption_keep_their_time() {
     for ahead in [-100_i64, 100] {
         let timeline = read(&restarted(ahead)).unwrap().timeline().clone();
         assert_eq!(timeline.steps(), 1);
@@ -158,13 +161,13 @@ fn what_was_stamped_before_a_disruption_keeps_its_time() {
 }
 
 #[test]
-fn a_clock_that_shows_the_same_values_twice_is_refused() {
+fn repeated_counter_values_are_rejected() {
     let reason = read(&restarted(-7)).unwrap_err();
     assert!(reason.starts_with("line 7: the clock started again here"), "{reason}");
 }
 
 #[test]
-fn a_disruption_that_no_anchor_shows_is_in_the_epoch() {
+fn epoch_reveals_a_hidden_disruption() {
     let file = String::from_utf8(write(&seconds(0, 6, 0))).unwrap();
     let told = file.lines().map(|line| {
         let late = line.contains(",4000000000,") || line.contains(",5000000000,");
@@ -177,7 +180,7 @@ fn a_disruption_that_no_anchor_shows_is_in_the_epoch() {
 }
 
 #[test]
-fn what_is_no_file_of_anchors_is_refused_with_the_line_and_the_reason() {
+fn invalid_file_is_rejected_with_line_and_reason() {
     let file = String::from_utf8(write(&seconds(0, 3, 0))).unwrap();
     let with = |from: &str, to: &str| file.replacen(from, to, 1).into_bytes();
     let cases = [
@@ -205,7 +208,7 @@ fn what_is_no_file_of_anchors_is_refused_with_the_line_and_the_reason() {
 }
 
 #[test]
-fn a_name_that_is_two_columns_is_not_written() {
+fn name_with_a_comma_is_rejected() {
     assert!(AnchorWriter::new(Vec::new(), "tsc,hpet", "").is_err());
     assert!(AnchorWriter::new(Vec::new(), "tsc", "a\nb").is_err());
 }
@@ -230,7 +233,7 @@ fn lines() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whatever a timeline was made of, it has an answer.
+/// A timeline returns a result for every raw value.
 fn convert(timeline: &Timeline, raw: &[u64]) {
     let mut stamps = Vec::new();
     timeline.convert_batch(raw, &mut stamps);
@@ -240,7 +243,7 @@ fn convert(timeline: &Timeline, raw: &[u64]) {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn written_anchors_are_read_back(
         (domain, clock) in prop::sample::select(vec![
             (Domain::Counter, "hpet"), (Domain::Monotonic, MONOTONIC), (Domain::Nic, "phc3"),
         ]),
@@ -270,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_panic(
+    fn arbitrary_bytes_do_not_panic(
         header in any::<bool>(), bytes in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let header = if header { format!("{HEADER}\n") } else { String::new() };
@@ -278,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn no_numbers_make_the_timeline_panic(
+    fn arbitrary_numbers_do_not_panic(
         lines in lines(), raw in prop::collection::vec(any::<u64>(), 0..50),
     ) {
         if let Ok(file) = read(lines.as_bytes()) {

@@ -1,14 +1,13 @@
-//! Writes a file of anchors while they are taken.
+//! Writer of anchor files during a capture.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::{HEADER, LONGEST_GAP};
-use crate::anchor::Anchor;
-use crate::history::Entry;
+use super::format::{HEADER, MAX_GAP};
+use crate::anchor::{Anchor, Entry};
 use crate::{Span, Timeline};
 
-/// A file of anchors that is being written.
+/// An anchor file in the making.
 #[derive(Debug)]
 pub struct AnchorWriter<W> {
     out: W,
@@ -17,16 +16,16 @@ pub struct AnchorWriter<W> {
     last: Option<Anchor>,
     written: u64,
     gaps: u32,
-    /// Whether the file may end in part of a line, so that nothing may follow.
-    dead: bool,
+    /// True if the file may end with an incomplete line, so that nothing may follow.
+    failed: bool,
 }
 
 impl<W: Write> AnchorWriter<W> {
-    /// Begins a file of the anchors of `clock` (`tsc`, `CLOCK_MONOTONIC`), taken during the boot
-    /// `boot_id` (`/proc/sys/kernel/random/boot_id`; empty if unknown).
+    /// Starts a file of the anchors of `clock` (`tsc`, `CLOCK_MONOTONIC`), taken during the boot `boot_id`
+    /// (`/proc/sys/kernel/random/boot_id`; empty if unknown).
     ///
     /// # Errors
-    /// When the header cannot be written, or a name cannot stand in a line of CSV.
+    /// If the header cannot be written, or a name is not valid in a line of CSV.
     pub fn new(mut out: W, clock: &str, boot_id: &str) -> io::Result<Self> {
         for name in [clock, boot_id] {
             if name.bytes().any(|byte| !byte.is_ascii_graphic() || b",\"'".contains(&byte)) {
@@ -37,19 +36,19 @@ impl<W: Write> AnchorWriter<W> {
         writeln!(out, "{HEADER}")?;
         out.flush()?;
         let (clock, boot_id) = (clock.to_owned(), boot_id.to_owned());
-        Ok(Self { out, clock, boot_id, last: None, written: 0, gaps: 0, dead: false })
+        Ok(Self { out, clock, boot_id, last: None, written: 0, gaps: 0, failed: false })
     }
 
-    /// Appends the anchors that were taken since the last update, in one write of whole lines.
+    /// Appends the anchors since the last update, in one write of whole lines.
     ///
-    /// Costs next to nothing when there are none. A snapshot holds the newest 256 anchors: those of a
-    /// minute, or of less if there were steps, for each brings some seven more. Who comes once in
-    /// half a minute misses none, as long as the clock is not stepped more than a dozen times in it,
-    /// and is not disrupted: a disruption takes with it what was not written yet, from the last
-    /// update on. Who comes every second loses a second's anchors to it at most.
+    /// Cheap if there are none. A timeline holds the newest 256 anchors: those of a minute, or of less after steps,
+    /// because each step adds about seven. An update every half minute misses none, if the clock is stepped at most a
+    /// dozen times in between and is not disrupted. A disruption loses the anchors since the last update: with an
+    /// update per second at most those of a second.
     ///
     /// # Errors
-    /// When they cannot be written. The file may end in mid-line then, and every later update with
+    /// If they cannot be written. The file may then end in mid-line, and every later update with new anchors fails
+    /// too, so that no line ever follows an incomplete one.
     /// new anchors fails too, so that no line ever follows part of one.
     pub fn update(&mut self, timeline: &Timeline) -> io::Result<()> {
         let entries = timeline.entries();
@@ -58,11 +57,11 @@ impl<W: Write> AnchorWriter<W> {
         let Some((oldest, newest)) = entries[old..].first().zip(entries.last()) else {
             return Ok(());
         };
-        if self.dead {
+        if self.failed {
             return Err(io::ErrorKind::WriteZero.into());
         }
         let waited = |last: Anchor| oldest.anchor.monotonic_raw - last.monotonic_raw;
-        let gap = self.last.map_or(Span::ZERO, waited) > LONGEST_GAP;
+        let gap = self.last.map_or(Span::ZERO, waited) > MAX_GAP;
         let mut lines = String::new();
         for entry in &entries[old..] {
             let anchor = entry.anchor;
@@ -71,17 +70,17 @@ impl<W: Write> AnchorWriter<W> {
             let _ = write!(lines, "{},{utc},{monotonic},{error},{epoch},", anchor.raw);
             self.describe(timeline, &mut lines);
         }
-        self.dead = true;
+        self.failed = true;
         self.out.write_all(lines.as_bytes())?;
         self.out.flush()?;
-        self.dead = false;
+        self.failed = false;
         self.gaps += u32::from(gap);
         self.written += (entries.len() - old) as u64;
         self.last = Some(newest.anchor);
         Ok(())
     }
 
-    /// The columns on the clock itself.
+    /// The columns that describe the clock.
     fn describe(&self, timeline: &Timeline, line: &mut String) {
         let difference = timeline.difference();
         let (granularity, hertz) = (difference.granularity().as_nanos(), difference.frequency_hz());
@@ -89,20 +88,20 @@ impl<W: Write> AnchorWriter<W> {
         let _ = writeln!(line, "{},{},{granularity},{hertz},{error}", self.clock, self.boot_id);
     }
 
-    /// What it writes to.
+    /// The underlying writer.
     #[must_use]
     pub fn get_ref(&self) -> &W {
         &self.out
     }
 
-    /// Anchors written so far.
+    /// Number of anchors written so far.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// How often more than half a minute passed without an anchor, because an update came too late
-    /// or none was taken. Stamps in such a gap cannot be converted again.
+    /// Number of gaps of more than half a minute between anchors, because an update came too late or no anchor was
+    /// taken. Stamps in such a gap cannot be converted again.
     #[must_use]
     pub fn gaps(&self) -> u32 {
         self.gaps
@@ -112,10 +111,10 @@ impl<W: Write> AnchorWriter<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::Rate;
+    use crate::ratio::Rate;
     use crate::{Domain, Time};
 
-    /// Takes `room` bytes of what is written next, fails, and takes everything after that.
+    /// Accepts `room` bytes, fails once, and accepts everything after that.
     struct Disk {
         file: Vec<u8>,
         room: Option<usize>,
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_part_of_a_line() {
+    fn nothing_follows_an_incomplete_line() {
         let anchor = |second: i64| Anchor {
             raw: second.unsigned_abs() * 1_000_000_000,
             utc: Time::from_nanos(second * 1_000_000_000),

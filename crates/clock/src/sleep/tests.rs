@@ -13,21 +13,21 @@ type Tick = TickTime<CounterTicks>;
 type Ticks = TickSpan<CounterTicks>;
 
 /// A clock of 2.5 GHz on which a reading takes 20 ns and a sleep ends late.
-struct Simulated {
+struct SimulatedClock {
     nanos: Cell<i64>,
-    /// How late the coming sleeps end, in turn, in nanoseconds; negative is early.
+    /// Lateness of the following sleeps, in nanoseconds; negative is early.
     late: RefCell<Box<dyn Iterator<Item = i64>>>,
-    /// Nanoseconds by which the kernel's clock is slow, in a million.
+    /// Slowness of the kernel's clock, in ppm.
     slow_ppm: i64,
     sleeps: Cell<u32>,
     slept: Cell<i64>,
     reads: Cell<u32>,
-    /// The sleep or the read during which somebody interrupts.
+    /// The sleep or the read during which an interrupt arrives.
     interrupted_sleep: Option<u32>,
     interrupted_read: Option<(u32, Interrupter)>,
 }
 
-impl Simulated {
+impl SimulatedClock {
     fn new(late: impl Iterator<Item = i64> + 'static) -> Self {
         Self {
             nanos: Cell::new(1_000_000),
@@ -46,7 +46,7 @@ fn ticks(nanos: i64) -> Ticks {
     Ticks::from_count(nanos.saturating_mul(5) / 2)
 }
 
-impl SleepClock for Simulated {
+impl SleepClock for SimulatedClock {
     type Ticks = CounterTicks;
 
     fn now(&self) -> Tick {
@@ -66,7 +66,7 @@ impl SleepClock for Simulated {
 
     fn sleep(&self, interrupter: &Interrupter, at_most: Duration) {
         let asked = Span::try_from(at_most).unwrap();
-        assert!(asked > Span::ZERO && asked <= LONGEST, "{asked:?}");
+        assert!(asked > Span::ZERO && asked <= MAX_SLEEP, "{asked:?}");
         if self.interrupted_sleep == Some(self.sleeps.get()) {
             interrupter.interrupt();
         }
@@ -87,22 +87,22 @@ fn any_margin() -> impl Strategy<Value = Margin> {
     };
     prop_oneof![
         span().prop_map(Margin::Fixed),
-        (span(), span()).prop_map(|(least, most)| Margin::Adaptive { least, most }),
+        (span(), span()).prop_map(|(min, max)| Margin::Adaptive { min, max }),
     ]
 }
 
 proptest! {
     #[test]
-    fn no_sleep_ends_before_its_deadline_whatever_the_kernel_does(
+    fn no_sleep_ends_before_its_deadline(
         margin in any_margin(),
         late in prop::collection::vec(-1_000_000_i64..1_000_000, 1..50),
         intervals in prop::collection::vec(-1_000_000_i64..3_000_000, 1..20),
     ) {
-        let mut sleeper = Sleeper::new(Simulated::new(late.into_iter().cycle()), margin);
+        let mut sleeper = Sleeper::new(SimulatedClock::new(late.into_iter().cycle()), margin);
         for interval in intervals {
             let deadline = sleeper.clock().now() + ticks(interval);
             let Wake::Due { late, .. } = sleeper.sleep_until(deadline) else {
-                panic!("nobody interrupts");
+                panic!("no thread interrupts");
             };
             prop_assert!(late >= Ticks::ZERO);
             prop_assert!(sleeper.clock().now() >= deadline + late);
@@ -110,16 +110,16 @@ proptest! {
     }
 
     #[test]
-    fn a_deadline_is_never_overslept_while_lateness_varies_by_a_factor_of_two(
+    fn margin_covers_lateness_that_varies_twofold(
         late in prop::collection::vec(50_000_i64..100_000, 1..200), interval in 60_i64..30_000_000,
     ) {
-        let clock = Simulated::new(late.into_iter().cycle());
+        let clock = SimulatedClock::new(late.into_iter().cycle());
         let mut deadline = clock.now();
         let mut sleeper = Sleeper::new(clock, Margin::DEFAULT);
         for _ in 0..100 {
             deadline += ticks(interval);
             let Wake::Due { late, overslept } = sleeper.sleep_until(deadline) else {
-                panic!("nobody interrupts");
+                panic!("no thread interrupts");
             };
             prop_assert!(!overslept);
             prop_assert!(late <= ticks(40) || interval < 100, "{late:?}");
@@ -127,18 +127,18 @@ proptest! {
     }
 
     #[test]
-    fn the_margin_stays_in_its_bounds_for_any_lateness(lateness in any::<i64>(), margin in any_margin()) {
+    fn margin_stays_within_its_bounds(lateness in any::<i64>(), margin in any_margin()) {
         let found = margin.after(Span::from_nanos(lateness));
         prop_assert!(found >= Span::ZERO);
-        if let Margin::Adaptive { least, most } = margin {
-            prop_assert!(found >= least && found <= most.max(least).max(Span::ZERO));
+        if let Margin::Adaptive { min, max } = margin {
+            prop_assert!(found >= min && found <= max.max(min).max(Span::ZERO));
         }
     }
 }
 
 #[test]
-fn one_late_wake_up_is_reported_and_the_margin_follows_it() {
-    let clock = Simulated::new([0, 700_000].into_iter().chain(std::iter::repeat(600_000)));
+fn late_wake_up_is_reported_and_widens_margin() {
+    let clock = SimulatedClock::new([0, 700_000].into_iter().chain(std::iter::repeat(600_000)));
     let start = clock.now();
     let mut sleeper = Sleeper::new(clock, Margin::DEFAULT);
     let overslept: Vec<_> = (1..=20)
@@ -151,8 +151,8 @@ fn one_late_wake_up_is_reported_and_the_margin_follows_it() {
 }
 
 #[test]
-fn one_late_wake_up_does_not_have_short_waits_spun_for_good() {
-    let clock = Simulated::new(std::iter::once(5_000_000).chain(std::iter::repeat(5_000)));
+fn margin_recovers_from_one_late_wake_up() {
+    let clock = SimulatedClock::new(std::iter::once(5_000_000).chain(std::iter::repeat(5_000)));
     let mut deadline = clock.now();
     let mut sleeper = Sleeper::new(clock, Margin::DEFAULT);
     for _ in 0..10_000 {
@@ -163,8 +163,8 @@ fn one_late_wake_up_does_not_have_short_waits_spun_for_good() {
 }
 
 #[test]
-fn on_a_quiet_machine_most_of_the_wait_is_slept() {
-    let clock = Simulated::new(std::iter::repeat(5_000));
+fn quiet_machine_sleeps_most_of_the_wait() {
+    let clock = SimulatedClock::new(std::iter::repeat(5_000));
     let start = clock.now();
     let mut sleeper = Sleeper::new(clock, Margin::DEFAULT);
     for k in 1..=500 {
@@ -175,9 +175,9 @@ fn on_a_quiet_machine_most_of_the_wait_is_slept() {
 }
 
 #[test]
-fn a_minute_is_not_overslept_by_a_kernel_clock_that_is_slewed() {
+fn slewed_kernel_clock_does_not_delay_long_sleeps() {
     for slow_ppm in [500, 0, -500] {
-        let clock = Simulated { slow_ppm, ..Simulated::new(std::iter::repeat(5_000)) };
+        let clock = SimulatedClock { slow_ppm, ..SimulatedClock::new(std::iter::repeat(5_000)) };
         let deadline = clock.now() + ticks(60_000_000_000);
         let mut sleeper = Sleeper::new(clock, Margin::DEFAULT);
         let wake = sleeper.sleep_until(deadline);
@@ -188,8 +188,8 @@ fn a_minute_is_not_overslept_by_a_kernel_clock_that_is_slewed() {
 }
 
 #[test]
-fn each_share_can_be_all_of_it() {
-    let sleeper = |margin| Sleeper::new(Simulated::new(std::iter::repeat(30_000)), margin);
+fn sleep_only_and_spin_only_work() {
+    let sleeper = |margin| Sleeper::new(SimulatedClock::new(std::iter::repeat(30_000)), margin);
     let mut sleeps = sleeper(Margin::SLEEP_ONLY);
     let deadline = sleeps.clock().now() + ticks(1_000_000);
     assert!(matches!(sleeps.sleep_until(deadline), Wake::Due { overslept: true, .. }));
@@ -202,17 +202,17 @@ fn each_share_can_be_all_of_it() {
 }
 
 #[test]
-fn a_deadline_in_the_past_is_due_at_once_and_its_lateness_told() {
-    let mut sleeper = Sleeper::new(Simulated::new(std::iter::empty()), Margin::DEFAULT);
+fn past_deadline_is_due_at_once_with_lateness() {
+    let mut sleeper = Sleeper::new(SimulatedClock::new(std::iter::empty()), Margin::DEFAULT);
     let wake = sleeper.sleep_until(Tick::MIN);
     assert!(matches!(wake, Wake::Due { late, overslept: false } if late > ticks(1_000_000)));
     assert_eq!(sleeper.clock().reads.get(), 1);
 }
 
 #[test]
-fn an_interrupt_ends_the_sleep_and_teaches_no_lateness() {
-    let clock = Simulated::new(std::iter::repeat(-9_000_000));
-    let clock = Simulated { interrupted_sleep: Some(0), ..clock };
+fn interrupt_ends_the_sleep_without_lateness() {
+    let clock = SimulatedClock::new(std::iter::repeat(-9_000_000));
+    let clock = SimulatedClock { interrupted_sleep: Some(0), ..clock };
     let deadline = clock.now() + ticks(10_000_000);
     let mut sleeper = Sleeper::new(clock, Margin::DEFAULT);
     let margin = sleeper.margin();
@@ -223,8 +223,8 @@ fn an_interrupt_ends_the_sleep_and_teaches_no_lateness() {
 }
 
 #[test]
-fn an_interrupt_ends_the_spinning() {
-    let mut sleeper = Sleeper::new(Simulated::new(std::iter::empty()), Margin::SPIN_ONLY);
+fn interrupt_ends_the_spinning() {
+    let mut sleeper = Sleeper::new(SimulatedClock::new(std::iter::empty()), Margin::SPIN_ONLY);
     sleeper.clock.interrupted_read = Some((1_000, sleeper.interrupter()));
     let wake = sleeper.sleep_until(Tick::MAX);
     assert!(matches!(wake, Wake::Interrupted { ahead } if ahead > Ticks::ZERO), "{wake:?}");
@@ -232,8 +232,8 @@ fn an_interrupt_ends_the_spinning() {
 }
 
 #[test]
-fn interrupts_before_a_sleep_end_the_next_one_only() {
-    let mut sleeper = Sleeper::new(Simulated::new(std::iter::empty()), Margin::DEFAULT);
+fn early_interrupts_end_only_the_next_sleep() {
+    let mut sleeper = Sleeper::new(SimulatedClock::new(std::iter::empty()), Margin::DEFAULT);
     sleeper.interrupter().interrupt();
     sleeper.interrupter().interrupt();
     let deadline = sleeper.clock().now() + ticks(1_000_000);
@@ -252,7 +252,7 @@ fn os_clock() -> CounterSleep {
 }
 
 #[test]
-fn another_thread_ends_a_sleep_that_would_never_end() {
+fn another_thread_ends_an_endless_sleep() {
     for margin in [Margin::SLEEP_ONLY, Margin::SPIN_ONLY, Margin::DEFAULT] {
         let mut sleeper = Sleeper::new(os_clock(), margin);
         for _ in 0..100 {
@@ -266,7 +266,7 @@ fn another_thread_ends_a_sleep_that_would_never_end() {
 }
 
 #[test]
-fn a_real_sleep_ends_at_its_deadline_and_not_before() {
+fn real_sleep_ends_at_its_deadline() {
     for margin in [Margin::SLEEP_ONLY, Margin::SPIN_ONLY, Margin::DEFAULT] {
         let mut sleeper = Sleeper::new(os_clock(), margin);
         let deadline = sleeper.clock().now() + Ticks::from_count(1_000_000);

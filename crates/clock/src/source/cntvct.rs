@@ -1,21 +1,21 @@
-//! The virtual counter of the generic timer of aarch64.
+//! Virtual counter of the generic timer of aarch64.
 //!
-//! This has been run under an emulator only (`make test-aarch64`), which makes the counter up from
-//! the host's time of day and moves it a microsecond at a time; not on a CPU that has it.
+//! Tested only under an emulator (`make test-aarch64`), which derives the counter from the host's time of day in
+//! steps of a microsecond; not on a real CPU.
 #![expect(unsafe_code, reason = "the counter register is read here")]
 
 use core::arch::asm;
 
-use super::RawSource;
+use super::raw::RawSource;
 
-/// The kernel's clock source whose value is this counter. Where an erratum keeps the kernel from
-/// letting programs read it themselves, it emulates the read, which is slow, but right.
+/// The kernel's clock source with the value of this counter. If an erratum prevents programs from reading it, the
+/// kernel emulates the read, which is slow, but right.
 pub(crate) const CLOCKSOURCES: [&str; 1] = ["arch_sys_counter"];
 
 /// `CNTVCT_EL0`: the count of the system counter, less an offset that a hypervisor sets.
 ///
-/// There is one such counter in a system, and it runs at one rate in all power states
-/// (Arm Architecture Reference Manual for A-profile, "The Generic Timer").
+/// A system has one such counter, and it runs at one rate in all power states (Arm Architecture Reference Manual for
+/// A-profile, "The Generic Timer").
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cntvct;
 
@@ -33,8 +33,8 @@ impl RawSource for Cntvct {
         value
     }
 
-    /// Between two `isb`: a read of the register may otherwise be made early, and what follows it
-    /// before it (the same manual, "Synchronization requirements for AArch64 System registers").
+    /// Between two `isb`: otherwise the CPU may read the register early, or execute later instructions first (the
+    /// same manual, "Synchronization requirements for AArch64 System registers").
     #[inline(always)]
     fn read_ordered(self) -> u64 {
         let value: u64;
@@ -60,12 +60,12 @@ mod tests {
     use super::*;
     use crate::anchor::SystemClocks;
     use crate::difference::ORDINARY_SLEW;
-    use crate::source::CLOCKSOURCE;
+    use crate::source::choice::CLOCKSOURCE;
     use crate::survey::smallest_usual_step;
     use crate::{Calibrator, Counter, survey};
 
-    /// `CNTFRQ_EL0`: the ticks per second, as the firmware says; programs may read it where they
-    /// may read the counter (the same manual, "CNTFRQ_EL0, Counter-timer Frequency Register").
+    /// `CNTFRQ_EL0`: ticks per second according to the firmware. Programs may read it if they may read the counter
+    /// (the same manual, "CNTFRQ_EL0, Counter-timer Frequency Register").
     fn nominal_frequency_hz() -> f64 {
         let hertz: u64;
         // SAFETY: as for the counter.
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unordered_read_lies_between_two_ordered_ones() {
+    fn unordered_read_lies_between_ordered_ones() {
         let mut previous = Cntvct.read_ordered();
         for _ in 0..10_000 {
             let (between, next) = (Cntvct.read(), Cntvct.read_ordered());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_at_the_frequency_that_the_firmware_says() {
+    fn counter_runs_at_the_firmwares_frequency() {
         let clocks = SystemClocks::counter(Counter::Cntvct);
         let step = smallest_usual_step(clocks);
         let mut calibrator = Calibrator::new(clocks.domain(), clocks, step).unwrap();
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(timeline.steps(), 0, "the first rate was off by more than its bound");
         let difference = timeline.difference();
         let (measured, nominal) = (difference.frequency_hz(), nominal_frequency_hz());
-        // An emulator makes the counter from a clock that is slewed; `CLOCK_MONOTONIC_RAW` is not.
+        // An emulator derives the counter from a clock that is slewed; `CLOCK_MONOTONIC_RAW` is not.
         let tolerated_ppm = difference.rate_error_ppm() + ORDINARY_SLEW * 1e6;
         let off_ppm = (measured / nominal - 1.0) * 1e6;
         println!("cntvct: {measured:.0} Hz measured, {nominal:.0} Hz said, {off_ppm:.1} ppm apart");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_chosen_where_the_kernel_keeps_time_by_it_and_refused_elsewhere() {
+    fn counter_is_chosen_only_if_the_kernel_uses_it() {
         let kernel = std::fs::read_to_string(CLOCKSOURCE).unwrap_or_default();
         let found = survey();
         let source = found.sources.iter().find(|source| source.name == Cntvct::NAME).unwrap();

@@ -1,9 +1,8 @@
-//! Whether a counter is one and the same on all cores, tried out.
+//! Comparison of a counter between cores.
 //!
-//! One thread stays on a core, and a partner goes to each other core in turn. They pass a turn to
-//! and fro, and read the counter with each: what the partner read lies between the two reads around
-//! it, if the counters show the same. Each round so bounds the offset of the partner's counter, and
-//! the bounds of all rounds have to agree.
+//! One thread stays on a core, and a partner moves to each other core in turn. They alternate and read the counter
+//! each time. If the counters are equal, the partner's value lies between the two reads around it. So each round
+//! bounds the offset of the partner's counter, and the bounds of all rounds must be consistent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,42 +12,42 @@ use std::time::{Duration, Instant};
 
 use wirestamp_sys::scheduling;
 
-use super::RawSource;
+use super::raw::RawSource;
 
-/// Rounds with each core: the tightest of them is within some ticks of the best there can be.
+/// Rounds per core: the tightest of them is within some ticks of the best possible.
 const ROUNDS: u64 = 50;
 
-/// How long all of the rounds may take. A round takes under a microsecond, starting a thread some
-/// ten; a core that is busy with something else can make it wait for a time slice.
-const PATIENCE: Duration = Duration::from_millis(10);
+/// Timeout of all rounds with one core. A round takes less than a microsecond, the start of a thread about ten. On a
+/// busy core it may have to wait for a time slice.
+const ROUNDS_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// How long to wait for the thread that does the rounds, if its own core does not let it go on.
-const LAST_PATIENCE: Duration = Duration::from_millis(50);
+/// Timeout for the thread that runs the rounds, in addition, in case its own core delays it.
+const THREAD_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What the comparison found.
+/// Result of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cores {
-    /// No core's counter was seen to differ.
+pub(crate) enum CoreComparison {
+    /// No difference found.
     Agree {
-        /// Cores compared, with the one that they were compared to.
+        /// Number of compared cores, including the reference core.
         compared: usize,
-        /// Cores that did not answer in time.
+        /// Number of cores that did not answer in time.
         unanswered: usize,
-        /// The most ticks by which the counter of one could differ unseen.
+        /// Max undetected difference, in ticks.
         within: u64,
     },
-    /// A core's counter is off for certain, or ran backwards.
+    /// The counter of a core certainly differs, or ran backwards.
     Differ {
         /// The core.
         core: usize,
-        /// What was seen.
+        /// Bounds of its offset.
         offset: Offset,
     },
-    /// There was nothing to compare, or it could not be done, for this reason.
+    /// No comparison possible, with the reason.
     Untested(String),
 }
 
-/// The bounds of what a partner's counter shows more than the first one's, in ticks.
+/// Bounds of the partner's counter minus the reference core's counter, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offset {
     pub(crate) low: i64,
@@ -56,24 +55,23 @@ pub(crate) struct Offset {
 }
 
 impl Offset {
-    const UNKNOWN: Self = Self { low: i64::MIN, high: i64::MAX };
+    const UNBOUNDED: Self = Self { low: i64::MIN, high: i64::MAX };
 
-    /// The bounds with those of one more round: the partner's `reply` was read between `before`
-    /// and `after`.
+    /// These bounds combined with one more round: the partner's `reply` was read between `before` and `after`.
     fn with_round(self, before: u64, reply: u64, after: u64) -> Self {
         let low = difference(reply, after);
         let high = difference(reply, before);
         Self { low: self.low.max(low), high: self.high.min(high) }
     }
 
-    /// Whether the counters may show the same. Bounds that cross each other have no offset between
-    /// them: the two counters do not run at one rate, or not always forwards.
-    const fn may_be_none(self) -> bool {
+    /// True if the counters may be equal. Crossed bounds contain no offset: the two counters do not run at one rate,
+    /// or not always forwards.
+    const fn may_be_zero(self) -> bool {
         self.low <= 0 && self.high >= 0
     }
 
-    /// The largest offset within the bounds, in ticks.
-    fn largest(self) -> u64 {
+    /// Max offset within the bounds, in ticks.
+    fn max_abs(self) -> u64 {
         self.low.unsigned_abs().max(self.high.unsigned_abs())
     }
 }
@@ -83,65 +81,66 @@ const fn difference(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b).cast_signed()
 }
 
-/// Compares the counter on all cores that the calling thread may run on, in some milliseconds. The
-/// caller stays where it is.
-pub(crate) fn compare<S: RawSource + Send + 'static>(source: S) -> Cores {
+/// Compares the counter on all cores that the calling thread may run on, within some
+/// milliseconds. The caller's affinity stays unchanged.
+pub(crate) fn compare<S: RawSource + Send + 'static>(source: S) -> CoreComparison {
     let cores = match scheduling::allowed_cores() {
         Ok(cores) if cores.len() < 2 => {
-            return Cores::Untested("this thread may run on one core only".to_owned());
+            return CoreComparison::Untested("this thread may run on one core only".to_owned());
         }
         Ok(cores) => cores,
-        Err(error) => return Cores::Untested(error.to_string()),
+        Err(error) => return CoreComparison::Untested(error.to_string()),
     };
     let (report, reported) = mpsc::channel();
-    // Not joined if it is late: a core kept busy by a thread of real-time priority may never let it
-    // end.
+    // Not joined if it is late: a core that runs a thread of real-time priority may never let it end.
     let first = thread::Builder::new().name("core-test".to_owned()).spawn(move || {
-        // The receiver may have given up.
+        // The receiver may have timed out.
         let _ = report.send(compare_with_first(source, &cores));
     });
     let found = match &first {
-        Ok(_) => reported.recv_timeout(LAST_PATIENCE).map_err(|_| "it took too long".to_owned()),
+        Ok(_) => reported.recv_timeout(THREAD_TIMEOUT).map_err(|_| "it took too long".to_owned()),
         Err(error) => Err(error.to_string()),
     };
     match found {
         Ok(found) => {
-            // It has nothing left to do. A caller that goes on to a user namespace of its own must
-            // be alone in the process (unshare(2)).
+            // The thread has finished. A caller that later creates its own user namespace must be single-threaded
+            // (unshare(2)).
             let _ = first.map(thread::JoinHandle::join);
             found
         }
-        Err(reason) => Cores::Untested(reason),
+        Err(reason) => CoreComparison::Untested(reason),
     }
 }
 
-fn compare_with_first<S: RawSource + Send + 'static>(source: S, cores: &[usize]) -> Cores {
-    let deadline = Instant::now() + PATIENCE;
+fn compare_with_first<S: RawSource + Send + 'static>(source: S, cores: &[usize]) -> CoreComparison {
+    let deadline = Instant::now() + ROUNDS_TIMEOUT;
     let Some((&first, others)) = cores.split_first() else {
-        return Cores::Untested("there are no cores".to_owned());
+        return CoreComparison::Untested("there are no cores".to_owned());
     };
     if let Err(error) = scheduling::pin_to(first) {
-        return Cores::Untested(error.to_string());
+        return CoreComparison::Untested(error.to_string());
     }
     let (mut compared, mut unanswered, mut within) = (1, 0, 0);
     for &core in others {
         match rounds_with(source, core, deadline) {
-            Some(offset) if !offset.may_be_none() => return Cores::Differ { core, offset },
+            Some(offset) if !offset.may_be_zero() => {
+                return CoreComparison::Differ { core, offset };
+            }
             Some(offset) => {
                 compared += 1;
-                within = offset.largest().max(within);
+                within = offset.max_abs().max(within);
             }
             None => unanswered += 1,
         }
     }
     if compared == 1 {
-        return Cores::Untested("no other core answered in time".to_owned());
+        return CoreComparison::Untested("no other core answered in time".to_owned());
     }
-    Cores::Agree { compared, unanswered, within }
+    CoreComparison::Agree { compared, unanswered, within }
 }
 
-/// Whose turn it is. The partner starts at 0 and passes 1 on when it is on its core; from then on
-/// even numbers are the partner's. [`Turn::END`] ends the game.
+/// The number of the current turn. The partner starts at 0 and sets 1 when it is on its core; from then on even
+/// numbers are the partner's turns. [`Turn::END`] ends the exchange.
 #[derive(Default)]
 struct Turn {
     number: AtomicU64,
@@ -154,7 +153,7 @@ impl Turn {
     /// Waits for a turn, or for the end.
     fn wait_for(&self, number: u64, deadline: Option<Instant>) -> bool {
         loop {
-            // Looking at the time costs more than a turn: only now and then.
+            // Reading the time costs more than a turn: only sometimes.
             for _ in 0..100 {
                 match self.number.load(Ordering::Acquire) {
                     Self::END => return false,
@@ -168,7 +167,7 @@ impl Turn {
         }
     }
 
-    /// Passes the partner's turn on; false at the end.
+    /// Ends the partner's turn; false at the end.
     fn pass(&self, mine: u64) -> bool {
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
         self.number.compare_exchange(mine, mine + 1, success, failure).is_ok()
@@ -190,7 +189,7 @@ impl Turn {
         }
     }
 
-    /// Asks for one reply, and bounds the offset further by it; none if it did not come in time.
+    /// Requests one reply, and narrows the bounds by it; none after the deadline.
     fn ask(
         &self,
         source: impl RawSource,
@@ -208,7 +207,7 @@ impl Turn {
     }
 }
 
-/// The offset of the counter on `core`; none if it could not be had before the deadline.
+/// Offset of the counter on `core`; none after the deadline.
 fn rounds_with<S: RawSource + Send + 'static>(
     source: S,
     core: usize,
@@ -228,14 +227,14 @@ fn rounds_with<S: RawSource + Send + 'static>(
         );
     let partner = partner.ok()?;
     let started = turn.wait_for(1, Some(deadline));
-    let mut offset = Offset::UNKNOWN;
+    let mut offset = Offset::UNBOUNDED;
     for round in 1..=ROUNDS {
         let asked = started.then(|| turn.ask(source, round, offset, deadline)).flatten();
         let Some(bounds) = asked else {
-            // The partner ends when its core lets it run; nobody waits for that. A few rounds prove
-            // nothing unless they prove an offset.
+            // The partner ends when its core lets it run, and is not joined. A few rounds prove nothing unless they
+            // prove an offset.
             turn.number.store(Turn::END, Ordering::Release);
-            return (!offset.may_be_none()).then_some(offset);
+            return (!offset.may_be_zero()).then_some(offset);
         };
         offset = bounds;
     }
@@ -247,41 +246,41 @@ mod tests {
     use super::*;
     use crate::source::os::Os;
 
-    /// Rounds of 100 ticks each, of which the partner reads in the middle a counter that shows
-    /// `offset(time)` more.
+    /// Rounds of 100 ticks each. In the middle of a round the partner reads a counter that is ahead by
+    /// `offset(time)`.
     fn rounds(offset: impl Fn(u64) -> i64) -> Offset {
-        (1_u64..=50).map(|round| round * 1_000).fold(Offset::UNKNOWN, |bounds, time| {
+        (1_u64..=50).map(|round| round * 1_000).fold(Offset::UNBOUNDED, |bounds, time| {
             let reply = (time + 50).checked_add_signed(offset(time)).unwrap();
             bounds.with_round(time, reply, time + 100)
         })
     }
 
     #[test]
-    fn an_offset_below_the_length_of_a_round_cannot_be_told_from_none() {
+    fn offset_below_a_rounds_length_is_invisible() {
         assert_eq!(rounds(|_| 0), Offset { low: -50, high: 50 });
-        assert!(rounds(|_| 40).may_be_none());
-        assert_eq!(rounds(|_| 40).largest(), 90);
+        assert!(rounds(|_| 40).may_be_zero());
+        assert_eq!(rounds(|_| 40).max_abs(), 90);
     }
 
     #[test]
-    fn an_offset_above_the_length_of_a_round_is_proven_either_way() {
-        assert!(!rounds(|_| 60).may_be_none());
-        assert!(!rounds(|_| -60).may_be_none());
+    fn offset_above_a_rounds_length_is_proven() {
+        assert!(!rounds(|_| 60).may_be_zero());
+        assert!(!rounds(|_| -60).may_be_zero());
     }
 
     #[test]
-    fn another_rate_or_a_jump_leaves_no_offset_that_fits_all_rounds() {
-        assert!(!rounds(|time| time.cast_signed() / 100).may_be_none());
-        assert!(!rounds(|time| if time == 7_000 { -101 } else { 0 }).may_be_none());
+    fn other_rates_and_jumps_cross_the_bounds() {
+        assert!(!rounds(|time| time.cast_signed() / 100).may_be_zero());
+        assert!(!rounds(|time| if time == 7_000 { -101 } else { 0 }).may_be_zero());
     }
 
     #[test]
-    fn a_counter_about_to_wrap_is_compared_as_any_other() {
-        let offset = Offset::UNKNOWN.with_round(u64::MAX - 20, 10, 40);
+    fn counter_near_its_end_is_compared() {
+        let offset = Offset::UNBOUNDED.with_round(u64::MAX - 20, 10, 40);
         assert_eq!(offset, Offset { low: -30, high: 31 });
     }
 
-    /// The kernel's clock with a thousand seconds more for each thread that reads it.
+    /// The kernel's clock, ahead by a thousand seconds more for each thread that reads it.
     #[derive(Clone, Copy)]
     struct OnePerThread;
 
@@ -302,21 +301,23 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_differ_are_found_out() {
+    fn different_counters_are_detected() {
         match compare(OnePerThread) {
-            Cores::Differ { offset, .. } => assert!(offset.low > 900_000_000_000, "{offset:?}"),
-            found => assert!(matches!(found, Cores::Untested(_)), "{found:?}"),
+            CoreComparison::Differ { offset, .. } => {
+                assert!(offset.low > 900_000_000_000, "{offset:?}")
+            }
+            found => assert!(matches!(found, CoreComparison::Untested(_)), "{found:?}"),
         }
     }
 
     #[test]
-    fn the_kernels_clock_agrees_with_itself_on_all_cores() {
+    fn kernel_clock_agrees_on_all_cores() {
         let found = compare(Os);
-        assert!(!matches!(found, Cores::Differ { .. }), "{found:?}");
+        assert!(!matches!(found, CoreComparison::Differ { .. }), "{found:?}");
     }
 
     #[test]
-    fn the_game_ends_for_a_partner_that_was_given_up() {
+    fn late_partner_ends() {
         let turn = Turn::default();
         turn.number.store(Turn::END, Ordering::Release);
         turn.answer(Os);

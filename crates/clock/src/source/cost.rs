@@ -1,13 +1,13 @@
-//! What a read of a source costs, and how evenly.
+//! Cost of a read of a source, and its deviation.
 
-use super::RawSource;
+use super::raw::RawSource;
 use crate::ratio::approx;
 
-/// Reads in a row: a millisecond of an HPET, of which a virtual one may take ten.
+/// Consecutive reads: a millisecond of an HPET, ten of a virtual one.
 const READS: usize = 1_000;
 
-/// One step in so many is taken for a peak: the reader was interrupted. They would make up most of
-/// the deviation (Fedotova and Siemens, section 5, filters them too, without saying how).
+/// One step in this number counts as a peak, caused by an interruption of the reader. Peaks would dominate the
+/// deviation (Fedotova and Siemens, section 5, filter them too, without the method).
 const PEAKS: usize = 50;
 
 /// Nanoseconds from one read to the next.
@@ -18,7 +18,7 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Measured by the source itself, whose ticks take `tick_ns` each.
+    /// Measured by the source itself, with ticks of `tick_ns`.
     pub(crate) fn of(source: impl RawSource, tick_ns: f64) -> Self {
         let mut reads = vec![0; READS];
         reads.fill_with(|| source.read());
@@ -26,7 +26,7 @@ impl Cost {
         Self::of_steps(steps.map(|step| approx(step) * tick_ns).collect())
     }
 
-    /// Mean and standard deviation of what is left when the peaks are gone; zero of nothing.
+    /// Mean and standard deviation without the peaks; zero without steps.
     fn of_steps(mut steps: Vec<f64>) -> Self {
         steps.sort_unstable_by(f64::total_cmp);
         steps.truncate(steps.len() - steps.len() / PEAKS);
@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interruption_is_in_neither_the_mean_nor_the_deviation() {
+    fn interruption_does_not_count() {
         let mut steps = vec![20.0; 99];
         steps.insert(50, 1e6);
         assert_eq!(Cost::of_steps(steps), Cost { mean_ns: 20.0, deviation_ns: 0.0 });
     }
 
     #[test]
-    fn an_even_spread_is_kept() {
+    fn even_spread_counts_fully() {
         let cost = Cost::of_steps(vec![10.0, 30.0, 10.0, 30.0]);
         assert_eq!(cost, Cost { mean_ns: 20.0, deviation_ns: 10.0 });
         assert_eq!(Cost::of_steps(Vec::new()), Cost { mean_ns: 0.0, deviation_ns: 0.0 });

@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use wirestamp_sys::mmap::Registers;
 
-use super::RawSource;
+use super::raw::RawSource;
 use crate::ratio::approx;
 
 const DEVICE: &str = "/dev/hpet";
@@ -24,24 +24,26 @@ const COUNTER_IS_64_BIT: u64 = 1 << 13;
 /// Configuration: the main counter runs.
 const COUNTER_RUNS: u64 = 1;
 
-/// The longest period that the specification allows, in femtoseconds: 100 ns.
+/// The longest period in the specification, in femtoseconds: 100 ns.
 const LONGEST_PERIOD_FS: u32 = 100_000_000;
-/// The shortest period that can be meant, in femtoseconds: 100 ps, as in the kernel's driver
-/// (drivers/char/hpet.c); no HPET is known to come near it.
+/// Min plausible period, in femtoseconds: 100 ps, as in the kernel's driver (drivers/char/hpet.c); no known HPET
+/// comes near it.
 const SHORTEST_PERIOD_FS: u32 = 100_000;
 
-/// The mapping, made at most once in a process, with the frequency in Hz. Outside of [`Hpet`],
-/// so that a [`crate::Counter`] stays as small as its other sources need it.
+/// The mapping, made at most once per process, with the frequency in Hz. Outside of [`Hpet`], so that a
+/// [`crate::Counter`] stays small.
 static DEVICE_IN_USE: OnceLock<Result<(Registers, f64), HpetError>> = OnceLock::new();
 
-/// Why the HPET cannot be used.
+/// Error of the HPET.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum HpetError {
     #[error("there is no /dev/hpet")]
     Missing,
-    #[error("/dev/hpet may be read by root only; give this user the right to read it")]
+    #[error("only root may read /dev/hpet; give this user read access to it")]
     Forbidden,
-    #[error("/dev/hpet has no free timer: there is no HPET behind it, or others hold its timers")]
+    #[error(
+        "/dev/hpet has no free timer: there is no HPET behind it, or other programs use its timers"
+    )]
     Busy,
     #[error("/dev/hpet cannot be {action}: {reason}")]
     Unreadable { action: &'static str, reason: String },
@@ -58,7 +60,7 @@ pub(crate) enum HpetError {
     Stopped,
 }
 
-/// The right to read the HPET; there is one only where the device is usable.
+/// Proof of a usable HPET: an instance exists only after the device was mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hpet(());
 
@@ -70,7 +72,7 @@ impl Hpet {
         }
     }
 
-    /// From the period in the capability register.
+    /// Frequency from the period in the capability register.
     pub(crate) fn frequency_hz(self) -> f64 {
         self.device().1
     }
@@ -85,14 +87,13 @@ impl Hpet {
 impl RawSource for Hpet {
     const NAME: &'static str = "hpet";
 
-    /// A read of the device takes some hundred nanoseconds, beside which the look for the mapping
-    /// is nothing.
+    /// A read of the device takes some hundred nanoseconds; finding the mapping is negligible.
     #[inline]
     fn read(self) -> u64 {
         self.device().0.read::<MAIN_COUNTER>()
     }
 
-    /// The device's registers are memory that is not cached, and fences order accesses to it.
+    /// The device's registers are uncached memory, and fences order accesses to it.
     #[inline]
     fn read_ordered(self) -> u64 {
         fence(Ordering::SeqCst);
@@ -106,15 +107,15 @@ fn map() -> Result<(Registers, f64), HpetError> {
     if cfg!(not(target_pointer_width = "64")) {
         return Err(HpetError::NarrowCpu);
     }
-    // Closed on return, which gives back the timer that the kernel reserved for this file. The
-    // mapping remains.
+    // The return closes the file, which releases the timer that the kernel reserved for it. The mapping remains.
     let device = File::open(DEVICE).map_err(|error| not_opened(&error))?;
     let unreadable = |error: io::Error| {
         let reason = format!("{error} (the kernel needs CONFIG_HPET_MMAP and hpet_mmap=1)");
         HpetError::Unreadable { action: "mapped", reason }
     };
     let registers = Registers::map(&device).map_err(unreadable)?;
-    let frequency_hz = judge(registers.read::<CAPABILITIES>(), registers.read::<CONFIGURATION>())?;
+    let frequency_hz =
+        check_registers(registers.read::<CAPABILITIES>(), registers.read::<CONFIGURATION>())?;
     Ok((registers, frequency_hz))
 }
 
@@ -122,17 +123,17 @@ fn not_opened(error: &io::Error) -> HpetError {
     match error.kind() {
         io::ErrorKind::NotFound => HpetError::Missing,
         io::ErrorKind::PermissionDenied => HpetError::Forbidden,
-        // What the driver says also where it knows of no HPET (drivers/char/hpet.c, hpet_open).
+        // The driver's error also if it knows no HPET (drivers/char/hpet.c, hpet_open).
         io::ErrorKind::ResourceBusy => HpetError::Busy,
         _ => HpetError::Unreadable { action: "opened", reason: error.to_string() },
     }
 }
 
-/// The main counter's frequency in Hz, if its registers say that it can be used.
+/// Frequency of the main counter in Hz, if its registers allow its use.
 ///
-/// A counter of 32 bits is refused, as in Fedotova and Siemens, section 2: it wraps within minutes
-/// (every 7.16 at 10 MHz), and a reader that sleeps for longer cannot know how often.
-fn judge(capabilities: u64, configuration: u64) -> Result<f64, HpetError> {
+/// A counter of 32 bits is rejected, as in Fedotova and Siemens, section 2: it wraps within minutes (every 7.16 at 10
+/// MHz), and after a longer sleep the number of wraps is unknown.
+fn check_registers(capabilities: u64, configuration: u64) -> Result<f64, HpetError> {
     let [_, _, _, _, period @ ..] = capabilities.to_le_bytes();
     let period_fs = u32::from_le_bytes(period);
     if !(SHORTEST_PERIOD_FS..=LONGEST_PERIOD_FS).contains(&period_fs) {
@@ -161,16 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn a_64_bit_counter_has_the_frequency_of_its_period() {
-        assert!((judge(INTEL, 1).unwrap() - 14.318_18e6).abs() < 10.0);
-        assert!((judge(with_period(LONGEST_PERIOD_FS), 3).unwrap() - 10e6).abs() < 1e-6);
+    fn frequency_follows_from_the_period() {
+        assert!((check_registers(INTEL, 1).unwrap() - 14.318_18e6).abs() < 10.0);
+        assert!((check_registers(with_period(LONGEST_PERIOD_FS), 3).unwrap() - 10e6).abs() < 1e-6);
     }
 
     #[test]
-    fn a_32_bit_counter_is_refused_because_it_wraps_within_minutes() {
+    fn counter_of_32_bits_is_rejected() {
         let narrow = with_period(LONGEST_PERIOD_FS) & !COUNTER_IS_64_BIT;
-        let error = judge(narrow, 1).unwrap_err();
-        // 7.16 minutes at 10 MHz, as the paper has it.
+        let error = check_registers(narrow, 1).unwrap_err();
+        // 7.16 minutes at 10 MHz, as in the paper.
         assert!(
             matches!(error, HpetError::Narrow { wrap_s, .. } if (wrap_s / 60.0 - 7.16).abs() < 0.01)
         );
@@ -178,22 +179,22 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_or_absurd_period_is_refused() {
+    fn implausible_period_is_rejected() {
         for period in [0, 1, SHORTEST_PERIOD_FS - 1, LONGEST_PERIOD_FS + 1, u32::MAX] {
-            assert_eq!(judge(with_period(period), 1), Err(HpetError::Period(period)));
+            assert_eq!(check_registers(with_period(period), 1), Err(HpetError::Period(period)));
         }
         // A device that does not answer reads as all ones, or all zeros.
-        assert!(judge(u64::MAX, u64::MAX).is_err());
-        assert!(judge(0, 0).is_err());
+        assert!(check_registers(u64::MAX, u64::MAX).is_err());
+        assert!(check_registers(0, 0).is_err());
     }
 
     #[test]
-    fn a_stopped_counter_is_refused() {
-        assert_eq!(judge(INTEL, 0), Err(HpetError::Stopped));
+    fn stopped_counter_is_rejected() {
+        assert_eq!(check_registers(INTEL, 0), Err(HpetError::Stopped));
     }
 
     #[test]
-    fn a_missing_device_is_told_from_one_that_is_forbidden() {
+    fn missing_and_forbidden_device_have_different_errors() {
         let missing = not_opened(&io::ErrorKind::NotFound.into());
         assert_eq!(missing.to_string(), "there is no /dev/hpet");
         let forbidden = not_opened(&io::ErrorKind::PermissionDenied.into());
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_a_timer_is_told_from_both() {
+    fn device_without_free_timer_has_its_own_error() {
         let busy = not_opened(&io::ErrorKind::ResourceBusy.into());
         assert!(busy.to_string().contains("no HPET behind it"), "{busy}");
     }

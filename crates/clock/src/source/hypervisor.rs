@@ -1,18 +1,17 @@
-//! Which hypervisor the CPU says that it is run by, and what that emulates.
+//! Detection of the hypervisor, and of the sources that it emulates.
 
 use core::arch::x86_64::{__cpuid, CpuidResult};
 
-use super::RawSource;
 use super::hpet::Hpet;
+use super::raw::RawSource;
 
-/// QEMU's own emulation of a CPU, which executes no instruction of the guest as it is.
+/// QEMU's own CPU emulation, which executes no guest instruction natively.
 const EMULATED_CPU: &str = "QEMU without KVM";
 
-/// The hypervisor, by the name it gives itself; none on bare metal, or where it hides.
+/// Name of the hypervisor; none on bare metal, or if it hides.
 ///
-/// CPUID leaf 1, ECX bit 31 is zero on every CPU and kept for hypervisors to set; leaf
-/// `0x4000_0000` is theirs (kernel documentation, virt/kvm/x86/cpuid.rst; AMD APM vol. 3,
-/// appendix E).
+/// CPUID leaf 1, ECX bit 31 is zero on every CPU and reserved for hypervisors; leaf `0x4000_0000` is theirs (kernel
+/// documentation, virt/kvm/x86/cpuid.rst; AMD APM vol. 3, appendix E).
 pub(crate) fn vendor() -> Option<String> {
     const FEATURES: u32 = 1;
     const HYPERVISOR: u32 = 0x4000_0000;
@@ -20,17 +19,17 @@ pub(crate) fn vendor() -> Option<String> {
     (__cpuid(FEATURES).ecx & IS_GUEST != 0).then(|| name(__cpuid(HYPERVISOR)))
 }
 
-/// What emulates a source, if anything does: with the CPU all of them are, and a hypervisor that
-/// leaves the CPU alone still answers each read of the HPET itself.
+/// The emulator of a source, if any. An emulated CPU emulates all of them; any other hypervisor still emulates each
+/// read of the HPET.
 pub(crate) fn emulated_by(source: &str) -> Option<String> {
-    vendor().filter(|vendor| answers(vendor, source))
+    vendor().filter(|vendor| is_emulated(vendor, source))
 }
 
-fn answers(vendor: &str, source: &str) -> bool {
+fn is_emulated(vendor: &str, source: &str) -> bool {
     vendor == EMULATED_CPU || source == Hpet::NAME
 }
 
-/// The twelve letters in EBX, ECX and EDX, of which some vendors leave the last empty.
+/// The twelve letters in EBX, ECX and EDX; some vendors leave the last ones empty.
 fn name(leaf: CpuidResult) -> String {
     let letters = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes);
     let letters = letters.concat();
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hypervisor_is_known_by_its_letters() {
+    fn hypervisor_is_named_by_its_signature() {
         assert_eq!(name(leaf(b"KVMKVMKVM\0\0\0")), "KVM");
         assert_eq!(name(leaf(b"Microsoft Hv")), "Hyper-V");
         assert_eq!(name(leaf(b"TCGTCGTCGTCG")), EMULATED_CPU);
@@ -66,10 +65,10 @@ mod tests {
     }
 
     #[test]
-    fn an_emulated_cpu_emulates_every_source_and_any_other_hypervisor_the_hpet() {
-        assert!(["tsc", "hpet", "os"].iter().all(|source| answers(EMULATED_CPU, source)));
+    fn emulated_sources_depend_on_the_hypervisor() {
+        assert!(["tsc", "hpet", "os"].iter().all(|source| is_emulated(EMULATED_CPU, source)));
         assert_eq!(
-            ["tsc", "hpet", "os"].map(|source| answers("KVM", source)),
+            ["tsc", "hpet", "os"].map(|source| is_emulated("KVM", source)),
             [false, true, false]
         );
     }

@@ -2,9 +2,9 @@
 
 use wirestamp_sys::clock::{ClockId, now};
 
-use super::RawSource;
+use super::raw::RawSource;
 
-/// `CLOCK_MONOTONIC_RAW`, in nanoseconds: the one clock of the kernel that nobody slews or steps.
+/// `CLOCK_MONOTONIC_RAW`, in nanoseconds: a kernel clock that is neither slewed nor stepped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Os;
 
@@ -16,7 +16,7 @@ impl RawSource for Os {
         u64::try_from(now(ClockId::MonotonicRaw)).unwrap_or(0)
     }
 
-    /// The kernel's own reading of its clock source is ordered.
+    /// The kernel's own read of its clock source is ordered.
     #[inline]
     fn read_ordered(self) -> u64 {
         self.read()

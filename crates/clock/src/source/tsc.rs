@@ -1,14 +1,14 @@
-//! The time stamp counter of x86-64.
+//! Time stamp counter of x86-64.
 #![expect(unsafe_code, reason = "the counter instructions are called here")]
 
 use core::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 
-use super::RawSource;
+use super::raw::RawSource;
 
-/// Clock sources of the kernel whose value is the TSC, scaled or not.
+/// The kernel's clock sources that use the TSC, scaled or not.
 ///
-/// `tsc` is the TSC itself; the others are the TSC times a scale that the hypervisor publishes to
-/// the guest, so they too stand on the TSC being usable on every core.
+/// `tsc` is the TSC itself. The others are the TSC times a scale that the hypervisor publishes to the guest, so they
+/// too require a TSC that is usable on every core.
 pub(crate) const CLOCKSOURCES: [&str; 4] =
     ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "xen"];
 
@@ -25,8 +25,8 @@ impl RawSource for Tsc {
         unsafe { _rdtsc() }
     }
 
-    /// `lfence; rdtsc; lfence` (Intel SDM vol. 2B, RDTSC). Not `rdtscp`, which waits only for what
-    /// stands before it, and which not every x86-64 CPU has.
+    /// `lfence; rdtsc; lfence` (Intel SDM vol. 2B, RDTSC). Not `rdtscp`, which waits only for earlier instructions
+    /// and is not available on every x86-64 CPU.
     #[inline(always)]
     fn read_ordered(self) -> u64 {
         // SAFETY: every x86-64 CPU has `lfence` (SSE2) and `rdtsc`; neither touches memory.
@@ -39,8 +39,8 @@ impl RawSource for Tsc {
     }
 }
 
-/// Whether the CPU says that its TSC runs at one rate in all power states (CPUID leaf
-/// `0x8000_0007`, EDX bit 8; Intel SDM vol. 3B, "Invariant TSC"; AMD APM vol. 3, appendix E).
+/// True if the CPU declares that its TSC runs at one rate in all power states (CPUID leaf `0x8000_0007`, EDX bit 8;
+/// Intel SDM vol. 3B, "Invariant TSC"; AMD APM vol. 3, appendix E).
 pub(crate) fn is_invariant() -> bool {
     const HIGHEST_EXTENDED: u32 = 0x8000_0000;
     const POWER_MANAGEMENT: u32 = 0x8000_0007;

@@ -1,4 +1,4 @@
-//! The lines that the wall clock runs along, and how one follows another.
+//! The lines of the wall clock, and their transitions.
 
 use std::num::NonZeroU64;
 
@@ -20,8 +20,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What `target` says from `start` on. It does not continue what was said before.
-    pub(super) fn afresh(target: &Piece, start: u64) -> Self {
+    /// The line of `target` from `start` on. It does not continue an earlier line.
+    pub(super) fn restart(target: &Piece, start: u64) -> Self {
         Self {
             start,
             utc: target.utc(start),
@@ -33,10 +33,9 @@ impl Line {
 
     /// The line that leaves this one at `start` and meets `target` after `horizon` ticks.
     ///
-    /// It rises at least half as fast as `target`, however far it has to wait for it, so that time
-    /// never stands still. Its error is the target's and its own distance from the target. That is
-    /// largest at the start, and again where nobody bends the line when it meets the target, which
-    /// it then crosses and leaves as fast as it came.
+    /// Its slope is at least half of `target`'s, so that time never stands still. Its error is the target's plus its
+    /// own distance from the target. That distance is largest at the start, and again if no new line replaces this
+    /// one after it has met and crossed the target.
     pub(super) fn towards(&self, target: &Piece, start: u64, horizon: NonZeroU64) -> Self {
         let utc = self.utc(start);
         let rise = target.utc(start.saturating_add(horizon.get())) - utc;
@@ -87,8 +86,8 @@ mod tests {
     const HORIZON: NonZeroU64 = NonZeroU64::new(650_000_000).unwrap();
 
     #[test]
-    fn a_line_meets_its_target_after_the_horizon() {
-        let old = Line::afresh(&piece(0, UTC, 0.0), 0);
+    fn line_meets_its_target_after_the_horizon() {
+        let old = Line::restart(&piece(0, UTC, 0.0), 0);
         let target = piece(1_000, UTC + 500, 10.0);
         let line = old.towards(&target, 2_000, HORIZON);
         assert_eq!(line.utc(2_000), old.utc(2_000), "it continues where the old one ends");
@@ -98,13 +97,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn time_goes_on_and_the_target_stays_within_the_error(
+        fn time_ascends_and_target_is_within_the_error(
             offset in -400_000_000_i64..400_000_000,
             ppm in -500.0..500.0_f64,
             start in 0_u64..1 << 40,
             ticks in proptest::collection::vec(0_u64..1 << 32, 1..20),
         ) {
-            let old = Line::afresh(&piece(0, UTC, 0.0), 0);
+            let old = Line::restart(&piece(0, UTC, 0.0), 0);
             let target = piece(0, UTC + offset, ppm);
             let line = old.towards(&target, start, HORIZON);
             let mut ticks = ticks;
@@ -120,7 +119,7 @@ mod tests {
         }
 
         #[test]
-        fn no_tick_and_no_target_make_it_panic(
+        fn arbitrary_ticks_and_targets_do_not_panic(
             origins in any::<[u64; 2]>(), utc in any::<[i64; 2]>(), slopes in any::<[f64; 2]>(),
             start in any::<u64>(), raw in any::<u64>(), horizon in 1_u64..,
         ) {
@@ -128,7 +127,7 @@ mod tests {
                 slope: Ratio::at_least(slopes[n]),
                 ..piece(origins[n], utc[n], 0.0)
             };
-            let old = Line::afresh(&of(0), origins[0]);
+            let old = Line::restart(&of(0), origins[0]);
             let line = old.towards(&of(1), start, NonZeroU64::new(horizon).unwrap());
             let _ = (line.utc(raw), line.error(raw));
         }

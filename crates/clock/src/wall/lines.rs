@@ -1,33 +1,31 @@
-//! Two lines in memory that one thread writes and all others read, without a lock.
+//! Lines in memory that one thread writes and all others read, without a lock.
 //!
-//! # What readers may rely on
+//! # Guarantee for readers
 //!
-//! UTC is a function of the counter's value alone, whoever computes it and however late: each line
-//! holds from its start to the start of the next one. Lines join, and rise; so of two readings the
-//! one of the larger counter value is never the smaller, also across threads.
+//! UTC is a function of the counter's value alone, for any thread at any time: each line is valid from its start to
+//! the start of the next one. Lines join, and ascend. So of two readings the one with the larger counter value is
+//! never the smaller, also across threads.
 //!
-//! The difficulty is a reader that took the counter's value while a line was the newest, and one
-//! that takes a smaller value after the next line was published. So lines are published before they
-//! start:
+//! The problem is a reader that took the counter's value while a line was the newest, and another that takes a
+//! smaller value after the next line was published. So lines are published before they start:
 //!
-//! 1. The writer writes the new line, with a start a little in the future, where no reader looks.
-//! 2. It makes that start the *end* of the newest line, and then looks at the counter. If the start
-//!    has passed meanwhile, it begins again with a later one.
-//! 3. It makes the new line the newest by counting the generation up.
+//! 1. The writer writes the new line, with a start slightly in the future, to a slot that no reader uses.
+//! 2. It makes that start the *end* of the newest line, and then reads the counter. If the start has already passed,
+//!   it begins again with a later one.
+//! 3. It makes the new line the newest by incrementing the generation.
 //!
-//! A reader takes the generation, the counter, a time from the line that holds then, and only after
-//! that looks at the line's end. A reading at or beyond the end is not used: whoever took the
-//! counter's value after the start sees the end, because the writer made sure of it before the
-//! start. Such a reader waits for step 3, which follows within nanoseconds unless the writer is
-//! stopped there. It waits for as long as some thousand turns of other threads take, and then goes
-//! on along the old line: only then can time go back, by what the next line is bent.
+//! A reader reads the generation, the counter, the time from the valid line, and only then the line's end. It
+//! discards a reading at or beyond the end. A reader that took the counter's value after the start sees the end,
+//! because the writer set it before the start. Such a reader waits for step 3, which follows within nanoseconds
+//! unless the writer is stopped there. It yields up to [`MAX_YIELDS`] times, and then continues on the old line. Only
+//! then can time go back, by the bend of the next line.
 //!
 //! # Memory order
 //!
-//! A sequence lock over atomics. There are [`SLOTS`] lines, of which readers of a generation look
-//! at two, and the writer writes the one that was the newest [`SLOTS`] - 1 generations ago. A reader
-//! that was so slow that its line is being written anew sees with it a later generation, by the
-//! fences, and reads again (H.-J. Boehm, "Can seqlocks get along with programming language memory
+//! A sequence lock over atomics. There are [`SLOTS`] lines. Readers of a generation use two of them, and the writer
+//! overwrites the one that was the newest [`SLOTS`] - 1 generations ago. If a slow reader's line is being
+//! overwritten, the fences make the later generation visible to it too, and it reads again (H.-J. Boehm, "Can
+//! seqlocks get along with programming language memory models?", MSPC 2012).
 //! models?", MSPC 2012).
 
 use std::hint;
@@ -38,20 +36,19 @@ use super::line::Line;
 use crate::ratio::Ratio;
 use crate::{Span, Time, Utc};
 
-/// A power of two, so that a generation's slot is a mask away.
+/// A power of two, so that a mask gives a generation's slot.
 const SLOTS: usize = 4;
 
-/// Times that a reader lets others run while the writer stands between ending a line and publishing
-/// the next. Then it takes back the end: the writer may be gone, in a process forked just there.
-const PATIENCE: u32 = 1_000;
+/// Max yields of a reader while the writer is between ending a line and publishing the next. Then the reader removes
+/// the end: the writer may be gone, in a process forked just there.
+const MAX_YIELDS: u32 = 1_000;
 
 /// A [`Line`] in words that may be read while they are written.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
     start: AtomicU64,
-    /// The first tick at which the line does not hold any more; the largest there is until the next
-    /// line is known.
+    /// First tick at which the line is no longer valid; the max value until the next line is known.
     end: AtomicU64,
     utc: AtomicI64,
     slope: AtomicRatio,
@@ -112,14 +109,14 @@ impl Slot {
         Time::from_nanos(utc.saturating_add_unsigned(nanos))
     }
 
-    /// Lets the line go on beyond `end`, unless it has another end by now.
+    /// Removes `end` of the line, unless it has another end by now.
     #[cold]
-    fn take_back(&self, end: u64) {
-        // If it has, the writer is there after all.
+    fn remove_end(&self, end: u64) {
+        // Another end means that the writer still runs.
         let _ = self.end.compare_exchange(end, u64::MAX, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// UTC at a tick, and how far off it can be.
+    /// UTC at a tick, with its error bound.
     pub(super) fn utc_and_error(&self, raw: u64) -> (Time<Utc>, Span) {
         let line = self.load();
         (line.utc(raw), line.error(raw))
@@ -148,14 +145,14 @@ impl Lines {
         Self { generation: AtomicUsize::new(0), slots }
     }
 
-    /// Reads the counter and gives what `convert` makes of its value on the line that holds then.
+    /// Reads the counter and applies `convert` to its value on the valid line.
     #[inline(always)]
     pub(super) fn read<T>(
         &self,
         counter: impl Fn() -> u64,
         convert: impl Fn(&Slot, u64) -> T,
     ) -> T {
-        let mut patience = PATIENCE;
+        let mut yields_left = MAX_YIELDS;
         loop {
             let generation = self.generation.load(Ordering::Acquire);
             let raw = counter();
@@ -170,17 +167,18 @@ impl Lines {
             if unchanged && !ended {
                 return value;
             }
-            if unchanged && !waited(&mut patience) {
-                newest.take_back(end);
+            if unchanged && !yield_once(&mut yields_left) {
+                newest.remove_end(end);
                 return value;
             }
         }
     }
 
-    /// Makes `line` the newest from its start on, unless `counter` has come to `latest` before that
-    /// is sure: false then, and it has to be tried again with a later start.
+    /// Makes `line` the newest from its start on. Returns false if `counter` reached `latest` too early; then the
+    /// caller tries again with a later start.
     ///
-    /// `latest` has to be earlier than the start by more than a CPU reorders loads and stores against
+    /// `latest` must be earlier than the start by more than a CPU reorders loads and stores against reads of its
+    /// counter. Only one thread may call this and [`Self::replace`].
     /// reads of its counter. Only one thread may call this and [`Self::replace`].
     pub(super) fn publish(
         &self,
@@ -190,7 +188,7 @@ impl Lines {
     ) -> bool {
         let next = self.prepare(line);
         self.slot(next.wrapping_sub(1)).end.store(line.start, Ordering::Relaxed);
-        // The end has to be seen by everybody before the counter is looked at.
+        // The end must be visible to all threads before the counter is read.
         fence(Ordering::SeqCst);
         let in_time = counter() < latest;
         if in_time {
@@ -199,8 +197,8 @@ impl Lines {
         in_time
     }
 
-    /// Lets the newest line go on, after [`Self::publish`] came too late.
-    pub(super) fn give_up(&self) {
+    /// Removes the end of the newest line, after [`Self::publish`] failed.
+    pub(super) fn cancel(&self) {
         self.slot(self.generation.load(Ordering::Relaxed)).end.store(u64::MAX, Ordering::Relaxed);
     }
 
@@ -210,10 +208,10 @@ impl Lines {
         self.generation.store(next, Ordering::Release);
     }
 
-    /// Writes the line where no reader of the present generation looks; returns its generation.
+    /// Writes the line to a slot that no reader of the current generation uses; returns its generation.
     fn prepare(&self, line: &Line) -> usize {
         let next = self.generation.load(Ordering::Relaxed).wrapping_add(1);
-        // Whoever sees a word of the line sees the generation before it too.
+        // A reader that sees a word of the line also sees the generation before it.
         fence(Ordering::Release);
         self.slot(next).store(line);
         next
@@ -225,11 +223,11 @@ impl Lines {
     }
 }
 
-/// Lets others run; false when there is no patience left.
+/// Yields to other threads; false when no yields are left.
 #[cold]
-fn waited(patience: &mut u32) -> bool {
+fn yield_once(yields_left: &mut u32) -> bool {
     hint::spin_loop();
     thread::yield_now();
-    *patience = patience.saturating_sub(1);
-    *patience > 0
+    *yields_left = yields_left.saturating_sub(1);
+    *yields_left > 0
 }

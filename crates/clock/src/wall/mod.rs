@@ -1,4 +1,4 @@
-//! The wall clock: the time of day for the price of reading a counter.
+//! The wall clock: the time of day at the cost of reading a counter.
 
 mod line;
 mod lines;
@@ -14,31 +14,30 @@ use crate::{Counter, RawStamp, Span, Stamp, Time, Timeline, Utc};
 use line::Line;
 use lines::Lines;
 
-/// How far ahead of its start a line is published: some hundred times what publishing takes. The
-/// last half of it is what a CPU may reorder, and more.
+/// Time between the publication and the start of a line: some hundred times the duration of a publication. Its last
+/// half is more than a CPU reorders.
 const LEAD: Span = Span::from_nanos(100_000);
 
-/// The system's time of day, read from the counter. [`crate::ClockService::wall_clock`] gives it;
-/// copies may be read from all threads.
+/// The system's time of day, read from the counter; see [`crate::ClockService::wall_clock`]. All threads may read
+/// clones.
 ///
-/// # Kept right, and monotone
+/// # Accuracy and monotony
 ///
-/// The service compares the counter with the system clock four times a second, and more often at
-/// its start. What is off then is made up for until the next time by running a little faster or
-/// slower: time never jumps and never goes back. On one thread [`Self::now`] is monotone; across
-/// threads [`Self::now_ordered`] is, which keeps what the CPU reorders out of it. So are all copies
-/// of one clock; the clocks of two services differ by what either is off.
+/// The service compares the counter with the system clock four times a second, and more often at its start. It
+/// corrects an offset until the next comparison by a slightly faster or slower rate: time never jumps and never goes
+/// back. [`Self::now`] is monotone on one thread; [`Self::now_ordered`] is monotone across threads, because it
+/// prevents reordering by the CPU. The same holds for all clones of one clock. The clocks of two services differ by
+/// their errors.
 ///
-/// When the system clock is *stepped*, or the counter disrupted, this clock follows with the next
-/// sample, in a jump that [`Timeline::steps`] counts. Of a stamp taken before, a [`Timeline`] still
-/// gives what it was, for the minute that it reaches back.
+/// After a *step* of the system clock or a disruption of the counter this clock jumps with the next sample;
+/// [`Timeline::steps`] counts it. A [`Timeline`] still converts an earlier stamp to its old time, for the minute that
+/// it covers.
 ///
 /// # Error
 ///
-/// [`Self::now_with_error`] bounds the distance from `CLOCK_REALTIME`, with the assumption and the
-/// exceptions of [the crate's documentation](crate). The bound grows as long as no sample comes: if
-/// the service was dropped, or in a forked child, which has no service thread, the clock runs on
-/// along its last line and says how little it knows.
+/// [`Self::now_with_error`] bounds the distance from `CLOCK_REALTIME`, under the assumption and with the exceptions
+/// of [the crate's documentation](crate). The bound grows without samples: after the service was dropped, or in a
+/// forked child, which has no service thread. Then the clock continues along its last line.
 #[derive(Clone, Debug)]
 pub struct WallClock {
     counter: Counter,
@@ -53,16 +52,15 @@ impl WallClock {
         self.lines.read(|| self.counter.read(), lines::Slot::utc)
     }
 
-    /// UTC now, read after everything earlier in the program and before anything later: a time that
-    /// another thread was told of is never later than this one.
+    /// UTC now, read after all earlier and before all later instructions: never earlier than a time that another
+    /// thread has published.
     #[inline]
     #[must_use]
     pub fn now_ordered(&self) -> Time<Utc> {
         self.lines.read(|| self.counter.read_ordered(), lines::Slot::utc)
     }
 
-    /// UTC now as a stamp, by an unordered read: the time, how far off it can be, and the raw value,
-    /// so that it can be converted again when more is known.
+    /// UTC now as a stamp, by an unordered read: the time, its error bound, and the raw value for a later conversion.
     #[must_use]
     pub fn now_with_error(&self) -> Stamp {
         let domain = self.counter.domain();
@@ -74,8 +72,7 @@ impl WallClock {
     }
 }
 
-/// Keeps a wall clock on its timelines. The counter is injected: it is only ever read, ordered,
-/// through the function that is given.
+/// Steers a wall clock along its timelines. The counter is injected as a function that reads it ordered.
 #[derive(Debug)]
 pub(crate) struct Steering {
     lines: Arc<Lines>,
@@ -84,19 +81,19 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// A clock that shows what `timeline` says, from the counter's value `now` on.
+    /// A clock that shows the time of `timeline` from the counter's value `now` on.
     pub(crate) fn new(timeline: &Timeline, now: u64) -> Self {
-        let newest = Line::afresh(timeline.newest(), now);
+        let newest = Line::restart(timeline.newest(), now);
         Self { lines: Arc::new(Lines::new(&newest)), newest, steps: timeline.steps() }
     }
 
-    /// The clock that is steered, over the counter whose timelines it follows.
+    /// The steered clock, over the counter of its timelines.
     pub(crate) fn clock(&self, counter: Counter) -> WallClock {
         WallClock { counter, lines: Arc::clone(&self.lines) }
     }
 
-    /// Leads the clock to what `timeline` says within `interval`, when the next one is expected; at
-    /// once if the system clock was stepped or the counter disrupted.
+    /// Steers the clock to the time of `timeline` within `interval`, when the next timeline is expected; at once
+    /// after a step of the system clock or a disruption of the counter.
     pub(crate) fn follow(
         &mut self,
         timeline: &Timeline,
@@ -105,17 +102,17 @@ impl Steering {
     ) {
         if timeline.steps() != self.steps {
             self.steps = timeline.steps();
-            self.newest = Line::afresh(timeline.newest(), counter());
+            self.newest = Line::restart(timeline.newest(), counter());
             self.lines.replace(&self.newest);
             return;
         }
         if counter() <= self.newest.start {
-            return; // Readers know of two lines only, and the newest has not begun.
+            return; // Readers use two lines only, and the newest has not started.
         }
         let rate = timeline.difference();
         let horizon = NonZeroU64::new(rate.ticks(interval)).unwrap_or(NonZeroU64::MIN);
         let mut lead = rate.ticks(LEAD).max(2);
-        // Less than so many ticks before it wraps, the counter is left to itself.
+        // Close to its wrap, the counter is not steered.
         while let Some(start) = counter().checked_add(lead)
             && start.checked_add(horizon.get()).is_some()
         {
@@ -124,9 +121,9 @@ impl Steering {
                 self.newest = line;
                 return;
             }
-            // Stopped in the middle of it: with more time it succeeds the sooner.
+            // The thread was interrupted; a longer lead makes success more likely.
             lead = lead.saturating_mul(2);
         }
-        self.lines.give_up();
+        self.lines.cancel();
     }
 }

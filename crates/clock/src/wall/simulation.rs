@@ -1,4 +1,4 @@
-//! The wall clock on the simulated machine: its bound, its error, and that it never goes back.
+//! The wall clock on the simulated machine: its bound, its error and its monotony.
 
 #[path = "../../tests/machine/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "what only the timelines' scenarios use")]
@@ -12,11 +12,11 @@ use crate::{Calibrator, Clocks, Domain};
 const SEEDS: u64 = 1_000;
 const SECOND: f64 = 1e9;
 const FIRST_INTERVAL: f64 = 1e6;
-const LONGEST_INTERVAL: f64 = 250e6;
+const MAX_INTERVAL: f64 = 250e6;
 const READINGS_PER_INTERVAL: u32 = 25;
 
-/// What is asked of the clock after so long.
-const SETTLED: f64 = 2.0 * SECOND;
+/// Time after which the limits apply.
+const SETTLING_TIME: f64 = 2.0 * SECOND;
 
 /// Reads the clock for some seconds, with a calibrator that samples as the service does.
 fn run(seed: u64, seconds: f64, conditions: Conditions, tally: &mut Tally) {
@@ -35,13 +35,13 @@ fn run(seed: u64, seconds: f64, conditions: Conditions, tally: &mut Tally) {
             let (utc, error) = steering.lines.read(|| truth.raw, lines::Slot::utc_and_error);
             assert!(utc >= before, "seed {seed}: {utc:?} after {before:?}");
             before = utc;
-            if truth.elapsed > SETTLED {
+            if truth.elapsed > SETTLING_TIME {
                 let raw = RawStamp { domain: Domain::Counter, value: truth.raw };
                 tally.add(&Stamp { raw, utc, error }, &truth);
             }
         }
         let timeline = calibrator.sample();
-        interval = (interval * 2.0).min(LONGEST_INTERVAL);
+        interval = (interval * 2.0).min(MAX_INTERVAL);
         #[expect(clippy::cast_possible_truncation, reason = "a quarter of a second at most")]
         let expected = Span::from_nanos(interval as i64);
         steering.follow(&timeline, expected, counter);
@@ -49,7 +49,7 @@ fn run(seed: u64, seconds: f64, conditions: Conditions, tally: &mut Tally) {
 }
 
 #[test]
-fn the_wall_clock_holds_its_bound_on_a_wandering_oscillator() {
+fn bound_holds_on_a_wandering_oscillator() {
     let mut tally = Tally::new("wall clock, wandering");
     for seed in 0..SEEDS {
         run(seed, 10.0, Conditions::usual(seed), &mut tally);
@@ -58,7 +58,7 @@ fn the_wall_clock_holds_its_bound_on_a_wandering_oscillator() {
 }
 
 #[test]
-fn the_wall_clock_holds_its_bound_through_ordinary_corrections() {
+fn bound_holds_through_ordinary_corrections() {
     let mut tally = Tally::new("wall clock, corrected by up to 1 ppm");
     for seed in 0..SEEDS {
         let mut random = Random(!seed);

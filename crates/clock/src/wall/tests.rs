@@ -10,8 +10,8 @@ use crate::{ClockService, DifferenceClock};
 const UTC: i64 = 1_790_000_000_000_000_000;
 const TICKS_A_NANO: u64 = 3;
 
-/// Timelines that each say something else: up to 5 us and 500 ppm from a clock of 3 GHz.
-struct Wavering {
+/// Random timelines: up to 5 us and 500 ppm from a clock of 3 GHz.
+struct RandomTimelines {
     counter: Counter,
     origin: u64,
     state: u64,
@@ -19,7 +19,7 @@ struct Wavering {
     steps: u32,
 }
 
-impl Wavering {
+impl RandomTimelines {
     fn new(counter: Counter) -> Self {
         let origin = counter.read_ordered();
         Self { counter, origin, state: 1, stepped: Span::ZERO, steps: 0 }
@@ -30,7 +30,7 @@ impl Wavering {
         self.steps += 1;
     }
 
-    /// Evenly from `-limit` to `limit`, by a linear congruence (Knuth's MMIX).
+    /// Uniform from `-limit` to `limit`, by a linear congruence (Knuth's MMIX).
     fn around_zero(&mut self, limit: i64) -> i64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.state >> 33).cast_signed() % (limit + 1) * if self.state >> 63 == 0 { 1 } else { -1 }
@@ -57,7 +57,7 @@ impl Wavering {
     }
 }
 
-/// Reads until told to stop; counts the readings that are earlier than one that was known before.
+/// Reads until stopped; counts the readings that are earlier than a previous one.
 fn watch(clock: &WallClock, latest: &AtomicI64, running: &AtomicBool) -> (u64, u64) {
     let (mut reads, mut back) = (0, 0);
     let mut own = clock.now();
@@ -74,12 +74,11 @@ fn watch(clock: &WallClock, latest: &AtomicI64, running: &AtomicBool) -> (u64, u
     (reads, back)
 }
 
-/// Ten seconds, with a reader on each core and lines that are replaced as fast as they come to hold,
-/// each of them bent by as much as it can be.
+/// Ten seconds, with a reader on each core. Lines are replaced as soon as they are valid, with max bends.
 #[test]
-fn time_never_goes_back_on_a_thread_nor_between_threads() {
+fn time_is_monotone_on_and_between_threads() {
     let counter = Counter::select();
-    let mut wavering = Wavering::new(counter);
+    let mut wavering = RandomTimelines::new(counter);
     let mut steering = Steering::new(&wavering.timeline(), counter.read_ordered());
     let (latest, running) = (AtomicI64::new(i64::MIN), AtomicBool::new(true));
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -112,7 +111,7 @@ fn time_never_goes_back_on_a_thread_nor_between_threads() {
 }
 
 #[test]
-fn the_wall_clock_shows_the_systems_time_within_its_error() {
+fn wall_clock_matches_the_system_clock() {
     let service = ClockService::start(Counter::select()).unwrap();
     let clock = service.wall_clock();
     let system = || Time::<Utc>::try_from(SystemTime::now()).unwrap();
@@ -120,7 +119,7 @@ fn the_wall_clock_shows_the_systems_time_within_its_error() {
         let before = system();
         let stamp = clock.now_with_error();
         let after = system();
-        // A relaxed read may be early by what the CPU reorders at most ([`Counter`]).
+        // A relaxed read may be early by the CPU's reordering ([`Counter`]).
         let reordered = Span::from_nanos(100);
         assert!(stamp.utc + stamp.error + reordered >= before, "{stamp:?} read after {before:?}");
         assert!(stamp.utc - stamp.error <= after, "{stamp:?} read before {after:?}");
@@ -128,9 +127,9 @@ fn the_wall_clock_shows_the_systems_time_within_its_error() {
 }
 
 #[test]
-fn a_step_of_the_system_clock_is_followed_at_once() {
+fn system_clock_step_is_followed_at_once() {
     let counter = Counter::select();
-    let mut wavering = Wavering::new(counter);
+    let mut wavering = RandomTimelines::new(counter);
     let mut steering = Steering::new(&wavering.timeline(), counter.read_ordered());
     let clock = steering.clock(counter);
     for step in [1, -1].map(Span::from_secs) {
@@ -153,9 +152,9 @@ fn utc_at(lines: &Lines, raw: u64) -> i64 {
 }
 
 #[test]
-fn before_its_start_a_new_line_does_not_hold() {
+fn line_is_not_valid_before_its_start() {
     let lines = Lines::new(&line(0, 0));
-    // More of them than there are slots.
+    // More lines than slots.
     for n in 1..20_i64 {
         let start = 1_000 * n.cast_unsigned();
         assert!(lines.publish(&line(start, 10_000 * n), start - 100, || start - 200));
@@ -165,7 +164,7 @@ fn before_its_start_a_new_line_does_not_hold() {
 }
 
 #[test]
-fn a_line_that_comes_too_late_is_not_published() {
+fn late_line_is_not_published() {
     let lines = Lines::new(&line(0, 0));
     assert!(!lines.publish(&line(1_000, 5_000), 900, || 900));
     assert_eq!(utc_at(&lines, 999), 999);
@@ -175,7 +174,7 @@ fn a_line_that_comes_too_late_is_not_published() {
 }
 
 #[test]
-fn a_writer_that_is_gone_is_waited_for_once() {
+fn readers_wait_once_for_a_missing_writer() {
     let lines = Lines::new(&line(0, 0));
     assert!(!lines.publish(&line(1_000, 5_000), 900, || 900));
     let reads = std::cell::Cell::new(0);
@@ -195,15 +194,15 @@ fn a_writer_that_is_gone_is_waited_for_once() {
 }
 
 #[test]
-fn a_writer_that_gives_up_lets_the_line_go_on() {
+fn cancelled_line_keeps_the_old_one_valid() {
     let lines = Lines::new(&line(0, 0));
     assert!(!lines.publish(&line(1_000, 5_000), 900, || 900));
-    lines.give_up();
+    lines.cancel();
     assert_eq!(utc_at(&lines, 1_500), 1_500);
 }
 
 #[test]
-fn a_counter_before_every_line_is_read_backwards() {
+fn counter_before_all_lines_is_extrapolated_back() {
     let lines = Lines::new(&line(5_000, 5_000));
     assert!(lines.publish(&line(9_000, 9_000), 8_000, || 7_000));
     assert_eq!(utc_at(&lines, 1_000), 1_000);
@@ -212,8 +211,8 @@ fn a_counter_before_every_line_is_read_backwards() {
 }
 
 #[test]
-fn near_its_end_a_counter_is_left_to_itself() {
-    let mut wavering = Wavering::new(Counter::select());
+fn counter_near_its_end_is_not_steered() {
+    let mut wavering = RandomTimelines::new(Counter::select());
     let timeline = wavering.timeline();
     for ahead in [0, 1, 1_000, 1 << 20] {
         let now = u64::MAX - ahead;

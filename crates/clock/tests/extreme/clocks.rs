@@ -1,4 +1,4 @@
-//! Calibrators of clocks that show anything.
+//! Calibrators of clocks with arbitrary values.
 
 use std::cell::Cell;
 
@@ -10,38 +10,38 @@ use wirestamp_clock::{
 
 use super::raw;
 
-/// How a clock shows its next value.
+/// Sequence of a clock's values.
 #[derive(Clone, Copy, Debug)]
-enum Shows {
+enum Pattern {
     Still,
-    /// Forwards by so much with each reading; wraps.
+    /// Forwards by this much with each reading; wraps.
     Forwards(u64),
     Backwards(u64),
-    /// Anything.
+    /// Arbitrary values.
     Noise,
     /// The ends and the middle of the range.
     Ends,
 }
 
-/// A clock that shows its values in one way, and from some reading on in another.
+/// A clock with one sequence of values, and another one from some reading on.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     value: u64,
-    shows: [Shows; 2],
+    pattern: [Pattern; 2],
     readings_to_change: u32,
 }
 
 impl Clock {
     fn next(&mut self) -> u64 {
-        let shows = self.shows[usize::from(self.readings_to_change == 0)];
+        let pattern = self.pattern[usize::from(self.readings_to_change == 0)];
         self.readings_to_change = self.readings_to_change.saturating_sub(1);
         let scrambled = (self.value ^ 0x5EED).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31);
-        self.value = match shows {
-            Shows::Still => self.value,
-            Shows::Forwards(by) => self.value.wrapping_add(by),
-            Shows::Backwards(by) => self.value.wrapping_sub(by),
-            Shows::Noise => scrambled,
-            Shows::Ends => {
+        self.value = match pattern {
+            Pattern::Still => self.value,
+            Pattern::Forwards(by) => self.value.wrapping_add(by),
+            Pattern::Backwards(by) => self.value.wrapping_sub(by),
+            Pattern::Noise => scrambled,
+            Pattern::Ends => {
                 let ends = [0, 1, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX];
                 ends[usize::from(scrambled.to_le_bytes()[0]) % ends.len()]
             }
@@ -51,13 +51,13 @@ impl Clock {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wild {
+struct RandomClocks {
     raw: Clock,
     utc: Clock,
     monotonic_raw: Clock,
 }
 
-impl Clocks for Wild {
+impl Clocks for RandomClocks {
     fn raw(&mut self) -> u64 {
         self.raw.next()
     }
@@ -69,42 +69,40 @@ impl Clocks for Wild {
     }
 }
 
-fn shows() -> impl Strategy<Value = Shows> {
+fn pattern() -> impl Strategy<Value = Pattern> {
     prop_oneof![
-        1 => Just(Shows::Still),
-        6 => (1_u64..100_000).prop_map(Shows::Forwards),
-        1 => any::<u64>().prop_map(Shows::Forwards),
-        1 => (1_u64..100_000).prop_map(Shows::Backwards),
-        1 => Just(Shows::Noise),
-        1 => Just(Shows::Ends),
+        1 => Just(Pattern::Still),
+        6 => (1_u64..100_000).prop_map(Pattern::Forwards),
+        1 => any::<u64>().prop_map(Pattern::Forwards),
+        1 => (1_u64..100_000).prop_map(Pattern::Backwards),
+        1 => Just(Pattern::Noise),
+        1 => Just(Pattern::Ends),
     ]
 }
 
 fn clock() -> impl Strategy<Value = Clock> {
-    (raw(), [shows(), shows()], 0_u32..2_000).prop_map(|(value, shows, readings_to_change)| Clock {
-        value,
-        shows,
-        readings_to_change,
-    })
+    (raw(), [pattern(), pattern()], 0_u32..2_000).prop_map(
+        |(value, pattern, readings_to_change)| Clock { value, pattern, readings_to_change },
+    )
 }
 
-fn wild() -> impl Strategy<Value = Wild> {
-    // A clock that never passes 200 us is waited for ten million readings long: rarely.
+fn random_clocks() -> impl Strategy<Value = RandomClocks> {
+    // A clock that never passes 200 us costs ten million readings: rare.
     let steady = (raw(), 100_u64..1_000_000).prop_map(|(value, by)| Clock {
         value,
-        shows: [Shows::Forwards(by); 2],
+        pattern: [Pattern::Forwards(by); 2],
         readings_to_change: 0,
     });
     let monotonic_raw = prop_oneof![20 => steady, 1 => clock()];
-    (clock(), clock(), monotonic_raw).prop_map(|(raw, utc, monotonic_raw)| Wild {
+    (clock(), clock(), monotonic_raw).prop_map(|(raw, utc, monotonic_raw)| RandomClocks {
         raw,
         utc,
         monotonic_raw,
     })
 }
 
-/// Converts these values, which ascend, in every way there is.
-fn every_value_has_an_answer(timeline: &Timeline, values: &[u64]) -> Vec<Stamp> {
+/// Converts these ascending values in every way.
+fn convert_all(timeline: &Timeline, values: &[u64]) -> Vec<Stamp> {
     let mut stamps = Vec::new();
     timeline.convert_batch(values, &mut stamps);
     let difference = timeline.difference();
@@ -128,8 +126,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_the_clocks_show_every_value_has_an_answer(
-        clocks in wild(), step in raw(), mut values in prop::collection::vec(raw(), 1..20),
+    fn arbitrary_clocks_convert_every_value(
+        clocks in random_clocks(), step in raw(), mut values in prop::collection::vec(raw(), 1..20),
         domain in prop::sample::select(vec![Domain::Counter, Domain::Monotonic, Domain::Realtime]),
     ) {
         values.sort_unstable();
@@ -140,30 +138,30 @@ proptest! {
             let around = anchors.iter().flat_map(|&raw| [raw.saturating_sub(1), raw, raw / 2]);
             let mut values: Vec<u64> = values.iter().copied().chain(around).collect();
             values.sort_unstable();
-            let stamps = every_value_has_an_answer(&timeline, &values);
+            let stamps = convert_all(&timeline, &values);
             let smooth = timeline.steps() == 0 && domain != Domain::Monotonic;
             prop_assert!(!smooth || ascends(&stamps), "time goes on where there is no step");
         }
     }
 }
 
-/// Clocks that show the same nanosecond, 20 ns later with each reading.
+/// Clocks with equal values, 20 ns later with each reading.
 #[derive(Clone, Copy)]
-struct Even<'a> {
+struct UniformClocks<'a> {
     now: &'a Cell<u64>,
-    /// The counter's and UTC's lead over that.
+    /// Lead of the counter and of UTC.
     lead: u64,
     utc: i64,
 }
 
-impl Even<'_> {
+impl UniformClocks<'_> {
     fn read(&self) -> u64 {
         self.now.update(|now| now + 20);
         self.now.get()
     }
 }
 
-impl Clocks for Even<'_> {
+impl Clocks for UniformClocks<'_> {
     fn raw(&mut self) -> u64 {
         self.read().wrapping_add(self.lead)
     }
@@ -177,17 +175,17 @@ impl Clocks for Even<'_> {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// `CLOCK_REALTIME` is read as the end of the range from then on.
+/// From then on `CLOCK_REALTIME` reads as the end of the range.
 #[test]
-fn beyond_april_2262_utc_is_the_end_of_the_range() {
+fn utc_saturates_in_2262() {
     let now = Cell::new(0);
-    let clocks = Even { now: &now, lead: 0, utc: i64::MAX - 5 * SECOND.cast_signed() };
+    let clocks = UniformClocks { now: &now, lead: 0, utc: i64::MAX - 5 * SECOND.cast_signed() };
     let mut calibrator = Calibrator::new(Domain::Counter, clocks, 1).unwrap();
     for _ in 0..20 {
         now.update(|now| now + SECOND / 2);
         let timeline = calibrator.sample();
         let values = [0, SECOND, 4 * SECOND, 6 * SECOND, 1 << 40, u64::MAX / 2, u64::MAX];
-        let stamps = every_value_has_an_answer(&timeline, &values);
+        let stamps = convert_all(&timeline, &values);
         assert_eq!(stamps.last().unwrap().utc, Time::from_nanos(i64::MAX));
     }
     let early = calibrator.timeline().convert(SECOND);
@@ -195,12 +193,12 @@ fn beyond_april_2262_utc_is_the_end_of_the_range() {
     assert!((early.utc - exact).abs() <= early.error, "{early:?}");
 }
 
-/// In a counter that firmware started near its end.
+/// For a counter that firmware started near its end.
 #[test]
-fn a_counter_that_wraps_is_begun_afresh() {
+fn counter_wrap_restarts_the_calibration() {
     let now = Cell::new(0);
     let lead = u64::MAX - 3 * SECOND;
-    let clocks = Even { now: &now, lead, utc: 0 };
+    let clocks = UniformClocks { now: &now, lead, utc: 0 };
     let mut calibrator = Calibrator::new(Domain::Counter, clocks, 1).unwrap();
     for _ in 0..20 {
         now.update(|now| now + SECOND / 2);
@@ -212,24 +210,24 @@ fn a_counter_that_wraps_is_begun_afresh() {
     let stamp = timeline.convert(raw);
     assert!((stamp.utc - Time::from_nanos(now.get().cast_signed())).abs() <= stamp.error);
     assert!(stamp.error < Span::from_nanos(1_000), "{stamp:?}");
-    every_value_has_an_answer(&timeline, &[0, raw / 2, raw, u64::MAX]);
+    convert_all(&timeline, &[0, raw / 2, raw, u64::MAX]);
 }
 
 #[test]
-fn clocks_that_cannot_be_calibrated_are_refused() {
-    let clock = |shows| Clock { value: 1 << 40, shows: [shows; 2], readings_to_change: 0 };
+fn unusable_clocks_are_rejected() {
+    let clock = |pattern| Clock { value: 1 << 40, pattern: [pattern; 2], readings_to_change: 0 };
     let new = |raw, monotonic_raw| {
-        let clocks = Wild {
+        let clocks = RandomClocks {
             raw: clock(raw),
-            utc: clock(Shows::Forwards(20)),
+            utc: clock(Pattern::Forwards(20)),
             monotonic_raw: clock(monotonic_raw),
         };
         Calibrator::new(Domain::Counter, clocks, 1).err()
     };
-    let forwards = Shows::Forwards(20);
-    assert_eq!(new(Shows::Still, forwards), Some(CalibrationError::Stopped));
-    assert_eq!(new(forwards, Shows::Still), Some(CalibrationError::Stopped));
-    assert_eq!(new(forwards, Shows::Backwards(20)), Some(CalibrationError::Stopped));
-    assert_eq!(new(Shows::Backwards(20), forwards), Some(CalibrationError::Backwards));
+    let forwards = Pattern::Forwards(20);
+    assert_eq!(new(Pattern::Still, forwards), Some(CalibrationError::Stopped));
+    assert_eq!(new(forwards, Pattern::Still), Some(CalibrationError::Stopped));
+    assert_eq!(new(forwards, Pattern::Backwards(20)), Some(CalibrationError::Stopped));
+    assert_eq!(new(Pattern::Backwards(20), forwards), Some(CalibrationError::Backwards));
     assert_eq!(new(forwards, forwards), None);
 }

@@ -7,7 +7,7 @@ use wirestamp_clock::{CounterTicks, OutOfRange, Span, TickSpan, TickTime, Time, 
 
 use super::{YEAR_2262, count, raw};
 
-/// What an exact result is as a 64-bit count: itself, or the end of the range beyond which it lies.
+/// An exact result as a 64-bit count, saturated.
 fn saturated(exact: i128) -> i64 {
     i64::try_from(exact).unwrap_or(if exact < 0 { i64::MIN } else { i64::MAX })
 }
@@ -24,7 +24,7 @@ fn around_2262() -> impl Strategy<Value = i64> {
 
 proptest! {
     #[test]
-    fn sums_and_differences_are_exact_or_the_end_of_the_range(a in count(), b in count()) {
+    fn sums_and_differences_are_exact_or_saturate(a in count(), b in count()) {
         let (sum, difference) = (i128::from(a) + i128::from(b), i128::from(a) - i128::from(b));
         let (span, other) = (Span::from_nanos(a), Span::from_nanos(b));
         prop_assert_eq!((span + other).as_nanos(), saturated(sum));
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_is_that_of_the_counts(a in count(), b in count(), c in raw(), d in raw()) {
+    fn order_equals_order_of_counts(a in count(), b in count(), c in raw(), d in raw()) {
         prop_assert_eq!(utc(a).cmp(&utc(b)), a.cmp(&b));
         prop_assert_eq!(Span::from_nanos(a).cmp(&Span::from_nanos(b)), a.cmp(&b));
         prop_assert_eq!((utc(a) - utc(b)).cmp(&Span::ZERO), a.cmp(&b), "so is the sign");
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn ticks_saturate_as_times_do(time in raw(), ticks in count()) {
+    fn ticks_saturate(time in raw(), ticks in count()) {
         let (time, span) =
             (TickTime::<CounterTicks>::from_raw(time), TickSpan::from_count(ticks));
         let sum = saturated(i128::from(time.count()) + i128::from(ticks));
@@ -60,12 +60,12 @@ proptest! {
     }
 
     #[test]
-    fn every_time_has_its_counterpart_elsewhere_and_comes_back(nanos in count()) {
+    fn times_survive_conversion(nanos in count()) {
         let (time, span) = (utc(nanos), Span::from_nanos(nanos));
         prop_assert_eq!(Time::try_from(SystemTime::from(time)), Ok(time));
         prop_assert_eq!(Time::try_from(libc::timespec::from(time)), Ok(time));
         prop_assert_eq!(Span::try_from(libc::timespec::from(span)), Ok(span));
-        // A microsecond is as near as a timeval comes; at the start of the range even that is out.
+        // A timeval has a resolution of a microsecond; at the start of the range even that is out of range.
         let back = Time::try_from(libc::timeval::from(time)).unwrap_or_else(OutOfRange::into_nearest);
         prop_assert!(back <= time && time - back < Span::from_nanos(1_000));
         let duration = Duration::try_from(span).unwrap_or_else(OutOfRange::into_nearest);
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn what_comes_from_elsewhere_is_exact_or_the_end_of_the_range(
+    fn foreign_values_are_exact_or_saturate(
         whole in prop_oneof![count(), around_2262()], part in count(), nanos in 0_u32..1_000_000_000,
     ) {
         let sum = i128::from(whole) * 1_000_000_000 + i128::from(part);
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn a_kernel_stamp_beyond_2262_is_the_end_of_the_range(value in raw()) {
+    fn kernel_stamp_beyond_2262_saturates(value in raw()) {
         let stamp = Timeline::realtime().convert(value);
         prop_assert_eq!(stamp.utc.as_nanos(), saturated(i128::from(value)));
     }

@@ -1,9 +1,8 @@
-//! The clocks of a machine, and the truth about them.
+//! The clocks of a simulated machine, and the true time.
 //!
-//! One oscillator drives the counter and `CLOCK_MONOTONIC_RAW`, as in a real machine; its rate
-//! against true time is off and wanders. The system clock is kept to true time from outside, up to
-//! what happens to it. Every reading takes time before and after the instant at which it happens,
-//! and some are interrupted.
+//! One oscillator drives the counter and `CLOCK_MONOTONIC_RAW`, as in a real machine. Its rate against true time has
+//! an error and wanders. The system clock follows true time, except for the simulated events. Every reading takes
+//! time before and after the instant at which it happens, and some are interrupted.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,47 +11,46 @@ use wirestamp_clock::{Clocks, Domain, MonotonicRaw, Time, Utc};
 
 use super::Random;
 
-/// What happens to the clocks at one instant.
+/// An event of the clocks at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// From now on the system clock runs faster than true time by this fraction.
     Slew(f64),
-    /// The system clock jumps by so many nanoseconds. So it does in a suspend, in which the counter
-    /// and `CLOCK_MONOTONIC_RAW` stand still.
+    /// The system clock jumps by this many nanoseconds; also a suspend in which the counter and `CLOCK_MONOTONIC_RAW`
+    /// stop.
     Step(f64),
-    /// The counter alone jumps by what it counts in so many nanoseconds.
+    /// Only the counter jumps, by its ticks in this many nanoseconds.
     CounterJump(f64),
-    /// The counter starts again from a much lower value.
+    /// The counter restarts from a much lower value.
     CounterReset,
     /// The counter, but not `CLOCK_MONOTONIC_RAW`, runs at this multiple of its rate.
     CounterRate(f64),
 }
 
-/// What the simulated machine is like. Times in nanoseconds of true time since its start.
+/// Parameters of the simulated machine. Times in nanoseconds of true time since its start.
 #[derive(Clone)]
 pub(crate) struct Conditions {
-    /// What the counter is.
+    /// Domain of the counter.
     pub(crate) domain: Domain,
-    /// How much longer the counter takes to read than the other clocks. The instant of the reading is
-    /// anywhere in it.
+    /// Additional time of a read of the counter. The instant of the reading is anywhere in it.
     pub(crate) raw_delay: f64,
     pub(crate) hertz: f64,
-    /// The counter moves in steps of so many ticks.
+    /// Step of the counter in ticks.
     pub(crate) step_ticks: u64,
-    /// The oscillator's error against true time, as a fraction.
+    /// Error of the oscillator's rate against true time, as a fraction.
     pub(crate) rate_error: f64,
-    /// The largest change of that error in a millisecond, as a fraction.
+    /// Largest change of that error in a millisecond, as a fraction.
     pub(crate) wander: f64,
-    /// The share of delays that are interrupted, and for how long at most.
+    /// Share of interrupted delays, and the max length of an interruption.
     pub(crate) interrupted: f64,
     pub(crate) interruption: f64,
-    /// In the order in which they happen.
+    /// In the order of time.
     pub(crate) events: Vec<(f64, Event)>,
 }
 
 impl Conditions {
-    /// A frequency error of up to 100 ppm that wanders by some 0.01 ppm in a second. One delay in
-    /// fifty is interrupted, for up to 0.1 ms.
+    /// A frequency error of up to 100 ppm that wanders by about 0.01 ppm in a second. One delay in fifty is
+    /// interrupted, for up to 0.1 ms.
     pub(crate) fn usual(seed: u64) -> Self {
         let mut random = Random(seed);
         let hertz = 1e9 * [0.024, 1.0, 2.6, 3.7][usize::from((random.next() % 4) as u8)];
@@ -74,23 +72,23 @@ impl Conditions {
         }
     }
 
-    /// A network card's clock of nanoseconds in the counter's place, which takes 2 us to read. It has
-    /// an oscillator of its own, up to 10 ppm off from that of `CLOCK_MONOTONIC_RAW`.
-    pub(crate) fn of_nic(seed: u64, events: impl Into<Vec<(f64, Event)>>) -> Self {
+    /// A network card's clock of nanoseconds in place of the counter, which takes 2 us to read. Its own oscillator is
+    /// up to 10 ppm off from that of `CLOCK_MONOTONIC_RAW`.
+    pub(crate) fn nic(seed: u64, events: impl Into<Vec<(f64, Event)>>) -> Self {
         let hertz = 1e9 * (1.0 + Random(seed ^ 0x417).around_zero(10e-6));
         let (domain, raw_delay, step_ticks) = (Domain::Nic, 2_000.0, 8);
         Self { domain, raw_delay, hertz, step_ticks, ..Self::with(seed, events) }
     }
 
-    /// The usual ones, and something happens.
+    /// The usual conditions with events.
     pub(crate) fn with(seed: u64, events: impl Into<Vec<(f64, Event)>>) -> Self {
         Self { events: events.into(), ..Self::usual(seed) }
     }
 }
 
-/// The truth at one instant.
+/// All clocks at one instant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct Truth {
     pub(crate) elapsed: f64,
     pub(crate) raw: u64,
     pub(crate) utc: i64,
@@ -100,15 +98,15 @@ pub(crate) struct Sample {
 struct Machine {
     conditions: Conditions,
     random: Random,
-    /// How many of the events have happened.
-    happened: usize,
+    /// Number of past events.
+    past_events: usize,
     elapsed: f64,
     /// Nanoseconds by the oscillator and by the system clock since the start.
     oscillator: f64,
     system: f64,
     wandered: f64,
     slew: f64,
-    /// The counter: ticks since it had its base.
+    /// Ticks of the counter since its base.
     counter_base: u64,
     counted: f64,
     ticks_per_nano: f64,
@@ -134,20 +132,20 @@ impl Machine {
         }
     }
 
-    /// Lets happen what is due, and tells for how long nothing is.
+    /// Applies all due events; returns the time until the next one.
     fn until_next_event(&mut self) -> f64 {
-        while let Some(&(at, event)) = self.conditions.events.get(self.happened) {
+        while let Some(&(at, event)) = self.conditions.events.get(self.past_events) {
             if at > self.elapsed {
                 return at - self.elapsed;
             }
-            self.happen(event);
-            self.happened += 1;
+            self.apply(event);
+            self.past_events += 1;
         }
         f64::INFINITY
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "minutes in ticks fit")]
-    fn happen(&mut self, event: Event) {
+    fn apply(&mut self, event: Event) {
         match event {
             Event::Slew(slew) => self.slew = slew,
             Event::Step(nanos) => self.system += nanos,
@@ -165,9 +163,9 @@ impl Machine {
         clippy::cast_sign_loss,
         reason = "clocks floor; minutes in nanoseconds or ticks fit"
     )]
-    fn now(&self) -> Sample {
+    fn now(&self) -> Truth {
         let raw = self.counter_base + self.counted as u64;
-        Sample {
+        Truth {
             elapsed: self.elapsed,
             raw: raw - raw % self.conditions.step_ticks,
             utc: START_UTC + self.system.floor() as i64,
@@ -175,8 +173,8 @@ impl Machine {
         }
     }
 
-    /// One reading: 10 to 30 ns before and after it, and an interruption on some occasions.
-    fn read(&mut self) -> Sample {
+    /// One reading: 10 to 30 ns before and after it, and sometimes an interruption.
+    fn read(&mut self) -> Truth {
         self.delay();
         let sample = self.now();
         self.delay();
@@ -202,7 +200,7 @@ impl SimulatedClocks {
             ticks_per_nano: conditions.hertz / 1e9,
             conditions,
             random: Random(seed.wrapping_mul(0xA076_1D64_78BD_642F)),
-            happened: 0,
+            past_events: 0,
             elapsed: 0.0,
             oscillator: 0.0,
             system: 0.0,
@@ -217,7 +215,7 @@ impl SimulatedClocks {
         self.0.borrow_mut().advance(nanos);
     }
 
-    pub(crate) fn now(&self) -> Sample {
+    pub(crate) fn now(&self) -> Truth {
         self.0.borrow().now()
     }
 }

@@ -1,11 +1,11 @@
-//! A machine whose clocks are simulated, what is run on it, and what is counted.
+//! A machine with simulated clocks, captures on it, and the tally of their errors.
 
 mod clocks;
 mod random;
 mod run;
 mod tally;
 
-pub(crate) use clocks::{Conditions, Event, Sample, SimulatedClocks};
+pub(crate) use clocks::{Conditions, Event, SimulatedClocks, Truth};
 pub(crate) use random::Random;
 pub(crate) use run::{Run, run};
 pub(crate) use tally::Tally;

@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every machine.
+//! Random numbers that are equal on every machine.
 
 /// The splitmix64 generator (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
@@ -29,7 +29,7 @@ impl Random {
         self.between(-limit, limit)
     }
 
-    /// From `low` to `high` with either sign, each order of magnitude as likely as any other.
+    /// From `low` to `high` with either sign, uniform in the logarithm.
     pub(crate) fn magnitude(&mut self, low: f64, high: f64) -> f64 {
         let size = low * (high / low).powf(self.unit());
         if self.next().is_multiple_of(2) { size } else { -size }

@@ -4,34 +4,34 @@ use std::sync::Arc;
 
 use wirestamp_clock::{Calibrator, Stamp, Timeline};
 
-use super::{Conditions, Random, Sample, SimulatedClocks};
+use super::{Conditions, Random, SimulatedClocks, Truth};
 
 const SECOND: f64 = 1e9;
 const FIRST_INTERVAL: f64 = 1e6;
-const LONGEST_INTERVAL: f64 = 250e6;
+const MAX_INTERVAL: f64 = 250e6;
 const PACKETS_PER_INTERVAL: u32 = 25;
 
-/// A packet: the truth about it, and what was said of it.
+/// A packet: its true time and its stamps.
 pub(crate) struct Packet {
-    pub(crate) truth: Sample,
+    pub(crate) truth: Truth,
     /// Converted at once, beyond the newest anchor.
     pub(crate) live: Stamp,
-    /// Converted again when one more anchor was there, in the newest segment.
+    /// Converted again after one more anchor, in the newest segment.
     pub(crate) fresh: Stamp,
 }
 
 /// A run of the simulated machine.
 pub(crate) struct Run {
     pub(crate) packets: Vec<Packet>,
-    /// The last snapshot.
+    /// The last timeline.
     pub(crate) timeline: Arc<Timeline>,
-    pub(crate) start: Sample,
+    pub(crate) start: Truth,
     conditions: Conditions,
-    /// When the anchors were taken, in nanoseconds since the machine's start.
+    /// Times of the anchors, in nanoseconds since the machine's start.
     sampled: Vec<f64>,
 }
 
-/// Runs the calibrator as the service does, with packets that arrive in between.
+/// Runs the calibrator as the service does, with packets in between.
 pub(crate) fn run(seed: u64, seconds: f64, conditions: Conditions) -> Run {
     let clocks = SimulatedClocks::new(seed, conditions.clone());
     let step = conditions.step_ticks;
@@ -56,13 +56,13 @@ pub(crate) fn run(seed: u64, seconds: f64, conditions: Conditions) -> Run {
             packet.fresh = newest.convert(packet.truth.raw);
         }
         let stepped = newest.steps() != timeline.steps();
-        interval = if stepped { FIRST_INTERVAL } else { (interval * 2.0).min(LONGEST_INTERVAL) };
+        interval = if stepped { FIRST_INTERVAL } else { (interval * 2.0).min(MAX_INTERVAL) };
     }
     Run { packets, timeline: calibrator.timeline(), start, conditions, sampled }
 }
 
 impl Run {
-    /// Every packet with its stamp as the last snapshot has it, between anchors on either side.
+    /// Every packet with its stamp by the last timeline, between anchors on both sides.
     pub(crate) fn converted(&self) -> impl Iterator<Item = (&Packet, Stamp)> {
         let raw: Vec<u64> = self.packets.iter().map(|packet| packet.truth.raw).collect();
         let mut stamps = Vec::new();
@@ -70,12 +70,12 @@ impl Run {
         self.packets.iter().zip(stamps)
     }
 
-    /// When something happens, in nanoseconds since the machine's start.
+    /// Times of the events, in nanoseconds since the machine's start.
     pub(crate) fn events(&self) -> impl Iterator<Item = f64> {
         self.conditions.events.iter().map(|&(at, _)| at)
     }
 
-    /// Whether something had happened before the packet that fewer than so many anchors had shown.
+    /// True if an event before the packet has fewer than `anchors` anchors after it.
     pub(crate) fn unseen(&self, packet: &Packet, anchors: usize) -> bool {
         let seen_until = |time| self.sampled.partition_point(|&sampled| sampled < time);
         let now = packet.truth.elapsed;

@@ -1,10 +1,10 @@
-//! What is counted of conversions, printed, and held to limits.
+//! Errors of conversions: counted, printed, and checked against limits.
 
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 
-use super::Sample;
+use super::Truth;
 
-/// The stated coverage: of ten thousand conversions less than one is off by more than its bound.
+/// The stated coverage: fewer than one of ten thousand conversions is off by more than its bound.
 const VIOLATIONS: f64 = 1e-4;
 
 /// Conversions of one kind in one scenario.
@@ -23,33 +23,33 @@ impl Tally {
         Self { name, violations: 0, worst: 0, sum_of_squares: 0.0, bounds }
     }
 
-    /// How far a stamp is off from the truth.
-    pub(crate) fn off(stamp: &Stamp, truth: &Sample) -> Span {
+    /// Distance of a stamp from the truth.
+    pub(crate) fn error_of(stamp: &Stamp, truth: &Truth) -> Span {
         (stamp.utc - Time::<Utc>::from_nanos(truth.utc)).abs()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "relative error 2^-53")]
-    pub(crate) fn add(&mut self, stamp: &Stamp, truth: &Sample) {
-        let off = Self::off(stamp, truth);
-        self.violations += u32::from(off > stamp.error);
-        self.worst = self.worst.max(off.as_nanos());
-        self.sum_of_squares += (off.as_nanos() as f64).powi(2);
+    pub(crate) fn add(&mut self, stamp: &Stamp, truth: &Truth) {
+        let error_of = Self::error_of(stamp, truth);
+        self.violations += u32::from(error_of > stamp.error);
+        self.worst = self.worst.max(error_of.as_nanos());
+        self.sum_of_squares += (error_of.as_nanos() as f64).powi(2);
         self.bounds.push(stamp.error.as_nanos());
     }
 
-    /// Prints the line.
+    /// Prints one line.
     pub(crate) fn report(&mut self) -> &mut Self {
         if self.bounds.is_empty() {
             return self;
         }
         let median = self.median();
-        let widest = match self.widest() {
+        let max_bound = match self.max_bound() {
             i64::MAX => "unbounded".to_owned(),
             nanos => format!("{nanos} ns"),
         };
         println!(
             "{}: {} conversions, {} violations, worst error {} ns, RMS {:.1} ns, bound median \
-             {median} ns, max {widest}",
+             {median} ns, max {max_bound}",
             self.name,
             self.bounds.len(),
             self.violations,
@@ -66,14 +66,14 @@ impl Tally {
         self
     }
 
-    /// Asserts limits of the RMS error and of the widest bound, in nanoseconds.
+    /// Asserts limits of the RMS error and of the largest bound, in nanoseconds.
     pub(crate) fn assert_limits(&mut self, rms: f64, bound: i64) -> &mut Self {
         assert!(self.rms() < rms, "{}: RMS {:.1} ns", self.name, self.rms());
-        assert!(self.widest() <= bound, "{}: a bound of {} ns", self.name, self.widest());
+        assert!(self.max_bound() <= bound, "{}: a bound of {} ns", self.name, self.max_bound());
         self
     }
 
-    /// Asserts that half of the bounds are no wider than so many nanoseconds.
+    /// Asserts that the median bound is at most `bound` nanoseconds.
     pub(crate) fn assert_median(&mut self, bound: i64) -> &mut Self {
         let median = self.median();
         assert!(median <= bound, "{}: a bound of {median} ns in the middle", self.name);
@@ -89,7 +89,7 @@ impl Tally {
         *self.bounds.select_nth_unstable(middle).1
     }
 
-    fn widest(&self) -> i64 {
+    fn max_bound(&self) -> i64 {
         self.bounds.iter().copied().max().unwrap_or(0)
     }
 

@@ -1,20 +1,20 @@
-//! Stamps that are converted again with the anchors of a file, on simulated clocks.
+//! Stamps converted again with the anchors of a file, on simulated clocks.
 
 use wirestamp_clock::{
     AnchorFile, AnchorWriter, Calibrator, Domain, Span, Stamp, Time, Timeline, Utc,
 };
 
 use super::SECOND;
-use crate::machine::{Conditions, Event, Random, Sample, SimulatedClocks};
+use crate::machine::{Conditions, Event, Random, SimulatedClocks, Truth};
 
-/// Fewer than elsewhere, for each run is longer than what a calibrator remembers.
+/// Fewer than elsewhere, because each run is longer than a calibrator's history.
 const SEEDS: u64 = 30;
 
 const SAMPLING_INTERVAL: f64 = 250e6;
 
-/// A packet in the simulation: the truth about it, and what was said while it was fresh.
+/// A packet in the simulation: its true time and its live stamp.
 struct Packet {
-    truth: Sample,
+    truth: Truth,
     live: Stamp,
 }
 
@@ -40,8 +40,8 @@ impl Capture {
         }
     }
 
-    /// Captures for a while with four anchors in a second, each written down at once: what a
-    /// disruption makes the calibrator forget before it was written is lost.
+    /// Captures with four anchors per second, each written at once. Anchors that a disruption discards before they
+    /// are written are lost.
     fn run(&mut self, seconds: f64) {
         let until = self.clocks.now().elapsed + seconds * SECOND;
         while self.clocks.now().elapsed < until {
@@ -63,11 +63,11 @@ impl Capture {
     }
 }
 
-fn offset(stamp: &Stamp, truth: &Sample) -> i64 {
+fn offset(stamp: &Stamp, truth: &Truth) -> i64 {
     (stamp.utc - Time::<Utc>::from_nanos(truth.utc)).as_nanos()
 }
 
-fn holds(stamp: &Stamp, truth: &Sample) -> bool {
+fn holds(stamp: &Stamp, truth: &Truth) -> bool {
     offset(stamp, truth).abs() <= stamp.error.as_nanos()
 }
 
@@ -78,7 +78,7 @@ fn median_error(stamps: impl Iterator<Item = Stamp>) -> i64 {
 }
 
 #[test]
-fn stamps_of_two_minutes_hold_a_tighter_bound_than_live_ones() {
+fn converted_stamps_have_tighter_bounds_than_live_ones() {
     for seed in 0..SEEDS {
         let mut capture = Capture::new(seed, &Conditions::usual(seed));
         capture.run(130.0);
@@ -97,7 +97,7 @@ fn stamps_of_two_minutes_hold_a_tighter_bound_than_live_ones() {
 }
 
 #[test]
-fn stamps_on_either_side_of_a_step_or_a_slew_hold_their_bound() {
+fn bounds_hold_around_steps_and_slews() {
     for seed in 0..SEEDS {
         let mut random = Random(!seed);
         let at = random.between(2.0, 5.0) * SECOND;
@@ -122,7 +122,7 @@ fn stamps_on_either_side_of_a_step_or_a_slew_hold_their_bound() {
 }
 
 #[test]
-fn stamps_before_and_after_a_disruption_hold_their_bound() {
+fn bounds_hold_around_a_disruption() {
     for seed in 0..SEEDS {
         let disrupted = 70.0 * SECOND;
         let events = [(disrupted, Event::CounterReset)];
@@ -135,7 +135,7 @@ fn stamps_before_and_after_a_disruption_hold_their_bound() {
             let stamp = timeline.convert(truth.raw);
             assert!(holds(&stamp, truth), "seed {seed}: {stamp:?}");
             unbounded += u32::from(stamp.error == Span::MAX);
-            // Either neighbouring sample may have been interrupted too long to be kept.
+            // Either neighbouring sample may be discarded because of a long interruption.
             let near = (truth.elapsed - disrupted).abs() < 2.5 * SAMPLING_INTERVAL;
             assert!(near || stamp.error < Span::from_nanos(2_000), "seed {seed}: {stamp:?}");
         }

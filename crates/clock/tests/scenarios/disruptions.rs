@@ -1,14 +1,13 @@
-//! The counter is disrupted: by a suspend, or a migration to another host.
+//! Disruptions of the counter: by a suspend, or a migration to another host.
 
 use wirestamp_clock::Span;
 
-use super::{SECOND, SETTLED, Tallies, each_run};
+use super::{SECOND, SETTLING_TIME, Tallies, each_run};
 use crate::machine::{Conditions, Event, Random};
 
-/// Runs what happens at once, at some time, and lets the clock recover. Until so many `anchors` have
-/// come, it is unseen. What was stamped before the disruption was converted before it, and is not
-/// converted again.
-fn the_clock_recovers(scenario: &str, anchors: usize, happens: impl Fn(&mut Random) -> Vec<Event>) {
+/// Runs a disruption at some time, and lets the clock recover. It is unseen until `anchors` anchors have been taken.
+/// Stamps from before the disruption were converted before it, and are not converted again.
+fn assert_recovery(scenario: &str, anchors: usize, happens: impl Fn(&mut Random) -> Vec<Event>) {
     let mut tallies = Tallies::new(scenario);
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
@@ -27,7 +26,7 @@ fn the_clock_recovers(scenario: &str, anchors: usize, happens: impl Fn(&mut Rand
                 tallies.live.add(&packet.live, truth);
                 tallies.fresh.add(&packet.fresh, truth);
                 tallies.bracketed.add(&stamp, truth);
-            } else if truth.elapsed > SETTLED {
+            } else if truth.elapsed > SETTLING_TIME {
                 tallies.live.add(&packet.live, truth);
             }
         }
@@ -35,14 +34,13 @@ fn the_clock_recovers(scenario: &str, anchors: usize, happens: impl Fn(&mut Rand
         assert!(last.live.error < Span::from_nanos(3_000), "seed {seed}: {:?}", last.live);
     });
     tallies.check();
-    // The widest is that of a slow counter in coarse steps, of which the first 200 us are known.
+    // The largest bound is that of a slow counter in coarse steps, after the first 200 us.
     tallies.live.assert_limits(40.0, 8_000);
     tallies.bracketed.assert_median(200);
 }
 
-/// What the history before is worth afterwards.
 #[test]
-fn stamps_from_before_a_disruption_are_unknown_after_it() {
+fn stamps_before_a_disruption_become_unbounded() {
     let conditions = |seed| Conditions::with(seed, [(3.0 * SECOND, Event::CounterJump(SECOND))]);
     each_run(4.0, conditions, |seed, run| {
         let before = |elapsed| elapsed < 3.0 * SECOND;
@@ -52,35 +50,34 @@ fn stamps_from_before_a_disruption_are_unknown_after_it() {
     });
 }
 
-/// Counter and `CLOCK_MONOTONIC_RAW` stand still, and UTC is set from another clock afterwards.
+/// Counter and `CLOCK_MONOTONIC_RAW` stop, and UTC is set from another clock afterwards.
 #[test]
-fn a_suspend_that_stops_the_counter_is_a_step() {
-    the_clock_recovers("suspend, counter stops", 1, |random| {
+fn suspend_that_stops_the_counter_is_a_step() {
+    assert_recovery("suspend, counter stops", 1, |random| {
         vec![Event::Step(random.between(1.0, 3_600.0) * SECOND)]
     });
 }
 
 #[test]
-fn a_suspend_that_resets_the_counter_is_a_disruption() {
-    the_clock_recovers("suspend, counter starts again", 1, |random| {
+fn suspend_that_resets_the_counter_is_a_disruption() {
+    assert_recovery("suspend, counter starts again", 1, |random| {
         vec![Event::Step(random.between(1.0, 3_600.0) * SECOND), Event::CounterReset]
     });
 }
 
-/// As TSCs that are non-stop in sleep do (the `nonstop_tsc_s3` of /proc/cpuinfo).
+/// As TSCs that are non-stop in sleep do (`nonstop_tsc_s3` of /proc/cpuinfo).
 #[test]
-fn a_suspend_in_which_the_counter_goes_on_is_a_disruption() {
-    the_clock_recovers("suspend, counter goes on", 1, |random| {
+fn suspend_with_running_counter_is_a_disruption() {
+    assert_recovery("suspend, counter goes on", 1, |random| {
         let asleep = random.between(1.0, 3_600.0) * SECOND;
         vec![Event::Step(asleep), Event::CounterJump(asleep)]
     });
 }
 
-/// To a host whose counter shows another value and runs at another rate; the hypervisor keeps the
-/// system's clocks.
+/// To a host whose counter has another value and another rate; the hypervisor keeps the system's clocks.
 #[test]
-fn a_migration_to_another_rate_is_a_disruption() {
-    the_clock_recovers("migration", 1, |random| {
+fn migration_to_another_rate_is_a_disruption() {
+    assert_recovery("migration", 1, |random| {
         let rate = random.magnitude(1.001, 4.0);
         let rate = if rate > 0.0 { rate } else { -1.0 / rate };
         vec![Event::CounterRate(rate), Event::CounterJump(random.magnitude(1e4, 60.0 * SECOND))]
@@ -88,16 +85,16 @@ fn a_migration_to_another_rate_is_a_disruption() {
 }
 
 #[test]
-fn a_migration_to_a_nearly_equal_rate_is_a_disruption() {
-    the_clock_recovers("migration, rates differ by 12 to 1000 ppm", 2, |random| {
+fn migration_to_a_similar_rate_is_a_disruption() {
+    assert_recovery("migration, rates differ by 12 to 1000 ppm", 2, |random| {
         vec![Event::CounterRate(1.0 + random.magnitude(12e-6, 1_000e-6))]
     });
 }
 
-/// By less than a sampling interval too, after which it is still ahead of the last anchor.
+/// Also by less than a sampling interval, after which it is still ahead of the last anchor.
 #[test]
-fn a_counter_that_is_set_back_is_a_disruption() {
-    the_clock_recovers("counter set back by 10 us to 1 min", 1, |random| {
+fn counter_set_back_is_a_disruption() {
+    assert_recovery("counter set back by 10 us to 1 min", 1, |random| {
         vec![Event::CounterJump(-random.magnitude(1e4, 60.0 * SECOND).abs())]
     });
 }

@@ -1,4 +1,4 @@
-//! What happens to the simulated machine, and what must hold then.
+//! Scenarios of the simulated machine, with the bounds that must hold.
 
 mod anchor_file;
 mod disruptions;
@@ -11,24 +11,24 @@ mod steps;
 
 use crate::machine::{Conditions, Run, Tally, run};
 
-/// How often each scenario runs, each time with another machine.
+/// Runs of each scenario, each with another machine.
 const SEEDS: u64 = 1_000;
 
 const SECOND: f64 = 1e9;
 
-/// The live bounds of the first seconds, with few anchors behind them, are counted apart.
-const SETTLED: f64 = 2.0 * SECOND;
+/// The live bounds of the first seconds, with few anchors before them, are counted separately.
+const SETTLING_TIME: f64 = 2.0 * SECOND;
 
 /// The tallies of a scenario.
 struct Tallies {
     /// Converted at once.
     live: Tally,
-    /// Converted at once, after something without precedent that too few anchors have shown yet:
-    /// outside of the stated coverage.
+    /// Converted at once, after an unprecedented event that too few anchors have shown yet: outside of the stated
+    /// coverage.
     unseen: Tally,
-    /// Converted again when one more anchor was there, in the newest segment.
+    /// Converted again after one more anchor, in the newest segment.
     fresh: Tally,
-    /// Converted again at the end, with anchors and segments on either side.
+    /// Converted again at the end, with anchors and segments on both sides.
     bracketed: Tally,
 }
 
@@ -43,13 +43,13 @@ impl Tallies {
         }
     }
 
-    /// Counts the conversions of a run in which it takes so many anchors to see what happened.
+    /// Counts the conversions of a run in which `anchors` anchors reveal an event.
     fn count(&mut self, run: &Run, anchors: usize) {
         for (packet, stamp) in run.converted() {
             let truth = &packet.truth;
             if run.unseen(packet, anchors) {
                 self.unseen.add(&packet.live, truth);
-            } else if truth.elapsed > SETTLED {
+            } else if truth.elapsed > SETTLING_TIME {
                 self.live.add(&packet.live, truth);
             }
             self.fresh.add(&packet.fresh, truth);

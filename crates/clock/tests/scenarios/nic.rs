@@ -3,22 +3,22 @@
 use super::{SECOND, Tallies, each_run};
 use crate::machine::{Conditions, Event, Random};
 
-/// What a daemon does to the card's clock for some seconds, and undoes.
+/// A daemon slews the card's clock for some seconds, and reverts it.
 fn slewed(seed: u64, largest: f64) -> Conditions {
     let mut random = Random(!seed);
     let factor = 1.0 + random.magnitude(0.5e-6, largest);
     let from = random.between(2.0, 3.0) * SECOND;
     let until = from + random.between(1.0, 6.0) * SECOND;
     let events = [(from, Event::CounterRate(factor)), (until, Event::CounterRate(1.0 / factor))];
-    Conditions::of_nic(seed, events)
+    Conditions::nic(seed, events)
 }
 
 #[test]
-fn a_cards_clock_that_nobody_touches_is_known_within_its_reads() {
+fn free_running_nic_clock_is_within_its_reads() {
     let mut tallies = Tallies::new("card's clock");
     each_run(
         12.0,
-        |seed| Conditions::of_nic(seed, []),
+        |seed| Conditions::nic(seed, []),
         |seed, run| {
             tallies.count(run, 2);
             assert_eq!(run.timeline.steps(), 0, "seed {seed}");
@@ -30,7 +30,7 @@ fn a_cards_clock_that_nobody_touches_is_known_within_its_reads() {
 }
 
 #[test]
-fn a_slew_of_the_cards_clock_is_no_disruption() {
+fn nic_clock_slew_is_no_disruption() {
     let mut tallies = Tallies::new("card's clock slewed by up to 100 ppm");
     each_run(
         12.0,
@@ -44,14 +44,14 @@ fn a_slew_of_the_cards_clock_is_no_disruption() {
     tallies.bracketed.assert_median(5_000);
 }
 
-/// As ptp4l does at its start, when the card still has the time of its last one, or none.
+/// As ptp4l does at its start, when the card still has an old time or none.
 #[test]
-fn a_step_of_the_cards_clock_is_counted_and_both_sides_keep_their_time() {
+fn nic_clock_step_is_counted_and_keeps_times() {
     let mut tallies = Tallies::new("card's clock stepped forward");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
         let step = Event::CounterJump(random.magnitude(1e6, 1e15).abs());
-        Conditions::of_nic(seed, [(random.between(2.0, 4.0) * SECOND, step)])
+        Conditions::nic(seed, [(random.between(2.0, 4.0) * SECOND, step)])
     };
     each_run(6.0, conditions, |seed, run| {
         tallies.count(run, 1);
@@ -61,14 +61,14 @@ fn a_step_of_the_cards_clock_is_counted_and_both_sides_keep_their_time() {
     tallies.bracketed.assert_median(5_000);
 }
 
-/// Then the same values come twice, and what was read before the step is unknown after it.
+/// Values repeat, and stamps from before the step become unknown.
 #[test]
-fn a_cards_clock_that_is_set_back_is_counted_and_learnt_anew() {
+fn nic_clock_set_back_restarts_the_calibration() {
     let mut tallies = Tallies::new("card's clock set back");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
         let step = Event::CounterJump(-random.magnitude(1e9, 1e14).abs());
-        Conditions::of_nic(seed, [(random.between(2.0, 4.0) * SECOND, step)])
+        Conditions::nic(seed, [(random.between(2.0, 4.0) * SECOND, step)])
     };
     each_run(6.0, conditions, |seed, run| {
         let stepped = run.events().next().unwrap();
@@ -83,14 +83,14 @@ fn a_cards_clock_that_is_set_back_is_counted_and_learnt_anew() {
 }
 
 #[test]
-fn the_system_clock_may_be_slewed_and_stepped_meanwhile() {
+fn system_clock_slews_and_steps_are_followed() {
     let mut tallies = Tallies::new("card's clock beside a slewed and stepped system clock");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
         let slew = Event::Slew(random.magnitude(0.5e-6, 100e-6));
         let step = Event::Step(random.magnitude(1e6, 1e15));
         let from = random.between(2.0, 3.0) * SECOND;
-        Conditions::of_nic(seed, [(from, slew), (from + 3.0 * SECOND, step)])
+        Conditions::nic(seed, [(from, slew), (from + 3.0 * SECOND, step)])
     };
     each_run(9.0, conditions, |seed, run| {
         tallies.count(run, 2);

@@ -1,10 +1,10 @@
-//! Nothing happens, but the oscillator wanders and the reads are disturbed.
+//! A wandering oscillator and disturbed reads, without events.
 
-use super::{SECOND, SETTLED, Tallies, each_run};
+use super::{SECOND, SETTLING_TIME, Tallies, each_run};
 use crate::machine::{Conditions, Tally};
 
 #[test]
-fn an_oscillator_that_wanders_is_followed() {
+fn wandering_oscillator_is_followed() {
     let mut tallies = Tallies::new("wander");
     each_run(12.0, Conditions::usual, |_, run| tallies.count(run, 0));
     tallies.check();
@@ -13,7 +13,7 @@ fn an_oscillator_that_wanders_is_followed() {
 }
 
 #[test]
-fn an_oscillator_that_warms_up_is_followed() {
+fn warming_oscillator_is_followed() {
     let mut tallies = Tallies::new("wander of 0.2 ppm in a second");
     let conditions = |seed| Conditions { wander: 10e-9, ..Conditions::usual(seed) };
     each_run(12.0, conditions, |_, run| tallies.count(run, 0));
@@ -24,7 +24,7 @@ fn an_oscillator_that_warms_up_is_followed() {
 
 /// Hardly one joint read in thirty is clean, so that one anchor in three is off by microseconds.
 #[test]
-fn reads_that_are_preempted_widen_the_bound_and_keep_it() {
+fn preempted_reads_widen_the_bound() {
     let mut tallies = Tallies::new("preempted reads");
     let conditions =
         |seed| Conditions { interrupted: 0.3, interruption: 1e6, ..Conditions::usual(seed) };
@@ -35,8 +35,8 @@ fn reads_that_are_preempted_widen_the_bound_and_keep_it() {
 }
 
 #[test]
-fn from_the_start_the_bound_holds_and_shrinks() {
-    let edges = [0.0, 1e-3, 10e-3, 100e-3, 1.0, SETTLED / SECOND];
+fn bound_holds_and_shrinks_from_the_start() {
+    let edges = [0.0, 1e-3, 10e-3, 100e-3, 1.0, SETTLING_TIME / SECOND];
     let mut tallies: Vec<Tally> = edges
         .windows(2)
         .map(|edge| Tally::new(&format!("start, live from {} s to {} s", edge[0], edge[1])))

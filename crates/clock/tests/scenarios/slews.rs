@@ -1,4 +1,4 @@
-//! The system clock is slewed without precedent.
+//! Unprecedented slews of the system clock.
 
 use super::{SECOND, Tallies, each_run};
 use crate::machine::{Conditions, Event, Random};
@@ -12,7 +12,11 @@ fn slewed_for_seconds(seed: u64, slew: impl Fn(&mut Random, f64) -> f64) -> Cond
     Conditions::with(seed, [(from, Event::Slew(slew)), (until, Event::Slew(0.0))])
 }
 
-fn a_slew_is_followed(scenario: &str, conditions: impl Fn(u64) -> Conditions, worst_unseen: f64) {
+fn assert_slew_is_followed(
+    scenario: &str,
+    conditions: impl Fn(u64) -> Conditions,
+    worst_unseen: f64,
+) {
     let mut tallies = Tallies::new(scenario);
     each_run(12.0, conditions, |seed, run| {
         tallies.count(run, 2);
@@ -25,32 +29,31 @@ fn a_slew_is_followed(scenario: &str, conditions: impl Fn(u64) -> Conditions, wo
 }
 
 #[test]
-fn a_slew_of_up_to_100_ppm_is_followed() {
+fn slew_up_to_100_ppm_is_followed() {
     let conditions = |seed| slewed_for_seconds(seed, |random, _| random.magnitude(0.5e-6, 100e-6));
-    a_slew_is_followed("slew of up to 100 ppm", conditions, 10_000.0);
+    assert_slew_is_followed("slew of up to 100 ppm", conditions, 10_000.0);
 }
 
-/// As far as the kernel's correction of the frequency reaches (adjtimex(2)), against
-/// `CLOCK_MONOTONIC_RAW`.
+/// Up to the limit of the kernel's frequency correction (adjtimex(2)), against `CLOCK_MONOTONIC_RAW`.
 #[test]
-fn a_slew_of_up_to_500_ppm_is_followed() {
+fn slew_up_to_500_ppm_is_followed() {
     let conditions = |seed: u64| {
         slewed_for_seconds(seed, |random, rate_error| random.around_zero(499e-6) + rate_error)
     };
-    a_slew_is_followed("slew of up to 500 ppm", conditions, 60_000.0);
+    assert_slew_is_followed("slew of up to 500 ppm", conditions, 60_000.0);
 }
 
 /// A leap second smeared over a day begins and ends: 11.6 ppm.
 #[test]
-fn a_smeared_leap_second_is_followed() {
+fn smeared_leap_second_is_followed() {
     let conditions = |seed| slewed_for_seconds(seed, |_, _| -1.0 / 86_400.0);
-    a_slew_is_followed("smeared leap second", conditions, 2_000.0);
+    assert_slew_is_followed("smeared leap second", conditions, 2_000.0);
 }
 
-/// As adjtime(3) may, for less than a sampling interval or a little more: the slew begins and ends
-/// in one segment, or in neighbours, and until the next segment is there that does not show.
+/// As adjtime(3) may, for less than a sampling interval or a little more. The slew begins and ends in one segment, or
+/// in neighbours, and is invisible until the next segment.
 #[test]
-fn a_slew_that_comes_and_goes_between_anchors_is_inside_the_bound_of_bracketed_stamps() {
+fn short_slew_is_in_the_bound_of_bracketed_stamps() {
     let mut tallies = Tallies::new("slew of up to 500 ppm for up to 0.4 s");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
@@ -66,10 +69,10 @@ fn a_slew_that_comes_and_goes_between_anchors_is_inside_the_bound_of_bracketed_s
     tallies.bracketed.report().assert_coverage().assert_median(200);
 }
 
-/// Up to 10 %, as `ADJ_TICK` of adjtimex(2) can, and chrony does with large offsets that it may not
-/// step (`maxslewrate` of chrony.conf(5)).
+/// Up to 10 %, as `ADJ_TICK` of adjtimex(2) allows, and chrony uses for large offsets that it may not step
+/// (`maxslewrate` of chrony.conf(5)).
 #[test]
-fn a_slew_of_up_to_a_tenth_counts_as_a_step_where_it_begins_and_where_it_ends() {
+fn fast_slew_counts_as_two_steps() {
     let mut tallies = Tallies::new("slew of 1,000 to 100,000 ppm");
     let conditions = |seed| slewed_for_seconds(seed, |random, _| random.magnitude(1e-3, 0.1));
     each_run(12.0, conditions, |seed, run| {
@@ -83,7 +86,7 @@ fn a_slew_of_up_to_a_tenth_counts_as_a_step_where_it_begins_and_where_it_ends() 
 }
 
 #[test]
-fn a_fast_slew_that_is_under_way_at_the_start_is_followed() {
+fn fast_slew_at_the_start_is_followed() {
     let mut tallies = Tallies::new("slew of 1,000 to 100,000 ppm from the start");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);

@@ -1,34 +1,34 @@
-//! Spans between raw stamps, which slews and steps of the system clock do not touch.
+//! Spans between raw stamps, which are independent of slews and steps of the system clock.
 
 use std::f64::consts::TAU;
 
 use wirestamp_clock::{DifferenceClock, Domain, RawStamp, Span};
 
 use super::{SECOND, each_run};
-use crate::machine::{Conditions, Event, Random, Run, Sample};
+use crate::machine::{Conditions, Event, Random, Run, Truth};
 
-fn holds_its_bound(clock: &DifferenceClock, from: &Sample, to: &Sample, seed: u64) {
-    let stamp = |sample: &Sample| RawStamp { domain: Domain::Counter, value: sample.raw };
+fn assert_bound(clock: &DifferenceClock, from: &Truth, to: &Truth, seed: u64) {
+    let stamp = |sample: &Truth| RawStamp { domain: Domain::Counter, value: sample.raw };
     let span = clock.span(stamp(from), stamp(to)).unwrap();
     let off = (span - Span::from_nanos(to.monotonic_raw - from.monotonic_raw)).abs();
     assert!(off <= clock.error(span), "seed {seed}: {span:?} at {to:?} is off by {off:?}");
 }
 
-/// From the start to each packet, and to each from one long before and from the one before.
-fn spans_hold_their_bound(run: &Run, seed: u64) {
+/// From the start to each packet, and to each packet from a much earlier one and from the previous one.
+fn assert_spans_hold_their_bound(run: &Run, seed: u64) {
     let clock = run.timeline.difference();
     let mut random = Random(!seed);
-    let truths: Vec<&Sample> = run.packets.iter().map(|packet| &packet.truth).collect();
+    let truths: Vec<&Truth> = run.packets.iter().map(|packet| &packet.truth).collect();
     for (index, to) in truths.iter().enumerate() {
-        holds_its_bound(&clock, &run.start, to, seed);
-        holds_its_bound(&clock, truths[index.saturating_sub(1)], to, seed);
+        assert_bound(&clock, &run.start, to, seed);
+        assert_bound(&clock, truths[index.saturating_sub(1)], to, seed);
         let any = usize::try_from(random.next() % (index as u64 + 1)).unwrap();
-        holds_its_bound(&clock, truths[any], to, seed);
+        assert_bound(&clock, truths[any], to, seed);
     }
 }
 
 #[test]
-fn spans_between_stamps_hold_their_bound_through_slews_and_steps() {
+fn bounds_of_spans_hold_through_slews_and_steps() {
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
         let slew = Event::Slew(random.around_zero(100e-6));
@@ -37,7 +37,7 @@ fn spans_between_stamps_hold_their_bound_through_slews_and_steps() {
     };
     let mut widest = 0.0_f64;
     each_run(6.0, conditions, |seed, run| {
-        spans_hold_their_bound(run, seed);
+        assert_spans_hold_their_bound(run, seed);
         widest = widest.max(run.timeline.difference().rate_error_ppm());
     });
     println!("spans: bound of the rate's error after 6 s at most {widest:.3} ppm");
@@ -45,7 +45,7 @@ fn spans_between_stamps_hold_their_bound_through_slews_and_steps() {
 }
 
 #[test]
-fn after_a_minute_the_rate_is_known_to_a_tenth_of_a_ppm() {
+fn rate_is_within_0_1_ppm_after_a_minute() {
     let (mut worst, mut widest) = (0.0_f64, 0.0_f64);
     each_run(62.0, Conditions::usual, |seed, run| {
         let difference = run.timeline.difference();
@@ -54,15 +54,15 @@ fn after_a_minute_the_rate_is_known_to_a_tenth_of_a_ppm() {
             ((difference.frequency_hz() / hertz - 1.0).abs() * 1e6, difference.rate_error_ppm());
         assert!(off <= error, "seed {seed}: {off} ppm off, by {error} at most");
         (worst, widest) = (worst.max(off), widest.max(error));
-        spans_hold_their_bound(run, seed);
+        assert_spans_hold_their_bound(run, seed);
     });
     println!("rate after 62 s: worst error {worst:.4} ppm, bound at most {widest:.4} ppm");
     assert!(widest < 0.1);
 }
 
-/// By too little for a disruption. With the anchors of two seconds it is seen.
+/// By too little for a disruption. It is visible with the anchors of two seconds.
 #[test]
-fn spans_hold_their_bound_where_the_rate_of_the_counter_changed() {
+fn bounds_of_spans_hold_after_a_rate_change() {
     let mut widest = 0.0_f64;
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
@@ -71,17 +71,17 @@ fn spans_hold_their_bound_where_the_rate_of_the_counter_changed() {
     };
     each_run(10.0, conditions, |seed, run| {
         assert_eq!(run.timeline.steps(), 0, "seed {seed}");
-        spans_hold_their_bound(run, seed);
+        assert_spans_hold_their_bound(run, seed);
         widest = widest.max(run.timeline.difference().rate_error_ppm());
     });
     println!("rate of the counter changed by 1 to 9 ppm: bound at most {widest:.3} ppm");
-    // The departure from the mean, and up to as much again for what the reads are off by.
+    // The deviation from the mean, and up to as much again for the errors of the reads.
     assert!(widest < 18.0, "{widest} ppm");
 }
 
-/// `CLOCK_MONOTONIC_RAW` is kept by the HPET, say, and the counter is the TSC.
+/// For example, the HPET drives `CLOCK_MONOTONIC_RAW`, and the counter is the TSC.
 #[test]
-fn spans_hold_their_bound_where_the_counter_has_an_oscillator_of_its_own() {
+fn bounds_of_spans_hold_with_two_oscillators() {
     let mut widest = 0.0_f64;
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
@@ -95,7 +95,7 @@ fn spans_hold_their_bound_where_the_counter_has_an_oscillator_of_its_own() {
     };
     each_run(30.0, conditions, |seed, run| {
         assert_eq!(run.timeline.steps(), 0, "seed {seed}");
-        spans_hold_their_bound(run, seed);
+        assert_spans_hold_their_bound(run, seed);
         widest = widest.max(run.timeline.difference().rate_error_ppm());
     });
     println!("two oscillators, up to 1 ppm: bound at most {widest:.3} ppm");

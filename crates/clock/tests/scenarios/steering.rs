@@ -1,11 +1,11 @@
-//! A time daemon keeps the system clock right by changing its rate.
+//! A time daemon steers the system clock by changing its rate.
 
 use super::{SECOND, Tallies, each_run};
 use crate::machine::{Conditions, Event, Random};
 
-/// A change of rate by up to 1 ppm every few seconds, none of which has a precedent of its size.
+/// A change of rate by up to 1 ppm every few seconds, each of unprecedented size.
 #[test]
-fn ordinary_corrections_are_inside_the_live_bound() {
+fn live_bound_covers_ordinary_corrections() {
     let mut tallies = Tallies::new("corrections of up to 1 ppm");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);
@@ -23,9 +23,9 @@ fn ordinary_corrections_are_inside_the_live_bound() {
     tallies.bracketed.assert_limits(12.0, 1_000);
 }
 
-/// The clock is slewed by up to 50 ppm again and again. The first time nobody can expect it.
+/// The clock is slewed by up to 50 ppm repeatedly. The first time it is unprecedented.
 #[test]
-fn a_slew_with_a_precedent_is_inside_the_live_bound() {
+fn live_bound_covers_repeated_slews() {
     let mut tallies = Tallies::new("slews of up to 50 ppm with a precedent");
     let conditions = |seed: u64| {
         let mut random = Random(!seed);

@@ -1,4 +1,4 @@
-//! The system clock is stepped.
+//! Steps of the system clock.
 
 use wirestamp_clock::Span;
 
@@ -11,9 +11,9 @@ fn stepped(seed: u64, step: impl Fn(&mut Random) -> f64) -> Conditions {
     Conditions::with(seed, [(random.between(2.0, 5.0) * SECOND, Event::Step(step))])
 }
 
-/// What was said of a packet before the step and at the end is within the bounds of both; far from
-/// the step the bounds are those of a clock that was never stepped.
-fn old_stamps_stay_what_they_were(run: &Run, seed: u64, near: f64) {
+/// The times of a packet before the step, live and at the end, are within the bounds of both. Far from the step the
+/// bounds are those of a clock without a step.
+fn assert_old_stamps_unchanged(run: &Run, seed: u64, near: f64) {
     let at = run.events().next().unwrap();
     for (packet, again) in run.converted() {
         let elapsed = packet.truth.elapsed;
@@ -27,7 +27,7 @@ fn old_stamps_stay_what_they_were(run: &Run, seed: u64, near: f64) {
     }
 }
 
-fn a_step_is_counted(scenario: &str, step: impl Fn(&mut Random) -> f64) {
+fn assert_step_is_counted(scenario: &str, step: impl Fn(&mut Random) -> f64) {
     let mut tallies = Tallies::new(scenario);
     each_run(
         8.0,
@@ -35,7 +35,7 @@ fn a_step_is_counted(scenario: &str, step: impl Fn(&mut Random) -> f64) {
         |seed, run| {
             assert_eq!(run.timeline.steps(), 1, "seed {seed}");
             tallies.count(run, 1);
-            old_stamps_stay_what_they_were(run, seed, 0.3 * SECOND);
+            assert_old_stamps_unchanged(run, seed, 0.3 * SECOND);
         },
     );
     tallies.check();
@@ -44,24 +44,24 @@ fn a_step_is_counted(scenario: &str, step: impl Fn(&mut Random) -> f64) {
 }
 
 #[test]
-fn a_step_is_counted_and_leaves_the_stamps_before_it_alone() {
-    a_step_is_counted("step of 1 ms to 1 s", |random| random.magnitude(1e6, SECOND));
+fn step_is_counted_and_keeps_earlier_stamps() {
+    assert_step_is_counted("step of 1 ms to 1 s", |random| random.magnitude(1e6, SECOND));
 }
 
 #[test]
-fn after_a_second_forward_old_stamps_are_what_they_were() {
-    a_step_is_counted("step of +1 s", |_| SECOND);
+fn second_forward_keeps_earlier_stamps() {
+    assert_step_is_counted("step of +1 s", |_| SECOND);
 }
 
-/// As the kernel inserts a leap second: UTC repeats the second that has just passed.
+/// As the kernel inserts a leap second: UTC repeats the last second.
 #[test]
-fn after_a_leap_second_old_stamps_are_what_they_were() {
-    a_step_is_counted("leap second, step of -1 s", |_| -SECOND);
+fn leap_second_keeps_earlier_stamps() {
+    assert_step_is_counted("leap second, step of -1 s", |_| -SECOND);
 }
 
-/// Where it was is forgotten after a minute, and with it what the time of older stamps was.
+/// After a minute the step is discarded, and with it the time of older stamps.
 #[test]
-fn stamps_from_before_a_forgotten_step_are_unknown() {
+fn stamps_before_a_discarded_step_are_unbounded() {
     for seed in 0..30 {
         let stepped = Conditions::with(seed, [(2.0 * SECOND, Event::Step(1e7))]);
         for (conditions, known) in [(stepped, false), (Conditions::usual(seed), true)] {
@@ -70,16 +70,19 @@ fn stamps_from_before_a_forgotten_step_are_unknown() {
             let before = |elapsed: f64| (0.9..1.1).contains(&(elapsed / SECOND));
             let early = run.converted().filter(|(packet, _)| before(packet.truth.elapsed));
             for (packet, stamp) in early {
-                assert!(Tally::off(&stamp, &packet.truth) <= stamp.error, "seed {seed}: {stamp:?}");
+                assert!(
+                    Tally::error_of(&stamp, &packet.truth) <= stamp.error,
+                    "seed {seed}: {stamp:?}"
+                );
                 assert_eq!(stamp.error < Span::MAX, known, "seed {seed}: {stamp:?}");
             }
         }
     }
 }
 
-/// Which of the two times a repeated second means, its raw value tells.
+/// The raw value determines which of the two passes of a repeated second is meant.
 #[test]
-fn in_the_second_that_a_leap_repeats_each_time_has_its_own_stamp() {
+fn repeated_leap_second_keeps_stamps_distinct() {
     let mut repeated = Tally::new("repeated second, bracketed");
     each_run(
         6.0,
@@ -98,14 +101,14 @@ fn in_the_second_that_a_leap_repeats_each_time_has_its_own_stamp() {
     repeated.report().assert_coverage().assert_limits(20.0, 2_000);
 }
 
-/// Slewing could have explained it, so that it is not counted.
+/// Slewing can explain it, so that it is not counted.
 fn small_step(seed: u64, from: f64, to: f64) -> Conditions {
     let rate_error = Conditions::usual(seed).rate_error / 10.0;
     Conditions { rate_error, ..stepped(seed, |random| random.magnitude(from, to)) }
 }
 
 #[test]
-fn a_step_too_small_to_be_counted_is_inside_the_bound_of_bracketed_stamps() {
+fn uncounted_step_is_in_the_bound_of_bracketed_stamps() {
     let mut tallies = Tallies::new("step of 1 us to 100 us");
     each_run(
         8.0,
@@ -118,9 +121,9 @@ fn a_step_too_small_to_be_counted_is_inside_the_bound_of_bracketed_stamps() {
     tallies.check();
 }
 
-/// Those below the errors of four anchors need not show at all.
+/// Steps below the errors of four anchors need not be visible.
 #[test]
-fn a_step_too_small_to_be_seen_is_seldom_outside_the_bound() {
+fn invisible_step_seldom_violates_the_bound() {
     let mut tallies = Tallies::new("step of 50 ns to 1 us");
     each_run(8.0, |seed| small_step(seed, 50.0, 1e3), |_, run| tallies.count(run, 1));
     tallies.check();
