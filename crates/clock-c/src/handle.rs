@@ -185,7 +185,7 @@ pub(crate) mod tests {
     fn a_counter_that_is_not_there_is_refused_by_name() {
         assert_eq!(open(Some(c"sundial")).err(), Some(Error::UnknownSource));
         let message = last_error();
-        assert!(message.starts_with("wirestamp_clock_open: there is no source"), "{message}");
+        assert!(message.starts_with("wirestamp_clock_open: cannot use the source"), "{message}");
         assert!(message.contains("sundial"), "{message}");
         assert_eq!(open(Some(c"\xff")).err(), Some(Error::UnknownSource), "no UTF-8 either");
     }

@@ -126,7 +126,7 @@ fn the_example_in_c_compiles_without_warnings_and_tells_the_time() {
     let refused = installed.command(&program).arg("sundial").output().unwrap();
     assert!(!refused.status.success());
     let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(message.starts_with("wirestamp_clock_open: there is no source named sundial"));
+    assert!(message.starts_with("wirestamp_clock_open: cannot use the source sundial"));
     assert_eq!(message.lines().count(), 1);
 
     if is_there("g++") {

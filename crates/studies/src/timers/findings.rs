@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use wirestamp_clock::{Source, Survey};
+use wirestamp_clock::{CounterSource, Survey};
 
 use super::contender::{READS_PER_ROUND, Way};
 use super::elsewhere::Elsewhere;
@@ -85,7 +85,7 @@ impl Findings {
         survey: &Survey,
         beside: Option<&Elsewhere>,
     ) -> Self {
-        let of_source = |source: &Source| {
+        let of_source = |source: &CounterSource| {
             let ways = ways.iter().filter(|way| way.source == source.name);
             let measured: Vec<_> = ways.map(|way| measured(runs, way, source)).collect();
             if measured.is_empty() { vec![unavailable(source)] } else { measured }
@@ -155,7 +155,7 @@ impl Costs {
     }
 }
 
-fn measured(runs: &Runs<Size>, way: &Way, source: &Source) -> Measured {
+fn measured(runs: &Runs<Size>, way: &Way, source: &CounterSource) -> Measured {
     let costs = Costs::of(way, runs.of_cell(0).flatten());
     let count = |of: fn(&Costs) -> Cost| costs.as_ref().map_or(0, |costs| of(costs).count);
     Measured {
@@ -172,7 +172,7 @@ fn measured(runs: &Runs<Size>, way: &Way, source: &Source) -> Measured {
 }
 
 /// A source that cannot be used.
-fn unavailable(source: &Source) -> Measured {
+fn unavailable(source: &CounterSource) -> Measured {
     Measured {
         source: source.name.into(),
         call: "".into(),

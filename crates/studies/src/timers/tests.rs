@@ -1,6 +1,6 @@
 use std::fs;
 
-use wirestamp_clock::{Source, Survey};
+use wirestamp_clock::{CounterSource, Survey};
 
 use super::account::account;
 use super::contender::Way;
@@ -20,7 +20,7 @@ const WAYS: [Way; 2] = [
 
 /// Two sources can be read, and one cannot.
 fn sources() -> Survey {
-    let source = |name, available| Source {
+    let source = |name, available| CounterSource {
         name,
         available,
         reason: "<b>because</b>".to_owned(),
