@@ -1,4 +1,4 @@
-//! The clock that the sender is paced by.
+//! The clock that paces the sender.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,29 +8,29 @@ use wirestamp_clock::{
     ClockService, Counter, DifferenceClock, RawStamp, Span, Time, Timeline, Utc,
 };
 
-/// A clock to pace by: a counter, the lengths of its ticks, and its place in UTC.
+/// A pacing clock: a counter with its tick length and its conversion to UTC.
 pub trait PacingClock {
     /// The counter's value now, in ticks.
     fn now(&self) -> u64;
-    /// The ticks in `span`; 0 for one that is not positive. The same answer throughout a run.
+    /// The ticks in `span`; 0 if `span` is not positive. Constant during a run.
     fn ticks(&self, span: Span) -> u64;
-    /// The time from one reading to another, negative when `to` is the earlier.
+    /// The time between two readings; negative if `to` is the earlier one.
     fn span(&self, from: u64, to: u64) -> Span;
     /// The reading as UTC.
     fn utc(&self, reading: u64) -> Time<Utc>;
-    /// Sleeps for `span` or, as sleeps are, a little longer.
+    /// Sleeps for at least `span`.
     fn sleep(&self, span: Span);
-    /// Brings the conversion to UTC up to date; called between packets.
+    /// Updates the conversion to UTC; called between packets.
     fn refresh(&mut self) {}
 }
 
-/// How old a conversion to UTC may get before it is fetched anew.
+/// Maximum age of the conversion to UTC.
 const STALE_AFTER: Span = Span::from_millis(100);
 
-/// The machine's counter, as a [`ClockService`] calibrates it.
+/// The machine's counter, calibrated by a [`ClockService`].
 ///
-/// Deadlines are laid out with the rate that was known at the start, and keep it: a better rate
-/// that came in meanwhile would move every deadline that is still ahead at once.
+/// All deadlines use the rate measured at the start. A new rate during the run would shift all
+/// remaining deadlines at once.
 #[derive(Debug)]
 pub struct ServiceClock<'a> {
     service: &'a ClockService,

@@ -1,4 +1,4 @@
-//! The bytes of a test packet, of which little changes from one to the next.
+//! Reusable buffer of a test packet: only the changing fields are rewritten for each packet.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,56 +8,60 @@ use etherparse::{
 
 use crate::{MacAddress, Payload};
 
-/// How many routers may pass a packet on: the value that RFC 1700 gives, and Linux takes.
+/// TTL and hop limit: the value of RFC 1700, and the default of Linux.
 const HOP_LIMIT: u8 = 64;
-/// Where in a UDP header the checksum is (RFC 768), seen from the payload behind it.
+/// Bytes between the checksum in the UDP header and the payload (RFC 768), including the checksum.
 const CHECKSUM_BEFORE_PAYLOAD: usize = 2;
 
-/// Where a frame comes from and goes to.
+/// Source and destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
+pub(crate) struct FrameAddresses {
     pub(crate) mac: [MacAddress; 2],
-    /// Both of one IP version.
+    /// Both of the same IP version.
     pub(crate) address: [SocketAddr; 2],
 }
 
-/// A test packet: its payload alone, or a whole frame around it.
+/// A test packet: the payload alone, or a whole frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     bytes: Vec<u8>,
     payload_at: usize,
-    /// For a frame, the one's complement sum of what the UDP checksum covers and stays the same.
-    constant: Option<u16>,
+    /// For a frame: the ones' complement sum of the constant data that the UDP checksum covers.
+    fixed_sum: Option<u16>,
 }
 
 impl Datagram {
-    /// A payload of so many bytes, for a socket that makes the headers.
-    pub(crate) fn bare(payload_bytes: usize) -> Self {
-        Self { bytes: blank(payload_bytes), payload_at: 0, constant: None }
+    /// A payload of this size, for a socket that adds the headers.
+    pub(crate) fn without_headers(payload_bytes: usize) -> Self {
+        Self { bytes: blank(payload_bytes), payload_at: 0, fixed_sum: None }
     }
 
-    /// A frame around a payload of so many bytes: Ethernet, IP that must not be fragmented, UDP.
-    /// None if the ends are of two IP versions, or it is too long for IP.
-    pub(crate) fn framed(ends: &Ends, dscp: u8, payload_bytes: usize) -> Option<Self> {
+    /// A frame with a payload of this size: Ethernet, IP without fragmentation, UDP.
+    /// None if the addresses differ in IP version or the packet is too long for IP.
+    pub(crate) fn with_headers(
+        addresses: &FrameAddresses,
+        dscp: u8,
+        payload_bytes: usize,
+    ) -> Option<Self> {
         let payload = blank(payload_bytes);
-        let [from, to] = ends.address;
-        let builder = PacketBuilder::ethernet2(ends.mac[0].0, ends.mac[1].0)
+        let [from, to] = addresses.address;
+        let builder = PacketBuilder::ethernet2(addresses.mac[0].0, addresses.mac[1].0)
             .ip(ip_header(from.ip(), to.ip(), dscp)?)
             .udp(from.port(), to.port());
         let mut bytes = vec![0; builder.size(payload.len())];
         let payload_at = bytes.len() - payload.len();
         builder.write_to_slice(&mut bytes, &payload).ok()?;
         let checksum = payload_at - CHECKSUM_BEFORE_PAYLOAD;
-        let constant = !u16::from_be_bytes([bytes[checksum], bytes[checksum + 1]]);
-        Some(Self { bytes, payload_at, constant: Some(constant) })
+        let fixed_sum = !u16::from_be_bytes([bytes[checksum], bytes[checksum + 1]]);
+        Some(Self { bytes, payload_at, fixed_sum: Some(fixed_sum) })
     }
 
-    /// The packet with these fields.
+    /// Writes the fields and the checksum, and returns the packet.
     pub(crate) fn write(&mut self, payload: &Payload) -> &[u8] {
         let (headers, body) = self.bytes.split_at_mut(self.payload_at);
         payload.write(body);
-        if let Some(constant) = self.constant {
-            let checksum = checksum(constant, &body[Payload::CHANGING]);
+        if let Some(fixed_sum) = self.fixed_sum {
+            let checksum = checksum(fixed_sum, &body[Payload::CHANGING]);
             headers[self.payload_at - CHECKSUM_BEFORE_PAYLOAD..]
                 .copy_from_slice(&checksum.to_be_bytes());
         }
@@ -65,7 +69,7 @@ impl Datagram {
     }
 }
 
-/// A payload whose fields are zero, so that they add nothing to a checksum.
+/// A payload whose changing fields are zero and add nothing to a checksum.
 fn blank(payload_bytes: usize) -> Vec<u8> {
     let mut payload = vec![0; payload_bytes];
     Payload::fill(&mut payload);
@@ -97,14 +101,13 @@ fn ip_header(from: IpAddr, to: IpAddr, dscp: u8) -> Option<IpHeaders> {
     }
 }
 
-/// The UDP checksum (RFC 768): the complement of the sum of all words, of which `changing` are
-/// added to what the others came to (RFC 1071). 0 would mean that there is none, and is sent as
-/// its other form.
-fn checksum(constant: u16, changing: &[u8]) -> u16 {
+/// The UDP checksum (RFC 768): the complement of `fixed_sum` plus the words of `changing`
+/// (RFC 1071). A result of 0 is sent as 0xffff, because 0 means "no checksum".
+fn checksum(fixed_sum: u16, changing: &[u8]) -> u16 {
     let words =
         changing.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-    let sum = u32::from(constant) + words.sum::<u32>();
-    // Far fewer than 65536 words were added, so that two folds leave no carry.
+    let sum = u32::from(fixed_sum) + words.sum::<u32>();
+    // Fewer than 65536 words were added, so two folds leave no carry.
     let folded = (sum & 0xffff) + (sum >> 16);
     let folded = (folded & 0xffff) + (folded >> 16);
     match u16::try_from(folded).map_or(0, |sum| !sum) {
@@ -131,12 +134,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_is_what_was_asked_for_and_its_checksums_hold(
+        fn frame_has_requested_fields_and_valid_checksums(
             address in address(), mac: [[u8; 6]; 2], dscp in 0_u8..64, length in 32_usize..1473,
             fields: [(u16, u64, i64, i64); 3],
         ) {
-            let ends = Ends { mac: mac.map(MacAddress), address };
-            let mut datagram = Datagram::framed(&ends, dscp, length).unwrap();
+            let addresses = FrameAddresses { mac: mac.map(MacAddress), address };
+            let mut datagram = Datagram::with_headers(&addresses, dscp, length).unwrap();
             for (stream, sequence, intended, actual) in fields {
                 let (intended, actual) = (Time::from_nanos(intended), Time::from_nanos(actual));
                 let payload = Payload { stream, sequence, intended, actual };
@@ -165,20 +168,20 @@ mod tests {
         }
 
         #[test]
-        fn a_bare_datagram_is_an_encoded_payload(sequence: u64, length in 32_usize..1473) {
+        fn datagram_without_headers_is_the_payload(sequence: u64, length in 32_usize..1473) {
             let time = Time::from_nanos(7);
             let payload = Payload { stream: 1, sequence, intended: time, actual: time };
             let mut expected = vec![0; length];
             payload.encode(&mut expected).unwrap();
-            let mut datagram = Datagram::bare(length);
+            let mut datagram = Datagram::without_headers(length);
             prop_assert_eq!(datagram.write(&payload), &expected[..]);
         }
     }
 
     #[test]
-    fn ends_of_two_ip_versions_make_no_frame() {
+    fn mixed_ip_versions_are_rejected() {
         let address = ["127.0.0.1:1", "[::1]:1"].map(|text| text.parse().unwrap());
-        let ends = Ends { mac: [MacAddress::BROADCAST; 2], address };
-        assert!(Datagram::framed(&ends, 0, 40).is_none());
+        let addresses = FrameAddresses { mac: [MacAddress::BROADCAST; 2], address };
+        assert!(Datagram::with_headers(&addresses, 0, 40).is_none());
     }
 }

@@ -1,7 +1,6 @@
-//! The way for the targets in `fuzz/` to parsers that nobody else needs from outside. It is there
-//! only when cargo-fuzz compiles; tests beside the parsers do the same for a moment.
+//! Private parsers, exported to the targets in `fuzz/`. Compiled by cargo-fuzz only.
 
-/// What the kernel says of a packet that was sent, cmsg(3).
+/// Control messages with a transmit stamp, cmsg(3).
 pub fn stamp_report(bytes: &[u8]) {
     crate::tx_stamps::read_any(bytes);
 }

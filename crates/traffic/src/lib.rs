@@ -1,50 +1,51 @@
-//! Traffic paced by the counter, every packet with an identity, its intended and its actual send
-//! time; and a receiver that knows the truth about what arrived.
+//! Test traffic paced by the CPU's counter, and a receiver that counts the arrivals.
 //!
-//! - [`Pattern`]: frame size and rhythm, among them the papers' two.
-//! - [`Plan`]: when a stream sends, and how much.
-//! - [`Sender`]: sends the packets of all streams, each when its deadline comes, never before.
-//! - [`Replay`]: does the same with the frames of a capture file.
-//! - [`Transmission`]: the way that packets are handed to the kernel, and the times it reports.
-//! - [`live`]: copies of one frame, made in the kernel as fast as it can, or paced.
-//! - [`Payload`]: what each packet carries.
-//! - [`Sink`]: counts what arrived, and says if it missed anything itself.
+//! Each packet carries its stream, its sequence number, and its intended and actual send times.
+//!
+//! - [`Pattern`]: frame size and packet interval; includes the two patterns of the papers.
+//! - [`StreamPlan`]: pattern, start and number of packets of a stream.
+//! - [`Sender`]: sends the packets of all streams at their deadlines, never before.
+//! - [`Replay`]: sends the frames of a capture file in the same way.
+//! - [`SendOptions`]: send method, and the transmit stamps to request.
+//! - [`live`]: frames generated in the kernel by an XDP program, paced or at full speed.
+//! - [`Payload`]: contents of each test packet.
+//! - [`Sink`]: counts arrivals, and reports packets that it missed itself.
 #![deny(unsafe_code)]
 
+mod arrivals;
 mod clock;
 mod datagram;
+mod egress;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod live;
 mod mac;
 mod netlink;
-mod outlet;
 mod pace;
+mod paced_run;
 mod pattern;
 mod payload;
 mod replay;
 mod report;
-mod run;
 mod schedule;
 mod sender;
-mod sequence;
 mod sink;
 mod stream;
 mod sys;
 mod transmit;
 mod tx_stamps;
 
+pub use arrivals::StreamArrivals;
 pub use clock::{PacingClock, ServiceClock};
 pub use mac::MacAddress;
 pub use pattern::{Pattern, PatternError};
 pub use payload::{Payload, PayloadError, SEQUENCE_LOW_BYTE_OFFSET};
-pub use replay::{Recording, Replay, ReplayError, ReplayReport, Speed};
-pub use report::{SendReport, Sent, StreamReport};
-pub use schedule::Plan;
+pub use replay::{Replay, ReplayError, ReplayOptions, ReplayReport, Speed};
+pub use report::{SendReport, SentPacket, StreamReport};
+pub use schedule::StreamPlan;
 pub use sender::Sender;
-pub use sequence::StreamTruth;
 pub use sink::{Sink, SinkError, SinkReport};
 pub use stream::{SendError, Stream};
-pub use transmit::{SendMethod, Transmission};
-pub use tx_stamps::{PerKind, StampKind, TxStamps, Unavailable};
+pub use transmit::{SendMethod, SendOptions};
+pub use tx_stamps::{PerStampKind, StampKind, TxStamps, UnavailableStamps};

@@ -8,10 +8,10 @@ use std::str::FromStr;
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Everybody on the link.
+    /// All hosts on the link.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// The address that consists of exactly these bytes.
+    /// The address with these bytes; `None` unless there are six.
     pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -48,14 +48,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_printed_is_read_back(bytes: [u8; 6]) {
+        fn printed_address_parses_to_itself(bytes: [u8; 6]) {
             let mac = MacAddress(bytes);
             prop_assert_eq!(mac.to_string().parse(), Ok(mac));
         }
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_rejected() {
         for text in ["", "02:77", "02:77:00:00:01:0g", "02:77:00:00:01:02:03", "+2:77:0:0:1:2"] {
             assert!(text.parse::<MacAddress>().is_err(), "{text}");
         }

@@ -1,12 +1,12 @@
-//! Waiting for a deadline: asleep while it is far, spinning on the counter when it is near.
+//! Waits for deadlines: sleeps while the deadline is far, and busy-waits on the counter when it is
+//! near.
 //!
-//! A sleep ends late, by how much depends on the machine and its load: the timer's slack, the way
-//! out of the processor's idle state, whoever is running. So the sleep ends a *margin* ahead of the
-//! deadline, and the rest is spun. The margin follows what is seen: twice the worst lateness of
-//! late, which is forgotten by 1/64 a sleep. A quiet machine spins 50 us a packet, a busy one more.
-//! A wait that leaves no room for a sleep forgets too, only more slowly: otherwise one late wake-up
-//! could raise the margin above the interval, and all that follows would be spun and nothing
-//! learned.
+//! A sleep ends late. The wake-up latency depends on the machine and its load: timer slack, exit
+//! from the processor's idle state, other running threads. So each sleep ends a *margin* before the
+//! deadline, and a busy-wait follows. The margin is twice the recent max wake-up latency, which
+//! decays by 1/64 per sleep. An idle machine busy-waits 50 us per packet, a busy one longer. A wait
+//! without a sleep also decays the max, but more slowly. Otherwise one late wake-up could raise the
+//! margin above the interval, and no sleep would ever correct it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,91 +14,91 @@ use wirestamp_clock::Span;
 
 use crate::PacingClock;
 
-/// The margin's bounds, and where it begins. The least is what a timer's interrupt and a wake-up
-/// take on an idle machine, with room to spare; beyond the most, the machine is too busy to be
-/// paced precisely, and spinning longer would make it busier.
+/// Bounds and start value of the margin. The min covers a timer interrupt and a wake-up on an idle
+/// machine. Above the max, the machine is too busy for precise pacing, and a longer busy-wait would
+/// add load.
 const MARGIN_MIN: Span = Span::from_nanos(50_000);
 const MARGIN_MAX: Span = Span::from_millis(2);
-const MARGIN_FIRST: Span = Span::from_nanos(200_000);
+const MARGIN_START: Span = Span::from_nanos(200_000);
 
-/// A wait that is spun whole forgets one part in so many: at a thousand packets a second the margin
-/// halves in some seconds.
-const SPUN_FORGET: i64 = 4096;
+/// Divisor of the decay after a wait without sleep: at a thousand packets per second the margin
+/// halves in a few seconds.
+const SPUN_DECAY_DIVISOR: i64 = 4096;
 
-/// The longest sleep in one go: how long a request to stop may go unnoticed.
-const SLICE: Span = Span::from_millis(10);
+/// Max sleep: the max delay until a stop request takes effect.
+const MAX_SLEEP: Span = Span::from_millis(10);
 
-/// What became of a wait.
+/// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// The deadline is here.
+pub(crate) enum WaitResult {
+    /// The deadline is reached.
     Due,
-    /// The deadline is here, and a sleep ended only after it.
+    /// A sleep ended after the deadline.
     Overslept,
-    /// Somebody asked to stop.
+    /// A stop was requested.
     Stopped,
 }
 
-/// Waits for deadlines, and learns how late this machine wakes up.
+/// Waits for deadlines, and adapts to the machine's wake-up latency.
 #[derive(Debug)]
 pub(crate) struct Pacer {
-    /// The worst lateness of late.
-    lateness: Span,
+    /// Recent max wake-up latency.
+    latency: Span,
 }
 
 impl Pacer {
     pub(crate) const fn new() -> Self {
-        Self { lateness: Span::from_nanos(MARGIN_FIRST.as_nanos() / 2) }
+        Self { latency: Span::from_nanos(MARGIN_START.as_nanos() / 2) }
     }
 
-    /// How long before a deadline the last sleep ends.
+    /// Time between the end of the last sleep and the deadline.
     fn margin(&self) -> Span {
-        (self.lateness + self.lateness).clamp(MARGIN_MIN, MARGIN_MAX)
+        (self.latency + self.latency).clamp(MARGIN_MIN, MARGIN_MAX)
     }
 
-    fn learn(&mut self, lateness: Span) {
-        self.forget(64);
-        self.lateness = self.lateness.max(lateness);
+    fn record_latency(&mut self, latency: Span) {
+        self.decay(64);
+        self.latency = self.latency.max(latency);
     }
 
-    fn forget(&mut self, divisor: i64) {
-        let forgotten = Span::from_nanos(self.lateness.as_nanos() / divisor);
-        self.lateness = self.lateness - forgotten;
+    fn decay(&mut self, divisor: i64) {
+        self.latency = self.latency - Span::from_nanos(self.latency.as_nanos() / divisor);
     }
 
-    /// Returns as soon as the counter has reached `deadline`, and not before, unless `stop` is set.
+    /// Returns as soon as the counter has reached `deadline`, never before; returns early only if
+    /// `stop` is set.
     pub(crate) fn wait(
         &mut self,
         clock: &impl PacingClock,
         deadline: u64,
         stop: &AtomicBool,
-    ) -> Wait {
+    ) -> WaitResult {
         let mut slept = false;
-        // Within one wait the margin only grows: as it shrank with a sleep, another, tiny one would
-        // seem to fit in, and end as late as any.
+        // The margin never shrinks within one wait. Otherwise another tiny sleep would seem to fit,
+        // and it would end as late as a long one.
         let mut margin = self.margin();
         loop {
             if stop.load(Ordering::Relaxed) {
-                return Wait::Stopped;
+                return WaitResult::Stopped;
             }
             let now = clock.now();
             if now >= deadline {
-                return if slept { Wait::Overslept } else { Wait::Due };
+                return if slept { WaitResult::Overslept } else { WaitResult::Due };
             }
             let ahead = clock.span(now, deadline) - margin;
             if ahead <= Span::ZERO {
-                // Packets back to back are spun whatever the margin, and say nothing about it.
+                // Back-to-back packets never sleep, so they do not affect the margin.
                 if !slept && clock.span(now, deadline) > MARGIN_MIN {
-                    self.forget(SPUN_FORGET);
+                    self.decay(SPUN_DECAY_DIVISOR);
                 }
-                // No pause instruction: in a virtual machine it may leave to the hypervisor.
+                // No pause instruction: in a virtual machine it may exit to the hypervisor.
                 while clock.now() < deadline {}
-                return Wait::Due;
+                return WaitResult::Due;
             }
-            let asked = ahead.min(SLICE);
+            let asked = ahead.min(MAX_SLEEP);
             clock.sleep(asked);
             slept = true;
-            self.learn(clock.span(now, clock.now()) - asked);
+            self.record_latency(clock.span(now, clock.now()) - asked);
             margin = margin.max(self.margin());
         }
     }
@@ -113,10 +113,10 @@ mod tests {
 
     use super::*;
 
-    /// A clock of 2.5 GHz on which a reading takes 20 ns and a sleep ends late.
+    /// A clock of 2.5 GHz: a reading takes 20 ns, and sleeps end late.
     struct Simulated {
         nanos: Cell<i64>,
-        /// How late the coming sleeps end, in turn, in nanoseconds.
+        /// Wake-up latencies of the next sleeps, in nanoseconds.
         late: RefCell<Box<dyn Iterator<Item = i64>>>,
         slept: Cell<i64>,
     }
@@ -143,7 +143,7 @@ mod tests {
             Time::from_nanos(i64::try_from(reading).unwrap())
         }
         fn sleep(&self, span: Span) {
-            assert!(span > Span::ZERO && span <= SLICE, "{span:?}");
+            assert!(span > Span::ZERO && span <= MAX_SLEEP, "{span:?}");
             let late = self.late.borrow_mut().next().unwrap_or(0);
             self.nanos.set(self.nanos.get() + span.as_nanos() + late);
             self.slept.set(self.slept.get() + span.as_nanos());
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_packet_is_never_early_nor_overslept_while_lateness_varies_by_a_factor_of_two(
+        fn packets_are_on_time_while_latency_varies_by_two(
             late in prop::collection::vec(50_000_i64..100_000, 1..200), interval in 1_i64..30_000_000,
         ) {
             let clock = Simulated::new(late.into_iter().cycle());
@@ -163,30 +163,30 @@ mod tests {
             let mut deadline = clock.now();
             for _ in 0..100 {
                 deadline += step;
-                prop_assert_eq!(pacer.wait(&clock, deadline, &RUNNING), Wait::Due);
+                prop_assert_eq!(pacer.wait(&clock, deadline, &RUNNING), WaitResult::Due);
                 let error = clock.span(deadline, clock.now()).as_nanos();
-                // Found by a reading, and read once more: two readings of 20 ns.
+                // Two readings of 20 ns: one in the wait, one here.
                 prop_assert!((0..=40).contains(&error) || interval < 60, "{error} ns");
             }
         }
     }
 
     #[test]
-    fn one_late_wake_up_is_reported_and_the_margin_follows_it() {
+    fn late_wake_up_is_reported_and_raises_the_margin() {
         let clock = Simulated::new([0, 700_000].into_iter().chain(std::iter::repeat(600_000)));
         let mut pacer = Pacer::new();
         let step = clock.ticks(Span::from_millis(5));
         let start = clock.now();
         let waits: Vec<_> =
             (1..=20).map(|k| pacer.wait(&clock, start + k * step, &RUNNING)).collect();
-        assert_eq!(waits[1], Wait::Overslept);
+        assert_eq!(waits[1], WaitResult::Overslept);
         let others = waits.iter().enumerate().filter(|&(k, _)| k != 1);
-        assert!(others.map(|(_, wait)| *wait).all(|wait| wait == Wait::Due), "{waits:?}");
+        assert!(others.map(|(_, wait)| *wait).all(|wait| wait == WaitResult::Due), "{waits:?}");
         assert!(pacer.margin() > Span::from_nanos(1_200_000));
     }
 
     #[test]
-    fn after_one_very_late_wake_up_short_waits_are_slept_again() {
+    fn short_waits_sleep_again_after_very_late_wake_up() {
         let clock = Simulated::new(std::iter::once(3_000_000).chain(std::iter::repeat(5_000)));
         let mut pacer = Pacer::new();
         let step = clock.ticks(Span::from_nanos(1_367_992));
@@ -201,22 +201,22 @@ mod tests {
     }
 
     #[test]
-    fn on_a_quiet_machine_most_of_the_wait_is_slept() {
+    fn idle_machine_sleeps_most_of_the_wait() {
         let clock = Simulated::new(std::iter::repeat(5_000));
         let mut pacer = Pacer::new();
         let step = clock.ticks(Span::from_millis(20));
         let start = clock.now();
         for k in 1..=500 {
-            assert_eq!(pacer.wait(&clock, start + k * step, &RUNNING), Wait::Due);
+            assert_eq!(pacer.wait(&clock, start + k * step, &RUNNING), WaitResult::Due);
         }
         assert_eq!(pacer.margin(), MARGIN_MIN);
         assert!(clock.slept.get() > 500 * 19_800_000, "{} ns", clock.slept.get());
     }
 
     #[test]
-    fn a_request_to_stop_ends_the_wait() {
+    fn stop_ends_the_wait() {
         let clock = Simulated::new(std::iter::empty());
         let stop = AtomicBool::new(true);
-        assert_eq!(Pacer::new().wait(&clock, u64::MAX, &stop), Wait::Stopped);
+        assert_eq!(Pacer::new().wait(&clock, u64::MAX, &stop), WaitResult::Stopped);
     }
 }

@@ -1,26 +1,26 @@
-//! Frame size and rhythm of a stream.
+//! Frame size, interval and bursts of a stream.
 
 use thiserror::Error;
 use wirestamp_clock::Span;
 
 use crate::Payload;
 
-/// Longest frame, without its check sequence: 1500 bytes and the Ethernet header (IEEE 802.3).
+/// Max frame size, without check sequence: 1500 bytes and the Ethernet header (IEEE 802.3).
 const MAX_FRAME_BYTES: u16 = 1514;
 
-/// Ethernet header, and the UDP header (RFC 768) behind the IP header.
+/// Ethernet header and UDP header (RFC 768).
 const ETHERNET_AND_UDP: usize = 14 + 8;
 /// IPv4 header without options (RFC 791) and IPv6 header (RFC 8200).
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 
-/// A byte at 1 Gbit/s, the rate by which the paper counts its gaps.
+/// Duration of a byte at 1 Gbit/s, the unit of the paper's gaps.
 const NANOS_PER_BYTE: i64 = 8;
 
-/// Frame size and rhythm: `burst` packets, `spacing` apart, every `interval`.
+/// Traffic pattern: `burst` packets, `spacing` apart, every `interval`.
 ///
-/// A frame's size is that of Ethernet header, IP, UDP and payload, without check sequence and
-/// preamble, as captures show it.
+/// The frame size counts Ethernet header, IP, UDP and payload, without check sequence and preamble,
+/// as captures show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     name: String,
@@ -30,43 +30,43 @@ pub struct Pattern {
     spacing: Span,
 }
 
-/// A pattern that cannot be sent.
+/// An invalid pattern.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
-    /// The frame has no room for the identity and the times, or is longer than Ethernet's.
+    /// The frame is too short for a [`Payload`], or longer than an Ethernet frame.
     #[error(
-        "a frame of {frame_bytes} bytes cannot be sent: use {min} to {MAX_FRAME_BYTES} over {over}"
+        "cannot send a frame of {frame_bytes} bytes; use {min} to {MAX_FRAME_BYTES} over {over}"
     )]
     FrameSize {
-        /// What was asked for.
+        /// The requested size.
         frame_bytes: u16,
-        /// The least that has room.
+        /// The min size.
         min: usize,
-        /// The IP version that this is the least for.
+        /// The IP version of `min`.
         over: &'static str,
     },
-    /// A time that runs backwards.
-    #[error("an interval or spacing of {0} ns is negative: use 0 (back to back) or more")]
+    /// A negative time.
+    #[error("an interval or spacing of {0} ns is negative; use 0 (back to back) or more")]
     Negative(i64),
-    /// No packet at all.
-    #[error("a burst of 0 packets sends nothing: use 1 or more")]
+    /// A burst without packets.
+    #[error("a burst of 0 packets sends nothing; use 1 or more")]
     EmptyBurst,
-    /// A burst would run into the next one.
+    /// A burst would overlap the next one.
     #[error("a burst lasts {lasts} ns, longer than the interval of {interval} ns between bursts")]
     BurstTooLong {
-        /// From the first to the last packet of the burst, in nanoseconds.
+        /// Time from the first to the last packet of the burst, in nanoseconds.
         lasts: i64,
-        /// From burst to burst, in nanoseconds.
+        /// Time from burst to burst, in nanoseconds.
         interval: i64,
     },
 }
 
 impl Pattern {
-    /// One frame of `frame_bytes` every `interval`; 0 sends back to back.
+    /// A pattern with one frame of `frame_bytes` every `interval`; 0 sends back to back.
     ///
     /// # Errors
-    /// [`PatternError`] when the frame has no room for a [`Payload`] over IPv4 or is longer than
-    /// 1514 bytes, or the interval is negative.
+    /// [`PatternError`] when the frame is too short for a [`Payload`] over IPv4 or longer than 1514
+    /// bytes, or the interval is negative.
     pub fn new(
         name: impl Into<String>,
         frame_bytes: u16,
@@ -79,10 +79,10 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// The same with `packets` frames each time, `spacing` apart; 0 sends them back to back.
+    /// The same pattern with bursts of `packets` frames, `spacing` apart; 0 sends them back to back.
     ///
     /// # Errors
-    /// [`PatternError`] when there are none, or they last longer than the interval.
+    /// [`PatternError`] when the burst is empty or longer than the interval.
     pub fn with_burst(mut self, packets: u32, spacing: Span) -> Result<Self, PatternError> {
         not_negative(spacing)?;
         let gaps = packets.checked_sub(1).ok_or(PatternError::EmptyBurst)?;
@@ -96,33 +96,33 @@ impl Pattern {
         Ok(self)
     }
 
-    /// One direction of a telephone call, G.729: 140-byte frames with 2,499,860 bytes of gap at
-    /// 1 Gbit/s, which is every 20 ms (Orosz and Skopko 2013, section V.A, pattern 1).
+    /// One direction of a G.729 call: 140-byte frames with gaps of 2,499,860 bytes at 1 Gbit/s, one
+    /// frame every 20 ms (Orosz and Skopko 2013, section V.A, pattern 1).
     #[must_use]
     pub fn voip() -> Self {
         Self::with_gap("voip", 140, 2_499_860)
     }
 
-    /// An HD video stream: 1368-byte frames with 169,631 bytes of gap at 1 Gbit/s, which is every
+    /// An HD video stream: 1368-byte frames with gaps of 169,631 bytes at 1 Gbit/s, one frame every
     /// 1,367,992 ns (Orosz and Skopko 2013, section V.A, pattern 2).
     #[must_use]
     pub fn hd_video() -> Self {
         Self::with_gap("hd-video", 1368, 169_631)
     }
 
-    /// The paper's pattern of that name, `voip` or `hd-video`.
+    /// The paper's pattern with this name, `voip` or `hd-video`.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         [Self::voip(), Self::hd_video()].into_iter().find(|pattern| pattern.name == name)
     }
 
-    /// As the paper describes patterns: the gap in bytes, which with the frame makes the interval.
+    /// A pattern as the paper defines it: the interval is the frame plus a gap in bytes.
     fn with_gap(name: &str, frame_bytes: u16, gap_bytes: i64) -> Self {
         let interval = Span::from_nanos((i64::from(frame_bytes) + gap_bytes) * NANOS_PER_BYTE);
         Self { name: name.into(), frame_bytes, interval, burst: 1, spacing: Span::ZERO }
     }
 
-    /// The name, as people and reports use it.
+    /// The name used in arguments and reports.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -134,22 +134,22 @@ impl Pattern {
         self.frame_bytes
     }
 
-    /// From packet to packet, or from burst to burst.
+    /// Time between packets, or between the starts of bursts.
     #[must_use]
     pub const fn interval(&self) -> Span {
         self.interval
     }
 
-    /// Packets in a burst; 1 without bursts.
+    /// Packets per burst; 1 without bursts.
     #[must_use]
     pub const fn burst(&self) -> u32 {
         self.burst
     }
 
-    /// The UDP payload that makes the frame as long as it is, in bytes.
+    /// Length of the UDP payload in bytes.
     ///
     /// # Errors
-    /// [`PatternError::FrameSize`] when a [`Payload`] does not fit over that IP version.
+    /// [`PatternError::FrameSize`] when it is too short for a [`Payload`].
     pub(crate) fn payload_bytes(&self, ipv6: bool) -> Result<usize, PatternError> {
         let (ip_header, over) = if ipv6 { (IPV6_HEADER, "IPv6") } else { (IPV4_HEADER, "IPv4") };
         let headers = ETHERNET_AND_UDP + ip_header;
@@ -161,7 +161,7 @@ impl Pattern {
         Ok(usize::from(frame_bytes) - headers)
     }
 
-    /// When packet `sequence` is due, from the stream's start on. Saturates after 292 years.
+    /// Due time of packet `sequence` after the stream's start. Saturates after 292 years.
     #[must_use]
     pub fn offset(&self, sequence: u64) -> Span {
         let burst = u64::from(self.burst);
@@ -172,11 +172,11 @@ impl Pattern {
         times(sequence / burst, self.interval) + times(sequence % burst, self.spacing)
     }
 
-    /// How many packets are due before `duration` has passed; `u64::MAX` when they are sent back
-    /// to back without end.
+    /// Number of packets due before `duration` has passed; `u64::MAX` for an endless back-to-back
+    /// stream.
     #[must_use]
     pub fn packets_in(&self, duration: Span) -> u64 {
-        // Deadlines ascend with the sequence number, so the first that is too late can be halved to.
+        // Due times ascend with the sequence number: binary search for the first one that is late.
         let (mut due, mut late) = (0, u64::MAX);
         while due < late {
             let middle = due + (late - due) / 2;
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_patterns_have_the_papers_intervals() {
+    fn named_patterns_have_the_papers_intervals() {
         assert_eq!(Pattern::voip().interval(), Span::from_millis(20));
         assert_eq!(Pattern::hd_video().interval(), Span::from_nanos(1_367_992));
         assert_eq!(Pattern::voip().payload_bytes(false), Ok(98));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_must_have_room_for_the_payload() {
+    fn frames_too_short_for_the_payload_are_rejected() {
         let pattern = |bytes| Pattern::new("free", bytes, Span::from_millis(1));
         assert_eq!(pattern(74).unwrap().payload_bytes(false), Ok(32));
         assert!(matches!(pattern(73), Err(PatternError::FrameSize { min: 74, .. })));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_repeats_every_interval() {
+    fn burst_repeats_every_interval() {
         let pattern = Pattern::new("free", 500, Span::from_nanos(1000)).unwrap();
         let burst = pattern.clone().with_burst(3, Span::from_nanos(10)).unwrap();
         let offsets: Vec<_> = (0..5).map(|k| burst.offset(k).as_nanos()).collect();
@@ -238,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_many_packets_are_counted_as_are_due(
+        fn packets_in_counts_the_due_packets(
             interval in 1_i64..50, burst in 1_u32..6, spacing in 0_i64..10, duration in 0_i64..300,
         ) {
             let pattern = Pattern::new("free", 500, Span::from_nanos(interval)).unwrap();

@@ -1,17 +1,17 @@
-//! What a test packet carries in its UDP payload.
+//! UDP payload of a test packet.
 //!
 //! ```text
 //!  0        4         6        8           16          24        32
 //!  | "WSTP" | version | stream | sequence  | intended  | actual  | 0x20 0x21 ...
 //! ```
 //!
-//! All numbers are big-endian; the times are nanoseconds of UTC since 1970. What is left of the
-//! payload is filled with the low byte of each byte's offset.
+//! All numbers are big-endian; times are nanoseconds of UTC since 1970. The rest of the payload is
+//! filled with the low byte of each byte's offset.
 //!
-//! A live frame ([`crate::live`]) gets its numbers in the kernel, which has no UTC there: its
-//! actual time is one of `CLOCK_MONOTONIC`, and its intended time is 0 to say so. Where a frame has
-//! no room for all that, it carries version 2, in which the sequence number has 40 bits (two days at
-//! 6 million packets a second) and the time 56 (two years and three months after boot):
+//! The kernel writes the numbers of a live frame ([`crate::live`]), and has no UTC there: the actual
+//! time is `CLOCK_MONOTONIC`, marked by an intended time of 0. A frame too short for this carries
+//! version 2, the short form. Its sequence number has 40 bits (two days at 6 million packets per
+//! second), its time 56 bits (until two years and three months after boot):
 //!
 //! ```text
 //!  0        4         6          11       18
@@ -23,7 +23,7 @@ use std::ops::Range;
 use thiserror::Error;
 use wirestamp_clock::{Domain, RawStamp, Time, Utc};
 
-/// Where each field is.
+/// Offsets of the fields.
 mod field {
     use super::Range;
 
@@ -34,57 +34,60 @@ mod field {
     pub(super) const INTENDED: Range<usize> = 16..24;
     pub(super) const ACTUAL: Range<usize> = 24..32;
 
-    /// Of the brief form, both in one number.
+    /// Short form: both in one number.
     pub(super) const SEQUENCE_AND_ACTUAL: Range<usize> = 6..18;
 }
 
-/// Where in the UDP payload the lowest byte of the sequence number is: what a filter looks at that
-/// picks every so many packets.
+/// Offset of the sequence number's lowest byte in the UDP payload, for filters that select every
+/// n-th packet.
 pub const SEQUENCE_LOW_BYTE_OFFSET: u8 = 15;
 
 const MAGIC: [u8; 4] = *b"WSTP";
 const VERSION: u16 = 1;
-const BRIEF: u16 = 2;
-/// Bits of the time in the brief form.
-const BRIEF_TIME_BITS: u32 = 56;
+const SHORT: u16 = 2;
+/// Bits of the time in the short form.
+const SHORT_TIME_BITS: u32 = 56;
 
 /// The identity and the send times of a test packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Which stream the packet belongs to.
+    /// Number of the packet's stream.
     pub stream: u16,
-    /// Its number in the stream, from 0 up by one.
+    /// Number of the packet in the stream, from 0.
     pub sequence: u64,
-    /// When it should have been sent.
+    /// Intended send time: the deadline.
     pub intended: Time<Utc>,
-    /// When it was: the clock's reading right before the system call. That of a live frame is no
-    /// UTC: [`Payload::sent_monotonic`].
+    /// Actual send time: the clock's reading right before the system call. Not UTC for a live frame:
+    /// see [`Payload::sent_monotonic`].
     pub actual: Time<Utc>,
 }
 
-/// Why a UDP payload is none of ours.
+/// A UDP payload that is not a test payload.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum PayloadError {
-    /// Not long enough for the fields.
+    /// Too short for the fields.
     #[error("{0} bytes are too short for a test payload of {min} or more", min = Payload::MIN_BYTES)]
     TooShort(usize),
-    /// It does not begin with the mark of a test payload.
+    /// Without the magic number of a test payload.
     #[error("not a test payload")]
     Foreign,
-    /// A version that this program does not know.
-    #[error("test payload of version {0}; this program knows up to {BRIEF}: update the older")]
+    /// An unsupported version.
+    #[error(
+        "cannot read a test payload of version {0}: this program supports versions up to {SHORT}; \
+         update the older program"
+    )]
     Version(u16),
 }
 
 impl Payload {
-    /// Length of the fields: the shortest payload there is, but for that of short live frames.
+    /// Length of the fields: the min payload, except for short live frames.
     pub const MIN_BYTES: usize = field::ACTUAL.end;
-    /// Length of the fields in the brief form of short live frames.
-    pub(crate) const BRIEF_BYTES: usize = field::SEQUENCE_AND_ACTUAL.end;
+    /// Length of the fields in the short form.
+    pub(crate) const SHORT_BYTES: usize = field::SEQUENCE_AND_ACTUAL.end;
     /// The fields that differ from packet to packet.
     pub(crate) const CHANGING: Range<usize> = field::STREAM.start..field::ACTUAL.end;
 
-    /// Fills `buffer` with the constant part: mark, version, and the pattern behind the fields.
+    /// Fills `buffer` with the constant part: magic number, version, and the pattern after the fields.
     pub(crate) fn fill(buffer: &mut [u8]) {
         for (byte, value) in buffer.iter_mut().zip((0..=u8::MAX).cycle()) {
             *byte = value;
@@ -95,8 +98,8 @@ impl Payload {
         }
     }
 
-    /// The payload of `length` bytes that live frames begin with, all numbers 0 except the stream's,
-    /// which the brief form has no room for; `None` when even that is too long.
+    /// The initial payload of live frames, `length` bytes long: all numbers are 0 except the stream's,
+    /// which the short form lacks. `None` if `length` is too short for the short form.
     pub(crate) fn live(stream: u16, length: usize) -> Option<Vec<u8>> {
         let mut buffer = vec![0; length];
         Self::fill(&mut buffer);
@@ -106,19 +109,19 @@ impl Payload {
         } else {
             buffer.get_mut(field::SEQUENCE_AND_ACTUAL)?.fill(0);
             buffer[field::MAGIC].copy_from_slice(&MAGIC);
-            buffer[field::VERSION].copy_from_slice(&BRIEF.to_be_bytes());
+            buffer[field::VERSION].copy_from_slice(&SHORT.to_be_bytes());
         }
         Some(buffer)
     }
 
-    /// When a live frame was sent, by `CLOCK_MONOTONIC`; `None` for a packet that tells it in UTC.
+    /// Send time of a live frame by `CLOCK_MONOTONIC`; `None` for a packet with UTC times.
     #[must_use]
     pub fn sent_monotonic(&self) -> Option<RawStamp> {
         let value = u64::try_from(self.actual.as_nanos()).ok()?;
         (self.intended.as_nanos() == 0).then_some(RawStamp { domain: Domain::Monotonic, value })
     }
 
-    /// Writes the fields into a buffer that [`Self::fill`] has prepared.
+    /// Writes the fields into a buffer prepared by [`Self::fill`].
     pub(crate) fn write(&self, buffer: &mut [u8]) {
         buffer[field::STREAM].copy_from_slice(&self.stream.to_be_bytes());
         buffer[field::SEQUENCE].copy_from_slice(&self.sequence.to_be_bytes());
@@ -126,11 +129,11 @@ impl Payload {
         buffer[field::ACTUAL].copy_from_slice(&self.actual.as_nanos().to_be_bytes());
     }
 
-    /// Writes a whole payload: fields, and the pattern in the rest of `buffer`.
+    /// Writes a whole payload: the fields, and the pattern in the rest of `buffer`.
     ///
     /// # Errors
-    /// [`PayloadError::TooShort`] when `buffer` is shorter than [`Self::MIN_BYTES`]; it is left as
-    /// it was.
+    /// [`PayloadError::TooShort`] when `buffer` is shorter than [`Self::MIN_BYTES`]; `buffer` is
+    /// unchanged then.
     pub fn encode(&self, buffer: &mut [u8]) -> Result<(), PayloadError> {
         if buffer.len() < Self::MIN_BYTES {
             return Err(PayloadError::TooShort(buffer.len()));
@@ -140,16 +143,16 @@ impl Payload {
         Ok(())
     }
 
-    /// Reads the fields of a payload as it came off the wire.
+    /// Reads the fields of a received payload.
     ///
     /// # Errors
-    /// [`PayloadError`] when it is not one of ours. Never panics, whatever the bytes.
+    /// [`PayloadError`] when it is not a test payload. Never panics.
     pub fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
         if let Some((fields, _)) = bytes.split_first_chunk()
             && fields[field::MAGIC] == MAGIC
-            && fields[field::VERSION] == BRIEF.to_be_bytes()
+            && fields[field::VERSION] == SHORT.to_be_bytes()
         {
-            return Ok(Self::decode_brief(fields));
+            return Ok(Self::decode_short(fields));
         }
         let Some((fields, _)) = bytes.split_first_chunk::<{ Self::MIN_BYTES }>() else {
             return Err(PayloadError::TooShort(bytes.len()));
@@ -170,21 +173,21 @@ impl Payload {
         })
     }
 
-    fn decode_brief(fields: &[u8; Self::BRIEF_BYTES]) -> Self {
+    fn decode_short(fields: &[u8; Self::SHORT_BYTES]) -> Self {
         let mut both = [0; 16];
         both[4..].copy_from_slice(&fields[field::SEQUENCE_AND_ACTUAL]);
         let both = u128::from_be_bytes(both);
-        let time_mask = (1 << BRIEF_TIME_BITS) - 1;
+        let time_mask = (1 << SHORT_TIME_BITS) - 1;
         Self {
             stream: 0,
-            sequence: u64::try_from(both >> BRIEF_TIME_BITS).unwrap_or(u64::MAX),
+            sequence: u64::try_from(both >> SHORT_TIME_BITS).unwrap_or(u64::MAX),
             intended: Time::from_nanos(0),
             actual: Time::from_nanos(i64::try_from(both & time_mask).unwrap_or(i64::MAX)),
         }
     }
 }
 
-/// The bytes of one field, whose range is as long as the number it holds.
+/// The bytes of one field.
 fn take<const N: usize>(fields: &[u8; Payload::MIN_BYTES], at: Range<usize>) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&fields[at]);
@@ -199,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_is_decoded(
+        fn encoded_payload_decodes_to_itself(
             stream: u16, sequence: u64, intended: i64, actual: i64, length in 32_usize..1500,
         ) {
             let payload = Payload {
@@ -216,20 +219,20 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_are_refused_or_read_without_a_panic(
-            bytes in prop::collection::vec(any::<u8>(), 0..64), ours: bool, brief: bool,
+        fn decoding_arbitrary_bytes_never_panics(
+            bytes in prop::collection::vec(any::<u8>(), 0..64), ours: bool, short: bool,
         ) {
             let mut bytes = bytes;
             if ours && bytes.len() >= 6 {
                 bytes[..6].copy_from_slice(b"WSTP\0\x01");
-                bytes[5] += u8::from(brief);
+                bytes[5] += u8::from(short);
             }
             let _ = Payload::decode(&bytes);
         }
     }
 
     #[test]
-    fn what_is_not_ours_is_told_from_what_is_newer() {
+    fn foreign_payload_differs_from_newer_version() {
         let mut buffer = [0; 40];
         assert_eq!(Payload::decode(&buffer[..31]), Err(PayloadError::TooShort(31)));
         assert_eq!(Payload::decode(&buffer), Err(PayloadError::Foreign));
@@ -238,33 +241,33 @@ mod tests {
     }
 
     #[test]
-    fn a_live_payload_has_its_numbers_in_the_form_it_has_room_for() {
+    fn short_live_payload_uses_the_short_form() {
         let full = Payload::live(7, 32).unwrap();
         let payload = Payload::decode(&full).unwrap();
         assert_eq!((payload.stream, payload.sequence), (7, 0));
         let sent = RawStamp { domain: Domain::Monotonic, value: 0 };
         assert_eq!(payload.sent_monotonic(), Some(sent));
 
-        let mut brief = Payload::live(7, 31).unwrap();
-        assert_eq!(brief[18..20], [18, 19]);
-        brief[10] = 5; // the last of the sequence number
-        brief[11..18].fill(0xff);
-        let payload = Payload::decode(&brief).unwrap();
+        let mut short = Payload::live(7, 31).unwrap();
+        assert_eq!(short[18..20], [18, 19]);
+        short[10] = 5; // the last of the sequence number
+        short[11..18].fill(0xff);
+        let payload = Payload::decode(&short).unwrap();
         assert_eq!((payload.stream, payload.sequence), (0, 5));
         assert_eq!(payload.sent_monotonic().unwrap().value, (1 << 56) - 1);
-        assert_eq!(Payload::decode(&brief[..17]), Err(PayloadError::TooShort(17)));
+        assert_eq!(Payload::decode(&short[..17]), Err(PayloadError::TooShort(17)));
         assert_eq!(Payload::live(7, 17), None);
     }
 
     #[test]
-    fn a_packet_that_tells_utc_has_no_monotonic_time() {
+    fn packet_with_utc_has_no_monotonic_time() {
         let time = Time::from_nanos(1_700_000_000_000_000_000);
         let payload = Payload { stream: 1, sequence: 2, intended: time, actual: time };
         assert_eq!(payload.sent_monotonic(), None);
     }
 
     #[test]
-    fn the_rest_of_the_payload_counts_up() {
+    fn rest_of_payload_counts_up() {
         let mut buffer = vec![0; 300];
         Payload::fill(&mut buffer);
         assert_eq!(buffer[32..34], [32, 33]);

@@ -1,4 +1,4 @@
-//! Several streams in one order of deadlines.
+//! Merges several streams by deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,56 +7,55 @@ use wirestamp_clock::Span;
 
 use crate::Pattern;
 
-/// When a stream sends, and how much.
+/// Pattern, start and number of packets of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Its rhythm.
+pub struct StreamPlan {
+    /// Frame size and intervals.
     pub pattern: Pattern,
-    /// When its first packet is due, from the start of the whole.
+    /// Due time of the first packet, after the start of the run.
     pub start: Span,
-    /// How many packets it has ([`Pattern::packets_in`] has a duration's); `u64::MAX` for no end.
+    /// Number of packets ([`Pattern::packets_in`] converts a duration); `u64::MAX` for endless.
     pub packets: u64,
 }
 
 /// One packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Due {
-    /// When, from the start of the whole.
+pub(crate) struct DuePacket {
+    /// Due time after the start of the run.
     pub(crate) offset: Span,
-    /// Which stream, by its place in the list of plans.
+    /// Index of the stream's plan.
     pub(crate) stream: usize,
-    /// Which packet of it, from 0.
+    /// Sequence number, from 0.
     pub(crate) sequence: u64,
 }
 
-/// The packets of all streams in the order in which they are due; of those due at once, the one of
-/// the stream that comes first in the list.
+/// The packets of all streams, sorted by due time, then by the stream's index.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
-    plans: Vec<Plan>,
+pub(crate) struct MergedSchedule {
+    plans: Vec<StreamPlan>,
     /// The next packet of each stream that has one.
-    next: BinaryHeap<Reverse<Due>>,
+    next: BinaryHeap<Reverse<DuePacket>>,
 }
 
-impl Schedule {
+impl MergedSchedule {
     /// Merges the streams.
-    pub(crate) fn new(plans: Vec<Plan>) -> Self {
-        let first = |(stream, plan): (usize, &Plan)| due(plan, stream, 0);
+    pub(crate) fn new(plans: Vec<StreamPlan>) -> Self {
+        let first = |(stream, plan): (usize, &StreamPlan)| due(plan, stream, 0);
         let next = plans.iter().enumerate().filter_map(first).map(Reverse).collect();
         Self { plans, next }
     }
 }
 
-/// Packet `sequence` of a stream, if it has so many.
-fn due(plan: &Plan, stream: usize, sequence: u64) -> Option<Due> {
+/// Packet `sequence` of a stream; none after the stream's end.
+fn due(plan: &StreamPlan, stream: usize, sequence: u64) -> Option<DuePacket> {
     let offset = plan.start + plan.pattern.offset(sequence);
-    (sequence < plan.packets).then_some(Due { offset, stream, sequence })
+    (sequence < plan.packets).then_some(DuePacket { offset, stream, sequence })
 }
 
-impl Iterator for Schedule {
-    type Item = Due;
+impl Iterator for MergedSchedule {
+    type Item = DuePacket;
 
-    fn next(&mut self) -> Option<Due> {
+    fn next(&mut self) -> Option<DuePacket> {
         let Reverse(now) = self.next.pop()?;
         self.next.extend(due(&self.plans[now.stream], now.stream, now.sequence + 1).map(Reverse));
         Some(now)
@@ -67,14 +66,14 @@ impl Iterator for Schedule {
 mod tests {
     use super::*;
 
-    fn plan(interval: i64, start: i64, packets: u64) -> Plan {
+    fn plan(interval: i64, start: i64, packets: u64) -> StreamPlan {
         let pattern = Pattern::new("free", 200, Span::from_nanos(interval)).unwrap();
-        Plan { pattern, start: Span::from_nanos(start), packets }
+        StreamPlan { pattern, start: Span::from_nanos(start), packets }
     }
 
     #[test]
-    fn streams_are_merged_by_deadline_and_each_keeps_its_count() {
-        let schedule = Schedule::new(vec![plan(10, 0, 3), plan(4, 6, 4), plan(1, 0, 0)]);
+    fn streams_are_merged_by_deadline() {
+        let schedule = MergedSchedule::new(vec![plan(10, 0, 3), plan(4, 6, 4), plan(1, 0, 0)]);
         let order: Vec<_> =
             schedule.map(|due| (due.offset.as_nanos(), due.stream, due.sequence)).collect();
         let expected =
@@ -83,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_end_goes_on() {
-        let mut schedule = Schedule::new(vec![plan(5, 0, u64::MAX)]);
+    fn endless_stream_never_ends() {
+        let mut schedule = MergedSchedule::new(vec![plan(5, 0, u64::MAX)]);
         assert_eq!(schedule.nth(1_000).unwrap().offset.as_nanos(), 5_000);
     }
 }

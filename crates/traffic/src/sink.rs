@@ -1,4 +1,4 @@
-//! The receiver that knows what arrived.
+//! The receiver of test traffic: counts all arrivals.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,55 +9,54 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::sequence::Tracker;
-use crate::{Payload, StreamTruth, sys};
+use crate::arrivals::SequenceTracker;
+use crate::{Payload, StreamArrivals, sys};
 
-/// The receive buffer that is asked for: half a second of 1 Gbit/s.
+/// The requested receive buffer: half a second at 1 Gbit/s.
 const BUFFER_BYTES: i32 = 64 << 20;
-/// How many streams are kept track of; with 16 MiB each, at most 256 MiB.
-const STREAMS: usize = 16;
-/// How long a wait for a packet takes before it looks whether to stop.
-const PATIENCE: Duration = Duration::from_millis(10);
-/// How long what is queued at a request to stop may take to be counted. A full buffer holds a few
-/// hundred thousand packets at most, each with its book-keeping of several hundred bytes.
-const DRAIN: Duration = Duration::from_secs(1);
+/// Max number of tracked streams: at 16 MiB each, 256 MiB.
+const MAX_STREAMS: usize = 16;
+/// Max wait for a packet before the next check for a stop request.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(10);
+/// Max time to count the packets queued at a stop request. A full buffer holds at most a few hundred
+/// thousand packets, each with several hundred bytes of kernel data.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The receiver could not be set up, or stopped working.
+/// The receiver cannot be set up, or its socket failed.
 ///
-/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
-/// chain of causes, the error would tell it twice.
+/// The message includes the kernel's error. So it is not the `source`: a report that prints the chain
+/// would repeat it.
 #[derive(Debug, Error)]
 pub enum SinkError {
-    /// The address could not be had.
+    /// The address is not available.
     #[error("cannot receive at {address}: {cause}")]
     Bind {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: io::Error,
     },
     /// The socket failed.
-    #[error("receiving failed: {0}")]
+    #[error("cannot receive test packets: {0}")]
     Receive(io::Error),
 }
 
-/// What arrived.
+/// Result of a [`Sink`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SinkReport {
-    /// Each stream, by its number.
-    pub streams: BTreeMap<u16, StreamTruth>,
-    /// Packets that carried no payload of ours, or were of one stream too many (16).
+    /// Arrivals of each stream, by stream number.
+    pub streams: BTreeMap<u16, StreamArrivals>,
+    /// Packets without a test payload, or of a stream beyond the first 16.
     pub foreign: u64,
-    /// Packets that arrived and were dropped at the sink's own socket: its buffer was full.
+    /// Packets dropped at the sink's own socket because its buffer was full.
     pub dropped: u32,
-    /// Whether packets kept coming for a second after the request to stop, so that some that came
-    /// before it may not have been counted.
+    /// Whether packets still arrived a second after the stop request. Then some that arrived before
+    /// the request may be missing.
     pub unfinished: bool,
 }
 
 impl SinkReport {
-    /// Whether this is all that arrived: the sink missed nothing and could follow everything.
-    /// If not, it is no ground truth.
+    /// Whether every arrival is counted and tracked. If not, the report is no ground truth.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.dropped == 0
@@ -66,17 +65,17 @@ impl SinkReport {
     }
 }
 
-/// A UDP receiver that counts packets of the [`Sender`](crate::Sender), with a large buffer.
+/// A UDP receiver with a large buffer that counts packets of the [`Sender`](crate::Sender).
 ///
-/// It belongs to the network namespace of the thread that makes it.
+/// The socket belongs to the network namespace of the thread that binds it.
 #[derive(Debug)]
 pub struct Sink {
     socket: UdpSocket,
 }
 
 impl Sink {
-    /// Begins to receive at `address`. From here on nothing that arrives is missed, as long as the
-    /// buffer holds what [`Sink::run`] has not yet taken.
+    /// Starts to receive at `address`. No arrival is missed from now on, as long as the buffer has
+    /// room for the packets that [`Sink::run`] has not yet read.
     ///
     /// # Errors
     /// [`SinkError::Bind`].
@@ -84,40 +83,40 @@ impl Sink {
         let open = || {
             let socket = UdpSocket::bind(address)?;
             sys::enlarge_receive_buffer(&socket, BUFFER_BYTES)?;
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
             Ok(Self { socket })
         };
         open().map_err(|cause| SinkError::Bind { address, cause })
     }
 
-    /// The address, with the port that was chosen if 0 was asked for.
+    /// The bound address, with the port that the kernel chose for port 0.
     ///
     /// # Errors
-    /// [`SinkError::Receive`] when the kernel does not say.
+    /// [`SinkError::Receive`].
     pub fn local_addr(&self) -> Result<SocketAddr, SinkError> {
         self.socket.local_addr().map_err(SinkError::Receive)
     }
 
-    /// Counts what arrives until `stop` is set and then nothing has come for 10 ms, or for a second
-    /// where packets keep coming, whoever sends them.
+    /// Counts arrivals until `stop` is set, and then until no packet arrives for 10 ms, at most for a
+    /// second.
     ///
     /// # Errors
     /// [`SinkError::Receive`].
     pub fn run(self, stop: &AtomicBool) -> Result<SinkReport, SinkError> {
-        self.run_and_drain(stop, DRAIN)
+        self.run_and_drain(stop, DRAIN_TIMEOUT)
     }
 
     fn run_and_drain(self, stop: &AtomicBool, drain: Duration) -> Result<SinkReport, SinkError> {
-        let mut counts = Counts::default();
+        let mut counts = ArrivalCounts::default();
         let mut buffer = [0; 2048];
         let mut deadline = None;
         let unfinished = loop {
-            // Looked at before the wait, so that what was in the buffer at the request is counted.
+            // Checked before the read, so that packets in the buffer at the request are counted.
             if deadline.is_none() && stop.load(Ordering::Acquire) {
                 deadline = Some(Instant::now() + drain);
             }
             match self.socket.recv(&mut buffer) {
-                Ok(length) => counts.arrive(&buffer[..length]),
+                Ok(length) => counts.count(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if deadline.is_some() {
                         break false;
@@ -135,27 +134,27 @@ impl Sink {
     }
 }
 
-/// What has arrived so far.
+/// Arrivals so far.
 #[derive(Debug, Default)]
-struct Counts {
-    streams: BTreeMap<u16, Tracker>,
+struct ArrivalCounts {
+    streams: BTreeMap<u16, SequenceTracker>,
     foreign: u64,
 }
 
-impl Counts {
-    fn arrive(&mut self, bytes: &[u8]) {
+impl ArrivalCounts {
+    fn count(&mut self, bytes: &[u8]) {
         match Payload::decode(bytes) {
             Ok(Payload { stream, sequence, .. })
-                if self.streams.len() < STREAMS || self.streams.contains_key(&stream) =>
+                if self.streams.len() < MAX_STREAMS || self.streams.contains_key(&stream) =>
             {
-                self.streams.entry(stream).or_default().arrive(sequence);
+                self.streams.entry(stream).or_default().count(sequence);
             }
             _ => self.foreign += 1,
         }
     }
 
     fn report(&self) -> SinkReport {
-        let streams = self.streams.iter().map(|(&id, tracker)| (id, tracker.truth())).collect();
+        let streams = self.streams.iter().map(|(&id, tracker)| (id, tracker.arrivals())).collect();
         SinkReport { streams, foreign: self.foreign, ..SinkReport::default() }
     }
 }
@@ -167,26 +166,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_stream_too_many_is_foreign_and_so_is_garbage() {
-        let mut counts = Counts::default();
+    fn seventeenth_stream_and_garbage_are_foreign() {
+        let mut counts = ArrivalCounts::default();
         let mut bytes = [0; Payload::MIN_BYTES];
         for stream in 0..17 {
             let time = Time::from_nanos(0);
             let payload = Payload { stream, sequence: 0, intended: time, actual: time };
             payload.encode(&mut bytes).unwrap();
-            counts.arrive(&bytes);
+            counts.count(&bytes);
         }
-        counts.arrive(b"hello");
+        counts.count(b"hello");
         let report = counts.report();
         assert_eq!((report.streams.len(), report.foreign), (16, 2));
         assert!(report.is_complete());
     }
 
     #[test]
-    fn what_a_full_buffer_drops_makes_the_report_incomplete() {
+    fn drop_at_full_buffer_makes_report_incomplete() {
         let sink = Sink::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let sender = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-        sys::enlarge_receive_buffer(&sink.socket, 1).unwrap(); // the kernel's least, 2304 bytes
+        sys::enlarge_receive_buffer(&sink.socket, 1).unwrap(); // the kernel's min, 2304 bytes
         for _ in 0..100 {
             sender.send_to(&[0; 1000], sink.local_addr().unwrap()).unwrap();
         }
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_keep_coming_do_not_keep_a_sink_that_was_asked_to_stop() {
+    fn continuous_traffic_does_not_delay_stop() {
         let sink = Sink::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let sender = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         for _ in 0..2 {

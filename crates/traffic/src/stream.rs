@@ -1,4 +1,4 @@
-//! What is to be sent, and why it may not be possible.
+//! A stream to send, and the errors of preparing it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,20 +6,20 @@ use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 use wirestamp_capture::capabilities::how_to_get;
 
-use crate::{PatternError, Plan, SendMethod};
+use crate::{PatternError, SendMethod, StreamPlan};
 
 /// A stream of packets to send.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Its number, in the payload of each packet.
+    /// Number of the stream, in the payload of each packet.
     pub id: u16,
-    /// When it sends, and how much.
-    pub plan: Plan,
-    /// Where to.
+    /// Pattern, start and number of packets.
+    pub plan: StreamPlan,
+    /// Destination of all packets.
     pub destination: SocketAddr,
-    /// The UDP port it comes from; 0 for any.
+    /// UDP source port; 0 for any.
     pub source_port: u16,
-    /// The interface to send over, whatever the routes say; `None` to follow the routes, which only
+    /// The interface to send over, regardless of routes; `None` to follow the routes, which only
     /// [`SendMethod::Udp`] can.
     pub interface: Option<String>,
     /// Differentiated services code point, 0 to 63 (RFC 2474).
@@ -27,79 +27,79 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream from any port over the routes' interface, unmarked.
+    /// A stream from any source port, over the interface of the route, with DSCP 0.
     #[must_use]
-    pub const fn new(id: u16, plan: Plan, destination: SocketAddr) -> Self {
+    pub const fn new(id: u16, plan: StreamPlan, destination: SocketAddr) -> Self {
         Self { id, plan, destination, source_port: 0, interface: None, dscp: 0 }
     }
 }
 
-/// A stream could not be made ready to send.
+/// A stream cannot be prepared for sending.
 ///
-/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
-/// chain of causes, the error would tell it twice.
+/// The message includes the kernel's error. So it is not the `source`: a report that prints the chain
+/// would repeat it.
 #[derive(Debug, Error)]
 pub enum SendError {
     /// The pattern does not fit the IP version.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// No code point.
-    #[error("DSCP {0} is out of range: use 0 to 63")]
+    /// The DSCP is out of range.
+    #[error("DSCP {0} is out of range; use 0 to 63")]
     Dscp(u8),
-    /// The interface could not be had.
-    #[error("cannot send over interface `{interface}`: {cause}; `ip link` lists what there is")]
+    /// The interface is not available.
+    #[error("cannot send over interface `{interface}`: {cause}; list interfaces with `ip link`")]
     Interface {
-        /// What was asked for.
+        /// The requested interface.
         interface: String,
         /// The kernel's answer.
         cause: io::Error,
     },
-    /// The method sends over one interface, and none was named.
-    #[error("method {} needs to know the interface to send over", .0.name())]
+    /// The method requires an interface.
+    #[error("method {} requires an interface to send over", .0.name())]
     NoInterface(SendMethod),
-    /// The interface carries no Ethernet frames.
-    #[error("{0} is no Ethernet interface; only method udp sends over it")]
+    /// Not an Ethernet interface.
+    #[error("{0} is not an Ethernet interface; use method udp")]
     NotEthernet(String),
-    /// The interface takes no frame of this length.
+    /// The frame exceeds the interface's MTU.
     #[error(
-        "frames of {frame_bytes} bytes are too long for {interface}: use up to {} or raise its MTU \
+        "frames of {frame_bytes} bytes are too long for {interface}; use up to {} or raise its MTU \
          with `ip link set {interface} mtu`",
         mtu + crate::netlink::ETHERNET_HEADER
     )]
     TooLong {
-        /// The frames, without check sequence.
+        /// Frame size, without check sequence.
         frame_bytes: u16,
         /// The interface.
         interface: String,
-        /// The longest packet that it takes in bytes, without Ethernet header.
+        /// The interface's MTU in bytes, without Ethernet header.
         mtu: usize,
     },
-    /// The kernel knows no way.
+    /// No route to the destination.
     #[error(
-        "no way to {destination} over {interface}: {cause}; `ip route` lists the ways there are"
+        "cannot find a route to {destination} over {interface}: {cause}; list routes with `ip route`"
     )]
     Route {
-        /// Where the stream goes.
+        /// The stream's destination.
         destination: IpAddr,
         /// The interface to send over.
         interface: String,
         /// The kernel's answer.
         cause: io::Error,
     },
-    /// There is no address to send from.
+    /// The interface has no source address.
     #[error(
-        "{interface} has no address to reach {destination} from; `ip address add` gives it one"
+        "{interface} has no source address to reach {destination}; add one with `ip address add`"
     )]
     NoSource {
         /// The interface to send over.
         interface: String,
-        /// Where the stream goes.
+        /// The stream's destination.
         destination: IpAddr,
     },
-    /// Nobody says what hardware address a frame is to have.
+    /// The hardware address of the next hop is unknown.
     #[error(
-        "the hardware address of {next_hop} on {interface} is not to be had ({cause}); give it \
-         with --mac"
+        "cannot resolve the hardware address of {next_hop} on {interface}: {cause}; give it with \
+         --mac"
     )]
     Neighbour {
         /// The gateway, or the destination itself.
@@ -109,15 +109,15 @@ pub enum SendError {
         /// The kernel's answer.
         cause: io::Error,
     },
-    /// The socket could not be had.
-    #[error("cannot open a socket towards {destination}: {cause}")]
+    /// The socket cannot be opened.
+    #[error("cannot open a socket to {destination}: {cause}")]
     Socket {
-        /// Where the stream goes.
+        /// The stream's destination.
         destination: SocketAddr,
         /// The kernel's answer.
         cause: io::Error,
     },
-    /// The packet socket could not be had.
+    /// The packet socket cannot be opened.
     #[error("cannot open a packet socket on {interface}: {cause}{}", privileges(cause))]
     PacketSocket {
         /// The interface to send over.
@@ -125,7 +125,7 @@ pub enum SendError {
         /// The kernel's answer.
         cause: io::Error,
     },
-    /// The AF_XDP socket could not be had.
+    /// The AF_XDP socket cannot be opened.
     #[error(
         "cannot open an AF_XDP socket on queue {queue} of {interface}: {cause}{}",
         xdp_remedy(interface, cause)
@@ -133,16 +133,16 @@ pub enum SendError {
     XdpSocket {
         /// The interface to send over.
         interface: String,
-        /// Its queue.
+        /// The interface's queue.
         queue: u32,
         /// The kernel's answer.
         cause: io::Error,
     },
     /// The method has no transmit stamps.
-    #[error("method {} has no transmit stamps: use udp, packet or ring for them", .0.name())]
+    #[error("method {} has no transmit stamps; use udp, packet or ring", .0.name())]
     NoTxStamps(SendMethod),
     /// The kernel does not report transmit stamps.
-    #[error("cannot ask for transmit stamps: {0}; send without them")]
+    #[error("cannot request transmit stamps: {0}; send without them")]
     TxStamps(io::Error),
 }
 
@@ -155,8 +155,8 @@ fn privileges(cause: &io::Error) -> String {
 
 fn xdp_remedy(interface: &str, cause: &io::Error) -> String {
     match cause.raw_os_error() {
-        Some(libc::EINVAL) => format!("; `ethtool -l {interface}` says how many queues it has"),
-        Some(libc::EBUSY) => "; another program has the queue, take another one".into(),
+        Some(libc::EINVAL) => format!("; list its queues with `ethtool -l {interface}`"),
+        Some(libc::EBUSY) => "; another program uses the queue: use another queue".into(),
         _ => privileges(cause),
     }
 }

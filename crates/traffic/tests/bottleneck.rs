@@ -1,4 +1,4 @@
-//! The sink's truth against the kernel's, over a path that loses, copies and reorders.
+//! The sink's counts equal the kernel's, over a path that loses, duplicates and reorders.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use wirestamp_lab::{
     Impairments, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, Selector, check_privilege,
 };
 use wirestamp_traffic::{
-    Pattern, Plan, SEQUENCE_LOW_BYTE_OFFSET, SendReport, Sender, ServiceClock, Sink, SinkReport,
-    Stream,
+    Pattern, SEQUENCE_LOW_BYTE_OFFSET, SendReport, Sender, ServiceClock, Sink, SinkReport, Stream,
+    StreamPlan,
 };
 
 const PORT: u16 = 5000;
-/// How long the queue may take to run empty before the test counts as failed.
-const FAILED_AFTER: Duration = Duration::from_secs(20);
+/// Max time for the queue to empty.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Every sixteenth packet, by the low byte of its sequence number.
 const fn sixteenth(value: u8) -> Option<Selector> {
@@ -24,9 +24,9 @@ const fn sixteenth(value: u8) -> Option<Selector> {
 }
 
 /// Waits until every one of `offered` packets has left the bottleneck or been dropped by it.
-fn settle(lab: &PathLab, offered: u64) -> bool {
+fn release_complete(lab: &PathLab, offered: u64) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < FAILED_AFTER {
+    while begun.elapsed() < TEST_TIMEOUT {
         let counters = lab.bottleneck().unwrap();
         if counters.sent_packets + counters.dropped_packets == offered {
             return true;
@@ -40,7 +40,7 @@ fn overfill(lab: &PathLab, address: IpAddr) -> (SendReport, SinkReport) {
     let sink = lab.sink().run(|| Sink::bind((address, PORT).into())).unwrap().unwrap();
     let pattern = Pattern::new("burst", 1000, Span::from_millis(50)).unwrap();
     let pattern = pattern.with_burst(80, Span::from_nanos(10_000)).unwrap();
-    let plan = Plan { pattern, start: Span::ZERO, packets: 320 };
+    let plan = StreamPlan { pattern, start: Span::ZERO, packets: 320 };
     let mut stream = Stream::new(3, plan, (address, PORT).into());
     stream.interface = Some(SOURCE_INTERFACE.into());
     let sender = lab.source().run(|| Sender::open(vec![stream])).unwrap().unwrap();
@@ -49,7 +49,7 @@ fn overfill(lab: &PathLab, address: IpAddr) -> (SendReport, SinkReport) {
     thread::scope(|scope| {
         let receiver = scope.spawn(|| sink.run(&done).unwrap());
         let sent = sender.run(&mut ServiceClock::new(&service), &running, |_| {});
-        let settled = settle(lab, sent.sent() + 20); // every sixteenth of 320 once more
+        let settled = release_complete(lab, sent.sent() + 20); // every sixteenth of 320 once more
         done.store(true, Ordering::Release);
         let arrived = receiver.join().unwrap();
         assert!(settled, "{sent:?} {arrived:?} {:?}", lab.bottleneck());
@@ -58,7 +58,7 @@ fn overfill(lab: &PathLab, address: IpAddr) -> (SendReport, SinkReport) {
 }
 
 #[test]
-fn the_sink_counts_what_the_bottleneck_let_through() {
+fn sink_counts_the_packets_that_pass_the_bottleneck() {
     if check_privilege().is_err() {
         eprintln!("skipped: needs root");
         return;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use wirestamp_clock::{ClockService, Counter, Span};
 use wirestamp_traffic::{
-    Pattern, Payload, Plan, SendError, SendReport, Sender, Sent, ServiceClock, Sink, SinkReport,
-    Stream, StreamTruth,
+    Pattern, Payload, SendError, SendReport, Sender, SentPacket, ServiceClock, Sink, SinkReport,
+    Stream, StreamArrivals, StreamPlan,
 };
 
 const LOOPBACK: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
@@ -18,12 +18,12 @@ fn pattern(interval_nanos: i64) -> Pattern {
 }
 
 /// `packets` packets from the start on.
-fn plan(pattern: Pattern, packets: u64) -> Plan {
-    Plan { pattern, start: Span::ZERO, packets }
+fn plan(pattern: Pattern, packets: u64) -> StreamPlan {
+    StreamPlan { pattern, start: Span::ZERO, packets }
 }
 
-/// Sends streams to a sink at `address` and returns both sides' accounts.
-fn exchange(address: IpAddr, plans: Vec<Plan>) -> (SendReport, Vec<Sent>, SinkReport) {
+/// Sends streams to a sink at `address` and returns the reports of both sides.
+fn exchange(address: IpAddr, plans: Vec<StreamPlan>) -> (SendReport, Vec<SentPacket>, SinkReport) {
     let sink = Sink::bind((address, 0).into()).unwrap();
     let destination = sink.local_addr().unwrap();
     let streams = (10..).zip(plans).map(|(id, plan)| Stream::new(id, plan, destination)).collect();
@@ -40,7 +40,7 @@ fn exchange(address: IpAddr, plans: Vec<Plan>) -> (SendReport, Vec<Sent>, SinkRe
 }
 
 #[test]
-fn everything_sent_over_the_loopback_arrives_once_and_in_order() {
+fn all_packets_arrive_once_and_in_order() {
     for address in LOOPBACK {
         let burst = pattern(5_000_000).with_burst(20, Span::ZERO).unwrap();
         let plans = vec![plan(pattern(200_000), 300), plan(burst, 100)];
@@ -50,7 +50,7 @@ fn everything_sent_over_the_loopback_arrives_once_and_in_order() {
         assert_eq!((report.sent(), report.stopped), (400, false));
         assert!(arrived.is_complete());
         for (id, packets) in [(10, 300), (11, 100)] {
-            let all = StreamTruth { received: packets, distinct: packets, ..Default::default() };
+            let all = StreamArrivals { received: packets, distinct: packets, ..Default::default() };
             assert_eq!(arrived.streams[&id], all);
         }
         assert_eq!(sent.len(), 400);
@@ -59,7 +59,7 @@ fn everything_sent_over_the_loopback_arrives_once_and_in_order() {
 }
 
 #[test]
-fn intended_times_are_an_interval_apart_and_in_the_payload() {
+fn payload_has_intended_times_one_interval_apart() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let stream = Stream::new(7, plan(Pattern::voip(), 3), receiver.local_addr().unwrap());
@@ -78,13 +78,13 @@ fn intended_times_are_an_interval_apart_and_in_the_payload() {
     }
     for pair in sent.windows(2) {
         let apart = (pair[1].intended - pair[0].intended).as_nanos();
-        // The system clock may be slewed by 500 ppm, and calibration is young: 1 % of 20 ms.
+        // The system clock may be slewed by 500 ppm, and calibration has just begun: 1 % of 20 ms.
         assert!((apart - 20_000_000).abs() < 200_000, "{apart} ns");
     }
 }
 
 #[test]
-fn a_request_to_stop_ends_a_stream_without_end() {
+fn stop_ends_an_endless_stream() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let endless = plan(pattern(100_000), u64::MAX);
     let stream = Stream::new(1, endless, receiver.local_addr().unwrap());
@@ -98,8 +98,8 @@ fn a_request_to_stop_ends_a_stream_without_end() {
 }
 
 #[test]
-fn packets_that_the_kernel_refuses_are_counted_with_its_words() {
-    // Port 0 is no destination (RFC 768, udp(7)): EINVAL.
+fn packets_refused_by_the_kernel_are_counted() {
+    // Port 0 is not a valid destination (RFC 768, udp(7)): EINVAL.
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let stream = Stream::new(1, plan(pattern(1000), 5), nowhere);
     let service = ClockService::start(Counter::select()).unwrap();
@@ -111,7 +111,7 @@ fn packets_that_the_kernel_refuses_are_counted_with_its_words() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_refused_by_name() {
+fn invalid_streams_are_rejected_by_name() {
     let open = |change: fn(&mut Stream)| {
         let destination = (Ipv6Addr::LOCALHOST, 5000).into();
         let mut stream = Stream::new(1, plan(pattern(1000), 1), destination);

@@ -1,4 +1,4 @@
-//! Every way to hand packets to the kernel, over a path of network namespaces.
+//! Every send method, over a path of network namespaces.
 
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -9,12 +9,12 @@ use wirestamp_lab::{
     Impairments, PathLab, SINK_V4, SINK_V6, SOURCE_INTERFACE, SOURCE_V4, SOURCE_V6, check_privilege,
 };
 use wirestamp_traffic::{
-    MacAddress, Pattern, Payload, Plan, SendError, SendMethod, SendReport, Sender, Sent,
-    ServiceClock, Stream, Transmission,
+    MacAddress, Pattern, Payload, SendError, SendMethod, SendOptions, SendReport, Sender,
+    SentPacket, ServiceClock, Stream, StreamPlan,
 };
 
 const PORT: u16 = 5000;
-/// The methods that the kernel stamps the packets of.
+/// The methods with transmit stamps.
 const STAMPED: [SendMethod; 3] = [SendMethod::Udp, SendMethod::Packet, SendMethod::Ring];
 const ENDS: [(IpAddr, IpAddr); 2] =
     [(IpAddr::V4(SOURCE_V4), IpAddr::V4(SINK_V4)), (IpAddr::V6(SOURCE_V6), IpAddr::V6(SINK_V6))];
@@ -29,29 +29,32 @@ fn lab() -> Option<PathLab> {
     Some(PathLab::new(&Impairments::bottleneck(10_000_000_000, 10_000_000)).unwrap())
 }
 
-fn by(method: SendMethod) -> Transmission {
-    Transmission { method, ..Transmission::default() }
+fn by(method: SendMethod) -> SendOptions {
+    SendOptions { method, ..SendOptions::default() }
 }
 
 fn stream(packets: u64, interval: Span, to: IpAddr) -> Stream {
-    let plan =
-        Plan { pattern: Pattern::new("free", 301, interval).unwrap(), start: Span::ZERO, packets };
+    let plan = StreamPlan {
+        pattern: Pattern::new("free", 301, interval).unwrap(),
+        start: Span::ZERO,
+        packets,
+    };
     let interface = Some(SOURCE_INTERFACE.to_owned());
     Stream { interface, dscp: 46, ..Stream::new(9, plan, (to, PORT).into()) }
 }
 
-fn open(lab: &PathLab, stream: Stream, by: &Transmission) -> Result<Sender, SendError> {
+fn open(lab: &PathLab, stream: Stream, by: &SendOptions) -> Result<Sender, SendError> {
     lab.source().run(|| Sender::open_with(vec![stream], by)).unwrap()
 }
 
-fn send(sender: Sender) -> (SendReport, Vec<Sent>) {
+fn send(sender: Sender) -> (SendReport, Vec<SentPacket>) {
     let service = ClockService::start(Counter::select()).unwrap();
     let (running, mut sent) = (AtomicBool::new(false), Vec::new());
     let report = sender.run(&mut ServiceClock::new(&service), &running, |s| sent.push(*s));
     (report, sent)
 }
 
-/// A socket at the sink. It takes no packet whose checksums are wrong.
+/// A socket at the sink. It drops packets with wrong checksums.
 fn receiver(lab: &PathLab, at: IpAddr) -> UdpSocket {
     let socket = lab.sink().run(|| UdpSocket::bind((at, PORT))).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -59,13 +62,13 @@ fn receiver(lab: &PathLab, at: IpAddr) -> UdpSocket {
 }
 
 #[test]
-fn every_method_sends_what_the_udp_socket_sends() {
+fn every_method_sends_the_same_packets() {
     let Some(lab) = lab() else { return };
     for (source, sink) in ENDS {
         let receiver = receiver(&lab, sink);
         for method in SendMethod::ALL {
             for mac in [None, Some(ROUTER)] {
-                let by = Transmission { mac, ..by(method) };
+                let by = SendOptions { mac, ..by(method) };
                 let stream = stream(100, Span::from_micros(100), sink);
                 let length =
                     stream.plan.pattern.frame_bytes() - if sink.is_ipv6() { 62 } else { 42 };
@@ -78,7 +81,7 @@ fn every_method_sends_what_the_udp_socket_sends() {
                 assert_eq!(sent.len(), 100);
                 for sent in sent {
                     assert!(sent.pacing_error >= Span::ZERO && sent.actual >= sent.intended);
-                    let Sent { stream, sequence, intended, actual, .. } = sent;
+                    let SentPacket { stream, sequence, intended, actual, .. } = sent;
                     let mut expected = vec![0; length.into()];
                     Payload { stream, sequence, intended, actual }.encode(&mut expected).unwrap();
                     let mut buffer = [0; 2048];
@@ -97,12 +100,12 @@ fn every_method_sends_what_the_udp_socket_sends() {
 }
 
 #[test]
-fn every_packet_is_stamped_where_it_is_queued_and_where_it_leaves() {
+fn every_packet_has_sched_and_software_stamps() {
     let Some(lab) = lab() else { return };
-    // The first leaves time to take stamps between packets, the second none.
+    // The first interval leaves time to read stamps between packets, the second none.
     for (interval, packets) in [(Span::from_micros(200), 300), (Span::ZERO, 10_000)] {
         for ((_, sink), method) in ENDS.into_iter().flat_map(|ends| STAMPED.map(|m| (ends, m))) {
-            let by = Transmission { tx_stamps: true, ..by(method) };
+            let by = SendOptions { tx_stamps: true, ..by(method) };
             let sender = open(&lab, stream(packets, interval, sink), &by).unwrap();
             let unavailable = sender.unavailable_stamps().unwrap().clone();
             assert_eq!((unavailable.sched, unavailable.software), (None, None));
@@ -112,7 +115,7 @@ fn every_packet_is_stamped_where_it_is_queued_and_where_it_leaves() {
             for (sequence, sent) in (0..).zip(sent) {
                 assert_eq!(sent.sequence, sequence);
                 let (sched, software) = (sent.stamps.sched.unwrap(), sent.stamps.software.unwrap());
-                // Two readings of UTC, which differ by a few microseconds.
+                // Two readings of UTC differ by a few microseconds.
                 assert!(sched >= sent.actual - Span::from_millis(1), "{method:?}: {sent:?}");
                 assert!(
                     software >= sched && sent.stamps.hardware.is_none(),
@@ -124,16 +127,16 @@ fn every_packet_is_stamped_where_it_is_queued_and_where_it_leaves() {
 }
 
 #[test]
-fn a_stamp_belongs_to_the_packet_that_left_then() {
+fn stamp_belongs_to_its_packet() {
     let Some(lab) = lab() else { return };
     for method in STAMPED {
-        let by = Transmission { tx_stamps: true, ..by(method) };
+        let by = SendOptions { tx_stamps: true, ..by(method) };
         let interval = Span::from_millis(5);
         let sender = open(&lab, stream(40, interval, ENDS[0].1), &by).unwrap();
         let (_, sent) = send(sender);
-        // Packets that are late may be sent together.
-        let is_on_time = |sent: &Sent| sent.pacing_error < Span::from_millis(1);
-        let on_time = |pair: &&[Sent]| pair.iter().all(is_on_time);
+        // Late packets may be sent together.
+        let is_on_time = |sent: &SentPacket| sent.pacing_error < Span::from_millis(1);
+        let on_time = |pair: &&[SentPacket]| pair.iter().all(is_on_time);
         let mut pairs = sent.windows(2).filter(on_time).peekable();
         assert!(pairs.peek().is_some(), "{method:?}: every packet is late");
         for pair in pairs {
@@ -144,21 +147,22 @@ fn a_stamp_belongs_to_the_packet_that_left_then() {
 }
 
 #[test]
-fn around_the_queue_no_packet_is_stamped_in_it() {
+fn bypassing_the_queue_gives_no_sched_stamps() {
     let Some(lab) = lab() else { return };
     for method in [SendMethod::Packet, SendMethod::Ring] {
-        let by = Transmission { tx_stamps: true, bypass_queue: true, ..by(method) };
+        let by = SendOptions { tx_stamps: true, bypass_queue: true, ..by(method) };
         let sender = open(&lab, stream(100, Span::from_micros(100), ENDS[0].1), &by).unwrap();
         assert!(sender.unavailable_stamps().unwrap().sched.is_some());
         let (report, sent) = send(sender);
         assert_eq!(report.sent(), 100);
-        let only_software = |s: &Sent| s.stamps.sched.is_none() && s.stamps.software.is_some();
+        let only_software =
+            |s: &SentPacket| s.stamps.sched.is_none() && s.stamps.software.is_some();
         assert!(sent.iter().all(only_software), "{method:?}");
     }
 }
 
 #[test]
-fn what_a_method_cannot_do_is_refused_with_a_way_on() {
+fn unsupported_streams_are_rejected_with_next_step() {
     let Some(lab) = lab() else { return };
     let fails = |change: fn(&mut Stream)| {
         let mut stream = stream(1, Span::ZERO, ENDS[0].1);
@@ -174,10 +178,10 @@ fn what_a_method_cannot_do_is_refused_with_a_way_on() {
 }
 
 #[test]
-fn frames_that_the_kernel_refuses_are_counted_with_its_words() {
+fn frames_refused_by_the_kernel_are_counted() {
     let Some(lab) = lab() else { return };
     for method in [SendMethod::Packet, SendMethod::Ring, SendMethod::Xdp] {
-        let by = Transmission { tx_stamps: method != SendMethod::Xdp, ..by(method) };
+        let by = SendOptions { tx_stamps: method != SendMethod::Xdp, ..by(method) };
         let sender = open(&lab, stream(200, Span::ZERO, ENDS[0].1), &by).unwrap();
         lab.source().command("ip").args(["link", "set", "out", "down"]).status().unwrap();
         let (report, sent) = send(sender);
@@ -190,13 +194,13 @@ fn frames_that_the_kernel_refuses_are_counted_with_its_words() {
 }
 
 #[test]
-fn what_a_full_queue_drops_is_counted_and_nobody_gets_its_stamps() {
+fn frames_dropped_at_full_queue_are_counted_without_stamps() {
     let Some(lab) = lab() else { return };
     let queue = "qdisc add dev out root tbf rate 4mbit burst 2000 limit 3000".split(' ');
     assert!(lab.source().command("tc").args(queue).status().unwrap().success());
     let receiver = receiver(&lab, ENDS[0].1);
     for method in [SendMethod::Packet, SendMethod::Ring] {
-        let by = Transmission { tx_stamps: true, ..by(method) };
+        let by = SendOptions { tx_stamps: true, ..by(method) };
         let sender = open(&lab, stream(100, Span::ZERO, ENDS[0].1), &by).unwrap();
         let (report, sent) = send(sender);
         let stream = &report.streams[0];
@@ -209,14 +213,14 @@ fn what_a_full_queue_drops_is_counted_and_nobody_gets_its_stamps() {
         let arrived: Vec<_> = (0..stream.sent).map(|_| arrived()).collect();
         assert!(arrived.is_sorted_by(|a, b| a < b), "{method:?}: {arrived:?}");
         let software: Vec<_> = sent.iter().map_while(|sent| sent.stamps.software).collect();
-        // A stamp of another packet would be out of order, or before its own was handed over.
+        // A stamp of another packet would be out of order, or earlier than its own send time.
         assert!(software.is_sorted() && software.len() < 100, "{method:?}: {software:?}");
         assert!(sent.iter().skip(software.len()).all(|sent| sent.stamps.software.is_none()));
     }
 }
 
 #[test]
-fn frames_that_xdp_copies_for_an_interface_without_carrier_are_counted_as_refused() {
+fn xdp_counts_frames_without_carrier_as_refused() {
     let Some(lab) = lab() else { return };
     let sender = open(&lab, stream(200, Span::ZERO, ENDS[0].1), &by(SendMethod::Xdp)).unwrap();
     assert_eq!(sender.mode(), Some("copy"));
@@ -228,7 +232,7 @@ fn frames_that_xdp_copies_for_an_interface_without_carrier_are_counted_as_refuse
 }
 
 #[test]
-fn xdp_sends_more_frames_back_to_back_than_it_has_memory_for() {
+fn xdp_sends_more_frames_than_its_memory_holds() {
     let Some(lab) = lab() else { return };
     let before = counted(&lab);
     let sender = open(&lab, stream(50_000, Span::ZERO, ENDS[0].1), &by(SendMethod::Xdp)).unwrap();
@@ -237,12 +241,12 @@ fn xdp_sends_more_frames_back_to_back_than_it_has_memory_for() {
     assert_eq!(stream.sent + stream.failed, 50_000, "{report:?}");
     assert_eq!(stream.bytes, stream.sent * 301, "{report:?}");
     assert!(stream.sent > 25_000, "{report:?}");
-    // Every frame that counts as sent has passed the interface, and no other.
+    // Exactly the frames counted as sent have passed the interface.
     assert_eq!(counted(&lab) - before, stream.sent, "{report:?}");
 }
 
-/// How many packets the source's interface has sent, as it says itself: the tenth number of its
-/// line (proc_net(5)).
+/// Packets that the source's interface has sent, by its own counter: the tenth number of its line
+/// (proc_net(5)).
 fn counted(lab: &PathLab) -> u64 {
     let output = lab.source().command("cat").arg("/proc/net/dev").output().unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
@@ -251,13 +255,13 @@ fn counted(lab: &PathLab) -> u64 {
 }
 
 #[test]
-fn what_xdp_cannot_do_is_refused_with_a_way_on() {
+fn unsupported_xdp_options_are_rejected_with_next_step() {
     let Some(lab) = lab() else { return };
-    let fails = |by: &Transmission| {
+    let fails = |by: &SendOptions| {
         open(&lab, stream(1, Span::ZERO, ENDS[0].1), by).unwrap_err().to_string()
     };
-    let error = fails(&Transmission { queue: 999, ..by(SendMethod::Xdp) });
+    let error = fails(&SendOptions { queue: 999, ..by(SendMethod::Xdp) });
     assert!(error.contains("queue 999 of out") && error.contains("`ethtool -l out`"), "{error}");
-    let error = fails(&Transmission { tx_stamps: true, ..by(SendMethod::Xdp) });
+    let error = fails(&SendOptions { tx_stamps: true, ..by(SendMethod::Xdp) });
     assert!(error.contains("use udp, packet or ring"), "{error}");
 }

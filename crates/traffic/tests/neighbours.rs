@@ -1,4 +1,4 @@
-//! Whom frames are addressed to, where nobody has told the kernel its neighbours.
+//! Hardware addresses of neighbours that are not in the kernel's table.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use wirestamp_clock::{ClockService, Counter, Span};
 use wirestamp_lab::{Netns, check_privilege};
 use wirestamp_traffic::{
-    Pattern, Plan, SendError, SendMethod, Sender, ServiceClock, Stream, Transmission,
+    Pattern, SendError, SendMethod, SendOptions, Sender, ServiceClock, Stream, StreamPlan,
 };
 
 /// Two namespaces with a link between them: `a` has 10.78.0.1 and fd78::1, `b` the 2 of each.
@@ -38,15 +38,15 @@ fn ip(netns: &Netns, arguments: &str) {
 }
 
 fn open(netns: &Netns, to: IpAddr) -> Result<Sender, SendError> {
-    let plan = Plan { pattern: Pattern::voip(), start: Span::ZERO, packets: 1 };
+    let plan = StreamPlan { pattern: Pattern::voip(), start: Span::ZERO, packets: 1 };
     let stream =
         Stream { interface: Some("near".into()), ..Stream::new(1, plan, (to, 5000).into()) };
-    let by = Transmission { method: SendMethod::Packet, ..Transmission::default() };
+    let by = SendOptions { method: SendMethod::Packet, ..SendOptions::default() };
     netns.run(|| Sender::open_with(vec![stream], &by)).unwrap()
 }
 
 #[test]
-fn a_neighbour_is_looked_for_and_the_frame_reaches_it() {
+fn unknown_neighbour_is_resolved_and_receives_the_frame() {
     let Some([a, b]) = link() else { return };
     for to in ["10.78.0.2", "fd78::2"].map(|to| to.parse::<IpAddr>().unwrap()) {
         let receiver = b.run(|| UdpSocket::bind((to, 5000))).unwrap().unwrap();
@@ -59,17 +59,17 @@ fn a_neighbour_is_looked_for_and_the_frame_reaches_it() {
 }
 
 #[test]
-fn where_nobody_answers_the_address_has_to_be_given() {
+fn silent_neighbour_is_an_error_that_names_mac_option() {
     let Some([a, _b]) = link() else { return };
-    let patience = "/proc/sys/net/ipv4/neigh/near/retrans_time_ms";
-    a.run(|| fs::write(patience, "10")).unwrap().unwrap();
+    let retransmit_time = "/proc/sys/net/ipv4/neigh/near/retrans_time_ms";
+    a.run(|| fs::write(retransmit_time, "10")).unwrap().unwrap();
     let error = open(&a, "10.78.0.9".parse().unwrap()).unwrap_err();
     assert!(matches!(error, SendError::Neighbour { .. }), "{error}");
     assert!(error.to_string().contains("10.78.0.9 on near") && error.to_string().contains("--mac"));
 }
 
 #[test]
-fn where_there_is_no_way_it_is_said() {
+fn missing_route_is_an_error_with_next_step() {
     let Some([a, _b]) = link() else { return };
     let error = open(&a, "fd79::1".parse().unwrap()).unwrap_err();
     assert!(matches!(error, SendError::Route { .. }), "{error}");

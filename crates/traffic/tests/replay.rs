@@ -1,4 +1,4 @@
-//! Captures sent again, and received on the other side of a path.
+//! Replayed captures, received at the other end of a path.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, check_privilege};
 use wirestamp_traffic::{
-    Recording, Replay, ReplayError, ReplayReport, SendMethod, Sent, ServiceClock, Speed,
-    Transmission,
+    Replay, ReplayError, ReplayOptions, ReplayReport, SendMethod, SendOptions, SentPacket,
+    ServiceClock, Speed,
 };
 
 /// The times of the packets in a file, in milliseconds.
@@ -43,7 +43,7 @@ fn frame(number: u8, payload_bytes: u8) -> Vec<u8> {
     frame
 }
 
-/// A classic capture in microseconds of frames with their times in milliseconds.
+/// A pcap file with microsecond stamps; the times of `frames` are in milliseconds.
 fn classic(folder: &TempDir, frames: &[(u32, Vec<u8>)]) -> PathBuf {
     let words = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 1];
     let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
@@ -63,16 +63,24 @@ fn six(folder: &TempDir) -> PathBuf {
     classic(folder, &frames)
 }
 
-fn recording(path: &Path) -> Recording {
-    Recording { path: path.to_owned(), speed: Speed::RECORDED, loops: 1 }
+fn recording(path: &Path) -> ReplayOptions {
+    ReplayOptions { path: path.to_owned(), speed: Speed::RECORDED, loops: 1 }
 }
 
-fn open(lab: &PathLab, recording: Recording, method: SendMethod) -> Result<Replay, ReplayError> {
-    let by = Transmission { method, tx_stamps: true, ..Transmission::default() };
+fn open(
+    lab: &PathLab,
+    recording: ReplayOptions,
+    method: SendMethod,
+) -> Result<Replay, ReplayError> {
+    let by = SendOptions { method, tx_stamps: true, ..SendOptions::default() };
     lab.source().run(|| Replay::open(recording, SOURCE_INTERFACE, &by)).unwrap()
 }
 
-fn replay(lab: &PathLab, recording: Recording, method: SendMethod) -> (ReplayReport, Vec<Sent>) {
+fn replay(
+    lab: &PathLab,
+    recording: ReplayOptions,
+    method: SendMethod,
+) -> (ReplayReport, Vec<SentPacket>) {
     let service = ClockService::start(Counter::select()).unwrap();
     let (running, mut sent) = (AtomicBool::new(false), Vec::new());
     let replay = open(lab, recording, method).unwrap();
@@ -80,14 +88,14 @@ fn replay(lab: &PathLab, recording: Recording, method: SendMethod) -> (ReplayRep
     (report, sent)
 }
 
-/// Intended times from the first on, in microseconds.
-fn intended(sent: &[Sent]) -> Vec<i64> {
+/// Intended times since the first packet, in microseconds.
+fn intended(sent: &[SentPacket]) -> Vec<i64> {
     let first = sent[0].intended;
     sent.iter().map(|sent| (sent.intended - first).as_nanos() / 1000).collect()
 }
 
 #[test]
-fn frames_arrive_as_they_are_with_the_files_own_timing() {
+fn frames_arrive_unchanged_with_the_files_timing() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let classic = six(&folder);
@@ -119,22 +127,22 @@ fn frames_arrive_as_they_are_with_the_files_own_timing() {
 }
 
 #[test]
-fn speed_divides_the_times_and_loops_follow_each_other() {
+fn speed_divides_intervals_and_loops_repeat() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let speed = Speed::new(10.0).unwrap();
-    let twice = Recording { speed, loops: 2, ..recording(&six(&folder)) };
+    let twice = ReplayOptions { speed, loops: 2, ..recording(&six(&folder)) };
     let (report, sent) = replay(&lab, twice, SendMethod::Packet);
     assert_eq!((report.sent, sent.last().unwrap().sequence), (12, 11));
     let found = intended(&sent);
-    // 70 ms with five gaps, ten times as fast: 7 ms, and a mean gap of 1.4 ms to the next loop.
+    // 70 ms with five intervals at speed 10: 7 ms, and a mean interval of 1.4 ms to the next loop.
     for (at, expected) in [(3, 2500), (5, 7000), (6, 8400), (11, 15_400)] {
         assert!((found[at] - expected).abs() < 100, "{} us for {expected}", found[at]);
     }
 }
 
 #[test]
-fn what_is_odd_about_a_file_is_counted() {
+fn unsendable_and_truncated_packets_are_counted() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let frames = [
@@ -159,7 +167,7 @@ fn what_is_odd_about_a_file_is_counted() {
 }
 
 #[test]
-fn a_file_that_breaks_off_is_sent_as_far_as_it_goes() {
+fn truncated_file_is_sent_up_to_its_end() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = six(&folder);
@@ -167,14 +175,14 @@ fn a_file_that_breaks_off_is_sent_as_far_as_it_goes() {
     fs::write(&path, &whole[..whole.len() - 70]).unwrap();
     let (report, _) = replay(&lab, recording(&path), SendMethod::Packet);
     assert_eq!(report.sent, 5);
-    assert!(report.broke_off.unwrap().to_string().contains("classic.pcap"));
+    assert!(report.read_error.unwrap().to_string().contains("classic.pcap"));
 }
 
 #[test]
-fn a_request_to_stop_ends_a_replay_without_end() {
+fn stop_ends_an_endless_replay() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let endless = Recording {
+    let endless = ReplayOptions {
         loops: u64::MAX,
         speed: Speed::new(1000.0).unwrap(),
         ..recording(&six(&folder))
@@ -189,11 +197,11 @@ fn a_request_to_stop_ends_a_replay_without_end() {
 }
 
 #[test]
-fn a_file_with_nothing_to_send_is_refused_with_a_way_on() {
+fn file_without_frames_is_rejected_with_next_step() {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap();
     let empty = open(&lab, recording(&classic(&folder, &[])), SendMethod::Packet).unwrap_err();
-    assert!(empty.to_string().ends_with("`capinfos` tells what is in a capture"), "{empty}");
+    assert!(empty.to_string().ends_with("show its contents with `capinfos`"), "{empty}");
     let path = six(&folder);
     let mut raw = fs::read(&path).unwrap();
     raw[20..24].copy_from_slice(&101_u32.to_ne_bytes()); // LINKTYPE_RAW

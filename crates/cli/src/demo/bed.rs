@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wirestamp_clock::Span;
 use wirestamp_lab::{Impairments, SINK_V4, SINK_V6, Selector};
-use wirestamp_traffic::{Pattern, PatternError, Plan, SEQUENCE_LOW_BYTE_OFFSET, Stream};
+use wirestamp_traffic::{Pattern, PatternError, SEQUENCE_LOW_BYTE_OFFSET, Stream, StreamPlan};
 
 /// One of the demo's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) fn streams(duration: Duration, ipv6: bool) -> Result<Vec<Stream>, Pat
     Ok(streams
         .map(|(((role, id), pattern), start)| {
             let packets = pattern.packets_in(lasting - start);
-            Stream::new(id, Plan { pattern, start, packets }, destination(*role, ipv6))
+            Stream::new(id, StreamPlan { pattern, start, packets }, destination(*role, ipv6))
         })
         .collect())
 }

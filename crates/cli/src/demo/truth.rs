@@ -3,7 +3,7 @@
 use wirestamp_clock::Span;
 use wirestamp_lab::{BottleneckCounters, Impairments};
 use wirestamp_metrics::{Counts, Quality};
-use wirestamp_traffic::{SendReport, SinkReport, StreamTruth};
+use wirestamp_traffic::{SendReport, SinkReport, StreamArrivals};
 
 use super::bed::{ROLES, full_frame, full_queue};
 use super::recorder::Recorder;
@@ -87,7 +87,7 @@ impl Truth<'_> {
         &self,
         what: &str,
         found: &Recorder,
-        truth: impl Fn(u64, StreamTruth) -> u64,
+        truth: impl Fn(u64, StreamArrivals) -> u64,
         measured: impl Fn(&Counts) -> u64,
         how: &str,
     ) -> Check {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use wirestamp_clock::Span;
 use wirestamp_traffic::live::{Direction, Limit};
-use wirestamp_traffic::{Pattern, Plan, Recording, SendMethod, Speed, Stream, Transmission};
+use wirestamp_traffic::{Pattern, StreamPlan, ReplayOptions, SendMethod, Speed, Stream, SendOptions};
 
 use super::arguments::{Arguments, LIVE};
 use super::live::LiveJob;
@@ -17,8 +17,8 @@ const PORT: u16 = 5004;
 
 /// What to send, and how.
 pub(super) enum Job {
-    Pattern(Stream, Transmission),
-    Replay(Recording, Transmission),
+    Pattern(Stream, SendOptions),
+    Replay(ReplayOptions, SendOptions),
     Live(LiveJob),
 }
 
@@ -45,7 +45,7 @@ impl Arguments {
         }
     }
 
-    fn recording(&self, path: &Path) -> anyhow::Result<Recording> {
+    fn recording(&self, path: &Path) -> anyhow::Result<ReplayOptions> {
         reject(
             "conflicts with --replay, which sends the frames of the file unchanged",
             [
@@ -66,7 +66,7 @@ impl Arguments {
             ));
         }
         let speed = self.speed.unwrap_or(Speed::RECORDED);
-        Ok(Recording { path: path.to_owned(), speed, loops: self.loops.unwrap_or(1) })
+        Ok(ReplayOptions { path: path.to_owned(), speed, loops: self.loops.unwrap_or(1) })
     }
 
     fn stream(&self) -> anyhow::Result<Stream> {
@@ -83,7 +83,7 @@ impl Arguments {
         Ok(Stream {
             interface: Some(self.interface.interface.clone()),
             dscp: self.dscp.unwrap_or(0),
-            ..Stream::new(1, Plan { pattern, start: Span::ZERO, packets }, self.destination()?)
+            ..Stream::new(1, StreamPlan { pattern, start: Span::ZERO, packets }, self.destination()?)
         })
     }
 
@@ -104,7 +104,7 @@ impl Arguments {
         }
     }
 
-    fn transmission(&self) -> anyhow::Result<Transmission> {
+    fn transmission(&self) -> anyhow::Result<SendOptions> {
         let otherwise = if self.replay.is_some() { SendMethod::Packet } else { SendMethod::Udp };
         let method = self.method.as_deref().and_then(SendMethod::by_name).unwrap_or(otherwise);
         match method {
@@ -126,7 +126,7 @@ impl Arguments {
         if method != SendMethod::Xdp {
             reject("requires --method xdp", [("--queue", self.queue.is_some())])?;
         }
-        Ok(Transmission {
+        Ok(SendOptions {
             method,
             mac: self.mac,
             queue: self.queue.unwrap_or(0),

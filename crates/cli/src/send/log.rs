@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::Context;
 use wirestamp_capture::Error;
 use wirestamp_clock::{Time, Utc};
-use wirestamp_traffic::{Sent, StampKind};
+use wirestamp_traffic::{SentPacket, StampKind};
 
 /// Packets that may wait for the disk; beyond that, sending is delayed.
 const MAX_WAITING: usize = 1 << 16;
@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 1 << 16;
 /// A file written by its own thread, so that sending does not wait for the disk.
 pub(super) struct Log {
     path: PathBuf,
-    lines: SyncSender<Sent>,
+    lines: SyncSender<SentPacket>,
     writing: JoinHandle<io::Result<()>>,
 }
 
@@ -35,7 +35,7 @@ impl Log {
     }
 
     /// Adds a packet.
-    pub(super) fn record(&self, sent: &Sent) {
+    pub(super) fn record(&self, sent: &SentPacket) {
         // Fails only after a write error, which `finish` reports.
         let _ = self.lines.send(*sent);
     }
@@ -48,10 +48,10 @@ impl Log {
     }
 }
 
-fn write(mut file: impl Write, packets: &Receiver<Sent>) -> io::Result<()> {
+fn write(mut file: impl Write, packets: &Receiver<SentPacket>) -> io::Result<()> {
     writeln!(file, "sequence,intended,actual,sched,software,hardware")?;
     for sent in packets {
-        let Sent { sequence, intended, actual, stamps, .. } = sent;
+        let SentPacket { sequence, intended, actual, stamps, .. } = sent;
         write!(file, "{sequence},{},{}", intended.as_nanos(), actual.as_nanos())?;
         for stamp in StampKind::ALL.map(|kind| *stamps.of(kind)) {
             write!(
@@ -68,18 +68,18 @@ fn write(mut file: impl Write, packets: &Receiver<Sent>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use wirestamp_clock::Span;
-    use wirestamp_traffic::PerKind;
+    use wirestamp_traffic::PerStampKind;
 
     use super::*;
 
     #[test]
     fn missing_stamp_leaves_its_column_empty() {
         let (lines, packets) = sync_channel(1);
-        let stamps = PerKind { sched: Some(Time::from_nanos(3)), ..PerKind::default() };
+        let stamps = PerStampKind { sched: Some(Time::from_nanos(3)), ..PerStampKind::default() };
         let (intended, actual) = (Time::from_nanos(1), Time::from_nanos(2));
         let pacing_error = Span::ZERO;
         lines
-            .send(Sent { stream: 1, sequence: 7, intended, actual, pacing_error, stamps })
+            .send(SentPacket { stream: 1, sequence: 7, intended, actual, pacing_error, stamps })
             .unwrap();
         drop(lines);
         let mut file = Vec::new();

@@ -15,7 +15,7 @@ use wirestamp_clock::{ClockService, Counter};
 use wirestamp_metrics::Distribution;
 use wirestamp_traffic::live::Limit;
 use wirestamp_traffic::{
-    Recording, Replay, Sender, Sent, ServiceClock, Stream, Transmission, Unavailable,
+    ReplayOptions, Replay, Sender, SentPacket, ServiceClock, Stream, SendOptions, UnavailableStamps,
 };
 
 use crate::files::check_outputs;
@@ -69,11 +69,11 @@ struct SendStatistics {
 }
 
 impl SendStatistics {
-    fn expect(&mut self, unavailable: Option<&Unavailable>) {
+    fn expect(&mut self, unavailable: Option<&UnavailableStamps>) {
         self.stamps = unavailable.map(TransmitStamps::new);
     }
 
-    fn record(&mut self, sent: &Sent) {
+    fn record(&mut self, sent: &SentPacket) {
         self.pacing.record(sent.pacing_error);
         if let Some(stamps) = &mut self.stamps {
             stamps.record(sent);
@@ -96,7 +96,7 @@ impl Sending<'_> {
     fn pattern(
         &self,
         stream: Stream,
-        by: &Transmission,
+        by: &SendOptions,
         statistics: &mut SendStatistics,
     ) -> anyhow::Result<Document> {
         let (pattern, destination) = (stream.plan.pattern.name().to_owned(), stream.destination);
@@ -125,8 +125,8 @@ impl Sending<'_> {
 
     fn replay(
         &self,
-        recording: Recording,
-        by: &Transmission,
+        recording: ReplayOptions,
+        by: &SendOptions,
         statistics: &mut SendStatistics,
     ) -> anyhow::Result<(Document, Option<wirestamp_capture::Error>)> {
         let file = recording.path.clone();
@@ -154,7 +154,7 @@ impl Sending<'_> {
             mode,
             ..Document::new(traffic, by.method.name())
         };
-        Ok((document, report.broke_off))
+        Ok((document, report.read_error))
     }
 
     fn live(&self, live: &LiveJob) -> anyhow::Result<Document> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use wirestamp_metrics::Distribution;
-use wirestamp_traffic::{PerKind, Sent, StampKind, Unavailable};
+use wirestamp_traffic::{PerStampKind, SentPacket, StampKind, UnavailableStamps};
 
 use crate::output::{count, time};
 
@@ -12,7 +12,7 @@ use crate::output::{count, time};
 #[derive(Serialize)]
 pub(super) struct TransmitStamps {
     #[serde(flatten)]
-    kinds: PerKind<Option<KindStatistics>>,
+    kinds: PerStampKind<Option<KindStatistics>>,
     /// Reasons for the unavailable kinds.
     unavailable: BTreeMap<&'static str, String>,
 }
@@ -29,15 +29,15 @@ struct KindStatistics {
 
 impl TransmitStamps {
     /// Empty statistics of the kinds that are not `unavailable`.
-    pub(super) fn new(unavailable: &Unavailable) -> Self {
+    pub(super) fn new(unavailable: &UnavailableStamps) -> Self {
         let kinds =
-            PerKind::each(|kind| unavailable.of(kind).is_none().then(KindStatistics::default));
+            PerStampKind::each(|kind| unavailable.of(kind).is_none().then(KindStatistics::default));
         let reason = |kind: StampKind| Some((kind.name(), unavailable.of(kind).clone()?));
         Self { kinds, unavailable: StampKind::ALL.into_iter().filter_map(reason).collect() }
     }
 
     /// Records the stamps of a packet.
-    pub(super) fn record(&mut self, sent: &Sent) {
+    pub(super) fn record(&mut self, sent: &SentPacket) {
         for kind in StampKind::ALL {
             let Some(found) = self.kinds.of_mut(kind) else { continue };
             match *sent.stamps.of(kind) {

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, Span};
-use wirestamp_lab::impair::{Account, Plan, Stage, Testimony, Wire, Witness};
+use wirestamp_lab::impair::{Account, Stage, StreamPlan, Testimony, Wire, Witness};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
 use wirestamp_metrics::{Config, Point};
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_session::{PairSession, Recording, TapReport};
 use wirestamp_traffic::{
-    Pattern, Payload, Plan as Sending, SendMethod, SendReport, Sender, ServiceClock, Stream,
-    Transmission,
+    Pattern, Payload, SendMethod, SendOptions, SendReport, Sender, ServiceClock, Stream,
+    StreamPlan as Sending,
 };
 
 use crate::found::Found;
@@ -55,7 +55,7 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 }
 
 /// Sends a million packets to `destination` through a stage with that plan, and measures.
-pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
+pub(crate) fn run(destination: IpAddr, plan: StreamPlan) -> Run {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
     let (stage, witness) = (wire.stage(plan).unwrap(), wire.witness().unwrap());
@@ -130,7 +130,7 @@ fn sender(wire: &Wire, destination: IpAddr) -> Sender {
         interface: Some(SOURCE_INTERFACE.into()),
         ..Stream::new(1, plan, (destination, PORT).into())
     };
-    let transmission = Transmission { method: SendMethod::Packet, ..Transmission::default() };
+    let transmission = SendOptions { method: SendMethod::Packet, ..SendOptions::default() };
     wire.source().run(|| Sender::open_with(vec![stream], &transmission).unwrap()).unwrap()
 }
 

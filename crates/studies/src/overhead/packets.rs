@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use wirestamp_capture::{Cores, Stop};
 use wirestamp_clock::{ClockService, Counter, Span, survey};
-use wirestamp_traffic::{Pattern, Payload, Plan, Sender, ServiceClock, Stream};
+use wirestamp_traffic::{Pattern, Payload, Sender, ServiceClock, Stream, StreamPlan};
 
 use super::paper::{Method, Traffic};
 use crate::experiment::{Cell, Design, Factor, Study};
@@ -174,7 +174,7 @@ fn socket() -> io::Result<UdpSocket> {
 }
 
 fn sender(pattern: Pattern, packets: u32, to: &UdpSocket) -> anyhow::Result<Sender> {
-    let plan = Plan { pattern, start: Span::ZERO, packets: packets.into() };
+    let plan = StreamPlan { pattern, start: Span::ZERO, packets: packets.into() };
     Ok(Sender::open(vec![Stream::new(1, plan, to.local_addr()?)])?)
 }
 

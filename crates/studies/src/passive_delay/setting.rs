@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use wirestamp_clock::Span;
 use wirestamp_lab::{Impairments, SINK_V6};
-use wirestamp_traffic::{Pattern, PatternError, Plan, Stream};
+use wirestamp_traffic::{Pattern, PatternError, Stream, StreamPlan};
 
 /// Preamble and least gap, which a frame takes of an Ethernet link beside its own bytes (IEEE 802.3).
 const BETWEEN_FRAMES: u64 = 20;
@@ -117,10 +117,10 @@ impl Setting {
         let ahead = Pattern::new("ahead", self.shown(), AHEAD_INTERVAL)?;
         let plan = |pattern: Pattern| {
             let packets = pattern.packets_in(self.lasting);
-            Plan { pattern, start: START, packets }
+            StreamPlan { pattern, start: START, packets }
         };
         let active = (self.tasks > 1).then(|| plan(active));
-        let ahead = Plan { pattern: ahead, start: Span::ZERO, packets: AHEAD };
+        let ahead = StreamPlan { pattern: ahead, start: Span::ZERO, packets: AHEAD };
         let plans = [Some(plan(passive)), active, Some(ahead)];
         let streams = (PASSIVE..).zip(PORTS).zip(plans);
         let stream = |((id, port), plan)| Some(Stream::new(id, plan?, at_the_sink(port)));

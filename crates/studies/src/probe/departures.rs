@@ -7,7 +7,7 @@ use wirestamp_clock::{ClockService, Span, Time, Utc};
 use wirestamp_lab::SOURCE_INTERFACE;
 use wirestamp_lab::impair::SINK_V4;
 use wirestamp_traffic::{
-    PacingClock, Pattern, Plan, SendMethod, Sender, ServiceClock, Stream, Transmission,
+    PacingClock, Pattern, SendMethod, SendOptions, Sender, ServiceClock, Stream, StreamPlan,
 };
 
 /// A packet whose call took longer than this was sent by a thread that had been interrupted, and nobody
@@ -38,12 +38,12 @@ impl Departures {
             only.set(core);
             sched_setaffinity(None, &only).with_context(|| format!("cannot run on core {core}"))?;
         }
-        let plan = Plan { pattern, start: Span::ZERO, packets };
+        let plan = StreamPlan { pattern, start: Span::ZERO, packets };
         let stream = Stream {
             interface: Some(SOURCE_INTERFACE.into()),
             ..Stream::new(1, plan, (SINK_V4, PORT).into())
         };
-        let way = Transmission { method: SendMethod::Packet, ..Transmission::default() };
+        let way = SendOptions { method: SendMethod::Packet, ..SendOptions::default() };
         let sender = Sender::open_with(vec![stream], &way)?;
         let watch = ServiceClock::new(clock);
         let mut times = Vec::with_capacity(usize::try_from(packets).unwrap_or(0));

@@ -1,10 +1,9 @@
-//! Keeps the program known to the kernel's XDP dispatcher.
+//! Keeps the program registered in the kernel's XDP dispatcher.
 //!
-//! A run of a program that is attached nowhere takes some 10 ms longer than its frames do, however
-//! few they are, far too long between two bursts; a run of one that is attached to an interface
-//! does not. (The dispatcher has to learn of the program, and to forget it again.) So it is attached
-//! where no packet ever is: to the loopback interface, which is down, of a network namespace of its
-//! own.
+//! Each run of an unattached program takes about 10 ms longer, because the kernel adds the program
+//! to the dispatcher and removes it again. That is too long between two bursts. So the program is
+//! attached to an interface without traffic: the loopback interface, which is down, of a network
+//! namespace created for this purpose.
 #![expect(unsafe_code, reason = "unshare(2), and bpf_link_create")]
 
 use std::fs::File;
@@ -18,17 +17,17 @@ use libbpf_rs::libbpf_sys;
 /// The loopback interface's number in every namespace (`LOOPBACK_IFINDEX` in the kernel).
 const LOOPBACK: i32 = 1;
 
-/// A program is known to the dispatcher for as long as this lives.
+/// The program's registration in the dispatcher; dropping it removes the registration.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct DispatcherEntry {
     _link: OwnedFd,
     _namespace: File,
 }
 
-impl Known {
-    /// Makes `program` known. Takes `CAP_SYS_ADMIN`, for the namespace.
+impl DispatcherEntry {
+    /// Registers `program`. Requires `CAP_SYS_ADMIN` for the namespace.
     pub(super) fn new(program: BorrowedFd<'_>) -> io::Result<Self> {
-        // A thread of its own, because it stays in the namespace it makes.
+        // A separate thread, because it stays in the new namespace.
         thread::scope(|scope| {
             let attach = move || {
                 let namespace = new_namespace()?;
@@ -42,7 +41,7 @@ impl Known {
 
 /// Moves the calling thread into a new network namespace.
 fn new_namespace() -> io::Result<File> {
-    // SAFETY: takes a number and touches no memory of ours.
+    // SAFETY: takes a number; accesses no memory of this process.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } == -1 {
         return Err(io::Error::last_os_error());
     }
@@ -51,7 +50,7 @@ fn new_namespace() -> io::Result<File> {
 
 /// Attaches `program` to the loopback interface of the calling thread's namespace.
 fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers, and a null pointer for "no options".
+    // SAFETY: takes numbers, and a null pointer, which means "no options".
     let link = unsafe {
         libbpf_sys::bpf_link_create(program.as_raw_fd(), LOOPBACK, libbpf_sys::BPF_XDP, ptr::null())
     };
@@ -59,6 +58,6 @@ fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     if link < 0 {
         return Err(io::Error::from_raw_os_error(-link));
     }
-    // SAFETY: the call succeeded, so the descriptor is open and nobody else has it.
+    // SAFETY: the call succeeded, so the descriptor is open and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }

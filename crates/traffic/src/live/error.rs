@@ -1,4 +1,4 @@
-//! Why live frames could not be sent, in words that say what to do next.
+//! Errors of live frames, each with the next step.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,53 +6,53 @@ use std::net::SocketAddr;
 use thiserror::Error;
 use wirestamp_capture::capabilities::how_to_get;
 
-use super::template::LONGEST;
+use super::template::MAX_FRAME_BYTES;
 use crate::SendError;
 
-/// Live frames could not be made ready or sent.
+/// Live frames cannot be prepared or sent.
 ///
-/// A message has its cause in it, for which reason [`std::error::Error::source`] is `None`: a report
-/// that prints the chain would say it twice.
+/// The message includes the cause. So [`std::error::Error::source`] is `None`: a report that prints
+/// the chain would repeat the cause.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// There is no such Ethernet interface, or no way to the other end.
+    /// No such Ethernet interface, or no route to the destination.
     #[error(transparent)]
     Link(#[from] SendError),
-    /// The interface is down, or no longer there.
+    /// The interface is down or was removed.
     #[error("{interface} {what}")]
     Unusable {
         /// The interface.
         interface: String,
-        /// What became of it, and what to do.
+        /// State of the interface, and the next step.
         what: &'static str,
     },
-    /// The frame has no room for its numbers, or does not fit into a page.
+    /// The frame is too short for the payload, or does not fit into a page.
     #[error(
-        "a live frame of {bytes} bytes cannot be sent: use {min} to {LONGEST} over {over}, without \
-         the check sequence"
+        "cannot send a live frame of {bytes} bytes; use {min} to {MAX_FRAME_BYTES} over {over}, \
+         without the check sequence"
     )]
     FrameSize {
-        /// What was asked for.
+        /// The requested size.
         bytes: u16,
-        /// The least that has room.
+        /// The min size.
         min: usize,
-        /// The IP version that this is the least for.
+        /// The IP version of `min`.
         over: &'static str,
     },
-    /// The interface takes no frames of that length.
+    /// The frame exceeds the interface's MTU.
     #[error(
         "a frame of {bytes} bytes is too long for {interface}, whose MTU allows {longest}; raise it \
          with `ip link set {interface} mtu`"
     )]
     TooLong {
-        /// What was asked for.
+        /// The requested size.
         bytes: u16,
         /// The interface.
         interface: String,
-        /// The longest frame that it takes.
+        /// The max frame size of the interface.
         longest: usize,
     },
-    /// The two ends are of different IP versions.
+    /// Source and destination differ in IP version.
     #[error("{from} and {to} are of different IP versions")]
     Versions {
         /// The source.
@@ -60,21 +60,24 @@ pub enum LiveError {
         /// The destination.
         to: SocketAddr,
     },
-    /// There are not so many source ports.
-    #[error("{flows} flows from source port {port} up: use at least 1, and ports up to 65535")]
+    /// No flows, or not enough source ports.
+    #[error(
+        "cannot send {flows} flows from source port {port} upwards; use 1 or more flows, and ports \
+         up to 65535"
+    )]
     Flows {
-        /// How many were asked for.
+        /// The requested number of flows.
         flows: u16,
-        /// The first one's port.
+        /// The source port of the first flow.
         port: u16,
     },
-    /// No rate that can be kept.
-    #[error("{0} packets a second cannot be paced: use 1 to {max}", max = super::pace::MAX_RATE)]
+    /// The rate is out of range.
+    #[error("cannot pace {0} packets per second; use 1 to {max}", max = super::pace::MAX_RATE)]
     Rate(u64),
-    /// No burst, or one that would keep a request to stop waiting.
-    #[error("a burst of {0} frames cannot be sent: use 1 to {max}", max = super::pace::MAX_BURST)]
+    /// The burst is empty, or too long to react to a stop request in time.
+    #[error("cannot send a burst of {0} frames; use 1 to {max}", max = super::pace::MAX_BURST)]
     Burst(u32),
-    /// The kernel refused for want of privileges.
+    /// Missing privileges.
     #[error(
         "cannot send live frames on {interface} without privileges: {}",
         how_to_get("cap_bpf,cap_net_admin,cap_perfmon,cap_sys_admin")
@@ -85,9 +88,10 @@ pub enum LiveError {
     },
     /// The interface's driver would drop every frame.
     #[error(
-        "{interface} takes no frames from XDP now: a veth does when its other end has GRO on \
-         (`ethtool -K PEER gro on`) or an XDP program, and no more send queues than {interface} \
-         has receive queues; another driver has to know ndo_xdp_xmit (Linux 6.3 or newer tells)"
+        "{interface} accepts no frames from XDP now; on a veth, enable GRO on its peer (`ethtool -K \
+         PEER gro on`) or attach an XDP program there, and give the peer no more send queues than \
+         {interface} has receive queues; any other driver must support ndo_xdp_xmit (reported by \
+         Linux 6.3 or newer)"
     )]
     NoTransmit {
         /// The interface.
@@ -98,23 +102,23 @@ pub enum LiveError {
     Program {
         /// The interface.
         interface: String,
-        /// What libbpf or the kernel said.
+        /// The message of libbpf or the kernel.
         reason: String,
     },
-    /// The kernel refused for another reason.
+    /// Another system call failed.
     #[error("cannot {what} on {interface}: {cause}")]
     System {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// The interface it was tried on.
+        /// The interface.
         interface: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: io::Error,
     },
 }
 
 impl LiveError {
-    /// Whether the request itself was wrong and has to be put differently.
+    /// Whether the arguments are invalid.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! The interface that frames pass: whether it still takes them, and how many it dropped.
+//! The interface of live frames: its state and its drop counters.
 
 use std::os::unix::net::UnixDatagram;
 
@@ -10,7 +10,7 @@ use crate::sys;
 #[derive(Debug)]
 pub(super) struct Interface {
     pub(super) link: Link,
-    /// Through which the kernel is asked about it.
+    /// For ioctls about the interface.
     socket: UnixDatagram,
 }
 
@@ -18,7 +18,7 @@ impl Interface {
     pub(super) fn open(name: &str) -> Result<Self, LiveError> {
         let link = Link::find(name)?;
         let socket = UnixDatagram::unbound().map_err(|cause| LiveError::System {
-            what: "open a socket to ask about its state",
+            what: "open a socket for interface state",
             interface: name.to_owned(),
             cause,
         })?;
@@ -27,17 +27,17 @@ impl Interface {
         Ok(interface)
     }
 
-    /// Whether frames can still go through it.
+    /// Returns an error if the interface is down or gone.
     pub(super) fn check(&self) -> Result<(), LiveError> {
         let what = match sys::interface::is_up(&self.socket, &self.link.name) {
             Ok(true) => return Ok(()),
-            Ok(false) => "is down, so no frames pass; `ip link set up` brings it up",
+            Ok(false) => "is down and passes no frames; bring it up with `ip link set up`",
             Err(_) => "has disappeared while frames were sent",
         };
         Err(LiveError::Unusable { interface: self.link.name.clone(), what })
     }
 
-    /// How many frames of that direction it has dropped up to now, whoever sent them.
+    /// Frames of all senders that the interface has dropped in `direction` since it came up.
     pub(super) fn dropped(&self, direction: Direction) -> Result<u64, LiveError> {
         let Drops { received, sent } = Link::drops(&self.link.name)?;
         Ok(match direction {

@@ -1,19 +1,19 @@
-//! Frames that an XDP program makes in the kernel: the highest rates that there are without a driver
-//! of one's own.
+//! Live frames: frames that an XDP program generates in the kernel. This gives the highest rates
+//! without a special driver.
 //!
-//! The kernel runs the program on copies of one frame and does with each what the program says, as
-//! if it had come in over an interface ("Running XDP programs in live frame mode",
-//! `Documentation/bpf/bpf_prog_run.rst`). No packet goes through a socket, so no route, neighbour,
-//! filter or queueing discipline has a say: the frame is sent as its [`Template`] says.
+//! The kernel runs the program on duplicates of one frame and executes its verdict, as if each frame
+//! had arrived at an interface ("Running XDP programs in live frame mode",
+//! `Documentation/bpf/bpf_prog_run.rst`). No packet passes a socket, so routes, neighbours, filters
+//! and queueing disciplines do not apply: the frame is sent as its [`Template`] defines it.
 //!
-//! The program writes the source port of the flow, the sequence number, the time, and a UDP checksum
-//! that is right, over IPv4 too. The time is that of `bpf_ktime_get_ns`: `CLOCK_MONOTONIC`, read when
-//! the program ran ([`Payload::sent_monotonic`](crate::Payload::sent_monotonic)). The frame leaves
-//! when all of its batch, up to 64, are written.
+//! The program writes the flow's source port, the sequence number, the time, and a valid UDP
+//! checksum (over IPv4 too). The time is `bpf_ktime_get_ns`: `CLOCK_MONOTONIC`, read when the program
+//! runs ([`Payload::sent_monotonic`](crate::Payload::sent_monotonic)). A frame leaves when its whole
+//! batch of up to 64 frames is written.
 
+mod burst_run;
 mod dispatcher;
-mod drive;
-mod ends;
+mod endpoint;
 mod error;
 mod interface;
 mod pace;
@@ -26,8 +26,8 @@ use std::sync::atomic::AtomicBool;
 
 use wirestamp_clock::Span;
 
-use self::drive::{Driven, drive};
-pub use self::ends::{Endpoint, incoming, outgoing};
+use self::burst_run::{BurstRun, run_bursts};
+pub use self::endpoint::{Endpoint, incoming, outgoing};
 pub use self::error::LiveError;
 use self::interface::Interface;
 pub use self::pace::Pace;
@@ -35,21 +35,21 @@ use self::program::{Program, system};
 pub use self::template::Template;
 use crate::{PacingClock, sys};
 
-/// Which way frames pass the interface.
+/// Direction in which frames pass the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Out of it (`XDP_TX`).
     Transmit,
-    /// Into the network stack, as if they had been received there (`XDP_PASS`): behind an XDP program
-    /// in the interface's driver, and before packet sockets.
+    /// Into the network stack, as received frames (`XDP_PASS`): after an XDP program in the
+    /// interface's driver, and before packet sockets.
     Receive,
-    /// The same on another core, as if that had taken them from a network card: a thread of the kernel receives
-    /// them there (`BPF_MAP_TYPE_CPUMAP`), which some 16,000 frames wait for.
+    /// The same on another core, as if that core had read them from a network card: a kernel thread
+    /// receives them there (`BPF_MAP_TYPE_CPUMAP`). Its queue has about 16,000 places.
     ReceiveOn(u32),
 }
 
 impl Direction {
-    /// The core that receives, where that is not the sender's.
+    /// The receiving core, if it is not the sender's.
     const fn core(self) -> Option<u32> {
         match self {
             Self::ReceiveOn(core) => Some(core),
@@ -58,54 +58,52 @@ impl Direction {
     }
 }
 
-/// When a run ends by itself.
+/// End of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// After so many frames.
+    /// Max number of frames.
     pub frames: Option<u64>,
-    /// After so long.
+    /// Max duration.
     pub duration: Option<Span>,
 }
 
-/// What was sent in a run.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveReport {
-    /// Frames that were written and handed to the driver, or to the stack. Their sequence numbers
-    /// follow each other without a gap.
+    /// Frames handed to the driver or to the stack. Their sequence numbers have no gaps.
     pub sent: u64,
     /// Their bytes, without check sequences.
     pub bytes: u64,
-    /// Frames that the interface counted as dropped meanwhile in that direction, whoever sent them, and those
-    /// that the core of [`Direction::ReceiveOn`] had no room for. A veth counts here what its peer had no
-    /// room for. What the stack drops on receipt is not counted here.
+    /// Frames of all senders that the interface dropped in this direction during the run, and frames
+    /// that the queue of [`Direction::ReceiveOn`]'s core had no room for. For a veth this includes
+    /// frames that its peer had no room for. Frames that the stack drops on receipt are not included.
     pub dropped: u64,
-    /// From the first burst's deadline to the end of the last one.
+    /// Time from the deadline of the first burst to the end of the last one.
     pub elapsed: Span,
     /// Bursts that were late because a sleep ended after their deadline.
     pub overslept: u64,
-    /// Whether it ended by request, before everything was sent.
+    /// Whether a request ended the run before everything was sent.
     pub stopped: bool,
 }
 
-/// A generator that is ready to send.
+/// A frame generator, ready to send.
 ///
-/// It belongs to the thread that opens it: the kernel looks the interface up by its number, in the
-/// network namespace of the thread that calls.
+/// Bound to the thread that opens it: the kernel finds the interface by its index in the network
+/// namespace of the calling thread.
 pub struct LiveFrames {
     interface: Interface,
     program: Program,
     template: Template,
     direction: Direction,
-    one_thread: PhantomData<*const ()>,
+    not_send: PhantomData<*const ()>,
 }
 
 impl LiveFrames {
-    /// Loads the program for frames that pass `interface`, which is one of the calling thread's
-    /// network namespace.
+    /// Loads the program for frames that pass `interface` of the calling thread's network namespace.
     ///
     /// # Errors
-    /// A template that cannot be built, an interface that does not exist, is down or cannot send
-    /// such frames ([`LiveError::NoTransmit`] says what a veth wants), or missing privileges.
+    /// An invalid template; an interface that does not exist, is down or cannot send such frames
+    /// ([`LiveError::NoTransmit`] describes what a veth requires); or missing privileges.
     pub fn open(
         interface: &str,
         template: Template,
@@ -118,17 +116,17 @@ impl LiveFrames {
             return Err(LiveError::TooLong { bytes, interface, longest });
         }
         let program = Program::load(&interface.link, &template, direction)?;
-        Ok(Self { interface, program, template, direction, one_thread: PhantomData })
+        Ok(Self { interface, program, template, direction, not_send: PhantomData })
     }
 
-    /// Sends until the limit is reached or `stop` is set, which is noticed within some 10 ms. Another
-    /// run goes on with the sequence number after the last.
+    /// Sends until the limit is reached or `stop` is set; reacts to `stop` within about 10 ms. The
+    /// next run continues with the next sequence number.
     ///
-    /// Each burst is sent when its deadline has come and never before; one that is late is sent at
-    /// once. The thread is left with the shortest timer slack.
+    /// Each burst is sent at its deadline, never before; a late burst is sent at once. Sets the
+    /// thread's timer slack to the minimum.
     ///
     /// # Errors
-    /// When the interface goes down or away, or the kernel refuses to run the program.
+    /// When the interface goes down or is removed, or the kernel refuses to run the program.
     pub fn run(
         &mut self,
         clock: &impl PacingClock,
@@ -138,11 +136,12 @@ impl LiveFrames {
     ) -> Result<LiveReport, LiveError> {
         sys::end_sleeps_on_time();
         let (sent_before, dropped_before) = (self.program.sent(), self.dropped()?);
-        let Driven { elapsed, overslept, stopped } = drive(clock, pace, limit, stop, |frames| {
-            // The kernel drops frames for an interface that is down without a word.
-            self.interface.check()?;
-            self.program.send(frames).map_err(|cause| self.failed(cause))
-        })?;
+        let BurstRun { elapsed, overslept, stopped } =
+            run_bursts(clock, pace, limit, stop, |frames| {
+                // The kernel silently drops frames for an interface that is down.
+                self.interface.check()?;
+                self.program.send(frames).map_err(|cause| self.failed(cause))
+            })?;
         let sent = self.program.sent() - sent_before;
         let bytes = sent * u64::from(self.template.frame_bytes);
         let dropped = self.dropped()?.saturating_sub(dropped_before);
@@ -154,9 +153,9 @@ impl LiveFrames {
         Ok(self.interface.dropped(self.direction)? + refused)
     }
 
-    /// The error for a run of the program that failed: the interface, if it is gone.
+    /// The error of a failed program run: the interface's error, if it is down or gone.
     fn failed(&self, cause: io::Error) -> LiveError {
-        let what = "run the program that makes frames (Linux 5.18 or newer can)";
+        let what = "run the program that generates frames (requires Linux 5.18)";
         self.interface.check().err().unwrap_or_else(|| system(what, &self.interface.link, cause))
     }
 }

@@ -1,57 +1,57 @@
-//! How many frames are due when.
+//! Schedule of a run: rate and bursts.
 
 use wirestamp_clock::Span;
 
 use super::LiveError;
 
-/// More than any machine sends; with it, arithmetic stays far from its limits.
+/// Max rate in frames per second. No machine reaches it, and arithmetic does not overflow.
 pub(super) const MAX_RATE: u64 = 1_000_000_000;
 
-/// The most frames in one go. At the lowest rate that was seen for live frames, 0.5 million a
-/// second into a network stack, they take 8 ms, in which a request to stop goes unnoticed.
+/// Max frames of a burst. At the lowest measured rate of live frames (0.5 million per second into a
+/// network stack) a burst takes 8 ms; a stop request waits that long.
 pub(super) const MAX_BURST: u32 = 4096;
 
-/// Frames that the kernel works on at a time, and hands to the driver together: its default
+/// Frames that the kernel hands to the driver together: its default batch size
 /// (`Documentation/bpf/bpf_prog_run.rst`).
 pub(super) const BATCH: u32 = 64;
 
-/// Bursts a second where the user has not said how long they are. Each costs a system call that
-/// sets up pages for a batch, some tens of microseconds.
-const BURSTS_A_SECOND: u64 = 5_000;
+/// Default max bursts per second. Each burst costs a system call that sets up pages for a batch:
+/// tens of microseconds.
+const BURSTS_PER_SECOND: u64 = 5_000;
 
-/// How fast frames are sent.
+/// Rate and burst size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Frames a second; `None` for as many as can be.
+    /// Frames per second; `None` for full speed.
     rate: Option<u64>,
     burst: u32,
 }
 
 impl Pace {
-    /// As fast as it goes.
+    /// As fast as the machine can.
     #[must_use]
     pub const fn full_speed() -> Self {
         Self { rate: None, burst: MAX_BURST }
     }
 
-    /// So many frames a second (1 to 1,000,000,000, as far as the machine can), in bursts that come
-    /// at most 5,000 times a second: single frames up to that rate, and whole batches of 64 from
-    /// 320,000 a second on.
+    /// `frames_per_second` frames (1 to 1,000,000,000, limited by the machine), in at most 5,000
+    /// bursts per second: single frames up to that rate, and whole batches of 64 above 320,000 frames
+    /// per second.
     ///
     /// # Errors
     /// [`LiveError::Rate`].
-    pub fn rate(frames_a_second: u64) -> Result<Self, LiveError> {
-        if !(1..=MAX_RATE).contains(&frames_a_second) {
-            return Err(LiveError::Rate(frames_a_second));
+    pub fn rate(frames_per_second: u64) -> Result<Self, LiveError> {
+        if !(1..=MAX_RATE).contains(&frames_per_second) {
+            return Err(LiveError::Rate(frames_per_second));
         }
-        let burst = frames_a_second.div_ceil(BURSTS_A_SECOND);
+        let burst = frames_per_second.div_ceil(BURSTS_PER_SECOND);
         let burst = u32::try_from(burst).unwrap_or(MAX_BURST).min(MAX_BURST);
         let burst = if burst > BATCH { burst.next_multiple_of(BATCH) } else { burst };
-        Ok(Self { rate: Some(frames_a_second), burst })
+        Ok(Self { rate: Some(frames_per_second), burst })
     }
 
-    /// The same in bursts of `frames` (1 to 4096), each sent back to back when its first frame is
-    /// due.
+    /// The same rate in bursts of `frames` (1 to 4096), each sent back to back when its first frame
+    /// is due.
     ///
     /// # Errors
     /// [`LiveError::Burst`].
@@ -62,14 +62,14 @@ impl Pace {
         Ok(Self { burst: frames, ..self })
     }
 
-    /// Frames that are sent back to back.
+    /// Frames of a burst, sent back to back.
     #[must_use]
     pub const fn burst(self) -> u32 {
         self.burst
     }
 
-    /// When frame `sequence` is due, from the start on: rounded down from the exact time, so that
-    /// errors do not add up. Saturates after 292 years.
+    /// Due time of frame `sequence` after the start, rounded down from the exact time so that errors
+    /// do not add up. Saturates after 292 years.
     fn offset(self, sequence: u64) -> Span {
         let Some(rate) = self.rate else { return Span::ZERO };
         let nanos = u128::from(sequence) * 1_000_000_000 / u128::from(rate);
@@ -82,10 +82,10 @@ impl Pace {
     }
 }
 
-/// Frames to send back to back.
+/// Frames sent back to back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// When, from the start on.
+    /// Due time after the start.
     pub(super) offset: Span,
     pub(super) frames: u32,
 }
@@ -110,8 +110,9 @@ impl Iterator for Bursts {
     }
 }
 
-/// How a burst, or what a signal left of it, is told to the kernel: repetitions, and how many of
-/// them make a batch. It only ever runs whole batches, so they have to divide the repetitions.
+/// Number of repetitions and batch size to pass to the kernel for `frames` frames. The kernel runs
+/// whole batches only, so the batch size divides the repetitions; the result may be fewer than
+/// `frames`.
 pub(super) const fn repetitions(frames: u32) -> (u32, u32) {
     if frames < BATCH { (frames, frames) } else { (frames - frames % BATCH, BATCH) }
 }
@@ -124,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_frame_is_forgotten_nor_due_before_its_time(
+        fn every_frame_is_sent_and_never_early(
             rate in 1_u64..20_000_000, burst in 1_u32..=MAX_BURST, frames in 0_u64..50_000,
         ) {
             let pace = Pace::rate(rate).unwrap().with_burst(burst).unwrap();
@@ -142,7 +143,7 @@ mod tests {
         }
 
         #[test]
-        fn the_kernel_is_told_batches_that_come_out_even(frames in 1_u32..=MAX_BURST) {
+        fn batch_size_divides_repetitions(frames in 1_u32..=MAX_BURST) {
             let (repeat, batch) = repetitions(frames);
             prop_assert!((1..=frames).contains(&repeat) && (1..=BATCH).contains(&batch));
             prop_assert!(repeat % batch == 0 && frames - repeat < BATCH);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_burst_grows_with_the_rate() {
+    fn burst_grows_with_rate() {
         let burst = |rate| Pace::rate(rate).unwrap().burst();
         assert_eq!([burst(1), burst(1_000), burst(5_000), burst(5_001)], [1, 1, 1, 2]);
         assert_eq!([burst(320_000), burst(320_001), burst(1_000_000)], [64, 128, 256]);
@@ -158,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn at_full_speed_everything_is_due_at_once() {
+    fn full_speed_bursts_are_due_at_once() {
         let bursts: Vec<_> = Pace::full_speed().bursts(10_000).collect();
         assert_eq!(bursts.iter().map(|burst| burst.frames).collect::<Vec<_>>(), [4096, 4096, 1808]);
         assert!(bursts.iter().all(|burst| burst.offset == Span::ZERO));
     }
 
     #[test]
-    fn what_cannot_be_paced_is_refused() {
+    fn invalid_rates_and_bursts_are_rejected() {
         assert!(matches!(Pace::rate(0), Err(LiveError::Rate(0))));
         assert!(matches!(Pace::rate(MAX_RATE + 1), Err(LiveError::Rate(_))));
         assert!(matches!(Pace::full_speed().with_burst(0), Err(LiveError::Burst(0))));

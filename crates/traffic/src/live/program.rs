@@ -1,4 +1,4 @@
-//! The program in the kernel that makes the frames (`bpf/generate.bpf.c`), and the call that runs it
+//! The XDP program that generates frames (`bpf/generate.bpf.c`), and the system call that runs it
 //! (`BPF_PROG_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18).
 #![expect(unsafe_code, reason = "libbpf's skeleton, and bpf_prog_test_run_opts")]
 
@@ -11,9 +11,9 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link as Attached, MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
 
 use self::skeleton::{GenerateSkel, GenerateSkelBuilder};
-use super::dispatcher::Known;
+use super::dispatcher::DispatcherEntry;
 use super::pace::repetitions;
-use super::template::{Frame, Template};
+use super::template::{FrameImage, Template};
 use super::{Direction, LiveError};
 use crate::netlink::Link;
 
@@ -31,25 +31,25 @@ mod skeleton {
 /// rx_queue_index, egress_ifindex (`linux/bpf.h`).
 type Context = [u32; 6];
 
-/// The feature of a driver that takes frames from XDP programs (`linux/netdev.h`).
+/// Feature flag of a driver that accepts frames from XDP programs (`linux/netdev.h`).
 const NETDEV_XDP_ACT_NDO_XMIT: u64 = 4;
 
-/// Frames that may wait for the core that receives them: as many as the kernel allows
-/// (`__cpu_map_entry_alloc` of kernel/bpf/cpumap.c), some 15 ms of a million a second.
-const ROOM: u32 = 16_384;
+/// Queue length of the receiving core: the max of the kernel (`__cpu_map_entry_alloc` of
+/// kernel/bpf/cpumap.c), about 15 ms at a million frames per second.
+const CORE_QUEUE_FRAMES: u32 = 16_384;
 
-/// The loaded program. The kernel forgets it with this process, because all that holds it are file
-/// descriptors.
+/// The loaded program. Only file descriptors refer to it, so the kernel unloads it when this process
+/// ends.
 pub(super) struct Program {
     program: OwnedFd,
-    _known: Known,
-    /// The program's variables, which are its account.
+    _dispatcher_entry: DispatcherEntry,
+    /// The program's variables: its counters.
     variables: MapHandle,
-    /// Counts what the core that receives has no room for.
+    /// Counts frames that the receiving core's queue has no room for.
     _refusing: Option<Attached>,
     frame: Vec<u8>,
     context: Context,
-    /// Frames that the program has let go.
+    /// Frames that the program has sent.
     sent: u64,
 }
 
@@ -59,8 +59,8 @@ impl Program {
         template: &Template,
         direction: Direction,
     ) -> Result<Self, LiveError> {
-        let Frame { bytes, udp_at, brief, rest } = template.frame()?;
-        // libbpf's own lines would stand between ours; its error codes say enough.
+        let FrameImage { bytes, udp_at, short_payload, fixed_sum } = template.frame()?;
+        // libbpf's log lines would mix with ours; its error codes are sufficient.
         libbpf_rs::set_print(None);
         let refused = |error| refused(link, &error);
         let mut object = MaybeUninit::uninit();
@@ -76,16 +76,18 @@ impl Program {
             };
             constants.core = core.unwrap_or(0);
             constants.udp_at = udp_at;
-            constants.brief = brief.into();
+            constants.brief = short_payload.into();
             constants.flows = template.flows.into();
             constants.first_port = template.source.address.port();
-            constants.rest = rest.into();
+            constants.rest = fixed_sum.into();
         }
         let mut skeleton = open.load().map_err(refused)?;
-        let refusing = core.map(|core| wait_for(&mut skeleton, core)).transpose();
+        let refusing = core.map(|core| set_up_core(&mut skeleton, core)).transpose();
         let refusing = refusing.map_err(refused)?;
         let program = skeleton.progs.generate.as_fd();
-        if direction == Direction::Transmit && !takes_frames(link, program).map_err(refused)? {
+        if direction == Direction::Transmit
+            && !driver_accepts_frames(link, program).map_err(refused)?
+        {
             return Err(LiveError::NoTransmit { interface: link.name.clone() });
         }
         let failed = |cause: io::Error| match cause.kind() {
@@ -94,19 +96,19 @@ impl Program {
             }
             _ => system("keep the program ready", link, cause),
         };
-        let known = Known::new(program).map_err(failed)?;
+        let _dispatcher_entry = DispatcherEntry::new(program).map_err(failed)?;
         let program = program.try_clone_to_owned().map_err(failed)?;
         let variables = MapHandle::try_from(&skeleton.maps.bss).map_err(refused)?;
         let context = [0, u32::from(template.frame_bytes), 0, link.index, 0, 0];
-        let (_known, _refusing) = (known, refusing);
-        Ok(Self { program, _known, variables, _refusing, frame: bytes, context, sent: 0 })
+        let (_refusing, frame) = (refusing, bytes);
+        Ok(Self { program, _dispatcher_entry, variables, _refusing, frame, context, sent: 0 })
     }
 
     pub(super) const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Sends `frames` frames, all of them also when a signal comes in between.
+    /// Sends `frames` frames; continues after a signal.
     pub(super) fn send(&mut self, frames: u32) -> io::Result<()> {
         let goal = self.sent + u64::from(frames);
         while self.sent < goal {
@@ -140,8 +142,8 @@ impl Program {
             batch_size: batch,
             ..bpf_test_run_opts::default()
         };
-        // SAFETY: the options and both buffers in them are alive for the call, and of the sizes that
-        // are told; the kernel only reads the buffers.
+        // SAFETY: the options and their two buffers are alive during the call and have the given
+        // sizes; the kernel only reads the buffers.
         let status = unsafe {
             libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut options)
         };
@@ -149,17 +151,17 @@ impl Program {
         if status < 0 { Err(io::Error::from_raw_os_error(-status)) } else { Ok(()) }
     }
 
-    /// The sequence number that comes next, which is how many frames there were.
+    /// The next sequence number: the number of frames sent.
     fn next_sequence(&self) -> io::Result<u64> {
         self.number(0)
     }
 
-    /// Frames that the core which receives had no room for.
+    /// Frames that the receiving core's queue had no room for.
     pub(super) fn refused(&self) -> io::Result<u64> {
         self.number(1)
     }
 
-    /// A number of the program's account.
+    /// A counter of the program.
     fn number(&self, index: usize) -> io::Result<u64> {
         let value = self.variables.lookup(&[0; 4], MapFlags::ANY).map_err(io::Error::other)?;
         let mut numbers = value.iter().flat_map(|bytes| bytes.as_chunks().0);
@@ -170,10 +172,10 @@ impl Program {
     }
 }
 
-/// Has frames wait for a core, and those counted that it has no room for.
-fn wait_for(skeleton: &mut GenerateSkel<'_>, core: u32) -> Result<Attached, libbpf_rs::Error> {
+/// Sets up the queue of the receiving core, and counts the frames that it has no room for.
+fn set_up_core(skeleton: &mut GenerateSkel<'_>, core: u32) -> Result<Attached, libbpf_rs::Error> {
     let cores = &skeleton.maps.cores;
-    cores.update(&core.to_ne_bytes(), &ROOM.to_ne_bytes(), MapFlags::ANY)?;
+    cores.update(&core.to_ne_bytes(), &CORE_QUEUE_FRAMES.to_ne_bytes(), MapFlags::ANY)?;
     let id = cores.info()?.info.id;
     if let Some(variables) = skeleton.maps.bss_data.as_mut() {
         variables.account.id = id.into();
@@ -181,10 +183,10 @@ fn wait_for(skeleton: &mut GenerateSkel<'_>, core: u32) -> Result<Attached, libb
     skeleton.progs.refuse.attach()
 }
 
-/// Whether the driver takes frames from XDP programs at present, as netlink tells. A veth says so
-/// when its peer has GRO on or an XDP program, which the tests see. If it does not, the
-/// kernel loses every frame and tells trace points only (`Documentation/bpf/bpf_prog_run.rst`).
-fn takes_frames(link: &Link, program: impl AsFd) -> Result<bool, libbpf_rs::Error> {
+/// Whether the driver accepts frames from XDP programs now, as reported by netlink. A veth accepts
+/// them when its peer has GRO on or an XDP program (see the tests). Without it, the kernel drops
+/// every frame and reports that to trace points only (`Documentation/bpf/bpf_prog_run.rst`).
+fn driver_accepts_frames(link: &Link, program: impl AsFd) -> Result<bool, libbpf_rs::Error> {
     let query = Xdp::new(program.as_fd()).query(link.index.cast_signed(), XdpFlags::NONE)?;
     Ok(query.feature_flags & NETDEV_XDP_ACT_NDO_XMIT != 0)
 }
@@ -197,13 +199,13 @@ fn refused(link: &Link, error: &libbpf_rs::Error) -> LiveError {
     }
 }
 
-/// The verifier says "permission denied" too, and root is not helped by sudo.
+/// The verifier also returns "permission denied"; advice to use sudo does not help root.
 fn is_root() -> bool {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// The error for a call `what` that failed with `cause`.
+/// The error of the failed action `what`.
 pub(super) fn system(what: &'static str, link: &Link, cause: io::Error) -> LiveError {
     LiveError::System { what, interface: link.name.clone(), cause }
 }

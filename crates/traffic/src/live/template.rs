@@ -1,4 +1,4 @@
-//! The frame that all others are copies of: Ethernet, IP, UDP and our payload, with zeroes where the
+//! The frame that the kernel duplicates: Ethernet, IP, UDP and test payload, with zeroes where the
 //! program writes.
 
 use std::net::IpAddr;
@@ -8,47 +8,47 @@ use etherparse::PacketBuilder;
 use super::{Endpoint, LiveError};
 use crate::Payload;
 
-/// The longest frame, without check sequence. A frame has to fit into a page with what the kernel
-/// keeps before and behind it, which leaves some 3300 of 4096 bytes, depending on its version; a
-/// test sends one of this length.
-pub(super) const LONGEST: u16 = 3072;
+/// Max frame size in bytes, without check sequence. A frame shares a page of 4096 bytes with headroom
+/// and kernel data, which leaves about 3300 bytes, depending on the kernel version. A test sends a
+/// frame of this size.
+pub(super) const MAX_FRAME_BYTES: u16 = 3072;
 
-/// Hops that a frame may take: what Linux gives packets by default (`IPDEFTTL`).
+/// TTL and hop limit: the default of Linux (`IPDEFTTL`).
 const HOPS: u8 = 64;
 
 const ETHERNET: usize = 14;
 const UDP: usize = 8;
 
-/// What every frame looks like.
+/// Contents of every frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Where frames come from. The port is the first flow's, the next flow has the next port.
+    /// Source. Its port is that of the first flow; each further flow has the next port.
     pub source: Endpoint,
-    /// Where they go.
+    /// Destination.
     pub destination: Endpoint,
-    /// Bytes of a frame, without check sequence: 60 (IPv4) or 80 (IPv6) to 3072. The brief form of
-    /// the [`Payload`] is used below 74 or 94.
+    /// Bytes of a frame, without check sequence: 60 (IPv4) or 80 (IPv6) to 3072. Below 74 (IPv4) or
+    /// 94 (IPv6), frames carry the short form of the [`Payload`].
     pub frame_bytes: u16,
-    /// How many flows the frames belong to, in turn: 1 or more.
+    /// Number of flows, 1 or more; frames belong to them in rotation.
     pub flows: u16,
-    /// The stream's number in the payload, where it has room for one.
+    /// Stream number in the payload; the short form has none.
     pub stream: u16,
 }
 
-/// A template as the kernel and the program want it.
+/// The frame and the constants for the program.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct FrameImage {
     pub(super) bytes: Vec<u8>,
     /// Bytes before the UDP header.
     pub(super) udp_at: u32,
-    /// Whether the payload has the brief form.
-    pub(super) brief: bool,
-    /// The ones' complement sum of everything that the checksum covers and that stays the same.
-    pub(super) rest: u16,
+    /// Whether the payload has the short form.
+    pub(super) short_payload: bool,
+    /// The ones' complement sum of the constant data that the UDP checksum covers.
+    pub(super) fixed_sum: u16,
 }
 
 impl Template {
-    pub(super) fn frame(&self) -> Result<Frame, LiveError> {
+    pub(super) fn frame(&self) -> Result<FrameImage, LiveError> {
         let (from, to) = (self.source.address, self.destination.address);
         if self.flows == 0 || from.port().checked_add(self.flows - 1).is_none() {
             return Err(LiveError::Flows { flows: self.flows, port: from.port() });
@@ -66,28 +66,28 @@ impl Template {
         let headers = ETHERNET + ip_header + UDP;
         let size = LiveError::FrameSize {
             bytes: self.frame_bytes,
-            min: headers + Payload::BRIEF_BYTES,
+            min: headers + Payload::SHORT_BYTES,
             over,
         };
         let length = usize::from(self.frame_bytes).checked_sub(headers);
         let payload = length.and_then(|length| Payload::live(self.stream, length));
-        let Some(payload) = payload.filter(|_| self.frame_bytes <= LONGEST) else {
+        let Some(payload) = payload.filter(|_| self.frame_bytes <= MAX_FRAME_BYTES) else {
             return Err(size);
         };
         let mut bytes = vec![0; usize::from(self.frame_bytes)];
-        // The source port is written by the program too.
+        // The program also writes the source port.
         let udp = ip.udp(0, to.port());
         if udp.write_to_slice(&mut bytes, &payload).is_err() {
             return Err(size);
         }
         let udp_at = ETHERNET + ip_header;
         let checksum = u16::from_be_bytes([bytes[udp_at + 6], bytes[udp_at + 7]]);
-        Ok(Frame {
+        Ok(FrameImage {
             bytes,
             udp_at: u32::try_from(udp_at).unwrap_or(u32::MAX),
-            brief: payload.len() < Payload::MIN_BYTES,
+            short_payload: payload.len() < Payload::MIN_BYTES,
             // A checksum is the complement of the sum (RFC 1071).
-            rest: !checksum,
+            fixed_sum: !checksum,
         })
     }
 }
@@ -111,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_and_the_longest_frame_are_as_long_as_asked_for_and_no_other_is_built() {
+    fn frame_sizes_outside_the_range_are_rejected() {
         for (ipv6, least, full) in [(false, 60, 74), (true, 80, 94)] {
             for (bytes, brief) in [(least, true), (full - 1, true), (full, false), (3072, false)] {
                 let frame = template(ipv6, bytes).frame().unwrap();
-                assert_eq!((frame.bytes.len(), frame.brief), (bytes.into(), brief));
+                assert_eq!((frame.bytes.len(), frame.short_payload), (bytes.into(), brief));
                 let payload = &frame.bytes[frame.udp_at as usize + UDP..];
                 assert_eq!(Payload::decode(payload).unwrap().sequence, 0);
             }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_must_be_there_and_have_ports() {
+    fn flows_beyond_the_last_port_are_rejected() {
         let with = |flows, port| {
             let mut template = template(false, 100);
             template.flows = flows;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_speak_one_ip_version() {
+    fn mixed_ip_versions_are_rejected() {
         let mut mixed = template(false, 100);
         mixed.destination = template(true, 100).destination;
         assert!(matches!(mixed.frame(), Err(LiveError::Versions { .. })));

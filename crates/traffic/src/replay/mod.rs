@@ -1,6 +1,6 @@
 //! Sends the frames of a capture file again, with their own timing.
 
-mod tape;
+mod frame_reader;
 mod timing;
 
 use std::path::PathBuf;
@@ -8,40 +8,40 @@ use std::sync::atomic::AtomicBool;
 
 use thiserror::Error;
 
+use crate::egress::Egress;
 use crate::netlink::Link;
-use crate::outlet::Outlet;
-use crate::run::Run;
-use crate::transmit::{Transmission, open_for_frames};
-use crate::{PacingClock, SendError, Sent, TxStamps, Unavailable};
-use tape::{Frame, Tape};
-use timing::Timing;
+use crate::paced_run::PacedRun;
+use crate::transmit::{SendOptions, open_for_frames};
+use crate::{PacingClock, SendError, SentPacket, TxStamps, UnavailableStamps};
+use frame_reader::{FrameReader, RecordedFrame};
+use timing::ReplayTiming;
 
 pub use timing::Speed;
 
-/// What to replay, and how.
+/// File, speed and number of loops of a replay.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub struct ReplayOptions {
     /// A capture file, in any format that [`wirestamp_capture::file::Reader`] reads.
     pub path: PathBuf,
-    /// How much faster than it was recorded.
+    /// Speed relative to the recording.
     pub speed: Speed,
-    /// How many times; `u64::MAX` for no end.
+    /// Number of loops; `u64::MAX` for endless.
     pub loops: u64,
 }
 
-/// A capture could not be made ready for replay.
+/// A capture cannot be prepared for replay.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// The file is not to be read.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] wirestamp_capture::Error),
-    /// There is nothing in it.
-    #[error("{} has no packets; `capinfos` tells what is in a capture", .0.display())]
+    /// The file has no packets.
+    #[error("cannot replay {}: it has no packets; show its contents with `capinfos`", .0.display())]
     Empty(PathBuf),
-    /// Its packets cannot be sent as they are.
+    /// The first packet is not an Ethernet frame.
     #[error(
-        "{} begins with a packet without Ethernet header, and only Ethernet frames are replayed; \
-         `tcprewrite --dlt=enet` adds headers", .0.display()
+        "cannot replay {}: its first packet is not an Ethernet frame; add Ethernet headers with \
+         `tcprewrite --dlt=enet`", .0.display()
     )]
     NotEthernet(PathBuf),
     /// The interface cannot be used.
@@ -49,48 +49,47 @@ pub enum ReplayError {
     Send(#[from] SendError),
 }
 
-/// What was replayed. Of every packet that was read from the file, `sent`, `failed`, `too_long` or
-/// `not_ethernet` tells, or it was the last one before a request to stop.
+/// Result of a replay. Every packet read from the file is counted in exactly one of `sent`, `failed`,
+/// `too_long` and `not_ethernet`, except the last one before a stop request.
 #[derive(Debug, Default)]
 pub struct ReplayReport {
-    /// Frames that the kernel took.
+    /// Frames that the kernel accepted.
     pub sent: u64,
     /// Their bytes, without check sequence and preamble.
     pub bytes: u64,
     /// Frames that the kernel refused.
     pub failed: u64,
-    /// What it said of the first.
+    /// The kernel's first error.
     pub first_error: Option<String>,
-    /// Frames that were not sent, because they are longer than the interface's MTU allows.
+    /// Frames not sent because they exceed the interface's MTU.
     pub too_long: u64,
-    /// Packets that were not sent, because they are no Ethernet frames.
+    /// Packets not sent because they are not Ethernet frames.
     pub not_ethernet: u64,
-    /// Frames sent of which the file has only the beginning.
+    /// Frames sent truncated, because the file has only their beginning.
     pub cut_short: u64,
-    /// Packets whose time in the file is before that of a packet ahead of them; they were sent
-    /// right behind it.
+    /// Packets with an earlier time than a packet before them in the file; sent right after it.
     pub time_went_back: u64,
-    /// Why the file was not read to its end.
-    pub broke_off: Option<wirestamp_capture::Error>,
+    /// Error that ended the reading of the file.
+    pub read_error: Option<wirestamp_capture::Error>,
     /// Packets that were late because a sleep ended after their deadline.
     pub overslept: u64,
-    /// Whether it ended by request, before everything was sent.
+    /// Whether a request ended the replay before everything was sent.
     pub stopped: bool,
 }
 
-/// A capture that is ready to be replayed over one interface.
+/// A replay of a capture over one interface, ready to run.
 ///
-/// Its socket belongs to the network namespace of the thread that opens it.
+/// The socket belongs to the network namespace of the thread that opens it.
 #[derive(Debug)]
 pub struct Replay {
-    recording: Recording,
+    recording: ReplayOptions,
     link: Link,
-    outlet: Outlet,
+    egress: Egress,
 }
 
 impl Replay {
-    /// Looks into the file and opens a socket on `interface`. The frames keep the hardware
-    /// addresses that they have: [`Transmission::mac`] is not used.
+    /// Checks the file and opens a socket on `interface`. The frames keep their hardware addresses;
+    /// [`SendOptions::mac`] is not used.
     ///
     /// # Errors
     /// [`ReplayError`] when the file or the interface cannot be used. [`SendMethod::Udp`] cannot
@@ -98,90 +97,89 @@ impl Replay {
     ///
     /// [`SendMethod::Udp`]: crate::SendMethod::Udp
     pub fn open(
-        recording: Recording,
+        recording: ReplayOptions,
         interface: &str,
-        transmission: &Transmission,
+        options: &SendOptions,
     ) -> Result<Self, ReplayError> {
-        tape::check(&recording.path)?;
+        frame_reader::check(&recording.path)?;
         let link = Link::find(interface)?;
-        let transmit = open_for_frames(&link, transmission)?;
-        let outlet = Outlet::new(transmit, Some(interface), transmission)?;
-        Ok(Self { recording, link, outlet })
+        let transmit = open_for_frames(&link, options)?;
+        let egress = Egress::new(transmit, Some(interface), options)?;
+        Ok(Self { recording, link, egress })
     }
 
-    /// Which transmit stamps cannot be had, and why; none if none were asked for.
+    /// Unavailable transmit stamps, with the reason; none if no stamps were requested.
     #[must_use]
-    pub fn unavailable_stamps(&self) -> Option<&Unavailable> {
-        self.outlet.unavailable()
+    pub fn unavailable_stamps(&self) -> Option<&UnavailableStamps> {
+        self.egress.unavailable()
     }
 
-    /// With [`SendMethod::Xdp`](crate::SendMethod::Xdp), `zero-copy` where the driver sends from our
-    /// memory, or `copy`.
+    /// For [`SendMethod::Xdp`](crate::SendMethod::Xdp): `zero-copy` if the driver sends from the
+    /// socket's memory, otherwise `copy`.
     #[must_use]
     pub fn mode(&self) -> Option<&'static str> {
-        self.outlet.mode()
+        self.egress.mode()
     }
 
-    /// Sends everything, or until `stop` is set, which is noticed within some 10 ms.
+    /// Sends everything, or until `stop` is set; reacts to `stop` within about 10 ms.
     ///
-    /// The first frame is due at once, each other one as long after the one before it as in the
-    /// file, divided by the speed. From the last frame of one loop to the first of the next it is as
-    /// long as between two frames on average. A thread reads ahead of the calling one, which is
-    /// paced and on which `on_sent` is called as [`Sender::run`](crate::Sender::run) does. The
-    /// sequence numbers count the file's packets, from 0 on and through all loops.
+    /// The first frame is due at once. Intervals between frames are those of the file, divided by the
+    /// speed. The interval between two loops is the mean interval of the file. A second thread reads
+    /// ahead. The calling thread sends, and calls `on_sent` as [`Sender::run`](crate::Sender::run)
+    /// does. Sequence numbers count the file's packets from 0 through all loops.
     pub fn run(
         mut self,
         clock: &mut impl PacingClock,
         stop: &AtomicBool,
-        mut on_sent: impl FnMut(&Sent),
+        mut on_sent: impl FnMut(&SentPacket),
     ) -> ReplayReport {
-        let Recording { path, speed, loops } = self.recording.clone();
+        let ReplayOptions { path, speed, loops } = self.recording.clone();
         let mut report = ReplayReport::default();
-        let mut timing = Timing::new(speed);
-        let mut tape = Tape::start(path, loops).peekable();
-        // The start waits for the disk, so that the first packet does not.
-        tape.peek();
-        let mut run = Run::start(clock, stop);
-        for (sequence, frame) in (0..).zip(tape) {
+        let mut timing = ReplayTiming::new(speed);
+        let mut frame_reader = FrameReader::start(path, loops).peekable();
+        // Waits for the disk before the start, so that the first packet is not late.
+        frame_reader.peek();
+        let mut run = PacedRun::start(clock, stop);
+        for (sequence, frame) in (0..).zip(frame_reader) {
             let frame = match frame {
                 Ok(frame) => frame,
                 Err(error) => {
-                    report.broke_off = Some(error);
+                    report.read_error = Some(error);
                     break;
                 }
             };
-            let due = timing.place(frame.round, frame.time);
+            let due = timing.due_time(frame.round, frame.time);
             report.time_went_back += u64::from(due.went_back);
-            if !report.admits(&frame, &self.link) {
+            if !report.accepts(&frame, &self.link) {
                 continue;
             }
-            let outlets = std::slice::from_mut(&mut self.outlet);
-            let Some(deadline) = run.wait(due.offset, outlets, &mut on_sent) else { break };
-            send(run.clock, &frame.bytes, sequence, deadline, &mut self.outlet);
+            let egresses = std::slice::from_mut(&mut self.egress);
+            let Some(deadline) = run.wait(due.offset, egresses, &mut on_sent) else { break };
+            send(run.clock, &frame.bytes, sequence, deadline, &mut self.egress);
         }
-        self.outlet.finish(&mut on_sent);
-        let Outlet { sent, bytes, failed, first_error, .. } = self.outlet;
+        self.egress.finish(&mut on_sent);
+        let Egress { sent, bytes, failed, first_error, .. } = self.egress;
         let (overslept, stopped) = (run.overslept, run.stopped);
         ReplayReport { sent, bytes, failed, first_error, overslept, stopped, ..report }
     }
 }
 
 impl ReplayReport {
-    /// Whether a frame can be sent over `link`; counts what is odd about it.
-    fn admits(&mut self, frame: &Frame, link: &Link) -> bool {
+    /// Whether a frame can be sent over `link`. Counts frames that cannot, and truncated ones.
+    fn accepts(&mut self, frame: &RecordedFrame, link: &Link) -> bool {
         let fits = link.takes(&frame.bytes);
         self.not_ethernet += u64::from(!frame.is_ethernet);
         self.too_long += u64::from(frame.is_ethernet && !fits);
         let admitted = frame.is_ethernet && fits;
-        self.cut_short += u64::from(admitted && frame.is_cut);
+        self.cut_short += u64::from(admitted && frame.is_truncated);
         admitted
     }
 }
 
 /// Sends one frame now.
-fn send(clock: &impl PacingClock, frame: &[u8], sequence: u64, deadline: u64, outlet: &mut Outlet) {
+fn send(clock: &impl PacingClock, frame: &[u8], sequence: u64, deadline: u64, egress: &mut Egress) {
     let now = clock.now();
-    let sent = Sent {
+    let sent = SentPacket {
         stream: 0,
         sequence,
         intended: clock.utc(deadline),
@@ -189,5 +187,5 @@ fn send(clock: &impl PacingClock, frame: &[u8], sequence: u64, deadline: u64, ou
         pacing_error: clock.span(deadline, now),
         stamps: TxStamps::default(),
     };
-    outlet.send(frame, u64::try_from(frame.len()).unwrap_or(u64::MAX), sent);
+    egress.send(frame, u64::try_from(frame.len()).unwrap_or(u64::MAX), sent);
 }

@@ -1,4 +1,4 @@
-//! The ways to hand a packet to the kernel, one file each.
+//! Send methods, one file each.
 
 mod packet;
 mod ring;
@@ -16,29 +16,28 @@ use crate::{MacAddress, SendError};
 
 pub(crate) use udp::Udp;
 
-/// How long a packet may wait for room.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+/// Max wait of a packet for room.
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// What frames on their way may take of the kernel's memory, where several are handed over at once:
-/// more than there is room for in the memory shared with it.
+/// Send buffer for methods that hand over several frames at once: larger than the memory shared with
+/// the kernel.
 const SEND_BUFFER_BYTES: i32 = 16 << 20;
 
-/// A way to hand packets to the kernel.
+/// A method to hand packets to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SendMethod {
-    /// A UDP socket: the kernel makes the headers.
+    /// A UDP socket: the kernel adds the headers.
     #[default]
     Udp,
-    /// A packet socket, packet(7): whole frames, one system call each. Frames to 127.0.0.1 are sent
-    /// and seen by captures, but the kernel lets none in that it has not made itself
-    /// (`route_localnet`, Documentation/networking/ip-sysctl.rst).
+    /// A packet socket, packet(7): whole frames, one system call each. Captures show frames to
+    /// 127.0.0.1, but the receiving socket does not get them (`route_localnet`,
+    /// Documentation/networking/ip-sysctl.rst).
     Packet,
-    /// A ring of frames shared with the kernel (`PACKET_TX_RING`): frames that are due at once
-    /// take one system call together.
+    /// A ring of frames shared with the kernel (`PACKET_TX_RING`): one system call for all frames
+    /// due at the same time.
     Ring,
-    /// An AF_XDP socket, whose frames go past the network stack and its queueing disciplines, from
-    /// memory that the driver sends from itself if it can: frames of up to 2048 bytes, over one
-    /// queue, without transmit stamps.
+    /// An AF_XDP socket: frames of up to 2048 bytes bypass the network stack and its queueing
+    /// disciplines, over one queue. Zero-copy if the driver supports it; no transmit stamps.
     Xdp,
 }
 
@@ -46,7 +45,7 @@ impl SendMethod {
     /// Every method.
     pub const ALL: [Self; 4] = [Self::Udp, Self::Packet, Self::Ring, Self::Xdp];
 
-    /// Its name, as people and reports use it.
+    /// The name used in arguments and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,38 +56,37 @@ impl SendMethod {
         }
     }
 
-    /// The method of that name.
+    /// The method with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 }
 
-/// How packets are handed to the kernel, and what is asked of it besides.
+/// Options for handing packets to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transmission {
-    /// The method.
+pub struct SendOptions {
+    /// The send method.
     pub method: SendMethod,
-    /// Where frames are addressed to; `None` for the next hop, as the kernel knows or finds it.
-    /// The UDP socket has no use for it.
+    /// Destination hardware address; `None` for that of the next hop, resolved by the kernel. Not
+    /// used by the UDP socket.
     pub mac: Option<MacAddress>,
-    /// The interface's queue that [`SendMethod::Xdp`] sends over, from 0 on. The others leave the
-    /// choice to the kernel.
+    /// The interface's queue for [`SendMethod::Xdp`], from 0. For other methods the kernel chooses.
     pub queue: u32,
-    /// Go round the interface's queueing discipline. The UDP socket cannot, and AF_XDP always does.
+    /// Bypass the interface's queueing discipline. The UDP socket cannot; AF_XDP always does.
     pub bypass_queue: bool,
-    /// Ask for the times at which each packet was queued and left.
+    /// Request transmit stamps of each packet.
     pub tx_stamps: bool,
 }
 
-/// How many packets, and their bytes.
+/// Number of packets, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct PacketCount {
     pub(crate) packets: usize,
     pub(crate) bytes: u64,
 }
 
-impl Tally {
+impl PacketCount {
     /// Packets of these lengths.
     fn of(lengths: &VecDeque<usize>) -> Self {
         let mut packets = Self::default();
@@ -102,55 +100,55 @@ impl Tally {
     }
 }
 
-/// Hands packets to the kernel.
+/// A socket that hands packets to the kernel.
 pub(crate) trait Transmit: Debug + Send {
-    /// Hands over one packet: a UDP payload for [`Udp`], a whole frame for the others. What was
-    /// handed over may wait for [`Self::flush`], if [`Self::waiting`] says so.
+    /// Hands over one packet: a UDP payload for [`Udp`], a whole frame for the others. The packet may
+    /// wait for [`Self::flush`]; [`Self::waiting`] counts it then.
     ///
     /// # Errors
-    /// The kernel's answer. The packet is not sent, then.
+    /// The kernel's error; the packet is not sent.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
 
-    /// Has the kernel take the packets that wait, without waiting for room.
+    /// Makes the kernel take the waiting packets, without waiting for room.
     ///
     /// # Errors
-    /// The kernel's answer if it has not taken all. The others wait on.
+    /// The kernel's error if it has not taken all; the remaining packets still wait.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Packets that were handed over and that the kernel has not taken.
-    fn waiting(&self) -> Tally {
-        Tally::default()
+    /// Packets handed over that the kernel has not yet taken.
+    fn waiting(&self) -> PacketCount {
+        PacketCount::default()
     }
 
-    /// Packets that the kernel has taken, and dropped rather than sent.
-    fn refused(&self) -> Tally {
-        Tally::default()
+    /// Packets that the kernel has taken and dropped.
+    fn refused(&self) -> PacketCount {
+        PacketCount::default()
     }
 
-    /// How the kernel sends, where that is up to the interface's driver.
+    /// The kernel's send mode, where it depends on the interface's driver.
     fn mode(&self) -> Option<&'static str> {
         None
     }
 
-    /// The socket, whose error queue brings transmit stamps.
+    /// The socket, whose error queue has the transmit stamps.
     fn socket(&self) -> BorrowedFd<'_>;
 }
 
-/// Opens one of the methods that send whole frames over `link`.
+/// Opens a socket that sends whole frames over `link`.
 pub(crate) fn open_for_frames(
     link: &Link,
-    transmission: &Transmission,
+    options: &SendOptions,
 ) -> Result<Box<dyn Transmit>, SendError> {
-    let opened: io::Result<Box<dyn Transmit>> = match transmission.method {
+    let opened: io::Result<Box<dyn Transmit>> = match options.method {
         SendMethod::Udp => Err(io::ErrorKind::Unsupported.into()),
-        SendMethod::Packet => packet::Packet::open(link, transmission).map(|it| Box::new(it) as _),
-        SendMethod::Ring => ring::Ring::open(link, transmission).map(|it| Box::new(it) as _),
-        SendMethod::Xdp => xdp::Xdp::open(link, transmission).map(|it| Box::new(it) as _),
+        SendMethod::Packet => packet::Packet::open(link, options).map(|it| Box::new(it) as _),
+        SendMethod::Ring => ring::Ring::open(link, options).map(|it| Box::new(it) as _),
+        SendMethod::Xdp => xdp::Xdp::open(link, options).map(|it| Box::new(it) as _),
     };
-    let (interface, queue) = (link.name.clone(), transmission.queue);
-    opened.map_err(|cause| match transmission.method {
+    let (interface, queue) = (link.name.clone(), options.queue);
+    opened.map_err(|cause| match options.method {
         SendMethod::Xdp => SendError::XdpSocket { interface, queue, cause },
         _ => SendError::PacketSocket { interface, cause },
     })

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::{PATIENCE, Transmission, Transmit};
+use super::{SEND_TIMEOUT, SendOptions, Transmit};
 use crate::netlink::Link;
 use crate::sys::packet as sys;
 
@@ -15,10 +15,10 @@ pub(super) struct Packet {
 
 impl Packet {
     /// A socket that sends over `link`.
-    pub(super) fn open(link: &Link, transmission: &Transmission) -> io::Result<Self> {
+    pub(super) fn open(link: &Link, options: &SendOptions) -> io::Result<Self> {
         let socket = sys::open()?;
-        sys::set_patience(&socket, PATIENCE)?;
-        if transmission.bypass_queue {
+        sys::set_patience(&socket, SEND_TIMEOUT)?;
+        if options.bypass_queue {
             sys::bypass_queue(&socket)?;
         }
         sys::bind(&socket, link.index)?;

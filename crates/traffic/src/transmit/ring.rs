@@ -1,9 +1,9 @@
-//! `ring`: frames are written into memory shared with the kernel, and taken from there by one
-//! system call for all that wait (`PACKET_TX_RING`, Documentation/networking/packet_mmap.rst).
+//! `ring`: frames are written into memory shared with the kernel; one system call sends all waiting
+//! frames (`PACKET_TX_RING`, Documentation/networking/packet_mmap.rst).
 //!
-//! A slot is ours again when the kernel has let go of its frame. Over a real interface that is when
-//! the frame was sent. A virtual one lets go earlier, and whoever receives the frame still reads
-//! from the slot; so there are many slots, and one is used again only after all others.
+//! The kernel releases a slot after a real interface has sent the frame. A virtual interface releases
+//! it earlier, while the receiver still reads from the slot. So there are many slots, and each is
+//! reused only after all others.
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::collections::VecDeque;
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libc::{TP_STATUS_AVAILABLE, TP_STATUS_SEND_REQUEST, TP_STATUS_WRONG_FORMAT};
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::{SEND_BUFFER_BYTES, Tally, Transmission, Transmit};
+use super::{PacketCount, SEND_BUFFER_BYTES, SendOptions, Transmit};
 use crate::netlink::Link;
 use crate::sys::packet as sys;
 
-/// Where a slot's status and length are, and its frame behind the header: struct `tpacket2_hdr`
-/// (linux/if_packet.h), aligned to 16 bytes (`TPACKET_ALIGN`).
+/// Offsets of status, length and frame in a slot: struct `tpacket2_hdr` (linux/if_packet.h), aligned
+/// to 16 bytes (`TPACKET_ALIGN`).
 const STATUS: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_status);
 const LENGTH: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_len);
 const FRAME: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 
-/// The whole ring: 4096 frames of 1500 bytes.
+/// Size of the ring: 4096 frames of 1500 bytes.
 const RING_BYTES: usize = 8 << 20;
-/// What the kernel allocates in one piece; no slot is longer, as no frame is of more than 64 KiB.
+/// Size of a block that the kernel allocates; no slot is longer, as no frame exceeds 64 KiB.
 const BLOCK_BYTES: usize = 128 << 10;
 
 /// A packet socket with a ring of slots.
@@ -39,13 +39,13 @@ pub(super) struct Ring {
     slots: usize,
     /// Frames written so far; the next one goes to slot `written % slots`.
     written: usize,
-    /// The lengths of those that the kernel has not taken, which are the last ones.
+    /// Lengths of the last frames, which the kernel has not yet taken.
     waiting: VecDeque<usize>,
 }
 
 impl Ring {
     /// A ring whose frames are sent over `link`.
-    pub(super) fn open(link: &Link, transmission: &Transmission) -> io::Result<Self> {
+    pub(super) fn open(link: &Link, options: &SendOptions) -> io::Result<Self> {
         let slot_bytes = (FRAME + link.longest_frame()).next_power_of_two().min(BLOCK_BYTES);
         let slots = RING_BYTES / slot_bytes;
         let number = |number: usize| u32::try_from(number).map_err(io::Error::other);
@@ -59,7 +59,7 @@ impl Ring {
                 tp_frame_nr: number(slots)?,
             },
         )?;
-        if transmission.bypass_queue {
+        if options.bypass_queue {
             sys::bypass_queue(&socket)?;
         }
         sys::enlarge_send_buffer(&socket, SEND_BUFFER_BYTES)?;
@@ -68,7 +68,7 @@ impl Ring {
         Ok(Self { socket, memory, slot_bytes, slots, written: 0, waiting: VecDeque::new() })
     }
 
-    /// Where the slot of the `nth` frame begins.
+    /// Start of the slot of the `nth` frame.
     fn slot(&self, nth: usize) -> *mut u8 {
         let offset = nth % self.slots * self.slot_bytes;
         // SAFETY: there are `slots` slots of `slot_bytes` in the mapping.
@@ -78,15 +78,15 @@ impl Ring {
     /// The status of the `nth` frame's slot, which the kernel may change at any time.
     fn status(&self, nth: usize) -> &AtomicU32 {
         // SAFETY: inside the mapping, which lives as long as `self`; aligned, because slots begin
-        // on multiples of 16; any bits are a valid integer; every access of ours is atomic.
+        // on multiples of 16; any bits are a valid integer; every access in this process is atomic.
         unsafe { &*self.slot(nth).add(STATUS).cast::<AtomicU32>() }
     }
 
-    /// Notes what the kernel has taken since.
-    fn look(&mut self) {
-        let ours = TP_STATUS_SEND_REQUEST | TP_STATUS_WRONG_FORMAT;
+    /// Removes the frames that the kernel has taken from the waiting ones.
+    fn remove_taken(&mut self) {
+        let not_taken = TP_STATUS_SEND_REQUEST | TP_STATUS_WRONG_FORMAT;
         let oldest = self.written - self.waiting.len();
-        let is_taken = |nth: &usize| self.status(*nth).load(Ordering::Acquire) & ours == 0;
+        let is_taken = |nth: &usize| self.status(*nth).load(Ordering::Acquire) & not_taken == 0;
         let taken = (oldest..self.written).take_while(is_taken).count();
         self.waiting.drain(..taken);
     }
@@ -102,8 +102,8 @@ impl Transmit for Ring {
             return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
         }
         let slot = self.slot(self.written);
-        // SAFETY: the status says that the slot is ours, the kernel reads it only when that changes
-        // below, and the frame fits in; its length is aligned as the status is.
+        // SAFETY: the status gives the slot to this process, the kernel reads it only after the
+        // change below, and the frame fits; the length is aligned like the status.
         unsafe {
             slot.add(LENGTH).cast::<u32>().write(length);
             ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(FRAME), frame.len());
@@ -119,8 +119,8 @@ impl Transmit for Ring {
             return Ok(());
         }
         let answer = sys::send(&self.socket, None);
-        self.look();
-        // The kernel stops where it has no room, in its memory or in the interface's queue.
+        self.remove_taken();
+        // The kernel stops without room in its memory or in the interface's queue.
         if self.waiting.is_empty() {
             Ok(())
         } else {
@@ -128,8 +128,8 @@ impl Transmit for Ring {
         }
     }
 
-    fn waiting(&self) -> Tally {
-        Tally::of(&self.waiting)
+    fn waiting(&self) -> PacketCount {
+        PacketCount::of(&self.waiting)
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

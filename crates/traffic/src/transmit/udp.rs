@@ -4,11 +4,11 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::{PATIENCE, Transmit};
+use super::{SEND_TIMEOUT, Transmit};
 use crate::{SendError, Stream, sys};
 
-/// A UDP socket. It is not connected: a connected socket reports a "port unreachable" of an earlier
-/// packet by refusing to send the next one.
+/// A UDP socket, not connected: a connected socket would refuse to send the next packet after an ICMP
+/// "port unreachable".
 #[derive(Debug)]
 pub(crate) struct Udp {
     socket: UdpSocket,
@@ -48,6 +48,6 @@ fn open_socket(stream: &Stream) -> io::Result<UdpSocket> {
     };
     sys::forbid_fragments(&socket, ipv6)?;
     sys::set_dscp(&socket, ipv6, stream.dscp)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT))?;
     Ok(socket)
 }

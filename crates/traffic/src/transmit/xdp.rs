@@ -1,6 +1,6 @@
-//! `xdp`: an AF_XDP socket. Frames are written into memory shared with the kernel, and taken from
-//! there by one system call for a batch, past the network stack: by the driver itself, or where it
-//! cannot do that, copied (`Documentation/networking/af_xdp.rst`).
+//! `xdp`: an AF_XDP socket. Frames are written into memory shared with the kernel; one system call
+//! sends a batch and bypasses the network stack. The driver sends zero-copy, or the kernel copies
+//! (`Documentation/networking/af_xdp.rst`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,41 +9,44 @@ use std::time::Instant;
 
 use wirestamp_capture::xsk::Transmitter;
 
-use super::{PATIENCE, SEND_BUFFER_BYTES, Tally, Transmission, Transmit};
+use super::{PacketCount, SEND_BUFFER_BYTES, SEND_TIMEOUT, SendOptions, Transmit};
 use crate::netlink::Link;
 use crate::sys::packet as sys;
 
-/// How many frames may be on their way at a time.
+/// Max frames in flight.
 const FRAMES: u32 = 4096;
 
 /// An AF_XDP socket that sends over one queue of an interface.
 #[derive(Debug)]
 pub(super) struct Xdp {
     transmitter: Transmitter,
-    /// The lengths of the frames that the kernel has not taken, the oldest first.
+    /// Lengths of the frames that the kernel has not yet taken, the oldest first.
     waiting: VecDeque<usize>,
-    /// Frames that it has taken, and dropped.
-    refused: Tally,
+    /// Frames that it has taken and dropped.
+    refused: PacketCount,
 }
 
 impl Xdp {
     /// A socket that sends over `link`.
-    pub(super) fn open(link: &Link, transmission: &Transmission) -> io::Result<Self> {
-        let transmitter = Transmitter::open(link.index, transmission.queue, FRAMES)?;
-        // Copies of frames on their way count against it.
+    pub(super) fn open(link: &Link, options: &SendOptions) -> io::Result<Self> {
+        let transmitter = Transmitter::open(link.index, options.queue, FRAMES)?;
+        // In copy mode, frames in flight use the send buffer.
         sys::enlarge_send_buffer(transmitter.socket(), SEND_BUFFER_BYTES)?;
-        Ok(Self { transmitter, waiting: VecDeque::new(), refused: Tally::default() })
+        Ok(Self { transmitter, waiting: VecDeque::new(), refused: PacketCount::default() })
     }
 
-    /// Does something that may have the kernel take frames, and notes which it has taken.
-    fn note<T>(&mut self, work: impl FnOnce(&mut Transmitter) -> io::Result<T>) -> io::Result<T> {
+    /// Calls `work`, which may make the kernel take frames, and removes these from the waiting ones.
+    fn remove_taken<T>(
+        &mut self,
+        work: impl FnOnce(&mut Transmitter) -> io::Result<T>,
+    ) -> io::Result<T> {
         let refused_before = self.transmitter.refused();
         let answer = work(&mut self.transmitter);
         let has_refused = self.transmitter.refused() > refused_before;
-        // The kernel may be late to say in the ring that it has taken the frame it refused.
+        // The kernel may update the ring late for the frame that it refused.
         let taken = self.waiting.len().saturating_sub(self.transmitter.waiting());
         let taken = taken.max(usize::from(has_refused)).min(self.waiting.len());
-        // It stops at a frame that it refuses, which is therefore the last.
+        // The kernel stops at a refused frame, so that frame is the last one taken.
         let last = self.waiting.drain(..taken).next_back();
         if let Some(bytes) = last.filter(|_| has_refused) {
             self.refused.add(bytes);
@@ -53,10 +56,10 @@ impl Xdp {
 }
 
 impl Drop for Xdp {
-    /// Waits for frames that the driver has taken and not sent: it forgets them with the socket.
+    /// Waits for frames that the driver has taken but not sent: closing the socket drops them.
     fn drop(&mut self) {
         let begun = Instant::now();
-        while self.transmitter.in_flight() > 0 && begun.elapsed() < PATIENCE {
+        while self.transmitter.in_flight() > 0 && begun.elapsed() < SEND_TIMEOUT {
             if self.transmitter.reclaim().is_err() {
                 break;
             }
@@ -78,7 +81,7 @@ impl Transmit for Xdp {
         };
         let mut queued = queue(&mut self.transmitter);
         if !queued {
-            self.note(Transmitter::reclaim)?;
+            self.remove_taken(Transmitter::reclaim)?;
             queued = queue(&mut self.transmitter);
         }
         if !queued {
@@ -92,8 +95,8 @@ impl Transmit for Xdp {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        self.note(Transmitter::flush)?;
-        // A batch of the kernel's is smaller than ours.
+        self.remove_taken(Transmitter::flush)?;
+        // The kernel's batch is smaller than ours.
         if self.waiting.is_empty() {
             Ok(())
         } else {
@@ -101,11 +104,11 @@ impl Transmit for Xdp {
         }
     }
 
-    fn waiting(&self) -> Tally {
-        Tally::of(&self.waiting)
+    fn waiting(&self) -> PacketCount {
+        PacketCount::of(&self.waiting)
     }
 
-    fn refused(&self) -> Tally {
+    fn refused(&self) -> PacketCount {
         self.refused
     }
 

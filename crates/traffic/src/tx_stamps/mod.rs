@@ -1,9 +1,8 @@
-//! When each packet was queued and when it left, as the kernel and the hardware say:
-//! `Documentation/networking/timestamping.rst`.
+//! Transmit stamps of kernel and hardware: `Documentation/networking/timestamping.rst`.
 //!
-//! The kernel puts each stamp on the error queue of the socket that the packet came from, with the
-//! packet's number. The thread that sends takes them off between packets, while the next deadline
-//! is far enough; what is not taken in time waits in the queue.
+//! The kernel puts each stamp, with the packet's number, on the error queue of the sending socket. The
+//! sending thread reads the queue between packets, while the next deadline is far enough; unread
+//! stamps wait in the queue.
 
 mod pending;
 mod queue;
@@ -13,27 +12,27 @@ mod support;
 use serde::Serialize;
 use wirestamp_clock::{Time, Utc};
 
-pub(crate) use pending::Pending;
+pub(crate) use pending::PendingStamps;
 pub(crate) use queue::StampQueue;
 #[cfg(fuzzing)]
 pub(crate) use report::read_any;
 
-/// A point on a packet's way out at which it can be stamped.
+/// A point of the transmit path that has a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampKind {
-    /// Before it enters the interface's queueing discipline.
+    /// Before the interface's queueing discipline.
     Sched,
-    /// When the driver hands it to the hardware, or to the other end of a virtual link.
+    /// In the driver, before the hardware or the peer of a virtual link.
     Software,
-    /// When the hardware sends it, by the hardware's own clock.
+    /// In the hardware, by the hardware's clock.
     Hardware,
 }
 
 impl StampKind {
-    /// Every kind, in the order in which a packet passes them.
+    /// All kinds, in the order of the transmit path.
     pub const ALL: [Self; 3] = [Self::Sched, Self::Software, Self::Hardware];
 
-    /// Its name, as reports use it.
+    /// The name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,9 +43,9 @@ impl StampKind {
     }
 }
 
-/// Something for each kind of stamp.
+/// One value per kind of stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PerKind<T> {
+pub struct PerStampKind<T> {
     /// For [`StampKind::Sched`].
     pub sched: T,
     /// For [`StampKind::Software`].
@@ -55,8 +54,8 @@ pub struct PerKind<T> {
     pub hardware: T,
 }
 
-impl<T> PerKind<T> {
-    /// What there is for `kind`.
+impl<T> PerStampKind<T> {
+    /// The value for `kind`.
     pub const fn of(&self, kind: StampKind) -> &T {
         match kind {
             StampKind::Sched => &self.sched,
@@ -65,7 +64,7 @@ impl<T> PerKind<T> {
         }
     }
 
-    /// What there is for `kind`, to be changed.
+    /// The mutable value for `kind`.
     pub const fn of_mut(&mut self, kind: StampKind) -> &mut T {
         match kind {
             StampKind::Sched => &mut self.sched,
@@ -74,16 +73,16 @@ impl<T> PerKind<T> {
         }
     }
 
-    /// What `make` makes for each kind.
+    /// The values that `make` returns for each kind.
     pub fn each(mut make: impl FnMut(StampKind) -> T) -> Self {
         let [sched, software, hardware] = StampKind::ALL.map(&mut make);
         Self { sched, software, hardware }
     }
 }
 
-/// A packet's stamps. `sched` and `software` are the system clock's; `hardware` is the hardware
-/// clock's, which is UTC only where something keeps it there (phc2sys(8)).
-pub type TxStamps = PerKind<Option<Time<Utc>>>;
+/// A packet's stamps. `sched` and `software` are of the system clock. `hardware` is of the hardware
+/// clock, which is UTC only if something synchronizes it (phc2sys(8)).
+pub type TxStamps = PerStampKind<Option<Time<Utc>>>;
 
-/// For each kind why it cannot be had, or none where it is asked for.
-pub type Unavailable = PerKind<Option<String>>;
+/// The reason why each kind is unavailable; none where it is available.
+pub type UnavailableStamps = PerStampKind<Option<String>>;

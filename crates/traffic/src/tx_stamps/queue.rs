@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::report::{ROOM, Report};
-use super::{StampKind, Unavailable, support};
+use super::{StampKind, UnavailableStamps, support};
 use crate::sys::{self, stamps};
 
 /// Room for stamps that wait to be taken; each takes up to 1 KiB of it.
@@ -19,7 +19,7 @@ struct Control([u8; ROOM]);
 #[derive(Debug)]
 pub(crate) struct StampQueue {
     control: Control,
-    unavailable: Unavailable,
+    unavailable: UnavailableStamps,
 }
 
 impl StampQueue {
@@ -37,7 +37,7 @@ impl StampQueue {
     }
 
     /// Why a kind cannot be had.
-    pub(crate) fn unavailable(&self) -> &Unavailable {
+    pub(crate) fn unavailable(&self) -> &UnavailableStamps {
         &self.unavailable
     }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use super::{PerKind, Unavailable};
+use super::{PerStampKind, UnavailableStamps};
 use crate::sys::stamps as sys;
 
 /// Why a kind cannot be had of packets that `socket` sends over `interface`.
@@ -10,11 +10,11 @@ pub(super) fn unavailable(
     socket: &impl AsFd,
     interface: Option<&str>,
     bypasses_queue: bool,
-) -> Unavailable {
+) -> UnavailableStamps {
     let sched = bypasses_queue.then(|| "packets go round the queue that would stamp them".into());
     let Some(interface) = interface else {
         let hardware = Some("it takes a named interface to ask for them".into());
-        return PerKind { sched, software: None, hardware };
+        return PerStampKind { sched, software: None, hardware };
     };
     let flags = sys::capabilities(socket, interface);
     let lacks = |flag, what| match &flags {
@@ -25,7 +25,7 @@ pub(super) fn unavailable(
         Err(error) => Some(format!("{interface} does not say what stamps it takes: {error}")),
     };
     let hardware = lacks(libc::SOF_TIMESTAMPING_TX_HARDWARE, "hardware");
-    PerKind {
+    PerStampKind {
         sched,
         software: lacks(libc::SOF_TIMESTAMPING_TX_SOFTWARE, "software"),
         hardware: hardware.or_else(|| switched_off(socket, interface)),

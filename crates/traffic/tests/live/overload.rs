@@ -1,4 +1,4 @@
-//! The interface is overloaded: what it drops stands in the ledger of whoever captures there.
+//! Overloaded interfaces: the capture's ledger counts the interface's drops.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -13,25 +13,25 @@ use wirestamp_lab::{Netns, PathLab, SOURCE_INTERFACE, TAP_A};
 use wirestamp_traffic::live::{Direction, Endpoint, LiveFrames, Pace, Template};
 use wirestamp_traffic::{MacAddress, Payload, ServiceClock};
 
-use crate::{FAILED_AFTER, PORT, RUNNING, frames, lab, outgoing, tool};
+use crate::{PORT, RUNNING, TEST_TIMEOUT, frames, lab, outgoing, tool};
 
-/// Frames of one run: some milliseconds of it.
+/// Frames of one run: a few milliseconds.
 const RUN: u64 = 20_000;
 
-/// A frame may be lost, and is not waited for longer.
+/// Max wait for a frame, which may be lost.
 const LOST_AFTER: Duration = Duration::from_millis(100);
 
-/// Tells the number of each frame.
-struct Telling(Sender<u64>);
+/// Sends the sequence number of each frame to a channel.
+struct SequenceSink(Sender<u64>);
 
-impl Sink for Telling {
+impl Sink for SequenceSink {
     fn packet(&mut self, packet: &CapturedPacket<'_>) -> Result<(), Error> {
         let _ = self.0.send(Payload::decode(&packet.bytes[42..]).unwrap().sequence);
         Ok(())
     }
 }
 
-/// Sends to tap A, but to nobody's address, so that nothing is forwarded.
+/// Sends to tap A, with an unused destination address, so that no frame is forwarded.
 struct Flood<'a> {
     live: LiveFrames,
     clock: &'a ClockService,
@@ -56,18 +56,18 @@ impl<'a> Flood<'a> {
         self.dropped += report.dropped;
     }
 
-    /// Sends until frames were dropped, which a veth does when 256 of them wait
-    /// (`VETH_RING_SIZE`) and a core when 16,384 do, and then one by one until one has come through behind all others.
-    fn overload(&mut self, told: Receiver<u64>) {
-        let deadline = Instant::now() + FAILED_AFTER;
+    /// Sends until frames are dropped: a veth's queue holds 256 frames (`VETH_RING_SIZE`), a core's
+    /// 16,384. Then sends single frames until one has arrived after all others.
+    fn overload(&mut self, arrivals: Receiver<u64>) {
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while self.dropped == 0 {
             assert!(Instant::now() < deadline, "of {} frames none was dropped", self.sent);
             self.send(RUN);
         }
         loop {
-            assert!(Instant::now() < deadline, "nothing comes through any more");
+            assert!(Instant::now() < deadline, "no frame arrives any more");
             self.send(1);
-            while let Ok(number) = told.recv_timeout(LOST_AFTER) {
+            while let Ok(number) = arrivals.recv_timeout(LOST_AFTER) {
                 if number + 1 == self.sent {
                     return;
                 }
@@ -76,16 +76,15 @@ impl<'a> Flood<'a> {
     }
 }
 
-/// Has a thread of the kernel's poll tap A. Otherwise the sender's core would do it after each batch
-/// of 64 frames, and never leave more than it has room for. The files of a namespace's interfaces
-/// are in a sysfs of its own.
+/// Makes a kernel thread poll tap A. Otherwise the sender's core polls it after each batch of 64
+/// frames, and the queue never fills. Each network namespace has its own sysfs.
 fn poll_from_a_thread(lab: &PathLab) {
     let script = "mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/tap-a/threaded";
     let mut command = lab.router().command("unshare");
     assert!(command.args(["-m", "sh", "-c", script]).status().unwrap().success());
 }
 
-/// Captures at tap A what passes an interface that way until some of it has been dropped.
+/// Captures at tap A while frames pass `interface` in `direction`, until some are dropped.
 fn overload(
     lab: &PathLab,
     pair: &Pair,
@@ -99,13 +98,13 @@ fn overload(
     };
     let capture = lab.router().run(|| Capture::open(config, &clock)).unwrap().unwrap();
     let stop = Stop::new().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (numbers, arrivals) = mpsc::channel();
     let (clock, stop) = (&clock, &stop);
     thread::scope(|scope| {
-        let capturing = scope.spawn(|| capture.run(clock, stop, &mut Telling(tell)));
+        let capturing = scope.spawn(|| capture.run(clock, stop, &mut SequenceSink(numbers)));
         let flood = move || {
             let mut flood = Flood::new(clock, interface, direction);
-            flood.overload(told);
+            flood.overload(arrivals);
             (flood.sent, flood.dropped)
         };
         let flooding = scope.spawn(|| namespace.run(flood).unwrap());
@@ -118,17 +117,17 @@ fn overload(
 }
 
 #[test]
-fn what_an_overloaded_interface_drops_is_in_the_ledger_whatever_the_method() {
+fn every_method_counts_the_interface_drops() {
     let Some(lab) = lab() else { return };
     tool(lab.router(), "ethtool -K tap-a gro on");
     poll_from_a_thread(&lab);
     for pair in PAIRS.iter().filter(|pair| works_without_card(pair)) {
-        let way = (lab.source(), SOURCE_INTERFACE, Direction::Transmit);
-        let (sent, dropped, ledger) = overload(&lab, pair, way);
+        let target = (lab.source(), SOURCE_INTERFACE, Direction::Transmit);
+        let (sent, dropped, ledger) = overload(&lab, pair, target);
         let name =
             format!("{} {}: {sent} sent, {dropped} dropped; {ledger:?}", pair.method, pair.stamp);
         assert!(ledger.balances(), "{name}");
-        // A veth counts what AF_XDP has no room for, as the ledger does already.
+        // A veth also counts frames that AF_XDP has no room for, which the ledger already counts.
         let twice = if pair.method == Method::Xdp { ledger.fill_ring_empty } else { 0 };
         assert_eq!(ledger.interface_dropped, dropped + twice, "{name}");
         assert_eq!(sent, dropped + ledger.delivered + ledger.lost(), "{name}");
@@ -136,12 +135,12 @@ fn what_an_overloaded_interface_drops_is_in_the_ledger_whatever_the_method() {
 }
 
 #[test]
-fn what_a_core_has_no_room_for_is_counted_as_dropped() {
+fn frames_beyond_the_cores_queue_are_counted_as_dropped() {
     let Some(lab) = lab() else { return };
     let core = u32::try_from(thread::available_parallelism().unwrap().get() - 1).unwrap();
-    let way = (lab.router(), TAP_A, Direction::ReceiveOn(core));
+    let target = (lab.router(), TAP_A, Direction::ReceiveOn(core));
     let pair = PAIRS.iter().find(|pair| pair.method == Method::Ring).unwrap();
-    let (sent, dropped, ledger) = overload(&lab, pair, way);
+    let (sent, dropped, ledger) = overload(&lab, pair, target);
     let name = format!("{sent} sent, {dropped} dropped; {ledger:?}");
     assert_eq!(
         (sent, ledger.interface_dropped),

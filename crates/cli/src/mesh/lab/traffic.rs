@@ -10,7 +10,7 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Span};
 use wirestamp_lab::{BottleneckCounters, Impairments, MeshLab, SINK_V4, TAP_A, TAP_B};
 use wirestamp_traffic::{
-    Pattern, PatternError, Plan, SendReport, Sender, ServiceClock, Sink, SinkReport, Stream,
+    Pattern, PatternError, SendReport, Sender, ServiceClock, Sink, SinkReport, Stream, StreamPlan,
 };
 
 /// The tasks, each with the UDP destination port of the stream that it measures.
@@ -169,7 +169,7 @@ fn streams(path: &Impairments, lasting: Option<Duration>) -> Result<Vec<Stream>,
                 let lasting = i64::try_from(lasting.as_nanos()).unwrap_or(i64::MAX);
                 pattern.packets_in(Span::from_nanos(lasting) - start)
             });
-            Stream::new(id, Plan { pattern, start, packets }, destination(*task))
+            Stream::new(id, StreamPlan { pattern, start, packets }, destination(*task))
         })
         .collect())
 }

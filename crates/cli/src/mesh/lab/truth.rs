@@ -148,7 +148,7 @@ fn join(values: impl Iterator<Item = u64>) -> String {
 #[cfg(test)]
 mod tests {
     use wirestamp_lab::results::Delay;
-    use wirestamp_traffic::{SendReport, StreamReport, StreamTruth};
+    use wirestamp_traffic::{SendReport, StreamArrivals, StreamReport};
 
     use super::*;
 
@@ -156,7 +156,7 @@ mod tests {
     fn truth() -> Reference {
         let sent = |id, sent| StreamReport { id, sent, ..StreamReport::default() };
         let arrived = |id, distinct| {
-            let truth = StreamTruth { distinct, ..StreamTruth::default() };
+            let truth = StreamArrivals { distinct, ..StreamArrivals::default() };
             SinkReport { streams: [(id, truth)].into(), ..SinkReport::default() }
         };
         Reference {

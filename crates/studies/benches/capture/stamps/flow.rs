@@ -5,7 +5,7 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_studies::tester::{DESTINATION, NOBODY, SENDING_INTERFACE};
 use wirestamp_traffic::PacingClock;
 use wirestamp_traffic::{
-    Pattern, Plan, SendMethod, Sender, Sent, ServiceClock, Stream, Transmission,
+    Pattern, SendMethod, SendOptions, Sender, SentPacket, ServiceClock, Stream, StreamPlan,
 };
 
 use crate::Bench;
@@ -25,7 +25,7 @@ const FRAME_BYTES: u16 = 140;
 /// Packets at an interval, for some time.
 pub(super) struct Flow {
     pub(super) name: &'static str,
-    plan: Plan,
+    plan: StreamPlan,
 }
 
 /// When each packet was sent, by its sequence number; none for one that the sender's thread was
@@ -45,7 +45,7 @@ impl Flow {
     pub(super) fn new(name: &'static str, interval: Span, time: Span) -> anyhow::Result<Self> {
         let pattern = Pattern::new(name, FRAME_BYTES, interval)?;
         let packets = pattern.packets_in(time);
-        Ok(Self { name, plan: Plan { pattern, start: Span::ZERO, packets } })
+        Ok(Self { name, plan: StreamPlan { pattern, start: Span::ZERO, packets } })
     }
 
     /// Sends it, each packet as a frame to nobody.
@@ -53,16 +53,16 @@ impl Flow {
         bench.bed.send(|| {
             let mut stream = Stream::new(1, self.plan.clone(), DESTINATION.into());
             stream.interface = Some(SENDING_INTERFACE.into());
-            let way = Transmission {
+            let way = SendOptions {
                 method: SendMethod::Packet,
                 mac: Some(NOBODY),
-                ..Transmission::default()
+                ..SendOptions::default()
             };
             let sender = Sender::open_with(vec![stream], &way)?;
             let watch = ServiceClock::new(&bench.clock);
             let mut departures = Departures::default();
             // Called as soon as the call that sent the packet has returned.
-            let note = |sent: &Sent| departures.note(sent, watch.utc(watch.now()));
+            let note = |sent: &SentPacket| departures.note(sent, watch.utc(watch.now()));
             let report = sender.run(&mut ServiceClock::new(&bench.clock), &bench.stop, note);
             ensure!(!report.stopped, "interrupted");
             if let Some(error) = report.streams.iter().find_map(|it| it.first_error.as_ref()) {
@@ -74,7 +74,7 @@ impl Flow {
 }
 
 impl Departures {
-    fn note(&mut self, sent: &Sent, returned: Time<Utc>) {
+    fn note(&mut self, sent: &SentPacket, returned: Time<Utc>) {
         let could = self.free.replace(returned).map_or(sent.intended, |it| it.max(sent.intended));
         let late = sent.actual - could > BOUND;
         let held = !late && returned - sent.actual > BOUND;

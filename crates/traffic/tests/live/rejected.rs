@@ -1,4 +1,4 @@
-//! What cannot be sent, and what is said about it.
+//! Rejected live frames and their error messages.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use wirestamp_traffic::live::{self, Direction, Endpoint, LiveError, LiveFrames, 
 use crate::{incoming, lab, outgoing, tool};
 
 #[test]
-fn a_veth_whose_peer_does_not_poll_is_refused_with_what_to_do_about_it() {
+fn veth_with_passive_peer_is_rejected_with_next_step() {
     let Some(lab) = lab() else { return };
     let open = || {
         let open = || LiveFrames::open(SOURCE_INTERFACE, outgoing(100), Direction::Transmit).err();
@@ -23,7 +23,7 @@ fn a_veth_whose_peer_does_not_poll_is_refused_with_what_to_do_about_it() {
 }
 
 #[test]
-fn what_does_not_fit_or_is_not_there_is_refused_by_name() {
+fn invalid_frames_and_interfaces_are_rejected_by_name() {
     let Some(lab) = lab() else { return };
     let open = |interface: &str, template: Template, direction| {
         let open = || LiveFrames::open(interface, template, direction).err();
@@ -41,7 +41,7 @@ fn what_does_not_fit_or_is_not_there_is_refused_by_name() {
 }
 
 #[test]
-fn both_ends_are_what_is_given_and_otherwise_what_the_kernel_knows() {
+fn missing_addresses_come_from_the_kernel() {
     let Some(lab) = lab() else { return };
     let expected = outgoing(100);
     let [source, destination] = [expected.source, expected.destination];

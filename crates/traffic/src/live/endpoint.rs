@@ -1,4 +1,4 @@
-//! Both ends of the frames: what is given, and what the kernel knows.
+//! Source and destination of live frames: given by the user, or found in the kernel's tables.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,14 +15,13 @@ pub struct Endpoint {
     pub address: SocketAddr,
 }
 
-/// Whom received frames come from where nobody has said it: a locally administered address
-/// (IEEE 802).
-const SOMEBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+/// Default source address of frames that are to arrive: locally administered (IEEE 802).
+const UNKNOWN_SENDER: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
-/// The source and the destination of frames that leave `interface` for `to`, from the source port
-/// `port`. Without `from`, the kernel's routes say which address they come from; without `mac`, its
-/// routes and neighbours say whom they are addressed to, for which it may take 4 s to find that
-/// nobody answers.
+/// Source and destination of frames that leave `interface` for `to`, with source port `port`.
+///
+/// Without `from`, the source address comes from the kernel's routes. Without `mac`, the destination
+/// address comes from its routes and neighbours; this fails after up to 4 s without an answer.
 ///
 /// # Errors
 /// No such Ethernet interface in the calling thread's network namespace; no route or no neighbour.
@@ -46,8 +45,8 @@ pub fn outgoing(
     Ok([source, Endpoint { mac, address: to }])
 }
 
-/// The source and the destination of frames that are to arrive at `interface`, as if the Ethernet
-/// address `mac` had sent them; without it, a made-up one.
+/// Source and destination of frames that are to arrive at `interface`. `mac` is their source
+/// address; without it, a fixed, locally administered address is used.
 ///
 /// # Errors
 /// No such Ethernet interface in the calling thread's network namespace.
@@ -58,6 +57,6 @@ pub fn incoming(
     mac: Option<MacAddress>,
 ) -> Result<[Endpoint; 2], LiveError> {
     let link = Link::find(interface)?;
-    let source = Endpoint { mac: mac.unwrap_or(SOMEBODY), address: from };
+    let source = Endpoint { mac: mac.unwrap_or(UNKNOWN_SENDER), address: from };
     Ok([source, Endpoint { mac: link.mac, address: to }])
 }

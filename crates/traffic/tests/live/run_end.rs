@@ -1,4 +1,4 @@
-//! How a run ends, and what it survives.
+//! End of a run: limits, signals, interface changes and stop requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -11,31 +11,31 @@ use wirestamp_traffic::{Payload, ServiceClock};
 
 use crate::{RUNNING, frames, incoming, lab, receiver, tool};
 
-/// Never reached, unless a test has failed and nobody ends the run.
+/// Reached only if a test has failed and the run was not stopped.
 const LONG: Limit = Limit { frames: None, duration: Some(Span::from_secs(60)) };
 
 #[test]
-fn signals_neither_lose_frames_nor_repeat_them() {
+fn signals_neither_lose_nor_repeat_frames() {
     /// Interrupts system calls, and does nothing else.
     extern "C" fn handle(_: libc::c_int) {}
     let handler: extern "C" fn(libc::c_int) = handle;
-    // SAFETY: the handler touches nothing; nobody else in this process uses the signal.
+    // SAFETY: the handler accesses nothing; nothing else in this process uses the signal.
     unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
     let Some(lab) = lab() else { return };
     let service = ClockService::start(Counter::select()).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (thread_ids, received_ids) = mpsc::channel();
     let send = || {
         let template = incoming(false, 100);
         let mut live = LiveFrames::open(TAP_B, template, Direction::Receive).unwrap();
         let clock = ServiceClock::new(&service);
-        // Only now: the kernel gives up loading a program when a signal comes.
+        // Only now: a signal makes the kernel abort loading a program.
         // SAFETY: takes nothing and cannot fail.
-        tell.send(unsafe { libc::gettid() }).unwrap();
+        thread_ids.send(unsafe { libc::gettid() }).unwrap();
         live.run(&clock, Pace::full_speed(), frames(100_001), &RUNNING).unwrap()
     };
     let (report, interruptions) = thread::scope(|scope| {
         let sending = scope.spawn(|| lab.sink().run(send).unwrap());
-        let thread = told.recv().unwrap();
+        let thread = received_ids.recv().unwrap();
         let mut interruptions = 0;
         while !sending.is_finished() {
             // SAFETY: takes numbers. A thread that has ended is no longer in this process.
@@ -50,16 +50,16 @@ fn signals_neither_lose_frames_nor_repeat_them() {
 }
 
 #[test]
-fn an_interface_that_goes_down_ends_the_run_with_an_error() {
+fn interface_going_down_ends_the_run_with_an_error() {
     let Some(lab) = lab() else { return };
     let service = ClockService::start(Counter::select()).unwrap();
-    // One that is deleted is taken down first, and may be seen so.
-    for (change, said) in [
+    // A deleted interface is down first, and may be reported as down.
+    for (change, messages) in [
         ("ip link set tap-b down", &["tap-b is down"][..]),
         ("ip link del tap-b", &["tap-b is down", "tap-b has disappeared"]),
     ] {
         tool(lab.sink(), "ip link set tap-b up");
-        let socket = receiver(&lab); // a new one, which has nothing from the run before
+        let socket = receiver(&lab); // new, so that it has no frames of the previous run
         let send = || {
             let template = incoming(false, 100);
             let mut live = LiveFrames::open(TAP_B, template, Direction::Receive).unwrap();
@@ -73,12 +73,12 @@ fn an_interface_that_goes_down_ends_the_run_with_an_error() {
             sending.join().unwrap()
         });
         let error = error.to_string();
-        assert!(said.iter().any(|said| error.contains(said)), "{error}");
+        assert!(messages.iter().any(|message| error.contains(message)), "{error}");
     }
 }
 
 #[test]
-fn a_request_to_stop_ends_a_run_and_the_next_goes_on_with_its_numbers() {
+fn next_run_continues_the_sequence_numbers_after_stop() {
     let Some(lab) = lab() else { return };
     let service = ClockService::start(Counter::select()).unwrap();
     let socket = receiver(&lab);

@@ -1,4 +1,4 @@
-//! Sends the bursts of a run, each when it is due.
+//! Sends the bursts of a run at their deadlines.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,52 +6,52 @@ use wirestamp_clock::Span;
 
 use super::{Limit, Pace};
 use crate::PacingClock;
-use crate::pace::{Pacer, Wait};
+use crate::pace::{Pacer, WaitResult};
 
-/// From the call to the first deadline, so that the first wait is a wait.
-const LEAD: Span = Span::from_millis(1);
+/// Time from the call to the first deadline, so that the first burst is not late.
+const START_DELAY: Span = Span::from_millis(1);
 
-/// How a run went.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Driven {
-    /// From the first deadline to the end.
+pub(super) struct BurstRun {
+    /// Time from the first deadline to the end.
     pub(super) elapsed: Span,
     /// Bursts that were late because a sleep ended after their deadline.
     pub(super) overslept: u64,
-    /// Whether it ended by request.
+    /// Whether `stop` ended the run.
     pub(super) stopped: bool,
 }
 
-/// Calls `send` for each burst, never before its deadline, until the limit is reached, `stop` is
-/// set, or it fails.
-pub(super) fn drive<E>(
+/// Calls `send` for each burst, never before its deadline. Ends at the limit, when `stop` is set, or
+/// when `send` fails.
+pub(super) fn run_bursts<E>(
     clock: &impl PacingClock,
     pace: Pace,
     limit: Limit,
     stop: &AtomicBool,
     mut send: impl FnMut(u32) -> Result<(), E>,
-) -> Result<Driven, E> {
-    let mut driven = Driven::default();
+) -> Result<BurstRun, E> {
+    let mut run = BurstRun::default();
     let mut pacer = Pacer::new();
     let duration = limit.duration.unwrap_or(Span::MAX);
-    let start = clock.now().saturating_add(clock.ticks(LEAD));
+    let start = clock.now().saturating_add(clock.ticks(START_DELAY));
     for burst in pace.bursts(limit.frames.unwrap_or(u64::MAX)) {
         if burst.offset >= duration || clock.span(start, clock.now()) >= duration {
             break;
         }
         let deadline = start.saturating_add(clock.ticks(burst.offset));
         match pacer.wait(clock, deadline, stop) {
-            Wait::Due => {}
-            Wait::Overslept => driven.overslept += 1,
-            Wait::Stopped => {
-                driven.stopped = true;
+            WaitResult::Due => {}
+            WaitResult::Overslept => run.overslept += 1,
+            WaitResult::Stopped => {
+                run.stopped = true;
                 break;
             }
         }
         send(burst.frames)?;
     }
-    driven.elapsed = clock.span(start, clock.now()).max(Span::ZERO);
-    Ok(driven)
+    run.elapsed = clock.span(start, clock.now()).max(Span::ZERO);
+    Ok(run)
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock of nanoseconds, on which a reading takes 20 and a sleep as long as it should.
+    /// A clock in nanoseconds: a reading takes 20 ns, a sleep exactly its duration.
     struct Simulated(Cell<u64>);
 
     impl Simulated {
@@ -92,9 +92,9 @@ mod tests {
         }
     }
 
-    /// Drives a sender that takes `cost` nanoseconds a frame; returns when bursts began, in
-    /// nanoseconds from the first deadline on, and their frames.
-    fn bursts(pace: Pace, limit: Limit, cost: u64) -> (Driven, Vec<(u64, u32)>) {
+    /// Runs a sender that takes `cost` nanoseconds per frame. Returns start (nanoseconds after the
+    /// first deadline) and frames of each burst.
+    fn bursts(pace: Pace, limit: Limit, cost: u64) -> (BurstRun, Vec<(u64, u32)>) {
         let clock = Simulated(Cell::new(5_000_000));
         let begun = RefCell::new(Vec::new());
         let send = |frames| {
@@ -102,8 +102,8 @@ mod tests {
             clock.pass(cost * u64::from(frames));
             Ok::<_, Infallible>(())
         };
-        let driven = drive(&clock, pace, limit, &AtomicBool::new(false), send).unwrap();
-        (driven, begun.into_inner())
+        let run = run_bursts(&clock, pace, limit, &AtomicBool::new(false), send).unwrap();
+        (run, begun.into_inner())
     }
 
     fn duration(millis: i64) -> Limit {
@@ -111,28 +111,28 @@ mod tests {
     }
 
     #[test]
-    fn bursts_begin_when_they_are_due_and_end_with_the_duration() {
+    fn bursts_start_at_deadlines_until_duration_ends() {
         let pace = Pace::rate(1_000_000).unwrap().with_burst(500).unwrap();
-        let (driven, bursts) = bursts(pace, duration(10), 200);
+        let (run, bursts) = bursts(pace, duration(10), 200);
         assert_eq!(bursts.len(), 20);
         for (k, (begun, frames)) in (0..).zip(bursts) {
             let due = k * 500_000;
             assert!((due..due + 100).contains(&begun) && frames == 500, "{k}: {begun}");
         }
-        assert_eq!((driven.overslept, driven.stopped), (0, false));
+        assert_eq!((run.overslept, run.stopped), (0, false));
     }
 
     #[test]
-    fn a_sender_that_is_too_slow_sends_without_a_pause_and_ends_in_time() {
+    fn slow_sender_runs_without_pause_and_ends_on_time() {
         let pace = Pace::rate(1_000_000).unwrap().with_burst(500).unwrap();
-        let (driven, bursts) = bursts(pace, duration(10), 4_000);
+        let (run, bursts) = bursts(pace, duration(10), 4_000);
         assert_eq!(bursts.len(), 5); // of 2 ms each
         assert!(bursts.windows(2).all(|pair| pair[1].0 - pair[0].0 < 2_000_200), "{bursts:?}");
-        assert!(driven.elapsed < Span::from_nanos(10_001_000), "{driven:?}");
+        assert!(run.elapsed < Span::from_nanos(10_001_000), "{run:?}");
     }
 
     #[test]
-    fn at_full_speed_the_count_is_met() {
+    fn full_speed_sends_exact_frame_count() {
         let limit = Limit { frames: Some(10_000), duration: None };
         let (_, bursts) = bursts(Pace::full_speed(), limit, 100);
         assert_eq!(bursts.iter().map(|(_, frames)| frames).sum::<u32>(), 10_000);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_stop_and_a_failure_end_the_run() {
+    fn stop_or_failure_ends_the_run() {
         let (clock, stop) = (Simulated(Cell::new(0)), AtomicBool::new(false));
         let mut calls = 0;
         let send = |_| {
@@ -149,9 +149,9 @@ mod tests {
             Ok::<_, Infallible>(())
         };
         let pace = Pace::rate(1_000).unwrap();
-        let driven = drive(&clock, pace, Limit::default(), &stop, send).unwrap();
-        assert_eq!((driven.stopped, calls), (true, 3));
+        let run = run_bursts(&clock, pace, Limit::default(), &stop, send).unwrap();
+        assert_eq!((run.stopped, calls), (true, 3));
         let running = AtomicBool::new(false);
-        assert_eq!(drive(&clock, pace, Limit::default(), &running, |_| Err(7)), Err(7));
+        assert_eq!(run_bursts(&clock, pace, Limit::default(), &running, |_| Err(7)), Err(7));
     }
 }

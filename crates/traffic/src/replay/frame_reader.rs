@@ -1,4 +1,4 @@
-//! The packets of a file, read ahead by a thread of its own.
+//! Reads the packets of a file ahead, in a separate thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,36 +11,36 @@ use wirestamp_packet::LinkType;
 
 use super::ReplayError;
 
-/// How many frames are read ahead: at a million a second, 4 ms that a disk may take.
-const AHEAD: usize = 4096;
+/// Max frames read ahead: covers a disk delay of 4 ms at a million frames per second.
+const READ_AHEAD_FRAMES: usize = 4096;
 
 /// A packet of the file.
 #[derive(Debug)]
-pub(super) struct Frame {
-    /// How many times the file had been read to its end before.
+pub(super) struct RecordedFrame {
+    /// Number of times the file was read completely before.
     pub(super) round: u64,
-    /// Its time in the file.
+    /// Time in the file.
     pub(super) time: Time<Utc>,
     pub(super) bytes: Vec<u8>,
     pub(super) is_ethernet: bool,
-    /// Whether the file has only its beginning.
-    pub(super) is_cut: bool,
+    /// Whether the file has only the beginning of the packet.
+    pub(super) is_truncated: bool,
 }
 
-impl Frame {
+impl RecordedFrame {
     fn new(round: u64, packet: Packet<'_>) -> Self {
         let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
         Self {
             round,
             time: packet.time,
             is_ethernet: packet.link == LinkType::Ethernet,
-            is_cut: captured < packet.length,
+            is_truncated: captured < packet.length,
             bytes: packet.bytes.into_owned(),
         }
     }
 }
 
-/// Refuses a file that has nothing to send.
+/// Rejects a file without packets, or whose first packet is not an Ethernet frame.
 pub(super) fn check(path: &Path) -> Result<(), ReplayError> {
     match Reader::open(path)?.next_packet()? {
         None => Err(ReplayError::Empty(path.to_owned())),
@@ -51,18 +51,18 @@ pub(super) fn check(path: &Path) -> Result<(), ReplayError> {
     }
 }
 
-/// The packets of a file, as often as they are wanted. The thread that reads ends with it.
-pub(super) struct Tape(Receiver<Result<Frame, Error>>);
+/// Iterator over the packets of all loops. The reading thread ends when it is dropped.
+pub(super) struct FrameReader(Receiver<Result<RecordedFrame, Error>>);
 
-impl Tape {
-    /// Begins to read.
+impl FrameReader {
+    /// Starts to read.
     pub(super) fn start(path: PathBuf, loops: u64) -> Self {
-        let (ahead, tape) = sync_channel(AHEAD);
+        let (ahead, frame_reader) = sync_channel(READ_AHEAD_FRAMES);
         thread::spawn(move || {
             for round in 0..loops {
                 match read(&path, round, &ahead) {
                     Ok(true) => {}
-                    // Nobody waits for more: the replay was stopped.
+                    // The receiver was dropped: the replay was stopped.
                     Ok(false) => break,
                     Err(error) => {
                         let _ = ahead.send(Err(error));
@@ -71,23 +71,27 @@ impl Tape {
                 }
             }
         });
-        Self(tape)
+        Self(frame_reader)
     }
 }
 
-impl Iterator for Tape {
-    type Item = Result<Frame, Error>;
+impl Iterator for FrameReader {
+    type Item = Result<RecordedFrame, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.recv().ok()
     }
 }
 
-/// Reads the file once; false if nobody waits for its packets any more.
-fn read(path: &Path, round: u64, ahead: &SyncSender<Result<Frame, Error>>) -> Result<bool, Error> {
+/// Reads the file once; returns false if the receiver was dropped.
+fn read(
+    path: &Path,
+    round: u64,
+    ahead: &SyncSender<Result<RecordedFrame, Error>>,
+) -> Result<bool, Error> {
     let mut reader = Reader::open(path)?;
     while let Some(packet) = reader.next_packet()? {
-        if ahead.send(Ok(Frame::new(round, packet))).is_err() {
+        if ahead.send(Ok(RecordedFrame::new(round, packet))).is_err() {
             return Ok(false);
         }
     }
