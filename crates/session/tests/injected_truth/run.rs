@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, Span};
-use wirestamp_lab::impair::{Account, Stage, StreamPlan, Testimony, Wire, Witness};
+use wirestamp_lab::impair::{Account, Plan, Stage, Testimony, Wire, Witness};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
 use wirestamp_metrics::{Config, Point};
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_session::{PairSession, Recording, TapReport};
 use wirestamp_traffic::{
     Pattern, Payload, SendMethod, SendOptions, SendReport, Sender, ServiceClock, Stream,
-    StreamPlan as Sending,
+    StreamPlan,
 };
 
 use crate::found::Found;
@@ -55,7 +55,7 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 }
 
 /// Sends a million packets to `destination` through a stage with that plan, and measures.
-pub(crate) fn run(destination: IpAddr, plan: StreamPlan) -> Run {
+pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
     let (stage, witness) = (wire.stage(plan).unwrap(), wire.witness().unwrap());
@@ -125,7 +125,7 @@ fn capture(clock: &ClockService, netns: &Netns, tap: &str, cores: Option<Cores>)
 fn sender(wire: &Wire, destination: IpAddr) -> Sender {
     let pattern = Pattern::new("bursts", FRAME_BYTES, INTERVAL).unwrap();
     let pattern = pattern.with_burst(BURST, Span::ZERO).unwrap();
-    let plan = Sending { pattern, start: Span::ZERO, packets: PACKETS };
+    let plan = StreamPlan { pattern, start: Span::ZERO, packets: PACKETS };
     let stream = Stream {
         interface: Some(SOURCE_INTERFACE.into()),
         ..Stream::new(1, plan, (destination, PORT).into())
