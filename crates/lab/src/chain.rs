@@ -1,8 +1,8 @@
 //! Hosts in a row, with a bottleneck on the second: a source, one or more routers, a sink.
 //!
-//! The links carry nothing but what is sent over them on purpose: neighbours are static and the
-//! interfaces neither resolve addresses nor join groups, so that counters and captures hold the
-//! test's packets only. Each interface has one queue, so that the order of packets is the path's.
+//! The links carry test packets only: neighbours are static, and the interfaces neither resolve
+//! addresses nor join multicast groups. So counters and captures have no other packets. Each
+//! interface has one queue, so that the interfaces never reorder packets.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,20 +12,20 @@ use crate::iproute::Program;
 use crate::link::{End, up_in_silence};
 use crate::{BottleneckCounters, EGRESS, Impairments, LabError, Netns, TAP_A, truth};
 
-/// A pair of interfaces in the first router: what goes out of the first comes in again at the second.
+/// A pair of interfaces in the first router: packets sent over the first arrive at the second.
 const COPIER: &str = "copier";
 const TWIN: &str = "twin";
 
-/// A link from a host to the next: of the former, the end that is called `near`.
+/// A link from a host (end `near`) to the next host (end `far`).
 pub(crate) struct Link {
     pub(crate) near: End,
     pub(crate) far: End,
 }
 
-/// The hosts, and what the path does.
+/// The hosts and the impairments of a path.
 ///
-/// The first link is from [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE) to [`TAP_A`], the second
-/// begins at [`EGRESS`].
+/// The first link is from [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE) to [`TAP_A`], the second one
+/// starts at [`EGRESS`].
 #[derive(Debug)]
 pub(crate) struct Chain {
     hosts: Vec<Netns>,
@@ -33,7 +33,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Builds the hosts that `links` join, in namespaces without names.
+    /// Builds the hosts connected by `links`, in namespaces without names.
     ///
     /// # Errors
     /// As of [`crate::PathLab::new`].
@@ -47,7 +47,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The host of this number, 0 for the source; there is one more than there are links.
+    /// The host with this index, 0 for the source. There is one more host than links.
     pub(crate) fn host(&self, number: usize) -> &Netns {
         &self.hosts[number]
     }
@@ -61,12 +61,12 @@ impl Chain {
         &self.impairments
     }
 
-    /// What the bottleneck has done so far, by its own count.
+    /// The bottleneck's packet counters.
     pub(crate) fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
         truth::bottleneck(self.host(1), EGRESS)
     }
 
-    /// How many packets the first router has copied so far; each copy was offered to the bottleneck.
+    /// Packets that the first router has duplicated so far; the bottleneck gets each duplicate.
     pub(crate) fn duplicated(&self) -> Result<u64, LabError> {
         if self.impairments.duplicate.is_none() {
             return Ok(0);
@@ -79,11 +79,11 @@ impl Chain {
         self.hosts.iter().skip(1).take(self.hosts.len() - 2)
     }
 
-    /// Makes the links and gives both ends of each their addresses and routes.
+    /// Creates the links, with addresses and routes at both ends.
     ///
-    /// Of a link's two ends, the one that comes up last can send at once. The other one drops what
-    /// it is given until the kernel has come round to its new carrier, some time later. So the ends
-    /// that the test's packets leave from come up last, or are given a queue ([`Self::impair`]).
+    /// The end of a link that comes up last can send at once. The other end drops packets until the
+    /// kernel has processed its new carrier, some time later. So the sending ends of test packets
+    /// come up last, or get a queue ([`Self::impair`]).
     fn connect(&self, links: &[Link]) -> Result<(), LabError> {
         for (hosts, Link { near, far }) in self.hosts.windows(2).zip(links) {
             let script = near.link_to(far, &hosts[1]);
@@ -93,7 +93,7 @@ impl Chain {
         for (number, (router, sides)) in self.routers().zip(links.windows(2)).enumerate() {
             let [left, right] = sides else { continue };
             let mut script = left.far.configure(&left.near) + &right.near.configure(&right.far);
-            // The hosts beside it need no route.
+            // Neighbouring hosts need no route.
             if number > 0 {
                 script += &left.near.route_to(&first.near);
             }
@@ -101,7 +101,7 @@ impl Chain {
                 script += &right.far.route_to(&last.far);
             }
             if number == 0 && self.impairments.duplicate.is_some() {
-                // The twin has tap A's hardware address, because copies are addressed to that one.
+                // The twin has tap A's hardware address, the destination of the duplicates.
                 let _ = write!(
                     script,
                     "link add name {COPIER} type veth peer name {TWIN} address {}\n{}{}",
@@ -120,24 +120,24 @@ impl Chain {
         Ok(())
     }
 
-    /// Makes the routers forward. Their interfaces must be silent by now: turning them into a router's
-    /// while they take part in multicast makes them join the routers' groups, and report it.
+    /// Enables forwarding in the routers. Multicast must be off on their interfaces by now: otherwise
+    /// they join the routers' groups and send reports.
     fn forward(&self) -> Result<(), LabError> {
         let forwarding = [("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1")];
         self.routers().try_for_each(|router| set(router, &forwarding))?;
         if self.impairments.duplicate.is_none() {
             return Ok(());
         }
-        // Copies arrive at the twin, where their source is not, and the reverse path filter would
-        // drop them. A new namespace takes the filter's setting over from the first one
+        // Duplicates arrive at the twin, which has no route to their source: the reverse path filter
+        // would drop them. A new namespace inherits the filter's setting from the initial namespace
         // (ip-sysctl, `rp_filter`, `devconf_inherit_init_net`).
         set(self.host(1), &[("ipv4/conf/all/rp_filter", "0"), ("ipv4/conf/twin/rp_filter", "0")])
     }
 
-    /// Puts the bottleneck and the copying in place.
+    /// Sets up the bottleneck and the duplication.
     ///
-    /// An interface that is given a queue can send from then on ([`Self::connect`]): the bottleneck
-    /// has one anyway, and the others get one for what the sink answers and what routers pass on.
+    /// An interface with a queue can send at once ([`Self::connect`]). The bottleneck has one; the
+    /// other interfaces get one for forwarded packets and for answers of the sink.
     fn impair(&self, links: &[Link]) -> Result<(), LabError> {
         for (router, sides) in self.routers().zip(links.windows(2)) {
             let [left, right] = sides else { continue };
@@ -156,12 +156,12 @@ impl Chain {
     }
 }
 
-/// Sets what sysctl(8) does, in a router.
+/// Sets sysctl(8) values in a router.
 fn set(router: &Netns, settings: &[(&str, &str)]) -> Result<(), LabError> {
     let set = || {
         settings
             .iter()
             .try_for_each(|(name, value)| fs::write(Path::new("/proc/sys/net").join(name), value))
     };
-    router.run(set).and_then(|set| set).map_err(LabError::system("cannot make the router forward"))
+    router.run(set).and_then(|set| set).map_err(LabError::system("cannot enable forwarding"))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong while a bed is built or asked.
+//! Errors of test beds.
 
 use std::io;
 
@@ -7,54 +7,54 @@ use wirestamp_sys::netns::NetnsError;
 
 use crate::privilege;
 
-/// A bed could not be built, named, removed or read.
+/// A test bed cannot be built, named, removed or read.
 ///
-/// The kernel's answer is in the message and therefore not the error's `source`: printed with its
-/// chain of causes, the error would tell it twice.
+/// The message includes the kernel's error. So it is not the `source`: a report that prints the chain
+/// would repeat it.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A system call failed.
     #[error("{doing}: {cause}{}", hint(cause))]
     System {
-        /// What was being done, to what.
+        /// The failed action: "cannot ...".
         doing: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: io::Error,
     },
     /// No namespace has this name.
-    #[error("there is no network namespace `{0}`: `ip netns list` shows the names")]
+    #[error("cannot open network namespace `{0}`: no such name; list names with `ip netns list`")]
     NoSuchNetns(String),
     /// A program of iproute2 is not installed.
-    #[error("`{program}` was not found: install it with `apt-get install iproute2`")]
+    #[error("cannot run `{program}`: not found; install it with `apt-get install iproute2`")]
     MissingProgram {
         /// `ip` or `tc`.
         program: &'static str,
     },
-    /// A program of iproute2 refused a line of its batch.
+    /// A program of iproute2 failed at a line of its batch.
     #[error("`{program} {line}` failed: {message}")]
     Command {
         /// `ip` or `tc`.
         program: &'static str,
-        /// The line it stopped at, or the arguments it was started with.
+        /// The failed line, or the program's arguments.
         line: String,
-        /// What it said.
+        /// The program's error message.
         message: String,
     },
     /// The bottleneck's rate is out of range.
-    #[error("the bottleneck's rate of {0} bit/s is out of range: use 8000 to 100000000000 bit/s")]
+    #[error("the bottleneck's rate of {0} bit/s is out of range; use 8000 to 100000000000 bit/s")]
     Rate(u64),
     /// The bottleneck's queue is shorter than one full frame.
-    #[error("a queue of {0} bytes holds no full frame: use 1514 bytes or more")]
+    #[error("a queue of {0} bytes holds no full frame; use 1514 bytes or more")]
     Queue(u32),
-    /// The name cannot be the name of a namespace.
-    #[error("`{0}` cannot name a namespace: use letters, digits, `-`, `_` and `.`")]
+    /// Not a valid name of a namespace.
+    #[error("`{0}` is not a valid namespace name; use letters, digits, `-`, `_` and `.`")]
     Name(String),
-    /// `tc` printed something else than its statistics.
+    /// Unexpected output of `tc`.
     #[error("cannot read the statistics of `tc` for {what}: {reason}")]
     Statistics {
-        /// Whose statistics.
+        /// Object of the statistics.
         what: &'static str,
-        /// What is wrong with them.
+        /// The parser's error.
         reason: String,
     },
 }
@@ -70,14 +70,14 @@ impl From<NetnsError> for LabError {
 }
 
 impl LabError {
-    /// Wraps a failed system call with what it was for.
+    /// Adds the failed action to the error of a system call.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         |cause| Self::System { doing, cause }
     }
 }
 
-/// The next step where the kernel's answer alone does not say it.
+/// The next step for missing privileges; empty for other errors.
 fn hint(cause: &io::Error) -> String {
     if cause.kind() == io::ErrorKind::PermissionDenied {
         format!("; {}", privilege::how_to_get())
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_once_and_says_which_capabilities_to_grant() {
+    fn missing_privilege_names_the_capabilities() {
         let denied = io::Error::from_raw_os_error(libc::EPERM);
         let error = LabError::system("cannot make a network namespace")(denied);
         let line = error.to_string();

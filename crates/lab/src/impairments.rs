@@ -1,31 +1,30 @@
-//! What the path does to packets, as `tc` is told it.
+//! Impairments of a path, configured with `tc`.
 
 use std::fmt::Write;
 
 use crate::LabError;
 
-/// Length of the longest frame of the bed, without its check sequence: 1500 bytes and the Ethernet
-/// header.
+/// Max frame size of the bed, without check sequence: 1500 bytes and the Ethernet header.
 const FULL_FRAME: u64 = 1514;
 
-/// Picks packets of test traffic by UDP destination port and one byte of the payload.
+/// Selects test packets by UDP destination port and one byte of the payload.
 ///
-/// With the low byte of a sequence number, `mask: 0x0f, value: 7` picks every sixteenth packet.
+/// With the low byte of a sequence number, `mask: 0x0f, value: 7` selects every sixteenth packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selector {
     /// UDP destination port.
     pub port: u16,
-    /// Where in the UDP payload the byte is, 0 for its first.
+    /// Offset of the byte in the UDP payload, from 0.
     pub offset: u8,
-    /// The bits of the byte that count.
+    /// The compared bits of the byte.
     pub mask: u8,
-    /// What those bits are in a packet that is picked.
+    /// Value of those bits in a selected packet.
     pub value: u8,
 }
 
 impl Selector {
-    /// A `u32` match (tc-u32(8)) for IPv4 without options or IPv6 without extension headers, which
-    /// is what the bed's packets are. Offsets count from the network header.
+    /// A `u32` match (tc-u32(8)) for IPv4 without options or IPv6 without extension headers, as the
+    /// bed's packets have. Offsets count from the network header.
     fn matches(self, protocol: &str) -> String {
         let (protocol_at, ip_header) = if protocol == "ip" { (9, 20) } else { (6, 40) };
         let Self { port, offset, mask, value } = self;
@@ -38,7 +37,7 @@ impl Selector {
         )
     }
 
-    /// One filter for each IP version, on `parent` of `interface`, doing `action`.
+    /// One filter for each IP version on `parent` of `interface`, with `action`.
     fn filters(self, interface: &str, parent: &str, action: &str) -> String {
         ["ip", "ipv6"].into_iter().zip(1..).fold(String::new(), |mut script, (protocol, prio)| {
             let matches = self.matches(protocol);
@@ -52,39 +51,39 @@ impl Selector {
     }
 }
 
-/// What the bed's path does to packets.
+/// Impairments of the bed's path.
 ///
-/// The bottleneck is a token bucket (tc-tbf(8)) with a tail-drop queue: it delays what waits in the
-/// queue and drops what finds it full.
+/// The bottleneck is a token bucket (tc-tbf(8)) with a tail-drop queue: packets wait in the queue,
+/// and are dropped if it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impairments {
-    /// The bottleneck's rate, in bits of Ethernet frame (without check sequence, preamble and gap)
-    /// a second; 8 kbit/s to 100 Gbit/s.
+    /// The bottleneck's rate in bits of Ethernet frames per second (without check sequence, preamble
+    /// and gap); 8 kbit/s to 100 Gbit/s.
     pub rate_bits_per_s: u64,
-    /// Its queue, in bytes of Ethernet frame; at least one full frame of 1514.
+    /// Size of its queue in bytes of Ethernet frames; at least a full frame of 1514.
     pub queue_bytes: u32,
-    /// Packets that the router sees twice from here on: copied behind tap A, before the queue.
+    /// Packets that are duplicated, after tap A and before the queue.
     pub duplicate: Option<Selector>,
-    /// Packets that overtake the queue, and so leave the router before packets that came earlier.
+    /// Packets that overtake the queue, and so leave the router before earlier packets.
     pub expedite: Option<Selector>,
 }
 
 impl Impairments {
-    /// A bottleneck of the given rate and queue that neither copies nor reorders.
+    /// A bottleneck with this rate and queue, without duplication and reordering.
     #[must_use]
     pub const fn bottleneck(rate_bits_per_s: u64, queue_bytes: u32) -> Self {
         Self { rate_bits_per_s, queue_bytes, duplicate: None, expedite: None }
     }
 
-    /// The token bucket's depth: the bytes that leave at once after the path was idle.
+    /// The token bucket's depth: bytes that leave at once after an idle time.
     ///
-    /// One full frame, without which the bucket would pass none (tc-tbf(8)), and what the rate
-    /// brings in 1 ms, so that a timer up to 1 ms late costs the path none of its rate.
+    /// One full frame, which is the min for the bucket to pass any (tc-tbf(8)), plus 1 ms at the
+    /// rate, so that a timer latency of up to 1 ms does not reduce the rate.
     const fn burst_bytes(&self) -> u64 {
         FULL_FRAME + self.rate_bits_per_s / 8 / 1000
     }
 
-    /// Refuses what `tc` would refuse, or would take and pass no packet with.
+    /// Rejects values that `tc` rejects, or with which it passes no packet.
     pub(crate) fn check(&self) -> Result<(), LabError> {
         if !(8_000..=100_000_000_000).contains(&self.rate_bits_per_s) {
             return Err(LabError::Rate(self.rate_bits_per_s));
@@ -95,20 +94,19 @@ impl Impairments {
         Ok(())
     }
 
-    /// The batch that makes the bottleneck on `egress`.
+    /// The batch that creates the bottleneck on `egress`.
     ///
-    /// The express lane is a strict priority inside the bucket, so that rate and counters are the
-    /// bucket's with and without it. `htb` gives the priority, with classes far faster than the
-    /// bucket, because `prio` is missing from small kernels. `htb` hands the bucket one packet
-    /// ahead of time: that packet waits outside `queue_bytes`, and is not overtaken, like one
-    /// whose transmission has begun.
+    /// Expedited packets have strict priority inside the bucket, so that rate and counters are always
+    /// those of the bucket. `htb` implements the priority, with classes far faster than the bucket,
+    /// because small kernels lack `prio`. `htb` hands one packet to the bucket in advance: it waits
+    /// outside `queue_bytes` and is not overtaken, like a packet in transmission.
     pub(crate) fn bottleneck_script(&self, egress: &str) -> String {
         let (rate, burst, limit) = (self.rate_bits_per_s, self.burst_bytes(), self.queue_bytes);
         let bucket = format!(
             "qdisc add dev {egress} root handle 1: tbf rate {rate}bit burst {burst} limit {limit}\n"
         );
         let Some(selector) = self.expedite else { return bucket };
-        // A quantum of its own, because the one derived from the rate draws a warning.
+        // An explicit quantum, because the default causes a warning.
         let class = format!("htb rate 200gbit quantum {FULL_FRAME}");
         let filters = selector.filters(egress, "parent 10:", "flowid 10:1");
         format!(
@@ -122,8 +120,7 @@ impl Impairments {
         )
     }
 
-    /// The batch that copies packets arriving at `ingress` out of `copier`; empty when there is
-    /// nothing to copy.
+    /// The batch that duplicates packets arriving at `ingress` to `copier`; empty without duplication.
     pub(crate) fn duplicate_script(&self, ingress: &str, copier: &str) -> String {
         let Some(selector) = self.duplicate else { return String::new() };
         let mirror = format!("action mirred egress mirror dev {copier}");
@@ -139,7 +136,7 @@ mod tests {
     const PICK: Selector = Selector { port: 5000, offset: 15, mask: 0x0f, value: 0xf7 };
 
     #[test]
-    fn a_selector_counts_from_the_network_header_of_each_version() {
+    fn selector_offsets_count_from_the_network_header() {
         assert_eq!(
             PICK.matches("ip"),
             "u32 match u8 17 0xff at 9 match u16 5000 0xffff at 22 match u8 0x07 0x0f at 43"
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_could_pass_nothing_is_refused() {
+    fn path_that_passes_nothing_is_rejected() {
         assert!(Impairments::bottleneck(10_000_000, 1514).check().is_ok());
         assert!(matches!(Impairments::bottleneck(0, 50_000).check(), Err(LabError::Rate(0))));
         assert!(matches!(

@@ -21,11 +21,11 @@ impl Program {
         }
     }
 
-    /// Runs the lines of `script` in `netns`, in one process. The script may name `others` by
+    /// Runs the lines of `script` in `netns`, in one process. The script may refer to `others` by
     /// [`Netns::path_in_command`].
     ///
     /// # Errors
-    /// [`LabError::Command`] with the line that failed; the lines before it have had their effect.
+    /// [`LabError::Command`] with the failed line; the lines before it took effect.
     pub(crate) fn batch(
         self,
         netns: &Netns,
@@ -37,8 +37,7 @@ impl Program {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let (number, message) = failure(&said);
+        let (number, message) = failure(&String::from_utf8_lossy(&output.stderr));
         let line = number.and_then(|number| script.lines().nth(number.checked_sub(1)?));
         Err(LabError::Command {
             program: self.name(),
@@ -47,7 +46,7 @@ impl Program {
         })
     }
 
-    /// What the program prints on standard output when run with `arguments` in `netns`.
+    /// Standard output of the program, run with `arguments` in `netns`.
     pub(crate) fn query(self, netns: &Netns, arguments: &[&str]) -> Result<Vec<u8>, LabError> {
         let mut command = self.command(netns, &[]);
         let output = run(command.args(arguments), "").map_err(|e| self.failed(e))?;
@@ -63,7 +62,7 @@ impl Program {
 
     fn command(self, netns: &Netns, others: &[&Netns]) -> Command {
         let mut command = netns.command_with(self.name(), others);
-        // Debian keeps `tc` in /usr/sbin, which is not in an ordinary user's path.
+        // Debian installs `tc` in /usr/sbin, which is not in the PATH of ordinary users.
         let path = env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:/usr/sbin:/sbin:/usr/bin:/bin"));
         command
@@ -82,24 +81,24 @@ impl Program {
 fn run(command: &mut Command, input: &str) -> io::Result<Output> {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    // A batch is far shorter than a pipe (64 KiB), and nothing is printed before it is read. A
-    // program that ends early breaks the pipe; what it said is the better message.
+    // A batch is far shorter than a pipe (64 KiB), and the program prints nothing before it has read
+    // the batch. A program that ends early breaks the pipe; its message is better than that error.
     if let Some(mut pipe) = child.stdin.take() {
         let _ = pipe.write_all(input.as_bytes());
     }
     child.wait_with_output()
 }
 
-/// The line number of `Command failed -:N`, and everything else that was said, on one line.
-fn failure(said: &str) -> (Option<usize>, String) {
+/// The line number of `Command failed -:N`, and the rest of the error output, on one line.
+fn failure(stderr: &str) -> (Option<usize>, String) {
     let number = |line: &str| line.strip_prefix("Command failed -:").map(str::parse);
-    let at = said.lines().find_map(number).and_then(Result::ok);
-    let rest: Vec<_> = said
+    let failed_line = stderr.lines().find_map(number).and_then(Result::ok);
+    let rest: Vec<_> = stderr
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && number(line).is_none())
         .collect();
-    (at, if rest.is_empty() { "no message".into() } else { rest.join("; ") })
+    (failed_line, if rest.is_empty() { "no message".into() } else { rest.join("; ") })
 }
 
 #[cfg(test)]
@@ -107,9 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_failing_line_is_found_in_what_the_program_said() {
-        let said = "Error: Specified qdisc kind is unknown.\nCommand failed -:5\n";
-        assert_eq!(failure(said), (Some(5), "Error: Specified qdisc kind is unknown.".into()));
+    fn failed_line_number_is_read_from_stderr() {
+        let stderr = "Error: Specified qdisc kind is unknown.\nCommand failed -:5\n";
+        assert_eq!(failure(stderr), (Some(5), "Error: Specified qdisc kind is unknown.".into()));
         assert_eq!(failure(""), (None, "no message".into()));
     }
 }

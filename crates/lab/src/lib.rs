@@ -1,19 +1,19 @@
-//! Test beds of network namespaces that leave nothing behind.
+//! Test beds of network namespaces that clean up after themselves.
 //!
-//! A bed is made of *anonymous* namespaces: they have no name in `/run/netns`, the process holds
-//! them by file descriptor, and the kernel takes them down, with every interface, queue and route
-//! inside, when the last descriptor is closed. It closes them for a process that was killed as it
-//! does for one that ended well, so there is nothing to clean and no handler that could be missed.
+//! A bed consists of *anonymous* namespaces: they have no name in `/run/netns`, and the process holds
+//! them by file descriptor. When the last descriptor is closed, the kernel removes them with all
+//! interfaces, queues and routes. It also closes the descriptors of a killed process, so no cleanup
+//! code is needed.
 //!
 //! - [`Netns`]: one namespace; sockets and commands inside it.
 //! - [`PathLab`]: source, router with a bottleneck, sink, and a tap before and after the bottleneck.
-//! - [`MeshLab`]: the same with two routers, and a network beside it for those who manage.
-//! - [`impair::Wire`]: source and sink with a stage between that delays, drops, copies and reorders
-//!   packets as a plan says, so that what happened to each is known.
+//! - [`MeshLab`]: the same with two routers, and a separate management network.
+//! - [`impair::Wire`]: source and sink with a stage between them. It delays, drops, duplicates and
+//!   reorders packets by a plan, so that the outcome of each packet is known.
 //! - [`up`], [`down`], [`run`]: the same bed with names, for people and scripts.
 //!
 //! Addresses exist only inside the namespaces, and no interface of the machine is connected to
-//! them: traffic in a bed cannot leave it.
+//! them: traffic cannot leave a bed.
 
 mod chain;
 mod error;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::Netns;
 
-/// One end of a link. Its hardware address is fixed (a locally administered one), because the
-/// other end's neighbour entry needs it.
+/// One end of a link. Its hardware address is fixed (locally administered), because the neighbour
+/// entry at the other end needs it.
 pub(crate) struct End {
     pub(crate) interface: &'static str,
     pub(crate) mac: &'static str,
@@ -13,10 +13,10 @@ pub(crate) struct End {
     pub(crate) v6: Ipv6Addr,
 }
 
-/// The lines that bring an interface up that makes no requests of its own: `arp off` keeps it from
-/// resolving neighbours and from joining their multicast groups, `multicast off` from joining the
-/// routers' groups, and without a link-local address nothing looks for routers. The kernel makes
-/// that address when the interface comes up; asked for both at once, Linux 6.1 brings it up first.
+/// The lines that bring an interface up without any traffic of its own. `arp off` disables neighbour
+/// resolution and its multicast groups, and `multicast off` the routers' groups. Without a link-local
+/// address there are no router solicitations. The kernel creates that address when the interface
+/// comes up. Linux 6.1 processes `up` first within one line, so there are two lines.
 pub(crate) fn up_in_silence(interface: &str) -> String {
     format!(
         "link set dev {interface} arp off multicast off addrgenmode none\n\
@@ -24,7 +24,7 @@ pub(crate) fn up_in_silence(interface: &str) -> String {
     )
 }
 
-/// One end of a link, for `link add`: with one queue, so that packets keep their order.
+/// One end of a link for `link add`: with one queue, so that packets keep their order.
 pub(crate) fn named(interface: &str) -> String {
     format!("name {interface} numtxqueues 1 numrxqueues 1")
 }
@@ -35,7 +35,7 @@ impl End {
         format!("{} address {}", named(self.interface), self.mac)
     }
 
-    /// The line that makes a link to `peer`, which is put into `peer_netns`.
+    /// The line that creates a link to `peer` in `peer_netns`.
     pub(crate) fn link_to(&self, peer: &Self, peer_netns: &Netns) -> String {
         self.link_to_named(&peer.addressed(), peer_netns)
     }
@@ -46,10 +46,10 @@ impl End {
         format!("link add {own} type veth peer {peer} netns {}\n", path.display())
     }
 
-    /// The lines that bring this end up, next to `peer`.
+    /// The lines that bring this end up, with `peer` as its neighbour.
     ///
-    /// The kernel makes the local route of an IPv6 address too, but later, from a work queue, and
-    /// drops what arrives before that; this one is there at once.
+    /// The kernel also creates the local route of an IPv6 address, but later, from a work queue, and
+    /// drops packets until then. The explicit route exists at once.
     pub(crate) fn configure(&self, peer: &Self) -> String {
         let Self { interface, v4, v6, .. } = self;
         let up = up_in_silence(interface);
@@ -66,12 +66,12 @@ impl End {
         )
     }
 
-    /// The lines that send everything without a better route to `peer`.
+    /// The lines that make `peer` the default gateway.
     pub(crate) fn default_routes(peer: &Self) -> String {
         format!("route add 0.0.0.0/0 via {}\nroute add ::/0 via {}\n", peer.v4, peer.v6)
     }
 
-    /// The lines that send what is for `host` to this end.
+    /// The lines that route packets for `host` to this end.
     pub(crate) fn route_to(&self, host: &Self) -> String {
         format!("route add {} via {}\nroute add {} via {}\n", host.v4, self.v4, host.v6, self.v6)
     }

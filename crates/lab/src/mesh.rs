@@ -1,5 +1,5 @@
-//! The bed of a mesh: source, two routers with a bottleneck between them, sink, and a network of its
-//! own for those who manage.
+//! The test bed of a mesh: source, two routers with a bottleneck between them, sink, and a separate
+//! management network.
 //!
 //! ```text
 //!   source            router 1                      router 2              sink
@@ -12,7 +12,7 @@
 //!                                           10.77.100.1
 //! ```
 //!
-//! The controller knows no way into the path, so that nothing on the path is about the mesh.
+//! The controller has no route into the path, so the path carries no management traffic.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,8 @@ use crate::link::{End, named};
 use crate::path::{INGRESS_END, SINK_END, SOURCE_END};
 use crate::{BottleneckCounters, EGRESS, Impairments, LabError, Netns};
 
-/// The controller's address, from [`MeshLab::source`], [`MeshLab::roof`] and [`MeshLab::cellar`].
+/// The controller's address, reachable from [`MeshLab::source`], [`MeshLab::roof`] and
+/// [`MeshLab::cellar`].
 pub const CONTROLLER_V4: Ipv4Addr = Ipv4Addr::new(10, 77, 100, 1);
 
 /// The last router's interface to the sink, in its namespace.
@@ -56,7 +57,7 @@ const LINKS: [Link; 3] = [
 /// The managed hosts' interface to the controller.
 const MANAGE: &str = "manage";
 
-/// The controller's interface to a managed host, and the third number of the addresses between them.
+/// The controller's interface to a managed host, and the third number of the link's addresses.
 struct Managed {
     interface: &'static str,
     subnet: u8,
@@ -67,7 +68,7 @@ const CELLAR: Managed = Managed { interface: "cellar", subnet: 102 };
 const STREET: Managed = Managed { interface: "street", subnet: 103 };
 
 /// Source, two routers with a bottleneck between them, sink, and the controller's host. Dropping it
-/// takes all of it down.
+/// removes everything.
 #[derive(Debug)]
 pub struct MeshLab {
     chain: Chain,
@@ -86,62 +87,62 @@ impl MeshLab {
         Ok(lab)
     }
 
-    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE): managed.
+    /// The source's namespace, with [`SOURCE_INTERFACE`](crate::SOURCE_INTERFACE); managed.
     #[must_use]
     pub fn source(&self) -> &Netns {
         self.chain.host(0)
     }
 
-    /// The first router's namespace, where [`TAP_A`](crate::TAP_A) is: managed.
+    /// The first router's namespace, with [`TAP_A`](crate::TAP_A); managed.
     #[must_use]
     pub fn roof(&self) -> &Netns {
         self.chain.host(1)
     }
 
-    /// The last router's namespace, where packets leave for the sink at [`LAST_EGRESS`].
+    /// The last router's namespace, with [`LAST_EGRESS`] to the sink.
     #[must_use]
     pub fn last_router(&self) -> &Netns {
         self.chain.host(2)
     }
 
-    /// The namespace that packets arrive in, at [`TAP_B`](crate::TAP_B): managed.
+    /// The sink's namespace, with [`TAP_B`](crate::TAP_B); managed.
     #[must_use]
     pub fn cellar(&self) -> &Netns {
         self.chain.sink()
     }
 
-    /// The namespace that manages, at [`CONTROLLER_V4`].
+    /// The controller's namespace, with [`CONTROLLER_V4`].
     #[must_use]
     pub const fn controller(&self) -> &Netns {
         &self.controller
     }
 
-    /// What the path was built to do.
+    /// The path's impairments.
     #[must_use]
     pub const fn impairments(&self) -> &Impairments {
         self.chain.impairments()
     }
 
-    /// What the bottleneck has done so far, by its own count.
+    /// The bottleneck's packet counters.
     ///
     /// # Errors
-    /// [`LabError`] when `tc` cannot be run or prints something unknown.
+    /// [`LabError`] when `tc` cannot be run or its output cannot be read.
     pub fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
         self.chain.bottleneck()
     }
 
-    /// Cuts the managed hosts off from the controller.
+    /// Disconnects the managed hosts from the controller.
     ///
     /// # Errors
-    /// [`LabError`] when `ip` cannot be run or refuses it.
+    /// [`LabError`] when `ip` cannot be run or fails.
     pub fn cut_off(&self) -> Result<(), LabError> {
         self.set_links("down")
     }
 
-    /// Joins them again.
+    /// Reconnects the managed hosts to the controller.
     ///
     /// # Errors
-    /// [`LabError`] when `ip` cannot be run or refuses it.
+    /// [`LabError`] when `ip` cannot be run or fails.
     pub fn join_again(&self) -> Result<(), LabError> {
         self.set_links("up")
     }
@@ -151,7 +152,7 @@ impl MeshLab {
         Program::Ip.batch(&self.controller, &[ROOF, CELLAR, STREET].map(set).concat(), &[])
     }
 
-    /// Makes the network beside the path. Its links are ordinary ones: they come back by themselves.
+    /// Creates the management network. Its links are ordinary ones, which recover automatically.
     fn manage(&self) -> Result<(), LabError> {
         let own = format!("link set dev lo up\naddress add {CONTROLLER_V4}/32 dev lo\n");
         Program::Ip.batch(&self.controller, &own, &[])?;

@@ -1,4 +1,4 @@
-//! The bed of the demo: source, router with a bottleneck, sink.
+//! The test bed of the demo: source, router with a bottleneck, sink.
 //!
 //! ```text
 //!   source            router                                sink
@@ -13,13 +13,13 @@ use crate::chain::{Chain, Link};
 use crate::link::End;
 use crate::{BottleneckCounters, Impairments, LabError, Netns};
 
-/// The source's interface, in its namespace.
+/// The source's interface.
 pub const SOURCE_INTERFACE: &str = "out";
-/// Tap A: the interface at which the source's packets arrive, in the router's namespace.
+/// Tap A: the router's interface to the source.
 pub const TAP_A: &str = "tap-a";
-/// Tap B: the interface at which they arrive behind the bottleneck, in the sink's namespace.
+/// Tap B: the sink's interface, after the bottleneck.
 pub const TAP_B: &str = "tap-b";
-/// The interface with the bottleneck, in the router's namespace.
+/// The router's interface with the bottleneck.
 pub const EGRESS: &str = "bottleneck";
 
 /// The source's IPv4 address.
@@ -55,8 +55,8 @@ pub(crate) const SINK_END: End =
 const LINKS: [Link; 2] =
     [Link { near: SOURCE_END, far: INGRESS_END }, Link { near: EGRESS_END, far: SINK_END }];
 
-/// Source, router and sink, with a bottleneck between two taps. Dropping it takes all of it down,
-/// unless it was named ([`crate::up`]).
+/// Source, router and sink, with a bottleneck between two taps. Dropping it removes everything,
+/// unless it has names ([`crate::up`]).
 #[derive(Debug)]
 pub struct PathLab {
     chain: Chain,
@@ -66,49 +66,48 @@ impl PathLab {
     /// Builds the bed in namespaces without names.
     ///
     /// # Errors
-    /// [`LabError`] when a rate or a queue is out of range, for want of privileges
-    /// ([`crate::check_privilege`] says which), or when iproute2 is missing or refuses something.
-    /// Nothing is left of what was built until then.
+    /// [`LabError`] when a rate or a queue is out of range, privileges are missing
+    /// ([`crate::check_privilege`] lists them), or iproute2 is missing or fails. Nothing remains then.
     pub fn new(impairments: &Impairments) -> Result<Self, LabError> {
         Ok(Self { chain: Chain::new(&LINKS, impairments)? })
     }
 
-    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`].
+    /// The source's namespace, with [`SOURCE_INTERFACE`].
     #[must_use]
     pub fn source(&self) -> &Netns {
         self.chain.host(0)
     }
 
-    /// The router's namespace, where [`TAP_A`] is.
+    /// The router's namespace, with [`TAP_A`].
     #[must_use]
     pub fn router(&self) -> &Netns {
         self.chain.host(1)
     }
 
-    /// The namespace that packets arrive in, at [`TAP_B`].
+    /// The sink's namespace, with [`TAP_B`].
     #[must_use]
     pub fn sink(&self) -> &Netns {
         self.chain.sink()
     }
 
-    /// What the path was built to do.
+    /// The path's impairments.
     #[must_use]
     pub const fn impairments(&self) -> &Impairments {
         self.chain.impairments()
     }
 
-    /// What the bottleneck has done so far, by its own count.
+    /// The bottleneck's packet counters.
     ///
     /// # Errors
-    /// [`LabError`] when `tc` cannot be run or prints something unknown.
+    /// [`LabError`] when `tc` cannot be run or its output cannot be read.
     pub fn bottleneck(&self) -> Result<BottleneckCounters, LabError> {
         self.chain.bottleneck()
     }
 
-    /// How many packets the router has copied so far; each copy was offered to the bottleneck.
+    /// Packets that the router has duplicated so far; the bottleneck gets each duplicate.
     ///
     /// # Errors
-    /// [`LabError`] when `tc` cannot be run or prints something unknown.
+    /// [`LabError`] when `tc` cannot be run or its output cannot be read.
     pub fn duplicated(&self) -> Result<u64, LabError> {
         self.chain.duplicated()
     }

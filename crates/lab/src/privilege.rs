@@ -1,13 +1,13 @@
-//! Whether this process may build a bed, and how to let it.
+//! Check for the privileges that a test bed needs.
 
 use std::fs;
 
 use thiserror::Error;
 
-/// The capabilities that a bed and the tools on it need, by number (`linux/capability.h`):
-/// namespaces and mounts, interfaces and queues, packet sockets. BPF programs need `CAP_BPF` and
-/// `CAP_PERFMON`, which `CAP_SYS_ADMIN` includes (capabilities(7)). Real-time priority and pinning
-/// need `CAP_SYS_NICE`; nobody has to use them, so it is not checked for.
+/// The capabilities that a bed and its tools need, by number (`linux/capability.h`): for namespaces
+/// and mounts, interfaces and queues, packet sockets. BPF programs need `CAP_BPF` and `CAP_PERFMON`,
+/// which `CAP_SYS_ADMIN` includes (capabilities(7)). Real-time priority and pinning need
+/// `CAP_SYS_NICE`; both are optional, so it is not checked.
 pub(crate) const NEEDED: [(u32, &str); 3] =
     [(21, "CAP_SYS_ADMIN"), (12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
 
@@ -25,7 +25,7 @@ pub struct MissingPrivilege {
 /// Checks that this process has the capabilities that a bed needs.
 ///
 /// # Errors
-/// [`MissingPrivilege`], whose one line says what is missing and how to grant it.
+/// [`MissingPrivilege`], with one line that lists missing capabilities and how to grant them.
 pub fn check() -> Result<(), MissingPrivilege> {
     check_status(&fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
@@ -45,7 +45,7 @@ fn check_status(status: &str) -> Result<(), MissingPrivilege> {
     if missing.is_empty() { Ok(()) } else { Err(MissingPrivilege { missing }) }
 }
 
-/// The next step of somebody who lacks a capability, with a line to copy.
+/// The next step for missing capabilities, with a command to copy.
 pub(crate) fn how_to_get() -> String {
     let program = std::env::current_exe()
         .map_or_else(|_| "PROGRAM".into(), |path| path.display().to_string());
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn root_misses_nothing_and_an_unreadable_status_misses_everything() {
+    fn unreadable_status_lacks_all_capabilities() {
         assert_eq!(check_status("CapEff:\t000001ffffffffff\n"), Ok(()));
         assert_eq!(check_status("").unwrap_err().missing.len(), 3);
     }

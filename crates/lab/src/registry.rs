@@ -1,8 +1,8 @@
-//! Beds with names, which stay until they are taken down.
+//! Test beds with names, which exist until they are removed.
 
 use crate::{Impairments, LabError, Netns, PathLab};
 
-/// What the names of a bed's namespaces begin with, unless asked otherwise.
+/// Default prefix of the namespaces' names.
 pub const PREFIX: &str = "wirestamp";
 
 /// The names of a bed's namespaces: source, router, sink.
@@ -11,11 +11,11 @@ pub(crate) fn names(prefix: &str) -> [String; 3] {
 }
 
 /// Builds a bed whose namespaces are named `PREFIX-source`, `PREFIX-router` and `PREFIX-sink`.
-/// It stays when this process ends, until [`down`]. One that is already there, whole or left in
-/// part by something that was killed, is taken down first.
+/// It exists until [`down`], also after this process has ended. An existing bed with this prefix,
+/// complete or incomplete, is removed first.
 ///
 /// # Errors
-/// [`LabError`] as for [`PathLab::new`], or when a name cannot be made; none is left then.
+/// [`LabError`] as for [`PathLab::new`], or when a name cannot be created; no name remains then.
 pub fn up(prefix: &str, impairments: &Impairments) -> Result<PathLab, LabError> {
     down(prefix)?;
     let lab = PathLab::new(impairments)?;
@@ -31,9 +31,8 @@ fn publish(lab: &PathLab, prefix: &str) -> Result<(), LabError> {
     roles.into_iter().zip(names(prefix)).try_for_each(|(netns, name)| Ok(netns.publish(&name)?))
 }
 
-/// Takes the bed `prefix` down, also one that is there in part only, and returns the names it
-/// removed: none when there was nothing. A namespace with a process in it loses its name here and
-/// goes when that process ends.
+/// Removes the bed `prefix`, also an incomplete one, and returns the removed names. A namespace with
+/// a process in it loses its name now, and is removed when the process ends.
 ///
 /// # Errors
 /// [`LabError`] when a name exists and cannot be removed.

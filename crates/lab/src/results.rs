@@ -1,4 +1,4 @@
-//! Results of a mesh in a test bed, as the controller's API returns them: the fields that tests and studies use.
+//! Results of a mesh in a test bed, as returned by the controller's API: the fields used by tests and studies.
 
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -6,27 +6,27 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{OutOfRange, Time, Utc};
 
-/// Time in nanoseconds between the packets before a measurement and those of it.
-const APART: i64 = 100_000_000;
+/// Nanoseconds without packets before a measurement.
+const GAP: i64 = 100_000_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// What a task measured in a second: as much of it as is used here.
+/// Result of a task for one second; used fields only.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Second {
-    /// When it begins, in nanoseconds since 1970 (UTC).
+    /// Start of the second, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
-    /// What became of the packets.
+    /// Packet counts.
     #[serde(flatten)]
     pub counts: Counts,
-    /// None without packets that both points saw.
+    /// One-way delays; none without matched packets.
     pub delay_ns: Option<Delay>,
-    /// How far any of the delays can be off.
+    /// Max error of the delays.
     pub error_ns: Option<i64>,
-    /// Whether a delay is further below zero than that.
+    /// Whether a delay is below zero by more than `error_ns`.
     pub contradicts_the_clocks: bool,
 }
 
-/// What became of packets.
+/// Packet counts of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "as of wirestamp_metrics::Counts")]
 pub struct Counts {
@@ -46,29 +46,29 @@ pub struct Counts {
 /// One-way delays, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Delay {
-    /// How many there are.
+    /// Number of delays.
     pub count: u64,
-    /// The least.
+    /// Min delay.
     pub min: i64,
-    /// Their mean.
+    /// Mean delay.
     pub mean: f64,
-    /// The longest.
+    /// Max delay.
     pub max: i64,
 }
 
-/// What a task counted in an interval.
+/// Result of a task for one interval of a monitored link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Interval {
-    /// Packets.
+    /// Captured packets.
     pub packets: u64,
-    /// Packets that the capture lost meanwhile.
+    /// Packets lost by the capture.
     pub missed: u64,
-    /// For how much of it somebody looked, in nanoseconds.
+    /// Observed time, in nanoseconds.
     pub watched_ns: i64,
 }
 
 impl Counts {
-    /// Adds those of another time.
+    /// Adds the counts of another time.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.matched += other.matched;
@@ -83,7 +83,7 @@ impl Counts {
 }
 
 impl Delay {
-    /// Those of both.
+    /// The merged delays of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let count = self.count + other.count;
@@ -97,15 +97,15 @@ impl Delay {
     }
 }
 
-/// Waits for the next second that nothing sent before can belong to; when it begins, in nanoseconds since 1970
-/// (UTC).
+/// Waits for the next second that has no packets sent before the call. Returns its start in nanoseconds
+/// since 1970 (UTC).
 ///
 /// # Errors
-/// When the clock says what cannot be.
+/// When the system clock is out of range.
 pub fn next_second() -> Result<i64, OutOfRange<Time<Utc>>> {
     let now = || Ok(Time::<Utc>::try_from(SystemTime::now())?.as_nanos());
-    let next = (now()? + APART) / SECOND * SECOND + SECOND;
-    let wait = u64::try_from(next + APART - now()?).unwrap_or(0);
+    let next = (now()? + GAP) / SECOND * SECOND + SECOND;
+    let wait = u64::try_from(next + GAP - now()?).unwrap_or(0);
     thread::sleep(Duration::from_nanos(wait));
     Ok(next)
 }
@@ -121,12 +121,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_read_as_the_controller_writes_them() {
-        let written = r#"{"begin_ns":7,"sent":3,"received":2,"matched":2,"lost":1,"duplicated":0,
+    fn seconds_of_the_api_are_parsed() {
+        let json = r#"{"begin_ns":7,"sent":3,"received":2,"matched":2,"lost":1,"duplicated":0,
             "reordered":0,"unexpected":0,"given_up_sent":0,"given_up_received":0,"identical":0,
             "delay_ns":{"count":2,"min":5,"mean":6.5,"stddev":2.1,"p50":5,"max":8},"error_ns":40,
             "not_synchronised":null,"contradicts_the_clocks":false}"#;
-        let second: Second = serde_json::from_str(written).unwrap();
+        let second: Second = serde_json::from_str(json).unwrap();
         assert_eq!((second.begin_ns, second.counts.sent, second.counts.lost), (7, 3, 1));
         assert_eq!(second.delay_ns, Some(Delay { count: 2, min: 5, mean: 6.5, max: 8 }));
     }

@@ -1,4 +1,4 @@
-//! One command beside a bed that only it can see.
+//! Runs one command with a test bed that only this command can see.
 
 use std::ffi::OsStr;
 use std::process::{Command, ExitStatus};
@@ -11,19 +11,18 @@ use crate::registry::names;
 use crate::{LabError, PathLab};
 
 /// Runs a command that sees the bed's namespaces as `PREFIX-source`, `PREFIX-router` and
-/// `PREFIX-sink` (`ip netns exec PREFIX-sink ...`), and returns how it ended.
+/// `PREFIX-sink` (`ip netns exec PREFIX-sink ...`), and returns its exit status.
 ///
-/// The names exist in a mount namespace of the command's own, and the command and everything it
-/// starts are in a PID namespace of their own, so that nothing is left of either when the command
-/// ends, and nothing when this process is killed. Names made by `ip netns add` outside are hidden
-/// from it. While it runs, this process ignores SIGINT and SIGQUIT: the terminal sends them to the
-/// command as well, and how that ends is the command's decision. As signal handling is the whole
-/// process's, only one such command is to run at a time.
+/// The command has its own mount namespace with these names, and its own PID namespace. So nothing
+/// remains when the command ends or this process is killed. Names created by `ip netns add` outside
+/// are hidden from the command. While it runs, this process ignores SIGINT and SIGQUIT: the terminal
+/// also sends them to the command, which decides whether to end. Signal handling affects the whole
+/// process, so run only one such command at a time.
 ///
-/// A command that was ended by signal N is reported as exit status 128 + N, as shells do.
+/// A command ended by signal N has exit status 128 + N, as in shells.
 ///
 /// # Errors
-/// [`LabError::System`] when the names cannot be made or the command cannot be started.
+/// [`LabError::System`] when the names cannot be created or the command cannot be started.
 pub fn run(
     lab: &PathLab,
     prefix: &str,
@@ -35,7 +34,7 @@ pub fn run(
     let roles = [lab.source(), lab.router(), lab.sink()];
     let named: Vec<_> = names.iter().map(String::as_str).zip(roles).collect();
     let _ignored = TerminalSignalsIgnored::new();
-    // A thread of its own gets the new namespaces; the rest of the process stays where it is.
+    // A separate thread enters the new namespaces; the rest of the process stays outside.
     thread::scope(|scope| {
         let work = || {
             hide_other_names(&named)?;

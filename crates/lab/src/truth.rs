@@ -1,21 +1,20 @@
-//! What the kernel says it did to the packets of a bed.
+//! The kernel's counters of a test bed: packets passed, dropped and duplicated.
 
 use serde::Deserialize;
 
 use crate::iproute::Program;
 use crate::{LabError, Netns};
 
-/// The bottleneck's counters: every packet that was offered to it ends up in one of them. Those
-/// that wait in the queue are in neither yet.
+/// The bottleneck's counters. Every packet is counted in one of them, after it has left the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BottleneckCounters {
-    /// Packets that left it.
+    /// Packets sent.
     pub sent_packets: u64,
-    /// Packets that found the queue full and were dropped.
+    /// Packets dropped because the queue was full.
     pub dropped_packets: u64,
 }
 
-/// An entry of `tc -s -j qdisc show`, as far as it is needed.
+/// The used fields of an entry of `tc -s -j qdisc show`.
 #[derive(Deserialize)]
 struct Qdisc {
     kind: String,
@@ -23,7 +22,7 @@ struct Qdisc {
     drops: u64,
 }
 
-/// An entry of `tc -s -j filter show`, as far as it is needed.
+/// The used fields of an entry of `tc -s -j filter show`.
 #[derive(Deserialize)]
 struct Filter {
     #[serde(default)]
@@ -55,15 +54,15 @@ pub(crate) fn bottleneck(router: &Netns, egress: &str) -> Result<BottleneckCount
 
 fn parse_bottleneck(json: &[u8]) -> Result<BottleneckCounters, String> {
     let qdiscs: Vec<Qdisc> = serde_json::from_slice(json).map_err(|e| e.to_string())?;
-    let bucket = qdiscs.iter().find(|qdisc| qdisc.kind == "tbf").ok_or("there is no tbf")?;
+    let bucket = qdiscs.iter().find(|qdisc| qdisc.kind == "tbf").ok_or("no tbf found")?;
     Ok(BottleneckCounters { sent_packets: bucket.packets, dropped_packets: bucket.drops })
 }
 
-/// Reads how many packets the filters on the arrivals at `ingress` have copied.
+/// Reads the number of packets that the filters at `ingress` have duplicated.
 pub(crate) fn duplicated(router: &Netns, ingress: &str) -> Result<u64, LabError> {
     let arguments = ["-s", "-j", "filter", "show", "dev", ingress, "ingress"];
     let json = Program::Tc.query(router, &arguments)?;
-    parse_duplicated(&json).map_err(unreadable("the copies"))
+    parse_duplicated(&json).map_err(unreadable("the duplicates"))
 }
 
 fn parse_duplicated(json: &[u8]) -> Result<u64, String> {
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bucket_is_found_among_the_queues_inside_it() {
+    fn counters_are_those_of_the_token_bucket() {
         let json = br#"[{"kind":"tbf","handle":"1:","root":true,"packets":7,"drops":3},
             {"kind":"bfifo","parent":"10:2","packets":9,"drops":9}]"#;
         let counters = BottleneckCounters { sent_packets: 7, dropped_packets: 3 };
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_both_ip_versions_are_added_up() {
+    fn duplicates_of_both_ip_versions_are_added() {
         // `tc` repeats the key `match`, and prints a filter three times, with its action once.
         let json = br#"[{"protocol":"ip","kind":"u32"},
             {"protocol":"ip","options":{"fh":"800:"}},

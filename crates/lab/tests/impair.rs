@@ -1,4 +1,4 @@
-//! Real packets through the impairment stage.
+//! The impairment stage with real packets.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,23 +10,24 @@ use std::time::{Duration, Instant};
 use wirestamp_clock::Span;
 use wirestamp_lab::check_privilege;
 use wirestamp_lab::impair::{
-    Account, Fate, Plan, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Stage, Testimony, Wire,
+    ImpairmentPlan, PlannedDelivery, ReferenceReport, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6,
+    Stage, StageReport, Wire,
 };
 
 const PORT: u16 = 5000;
 const PACKETS: u32 = 2000;
-/// How many packets may be under way, so that the sink's socket has room for all of them.
-const UNDER_WAY: u32 = 30;
-/// How long a packet may take before the test counts as failed.
-const FAILED_AFTER: Duration = Duration::from_secs(20);
-const PLAN: Plan = Plan {
+/// Max packets in flight, so that the sink's socket has room for all of them.
+const MAX_IN_FLIGHT: u32 = 30;
+/// Max wait for a packet.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+const PLAN: ImpairmentPlan = ImpairmentPlan {
     seed: 7,
     delay: Span::from_millis(2),
     jitter: Span::from_millis(1),
     loss: 0.1,
     duplicate: 0.1,
     reorder: 0.1,
-    held_back: Span::from_millis(5),
+    reorder_delay: Span::from_millis(5),
 };
 
 fn is_root() -> bool {
@@ -37,7 +38,7 @@ fn is_root() -> bool {
     permitted
 }
 
-/// The number that a test packet begins with, behind Ethernet, IP and UDP headers.
+/// The number at the start of a test packet's UDP payload.
 fn number_of(frame: &[u8]) -> Option<u64> {
     let udp = match frame.get(12..14)? {
         [0x08, 0x00] if frame.get(23) == Some(&17) => 34,
@@ -49,60 +50,60 @@ fn number_of(frame: &[u8]) -> Option<u64> {
     (port == PORT).then_some(number.into())
 }
 
-/// Sets a flag in any case, so that nobody waits for it when a test has failed.
-struct SetAtEnd<'a>(&'a AtomicBool);
+/// Sets a flag when dropped, so that no thread waits for it after a test has failed.
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for SetAtEnd<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-/// Waits until `counter` has come to `count`.
+/// Waits until `counter` reaches `count`.
 fn await_count(counter: &AtomicU64, count: u64) {
-    let deadline = Instant::now() + FAILED_AFTER;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while counter.load(Ordering::Acquire) < count {
         assert!(Instant::now() < deadline, "{counter:?} of {count}");
         thread::yield_now();
     }
 }
 
-/// How many packets come out of one.
-fn copies(fate: Fate) -> u64 {
-    fate.delays().into_iter().flatten().count() as u64
+/// Number of packets that leave the stage for one packet.
+fn copies(planned: PlannedDelivery) -> u64 {
+    planned.delays().into_iter().flatten().count() as u64
 }
 
-/// Runs `work` while the stage passes packets on; it can see how many have arrived at the stage, and
-/// come out of it.
+/// Runs `work` while the stage forwards packets, with the numbers of packets that have arrived at the
+/// stage and left it.
 fn staged<T>(
     wire: &Wire,
     work: impl FnOnce(&AtomicU64, &AtomicU64) -> T,
-) -> (T, Account, Testimony) {
-    let (stage, witness) = (wire.stage(PLAN).unwrap(), wire.witness().unwrap());
+) -> (T, StageReport, ReferenceReport) {
+    let (stage, capture) = (wire.stage(PLAN).unwrap(), wire.reference_capture().unwrap());
     let (ended, all_out) = (AtomicBool::new(false), AtomicBool::new(false));
     let (arrived, seen) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
-        let watching = scope.spawn(|| witness.run(&number_of, &all_out, &seen).unwrap());
+        let watching = scope.spawn(|| capture.run(&number_of, &all_out, &seen).unwrap());
         let passing = scope.spawn(|| Stage::run(stage, &number_of, &ended, &arrived).unwrap());
-        let all_out = SetAtEnd(&all_out);
+        let all_out = SetOnDrop(&all_out);
         let done = {
-            let _ended = SetAtEnd(&ended);
+            let _ended = SetOnDrop(&ended);
             work(&arrived, &seen)
         };
-        let account = passing.join().unwrap();
-        let out = account.passages.iter().map(|passage| copies(passage.fate));
+        let stage = passing.join().unwrap();
+        let out = stage.packets.iter().map(|packet| copies(packet.planned));
         await_count(&seen, out.sum());
         drop(all_out);
-        (done, account, watching.join().unwrap())
+        (done, stage, watching.join().unwrap())
     })
 }
 
-/// Sends the packets of the test, and says which ones the sink's socket was given how often.
+/// Sends the test packets. Returns how often the sink's socket received each, and the reports.
 fn send_all(
     wire: &Wire,
     source: IpAddr,
     sink: IpAddr,
-) -> (HashMap<u64, usize>, Account, Testimony) {
+) -> (HashMap<u64, usize>, StageReport, ReferenceReport) {
     let receiver = wire.sink().run(|| UdpSocket::bind((sink, PORT)).unwrap()).unwrap();
     receiver.set_nonblocking(true).unwrap();
     let sender = wire.source().run(|| UdpSocket::bind((source, PORT)).unwrap()).unwrap();
@@ -114,12 +115,12 @@ fn send_all(
             *received.entry(u64::from(number)).or_default() += 1;
         }
     };
-    let ((), account, testimony) = staged(wire, |arrived, seen| {
+    let ((), stage, reference) = staged(wire, |arrived, seen| {
         let mut out = 0;
         for number in 0..PACKETS {
             sender.send_to(&number.to_be_bytes(), (sink, PORT)).unwrap();
-            if let Some(earlier) = number.checked_sub(UNDER_WAY) {
-                out += copies(PLAN.fate(earlier.into()));
+            if let Some(earlier) = number.checked_sub(MAX_IN_FLIGHT) {
+                out += copies(PLAN.delivery(earlier.into()));
                 await_count(seen, out);
             }
             collect();
@@ -127,11 +128,11 @@ fn send_all(
         await_count(arrived, PACKETS.into());
     });
     collect();
-    (received, account, testimony)
+    (received, stage, reference)
 }
 
 #[test]
-fn each_packet_meets_the_fate_of_its_number() {
+fn each_packet_is_delivered_as_planned() {
     if !is_root() {
         return;
     }
@@ -139,41 +140,41 @@ fn each_packet_meets_the_fate_of_its_number() {
         [(SOURCE_V4.into(), SINK_V4.into()), (SOURCE_V6.into(), SINK_V6.into())];
     for (source, sink) in versions {
         let wire = Wire::new().unwrap();
-        let (received, account, testimony) = send_all(&wire, source, sink);
-        assert_eq!((account.missed, account.unstamped, account.others), (0, 0, 0));
-        assert_eq!((testimony.missed, testimony.unstamped), (0, 0));
-        assert_eq!(account.passages.len(), usize::try_from(PACKETS).unwrap());
-        for (passage, number) in account.passages.iter().zip(0..) {
-            assert_eq!((passage.number, passage.fate), (number, PLAN.fate(number)));
-            let delays: Vec<_> = passage.fate.delays().into_iter().flatten().collect();
+        let (received, stage, reference) = send_all(&wire, source, sink);
+        assert_eq!((stage.missed, stage.unstamped, stage.others), (0, 0, 0));
+        assert_eq!((reference.missed, reference.unstamped), (0, 0));
+        assert_eq!(stage.packets.len(), usize::try_from(PACKETS).unwrap());
+        for (packet, number) in stage.packets.iter().zip(0..) {
+            assert_eq!((packet.number, packet.planned), (number, PLAN.delivery(number)));
+            let delays: Vec<_> = packet.planned.delays().into_iter().flatten().collect();
             let seen: Vec<_> =
-                testimony.sightings.iter().filter(|seen| seen.number == number).collect();
-            assert_eq!(seen.len(), delays.len(), "{passage:?}");
-            // The sink's socket takes a packet whose checksum is right only.
-            assert_eq!(received.get(&number).copied().unwrap_or(0), delays.len(), "{passage:?}");
-            for (delay, sent) in delays.iter().zip(passage.sent.into_iter().flatten()) {
-                assert!(sent.before >= passage.arrived + *delay && sent.before <= sent.after);
+                reference.arrivals.iter().filter(|seen| seen.number == number).collect();
+            assert_eq!(seen.len(), delays.len(), "{packet:?}");
+            // The sink's socket drops packets with wrong checksums.
+            assert_eq!(received.get(&number).copied().unwrap_or(0), delays.len(), "{packet:?}");
+            for (delay, sent) in delays.iter().zip(packet.sent.into_iter().flatten()) {
+                assert!(sent.before >= packet.arrived + *delay && sent.before <= sent.after);
                 let is_it = |stamp| (sent.before..=sent.after).contains(&stamp);
                 assert!(seen.iter().any(|seen| is_it(seen.stamp)), "{sent:?} {seen:?}");
             }
         }
-        let fates = account.passages.iter().map(|passage| passage.fate);
-        assert!(fates.clone().any(|fate| fate == Fate::Lost));
-        assert!(fates.clone().any(|fate| matches!(fate, Fate::Twice(..))));
-        assert!(!testimony.sightings.is_sorted_by_key(|seen| seen.number), "some are overtaken");
+        let planned = stage.packets.iter().map(|packet| packet.planned);
+        assert!(planned.clone().any(|planned| planned == PlannedDelivery::Lost));
+        assert!(planned.clone().any(|planned| matches!(planned, PlannedDelivery::Twice(..))));
+        assert!(!reference.arrivals.is_sorted_by_key(|seen| seen.number), "some are overtaken");
     }
 }
 
 #[test]
-fn what_has_no_number_passes_whole_and_both_ways() {
+fn other_frames_pass_unchanged_in_both_directions() {
     if !is_root() {
         return;
     }
     let wire = Wire::new().unwrap();
     let listener = wire.sink().run(|| TcpListener::bind((SINK_V4, 80)).unwrap()).unwrap();
-    // More than a segment, so that it takes whatever the kernel puts off: segments and checksums.
+    // More than a segment, so that the kernel offloads segmentation and checksums.
     let asked = vec![0x55; 200_000];
-    let (answered, account, _) = staged(&wire, |_, _| {
+    let (answered, stage, _) = staged(&wire, |_, _| {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -183,7 +184,7 @@ fn what_has_no_number_passes_whole_and_both_ways() {
             });
             let mut stream =
                 wire.source().run(|| TcpStream::connect((SINK_V4, 80)).unwrap()).unwrap();
-            stream.set_read_timeout(Some(FAILED_AFTER)).unwrap();
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             stream.write_all(&asked).unwrap();
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).unwrap();
@@ -191,5 +192,5 @@ fn what_has_no_number_passes_whole_and_both_ways() {
         })
     });
     assert!(answered == asked, "{} of {} bytes", answered.len(), asked.len());
-    assert!(account.others > 0 && account.passages.is_empty());
+    assert!(stage.others > 0 && stage.packets.is_empty());
 }

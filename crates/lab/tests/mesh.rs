@@ -1,4 +1,4 @@
-//! Real packets through the bed of a mesh.
+//! The test bed of a mesh with real packets.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -8,10 +8,10 @@ use wirestamp_lab::{
     CONTROLLER_V4, Impairments, MeshLab, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, check_privilege,
 };
 
-/// How long a packet may take before the test counts as failed.
-const FAILED_AFTER: Duration = Duration::from_secs(20);
-/// How long a try takes that is to fail.
-const BRIEFLY: Duration = Duration::from_millis(100);
+/// Max wait for a packet.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of a connection that must fail.
+const FAILING_CONNECT_TIMEOUT: Duration = Duration::from_millis(100);
 const PORT: u16 = 5000;
 
 fn lab() -> Option<MeshLab> {
@@ -24,12 +24,12 @@ fn lab() -> Option<MeshLab> {
 
 fn bind(address: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(address).unwrap();
-    socket.set_read_timeout(Some(FAILED_AFTER)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket
 }
 
 #[test]
-fn packets_pass_two_routers_both_ways_in_both_ip_versions() {
+fn packets_pass_two_routers_in_both_directions() {
     let Some(lab) = lab() else { return };
     let both: [(IpAddr, IpAddr); 2] =
         [(SOURCE_V4.into(), SINK_V4.into()), (SOURCE_V6.into(), SINK_V6.into())];
@@ -47,28 +47,29 @@ fn packets_pass_two_routers_both_ways_in_both_ip_versions() {
 }
 
 #[test]
-fn managed_hosts_reach_the_controller_beside_the_path_and_can_be_cut_off() {
+fn management_network_can_be_disconnected_and_reconnected() {
     let Some(lab) = lab() else { return };
     let controller = SocketAddr::from((CONTROLLER_V4, PORT));
     let listener = lab.controller().run(|| TcpListener::bind(controller).unwrap()).unwrap();
     for host in [lab.source(), lab.roof(), lab.cellar()] {
-        let connect = || TcpStream::connect_timeout(&controller, FAILED_AFTER).unwrap();
+        let connect = || TcpStream::connect_timeout(&controller, TEST_TIMEOUT).unwrap();
         let mut managed = host.run(connect).unwrap();
         let (mut manager, _) = listener.accept().unwrap();
-        manager.set_read_timeout(Some(FAILED_AFTER)).unwrap();
-        let mut heard = || {
-            let mut word = [0];
-            manager.read_exact(&mut word).map(|()| word[0])
+        manager.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        let mut receive = || {
+            let mut byte = [0];
+            manager.read_exact(&mut byte).map(|()| byte[0])
         };
         managed.write_all(&[1]).unwrap();
-        assert_eq!(heard().unwrap(), 1);
+        assert_eq!(receive().unwrap(), 1);
         lab.cut_off().unwrap();
-        // It arrives when the links are there again.
+        // It arrives after the links are up again.
         managed.write_all(&[2]).unwrap();
-        let unreachable = host.run(|| TcpStream::connect_timeout(&controller, BRIEFLY));
+        let unreachable =
+            host.run(|| TcpStream::connect_timeout(&controller, FAILING_CONNECT_TIMEOUT));
         assert!(unreachable.unwrap().is_err());
         lab.join_again().unwrap();
-        assert_eq!(heard().unwrap(), 2);
+        assert_eq!(receive().unwrap(), 2);
     }
     assert_eq!(lab.bottleneck().unwrap().sent_packets, 0);
 }

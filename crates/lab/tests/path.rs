@@ -1,4 +1,4 @@
-//! Real packets through the real bed.
+//! The test bed of the demo with real packets.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use wirestamp_lab::{
     Impairments, PathLab, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Selector, check_privilege,
 };
 
-/// How long a packet may take before the test counts as failed.
-const FAILED_AFTER: Duration = Duration::from_secs(20);
+/// Max wait for a packet.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PORT: u16 = 5000;
 /// In the test's payload, the sequence number is the first byte.
 const SEVENTH_OF_16: Selector = Selector { port: PORT, offset: 0, mask: 0x0f, value: 7 };
@@ -28,7 +28,7 @@ fn sockets(lab: &PathLab, source: IpAddr, sink: IpAddr) -> (UdpSocket, UdpSocket
     sender.connect((sink, PORT)).unwrap();
     receiver.connect((source, PORT)).unwrap();
     for socket in [&sender, &receiver] {
-        socket.set_read_timeout(Some(FAILED_AFTER)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     }
     (sender, receiver)
 }
@@ -61,12 +61,12 @@ fn receive_all(lab: &PathLab, socket: &UdpSocket, offered: u64) -> Vec<u8> {
         if counters.sent_packets + counters.dropped_packets == offered {
             return arrived;
         }
-        assert!(begun.elapsed() < FAILED_AFTER, "of {offered} packets: {counters:?}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "of {offered} packets: {counters:?}");
     }
 }
 
 #[test]
-fn packets_pass_both_ways_in_both_ip_versions_and_nothing_else_does() {
+fn only_test_packets_pass_in_both_directions() {
     if !is_root() {
         return;
     }
@@ -84,7 +84,7 @@ fn packets_pass_both_ways_in_both_ip_versions_and_nothing_else_does() {
 }
 
 #[test]
-fn a_full_queue_drops_exactly_what_does_not_arrive() {
+fn full_queue_drops_exactly_the_missing_packets() {
     if !is_root() {
         return;
     }
@@ -143,9 +143,9 @@ fn expedited_packets_overtake_a_standing_queue() {
         }
         let arrived = receive_all(&lab, &receiver, 64);
         assert_eq!(arrived.len(), 64, "nothing is lost");
-        let place = |wanted: u8| arrived.iter().position(|&s| s == wanted).unwrap();
+        let position = |sequence: u8| arrived.iter().position(|&s| s == sequence).unwrap();
         for expedited in [39, 55] {
-            assert!(place(expedited) < place(expedited - 1), "{arrived:?}");
+            assert!(position(expedited) < position(expedited - 1), "{arrived:?}");
         }
         let others: Vec<_> = arrived.iter().filter(|&s| s & 0x0f != 7).collect();
         assert!(others.is_sorted(), "the others keep their order: {arrived:?}");
@@ -153,7 +153,7 @@ fn expedited_packets_overtake_a_standing_queue() {
 }
 
 #[test]
-fn a_rate_out_of_range_is_refused_by_name() {
+fn rate_out_of_range_is_rejected() {
     let error = PathLab::new(&Impairments::bottleneck(1, 10_000)).unwrap_err();
     assert!(error.to_string().contains("1 bit/s is out of range"), "{error}");
 }

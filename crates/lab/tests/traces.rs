@@ -1,4 +1,4 @@
-//! Nothing of a bed is left, however it ended.
+//! No part of a test bed remains after its end or after a kill.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use wirestamp_lab::{Impairments, Netns, PathLab, check_privilege, down, run, up};
 
-/// Set in the process that a test starts from this same program in order to kill it.
+/// Set in a process that a test starts from this program in order to kill it.
 const VICTIM: &str = "WIRESTAMP_LAB_TEST_VICTIM";
 
 fn is_root() -> bool {
@@ -41,7 +41,7 @@ fn victim(name: &str) -> Child {
         .unwrap()
 }
 
-/// Reads lines until one has `mark`; the text behind it.
+/// Reads lines until one has `mark`, and returns the text after it.
 fn after_mark(lines: &mut impl BufRead, mark: &str) -> String {
     for line in lines.lines() {
         let line = line.unwrap();
@@ -52,43 +52,43 @@ fn after_mark(lines: &mut impl BufRead, mark: &str) -> String {
     panic!("the output ended without {mark:?}");
 }
 
-/// How long the kernel may take to remove a namespace before the test counts as failed.
-const FAILED_AFTER: Duration = Duration::from_secs(30);
+/// Max time for the kernel to remove a namespace.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An interface whose other end is in the victim's namespace, and news of it.
+/// An interface whose peer is in the victim's namespace, with an `ip monitor` for it.
 struct Watch {
-    _ours: Netns,
+    _own: Netns,
     monitor: Child,
-    news: Receiver<String>,
+    events: Receiver<String>,
 }
 
 impl Watch {
-    /// Puts the other end into the namespace at `path`.
+    /// Creates the interface, with its peer in the namespace at `path`.
     fn new(path: &str) -> Self {
-        let ours = Netns::new().unwrap();
+        let own = Netns::new().unwrap();
         let ip = |arguments: &str| {
-            let status = ours.command("ip").args(arguments.split(' ')).status().unwrap();
+            let status = own.command("ip").args(arguments.split(' ')).status().unwrap();
             assert!(status.success(), "ip {arguments}");
         };
         ip(&format!("link add name probe type veth peer probe netns {path}"));
         let mut monitor =
-            ours.command("ip").args(["monitor", "link"]).stdout(Stdio::piped()).spawn().unwrap();
+            own.command("ip").args(["monitor", "link"]).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(monitor.stdout.take().unwrap()).lines();
-        let (tell, news) = mpsc::channel();
-        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        // The monitor does not say when it has begun to listen: change things until it tells.
+        let (sender, events) = mpsc::channel();
+        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        // The monitor does not report when it is ready: change the link until it prints an event.
         for state in ["up", "down"].into_iter().cycle() {
             ip(&format!("link set dev probe {state}"));
-            if news.recv_timeout(Duration::from_millis(50)).is_ok() {
+            if events.recv_timeout(Duration::from_millis(50)).is_ok() {
                 break;
             }
         }
-        Self { _ours: ours, monitor, news }
+        Self { _own: own, monitor, events }
     }
 
-    /// Waits until the kernel has removed the other end, and this one with it.
+    /// Waits until the kernel has removed the peer and the interface.
     fn wait_until_deleted(mut self) {
-        while !self.news.recv_timeout(FAILED_AFTER).unwrap().contains("Deleted") {}
+        while !self.events.recv_timeout(TEST_TIMEOUT).unwrap().contains("Deleted") {}
         self.monitor.kill().unwrap();
         self.monitor.wait().unwrap();
     }
@@ -130,7 +130,7 @@ fn a_killed_run_takes_the_command_and_its_children_with_it() {
     after_mark(&mut lines, "started:");
     victim.kill().unwrap();
     victim.wait().unwrap();
-    // The pipe ends when the last process that could write to it has ended.
+    // The pipe is closed when the last process with its write end has ended.
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();
 }
@@ -157,7 +157,7 @@ fn an_interrupt_from_the_terminal_is_the_commands_to_handle() {
 }
 
 #[test]
-fn a_command_sees_the_names_and_its_status_comes_back() {
+fn command_sees_the_names_and_returns_its_status() {
     if !is_root() {
         return;
     }
@@ -173,7 +173,7 @@ fn a_command_sees_the_names_and_its_status_comes_back() {
 }
 
 #[test]
-fn up_replaces_what_was_left_and_down_says_what_it_removed() {
+fn up_replaces_an_old_bed_and_down_lists_removed_names() {
     if !is_root() {
         return;
     }
@@ -181,7 +181,7 @@ fn up_replaces_what_was_left_and_down_says_what_it_removed() {
     let names = ["source", "router", "sink"].map(|role| format!("{prefix}-{role}"));
     let impairments = Impairments::bottleneck(10_000_000, 50_000);
     drop(up(&prefix, &impairments).unwrap());
-    // As after a kill in the middle: one name is gone, one is a file with nothing mounted on it.
+    // As after a kill during removal: one name is gone, one is a file without a mount.
     for name in &names[1..] {
         assert!(Command::new("ip").args(["netns", "delete", name]).status().unwrap().success());
     }
@@ -195,7 +195,7 @@ fn up_replaces_what_was_left_and_down_says_what_it_removed() {
 }
 
 #[test]
-fn a_bed_without_names_adds_nothing_to_the_machine() {
+fn anonymous_bed_adds_nothing_to_the_machine() {
     if !is_root() {
         return;
     }

@@ -12,7 +12,7 @@ use std::{fs, io};
 use serde_json::Value;
 use wirestamp_capture::{Capture, CapturedPacket, Config, Error, Method, Sink, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Span, Time, Utc};
-use wirestamp_lab::impair::{Plan, SINK_V4, SINK_V6, Wire};
+use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, SINK_V6, Wire};
 use wirestamp_lab::{Netns, TAP_B, check_privilege};
 use wirestamp_metrics::iperf3::Stream;
 use wirestamp_packet::iperf3::Counter::{Bits32, Bits64};
@@ -21,14 +21,14 @@ use wirestamp_packet::{LinkType, Packet};
 
 /// Up to 20 ms of jitter: some hundred times what a server takes to wake up and read its clock,
 /// which is in its jitter and not in ours.
-const PLAN: Plan = Plan {
+const PLAN: ImpairmentPlan = ImpairmentPlan {
     seed: 0x1f3,
     delay: Span::from_millis(5),
     jitter: Span::from_millis(20),
     loss: 0.03,
     duplicate: 0.005,
     reorder: 0.0,
-    held_back: Span::ZERO,
+    reorder_delay: Span::ZERO,
 };
 const DATAGRAM_BYTES: u64 = 500;
 /// How far apart the two may be, as a part of iperf3's.

@@ -1,4 +1,4 @@
-//! Impairments chosen packet by packet, so that the truth about each is known.
+//! Impairments planned for each packet, so that the outcome of each packet is known.
 //!
 //! ```text
 //!   source            wire                             sink
@@ -7,36 +7,40 @@
 //!   fd77:3::1                                          fd77:3::2
 //! ```
 //!
-//! A bottleneck ([`crate::PathLab`]) impairs packets as networks do, and says how many it dropped.
-//! Here a [`Plan`] decides from a seed and a packet's number what is to happen to that packet, a
-//! [`Stage`] does it in user space (the kernel forwards nothing between the two interfaces, which
-//! have no addresses), and two records say what was done: the stage's [`Account`], with the
-//! kernel's stamp of each arrival at tap A and the times between which each packet was sent on, and
-//! the [`Testimony`] of a [`Witness`], with the kernel's stamps and the order of arrivals at tap B.
-//! A capture at either tap that has the kernel stamp its packets is given the very same stamps.
+//! A bottleneck ([`crate::PathLab`]) impairs packets as real networks do, and only counts its drops.
+//! Here an [`ImpairmentPlan`] decides the delivery of each packet from a seed and the packet's number.
+//! A [`Stage`] executes the plan in user space; the kernel forwards nothing between the two
+//! interfaces, which have no addresses. Two records document the result:
 //!
-//! | file | what it does |
+//! - [`StageReport`]: the kernel's stamp of each arrival at tap A, and the clock readings before and
+//!   after sending each packet.
+//! - [`ReferenceReport`] of a [`ReferenceCapture`]: the kernel's stamps and the order of arrivals at
+//!   tap B.
+//!
+//! Any other capture with kernel stamps at these taps reads exactly the same stamps.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `plan.rs` | what is to happen to which packet |
-//! | `random.rs` | the generator that the plan draws from |
-//! | `queue.rs` | holds frames until they are due |
-//! | `stage.rs` | takes frames in, and sends on what is due |
-//! | `account.rs` | what the stage did |
-//! | `witness.rs` | what came out of it |
-//! | `wire.rs` | the namespaces and links |
-//! | `socket.rs` | the system calls |
+//! | `plan.rs` | planned delivery of each packet |
+//! | `random.rs` | random numbers of the plan |
+//! | `queue.rs` | frames that wait until they are due |
+//! | `stage.rs` | receives frames, and sends the due ones |
+//! | `report.rs` | report of the stage |
+//! | `reference.rs` | reference capture after the stage |
+//! | `wire.rs` | namespaces and links |
+//! | `socket.rs` | system calls |
 
-mod account;
 mod plan;
 mod queue;
 mod random;
+mod reference;
+mod report;
 mod socket;
 mod stage;
 mod wire;
-mod witness;
 
-pub use account::{Account, Passage, Sending};
-pub use plan::{Fate, Plan};
+pub use plan::{ImpairmentPlan, PlannedDelivery};
+pub use reference::{ReferenceArrival, ReferenceCapture, ReferenceReport};
+pub use report::{SendTimes, StageReport, StagedPacket};
 pub use stage::{NumberOf, Stage};
 pub use wire::{FAR, SINK_V4, SINK_V6, SOURCE_V4, SOURCE_V6, Wire};
-pub use witness::{Sighting, Testimony, Witness};

@@ -1,70 +1,70 @@
-//! Frames that wait until they are due.
+//! Queue of frames that wait until they are due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use wirestamp_clock::{Time, Utc};
 
-/// A frame that is to be sent.
+/// A waiting frame. Ordered for a max-heap: the earliest due frame is the max.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// When, at the earliest.
+pub(super) struct QueuedFrame {
+    /// Earliest send time.
     pub(super) due: Time<Utc>,
-    /// Its place in the order in which frames were put in.
+    /// Number of the frame in the order of insertion.
     order: u64,
-    /// The frame as the socket gave it.
+    /// The frame as received from the socket.
     pub(super) frame: Box<[u8]>,
-    /// Which passage it belongs to, and which of its copies it is.
-    pub(super) passage: usize,
+    /// Index of the packet in the report.
+    pub(super) packet: usize,
+    /// 0 for the first transmission, 1 for the duplicate.
     pub(super) copy: usize,
 }
 
-/// Lets frames out in the order in which they are due; those due at once, as they came in.
+/// Frames sorted by due time, then by insertion.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    held: BinaryHeap<Held>,
-    put: u64,
+    queued: BinaryHeap<QueuedFrame>,
+    push: u64,
 }
 
 impl Queue {
-    /// Holds a frame until `due`.
-    pub(super) fn put(&mut self, due: Time<Utc>, frame: Box<[u8]>, passage: usize, copy: usize) {
-        self.held.push(Held { due, order: self.put, frame, passage, copy });
-        self.put += 1;
+    /// Inserts a frame that is due at `due`.
+    pub(super) fn push(&mut self, due: Time<Utc>, frame: Box<[u8]>, packet: usize, copy: usize) {
+        self.queued.push(QueuedFrame { due, order: self.push, frame, packet, copy });
+        self.push += 1;
     }
 
-    /// When the next frame is due.
+    /// Due time of the next frame.
     pub(super) fn next_due(&self) -> Option<Time<Utc>> {
-        self.held.peek().map(|held| held.due)
+        self.queued.peek().map(|queued| queued.due)
     }
 
-    /// Lets out the next frame, if it is due by `now`.
-    pub(super) fn take_due(&mut self, now: Time<Utc>) -> Option<Held> {
+    /// Removes and returns the next frame, if it is due at `now`.
+    pub(super) fn take_due(&mut self, now: Time<Utc>) -> Option<QueuedFrame> {
         self.next_due().filter(|due| *due <= now)?;
-        self.held.pop()
+        self.queued.pop()
     }
 }
 
-/// The greatest is the one that is let out first.
-impl Ord for Held {
+impl Ord for QueuedFrame {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.order).cmp(&(self.due, self.order))
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for QueuedFrame {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for QueuedFrame {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Held {}
+impl Eq for QueuedFrame {}
 
 #[cfg(test)]
 mod tests {
@@ -73,9 +73,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_leaves_before_it_is_due() {
+    fn no_frame_leaves_before_it_is_due() {
         let mut queue = Queue::default();
-        queue.put(Time::from_nanos(10), Box::default(), 0, 0);
+        queue.push(Time::from_nanos(10), Box::default(), 0, 0);
         assert!(queue.take_due(Time::from_nanos(9)).is_none());
         assert_eq!(queue.next_due(), Some(Time::from_nanos(10)));
         assert!(queue.take_due(Time::from_nanos(10)).is_some());
@@ -84,16 +84,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_leave_as_they_are_due_and_ties_as_they_came(
+        fn frames_leave_by_due_time_then_insertion(
             due in prop::collection::vec(0_i64..20, 0..100),
         ) {
             let mut queue = Queue::default();
-            for (passage, due) in due.iter().enumerate() {
-                queue.put(Time::from_nanos(*due), Box::default(), passage, 0);
+            for (packet, due) in due.iter().enumerate() {
+                queue.push(Time::from_nanos(*due), Box::default(), packet, 0);
             }
             let latest = Time::from_nanos(20);
             let left: Vec<_> = std::iter::from_fn(|| queue.take_due(latest))
-                .map(|held| (held.due.as_nanos(), held.passage))
+                .map(|queued| (queued.due.as_nanos(), queued.packet))
                 .collect();
             let mut expected: Vec<_> = due.into_iter().zip(0..).collect();
             expected.sort_unstable();

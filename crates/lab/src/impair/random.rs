@@ -1,4 +1,4 @@
-//! The generator behind the plan: one whose numbers anybody can compute again.
+//! Random number generator of the plan, with reproducible numbers.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
 /// 2014), with the constants of Vigna's splitmix64.c.
@@ -6,16 +6,16 @@
 pub(super) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The generator that begins at `seed`.
+    /// The generator with state `seed`.
     pub(super) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The generator number `number` of those that belong to `seed`.
+    /// The generator number `number` of `seed`.
     ///
-    /// The seeds of neighbours are outputs of the generator, and have nothing to do with one
-    /// another: a seed that counts up would give each packet the numbers of the one before, moved
-    /// on by one.
+    /// Generators with consecutive numbers are independent, because their states are outputs of a
+    /// generator. With consecutive states, each packet would get the numbers of the previous packet,
+    /// shifted by one.
     pub(super) fn nth(seed: u64, number: u64) -> Self {
         let seed = Self::new(seed).next() ^ number;
         Self::new(Self::new(seed).next())
@@ -30,22 +30,22 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number from 0 up to, but not, 1.
-    #[expect(clippy::cast_precision_loss, reason = "of 53 bits nothing is lost")]
+    /// The next number from 0 (inclusive) to 1 (exclusive).
+    #[expect(clippy::cast_precision_loss, reason = "a double holds 53 bits exactly")]
     pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True for this share of the numbers: never at 0, always at 1.
+    /// True with probability `share`: never at 0, always at 1.
     pub(super) fn happens(&mut self, share: f64) -> bool {
         self.unit() < share
     }
 
-    /// A whole number from 0 to `most`, each as likely; 0 for a negative `most`.
-    pub(super) fn up_to(&mut self, most: i64) -> i64 {
-        let values = u128::try_from(most).unwrap_or(0) + 1;
+    /// A uniformly distributed integer from 0 to `max`; 0 for a negative `max`.
+    pub(super) fn up_to(&mut self, max: i64) -> i64 {
+        let values = u128::try_from(max).unwrap_or(0) + 1;
         // The high half of the product (Lemire, "Fast random integer generation in an interval",
-        // ACM TOMACS 29(1), 2019, without its rejection) is below `values`, and so at most `most`.
+        // ACM TOMACS 29(1), 2019, without rejection) is below `values`, so at most `max`.
         let scaled = (u128::from(self.next()) * values) >> 64;
         i64::try_from(scaled).unwrap_or(0)
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_that_others_compute() {
+    fn numbers_match_the_reference_implementation() {
         // Vigna's splitmix64.c with the same seed.
         let mut random = SplitMix64::new(1_234_567);
         let first: [u64; 3] = std::array::from_fn(|_| random.next());
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_reaches_both_ends_and_stays_between() {
+    fn integers_cover_exactly_the_range() {
         let mut random = SplitMix64::new(1);
         let drawn: Vec<_> = (0..1000).map(|_| random.up_to(9)).collect();
         assert!((0..=9).all(|number| drawn.contains(&number)));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_share_no_numbers() {
+    fn consecutive_generators_share_no_numbers() {
         let [mut one, mut two] = [1, 2].map(|number| SplitMix64::nth(7, number));
         let (one, two): ([u64; 8], [u64; 8]) =
             (std::array::from_fn(|_| one.next()), std::array::from_fn(|_| two.next()));

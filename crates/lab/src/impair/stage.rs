@@ -1,60 +1,58 @@
-//! The stage: takes frames from one interface and sends them over another, as the plan says.
+//! The stage: forwards frames between two interfaces, impaired by the plan.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::account::{Account, Passage, Sending};
-use super::plan::Plan;
+use super::plan::ImpairmentPlan;
 use super::queue::Queue;
+use super::report::{SendTimes, StageReport, StagedPacket};
 use super::socket::{FrameSocket, now};
 use super::wire::FAR;
 use crate::{LabError, Netns, TAP_A};
 
-/// How many frames are taken in one go, before those that are due have their turn.
+/// Max frames received before due frames are sent.
 const BATCH: usize = 64;
-/// How long the stage rests at most where the plan holds frames for less: what arrives meanwhile is
-/// late by as much.
-const SHORTEST_REST: Span = Span::from_micros(20);
+/// Max wait if the plan's delay is shorter than this: frames arriving meanwhile are late by up to it.
+const MIN_WAIT: Span = Span::from_micros(20);
 
-/// Says a frame's number, from its Ethernet header on; `None` for a frame that is no part of the
-/// test.
+/// Returns the number of a frame, given from its Ethernet header; `None` if it is not a test packet.
 pub type NumberOf<'a> = &'a (dyn Fn(&[u8]) -> Option<u64> + Sync);
 
-/// What stands between the two interfaces of a [`Wire`](super::Wire) and passes frames on.
+/// Forwards frames between the two interfaces of a [`Wire`](super::Wire).
 ///
-/// Frames that have a number are held, dropped and copied as the plan says, counted from the
-/// kernel's own stamp of their arrival, by the clock that the kernel stamps with. None is sent
-/// before it is due; how much later it is sent is up to the machine, and in the [`Account`]. All
-/// other frames, and those that go back, pass at once.
+/// Test packets are delayed, dropped and duplicated by the plan. Delays count from the kernel's stamp
+/// of the arrival, on the kernel's clock. No packet is sent before it is due; the actual send times
+/// are in the [`StageReport`]. All other frames, and frames in the other direction, are forwarded at
+/// once.
 #[derive(Debug)]
 pub struct Stage {
-    plan: Plan,
+    plan: ImpairmentPlan,
     near: FrameSocket,
     far: FrameSocket,
     queue: Queue,
-    account: Account,
+    report: StageReport,
 }
 
 impl Stage {
-    /// A stage between the interfaces of `wire`. Frames are taken in from now on, and sent on by
+    /// A stage between the interfaces of `wire`. Frames are received from now on, and sent by
     /// [`Stage::run`].
     ///
     /// # Errors
-    /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
-    pub(super) fn open(wire: &Netns, plan: Plan) -> Result<Self, LabError> {
+    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
+    pub(super) fn open(wire: &Netns, plan: ImpairmentPlan) -> Result<Self, LabError> {
         let open = || Ok((FrameSocket::open(TAP_A)?, FrameSocket::open(FAR)?));
         let (near, far) = wire
             .run(open)
             .and_then(|opened| opened)
             .map_err(LabError::system("cannot open the impairment stage's sockets"))?;
-        let (queue, account) = (Queue::default(), Account::default());
-        Ok(Self { plan, near, far, queue, account })
+        let (queue, report) = (Queue::default(), StageReport::default());
+        Ok(Self { plan, near, far, queue, report })
     }
 
-    /// Passes frames on until `stop` is set, and then those that are still held. `arrived` counts
-    /// the frames with a number as they come in.
+    /// Forwards frames until `stop` is set and all waiting frames are sent. `arrived` counts received
+    /// test packets.
     ///
     /// # Errors
     /// [`LabError::System`] when a frame cannot be received or sent.
@@ -63,62 +61,62 @@ impl Stage {
         number_of: NumberOf<'_>,
         stop: &AtomicBool,
         arrived: &AtomicU64,
-    ) -> Result<Account, LabError> {
-        self.pass_on(number_of, stop, arrived)
-            .map_err(LabError::system("the impairment stage cannot go on"))?;
-        Ok(self.account)
+    ) -> Result<StageReport, LabError> {
+        self.forward(number_of, stop, arrived)
+            .map_err(LabError::system("cannot forward frames in the impairment stage"))?;
+        Ok(self.report)
     }
 
-    fn pass_on(
+    fn forward(
         &mut self,
         number_of: NumberOf<'_>,
         stop: &AtomicBool,
         arrived: &AtomicU64,
     ) -> io::Result<()> {
         loop {
-            // Asked first: what came in before the request is taken in after it.
-            let ends = stop.load(Ordering::Acquire);
-            let idle = !(self.take_in(number_of)? | self.send_back()?);
-            arrived.store(self.account.passages.len() as u64, Ordering::Release);
+            // Read first, so that frames that arrived before the request are received after it.
+            let stopping = stop.load(Ordering::Acquire);
+            let idle = !(self.receive(number_of)? | self.send_back()?);
+            arrived.store(self.report.packets.len() as u64, Ordering::Release);
             self.send_due()?;
             if idle {
                 match self.queue.next_due() {
-                    None if ends => break,
-                    due => self.rest(due)?,
+                    None if stopping => break,
+                    due => self.wait(due)?,
                 }
             }
         }
-        self.account.missed = self.near.missed()? + self.far.missed()?;
+        self.report.missed = self.near.missed()? + self.far.missed()?;
         Ok(())
     }
 
-    /// Takes in what has arrived; says whether there was anything.
-    fn take_in(&mut self, number_of: NumberOf<'_>) -> io::Result<bool> {
+    /// Receives arrived frames; returns whether there was any.
+    fn receive(&mut self, number_of: NumberOf<'_>) -> io::Result<bool> {
         for taken in 0..BATCH {
             let Some(received) = self.near.receive()? else { return Ok(taken > 0) };
             let Some(number) = number_of(received.frame()) else {
                 self.far.send(received.raw)?;
-                self.account.others += 1;
+                self.report.others += 1;
                 continue;
             };
-            self.account.unstamped += u64::from(received.stamp.is_none());
+            self.report.unstamped += u64::from(received.stamp.is_none());
             let arrived = received.stamp.unwrap_or_else(now);
-            let fate = self.plan.fate(number);
-            let passage = self.account.passages.len();
-            for (copy, delay) in fate.delays().into_iter().flatten().enumerate() {
-                self.queue.put(arrived + delay, received.raw.into(), passage, copy);
+            let planned = self.plan.delivery(number);
+            let packet = self.report.packets.len();
+            for (copy, delay) in planned.delays().into_iter().flatten().enumerate() {
+                self.queue.push(arrived + delay, received.raw.into(), packet, copy);
             }
-            self.account.passages.push(Passage { number, arrived, fate, sent: [None; 2] });
+            self.report.packets.push(StagedPacket { number, arrived, planned, sent: [None; 2] });
         }
         Ok(true)
     }
 
-    /// Passes on what goes back; says whether there was anything.
+    /// Forwards frames in the other direction; returns whether there was any.
     fn send_back(&mut self) -> io::Result<bool> {
         for taken in 0..BATCH {
             let Some(received) = self.far.receive()? else { return Ok(taken > 0) };
             self.near.send(received.raw)?;
-            self.account.others += 1;
+            self.report.others += 1;
         }
         Ok(true)
     }
@@ -126,20 +124,21 @@ impl Stage {
     fn send_due(&mut self) -> io::Result<()> {
         loop {
             let before = now();
-            let Some(held) = self.queue.take_due(before) else { return Ok(()) };
-            self.far.send(&held.frame)?;
-            let sending = Sending { due: held.due, before, after: now() };
-            self.account.passages[held.passage].sent[held.copy] = Some(sending);
+            let Some(queued) = self.queue.take_due(before) else { return Ok(()) };
+            self.far.send(&queued.frame)?;
+            let sending = SendTimes { due: queued.due, before, after: now() };
+            self.report.packets[queued.packet].sent[queued.copy] = Some(sending);
         }
     }
 
-    /// Rests until a frame comes back, the next one is due, or one that arrives from now on may be.
+    /// Waits for a frame in the other direction, at most until the next frame is due or the min delay
+    /// has passed.
     ///
-    /// What arrives waits in the socket with its stamp, and is not due before the least delay has
-    /// passed: nobody has to wake up for it.
-    fn rest(&self, due: Option<Time<Utc>>) -> io::Result<()> {
-        let longest = self.plan.delay.max(SHORTEST_REST);
-        let patience = due.map_or(longest, |due| longest.min(due - now()));
-        if patience > Span::ZERO { self.far.wait(patience) } else { Ok(()) }
+    /// Arriving test packets wait in the socket with their stamps. They are not due before the min
+    /// delay, so they need no wake-up.
+    fn wait(&self, due: Option<Time<Utc>>) -> io::Result<()> {
+        let max_wait = self.plan.delay.max(MIN_WAIT);
+        let timeout = due.map_or(max_wait, |due| max_wait.min(due - now()));
+        if timeout > Span::ZERO { self.far.wait(timeout) } else { Ok(()) }
     }
 }

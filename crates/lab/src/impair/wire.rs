@@ -1,15 +1,15 @@
-//! The bed of the stage: source and sink on one subnet, and a wire between them that passes on
-//! nothing by itself.
+//! The test bed of the stage: source and sink on one subnet, and a wire between them that forwards
+//! frames only through a stage.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wirestamp_clock::Span;
 
-use super::plan::Plan;
+use super::plan::ImpairmentPlan;
+use super::reference::ReferenceCapture;
 use super::socket::FrameSocket;
 use super::stage::Stage;
-use super::witness::Witness;
 use crate::iproute::Program;
 use crate::link::{End, named, up_in_silence};
 use crate::{LabError, Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
@@ -30,10 +30,9 @@ const SOURCE_END: End =
     End { interface: SOURCE_INTERFACE, mac: "02:77:00:00:03:01", v4: SOURCE_V4, v6: SOURCE_V6 };
 const SINK_END: End = End { interface: TAP_B, mac: "02:77:00:00:03:02", v4: SINK_V4, v6: SINK_V6 };
 
-/// Source, wire and sink. Dropping it takes all of it down.
+/// Source, wire and sink. Dropping it removes everything.
 ///
-/// The source addresses its frames to the sink, so that they are none of the kernel's business
-/// where the stage takes them in.
+/// The source addresses its frames to the sink, so the kernel ignores them in the wire's namespace.
 #[derive(Debug)]
 pub struct Wire {
     source: Netns,
@@ -45,47 +44,47 @@ impl Wire {
     /// Builds the bed in namespaces without names.
     ///
     /// # Errors
-    /// [`LabError`] for want of privileges ([`crate::check_privilege`] says which), or when iproute2
-    /// is missing or refuses something. Nothing is left of what was built until then.
+    /// [`LabError`] when privileges are missing ([`crate::check_privilege`] lists them), or iproute2
+    /// is missing or fails. Nothing remains then.
     pub fn new() -> Result<Self, LabError> {
         let bed = Self { source: Netns::new()?, wire: Netns::new()?, sink: Netns::new()? };
         bed.connect()?;
         Ok(bed)
     }
 
-    /// The namespace that packets are sent from, over [`SOURCE_INTERFACE`].
+    /// The source's namespace, with [`SOURCE_INTERFACE`].
     #[must_use]
     pub const fn source(&self) -> &Netns {
         &self.source
     }
 
-    /// The wire's namespace, where [`TAP_A`] is.
+    /// The wire's namespace, with [`TAP_A`] and [`FAR`].
     #[must_use]
     pub const fn wire(&self) -> &Netns {
         &self.wire
     }
 
-    /// The namespace that packets arrive in, at [`TAP_B`].
+    /// The sink's namespace, with [`TAP_B`].
     #[must_use]
     pub const fn sink(&self) -> &Netns {
         &self.sink
     }
 
-    /// A stage that passes packets on as `plan` says. The wire passes nothing on without one, and
-    /// two would pass everything on twice.
+    /// A stage with this plan. Without a stage the wire forwards nothing; two stages would duplicate
+    /// every frame.
     ///
     /// # Errors
-    /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
-    pub fn stage(&self, plan: Plan) -> Result<Stage, LabError> {
+    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
+    pub fn stage(&self, plan: ImpairmentPlan) -> Result<Stage, LabError> {
         let stage = Stage::open(&self.wire, plan)?;
-        let failed = LabError::system("cannot find out whether the kernel stamps packets");
+        let failed = LabError::system("cannot check whether the kernel stamps packets");
         self.await_stamps().map_err(failed)?;
         Ok(stage)
     }
 
-    /// Sends frames from the wire to the sink until one is stamped: the kernel begins to, for all
-    /// interfaces at once, a moment after the first socket has asked for stamps
-    /// (`net_enable_timestamp` of net/core/dev.c), and goes on for as long as there is one.
+    /// Sends frames from the wire to the sink until one has a stamp. The kernel starts to stamp, on
+    /// all interfaces, shortly after the first socket has requested stamps (`net_enable_timestamp` of
+    /// net/core/dev.c), and stops when the last such socket is closed.
     fn await_stamps(&self) -> io::Result<()> {
         let from = self.wire.run(|| FrameSocket::open(FAR))??;
         let mut to = self.sink.run(|| FrameSocket::open(TAP_B))??;
@@ -100,16 +99,16 @@ impl Wire {
         }
     }
 
-    /// Somebody who sees what arrives at tap B.
+    /// A reference capture at tap B.
     ///
     /// # Errors
-    /// [`LabError::System`], most often for want of `CAP_NET_RAW`.
-    pub fn witness(&self) -> Result<Witness, LabError> {
-        Witness::open(&self.sink)
+    /// [`LabError::System`], usually because `CAP_NET_RAW` is missing.
+    pub fn reference_capture(&self) -> Result<ReferenceCapture, LabError> {
+        ReferenceCapture::open(&self.sink)
     }
 
-    /// Makes both links. The ends that packets leave from come up last, and those that answers
-    /// leave from are given a queue, so that both can send at once ([`crate::PathLab`] says why).
+    /// Creates both links. The sending ends of packets come up last, and the sending ends of answers
+    /// get a queue, so that both can send at once (see `Chain::connect`).
     fn connect(&self) -> Result<(), LabError> {
         for (netns, end, peer) in [(&self.source, &SOURCE_END, TAP_A), (&self.sink, &SINK_END, FAR)]
         {

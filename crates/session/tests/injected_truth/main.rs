@@ -9,23 +9,24 @@ use std::net::IpAddr;
 
 use wirestamp_clock::Span;
 use wirestamp_lab::check_privilege;
-use wirestamp_lab::impair::{Plan, SINK_V4, SINK_V6};
+use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, SINK_V6};
 
 use truth::{Margins, Truth};
 
 /// Jitter of the time that three packets take: most keep their order, but for those held back.
-const ORDERLY: Plan = Plan {
+const ORDERLY: ImpairmentPlan = ImpairmentPlan {
     seed: 0x5eed,
     delay: Span::from_millis(2),
     jitter: Span::from_micros(10),
     loss: 0.02,
     duplicate: 0.01,
     reorder: 0.03,
-    held_back: Span::from_millis(4),
+    reorder_delay: Span::from_millis(4),
 };
 
 /// Jitter as long as the sender's rhythm: few packets keep their order.
-const SHUFFLED: Plan = Plan { seed: 0xcafe, jitter: Span::from_millis(1), ..ORDERLY };
+const SHUFFLED: ImpairmentPlan =
+    ImpairmentPlan { seed: 0xcafe, jitter: Span::from_millis(1), ..ORDERLY };
 
 #[test]
 fn a_million_packets_over_ipv4_have_exact_counts_and_delays_within_their_error() {
@@ -37,14 +38,14 @@ fn a_million_packets_over_ipv6_have_exact_counts_and_delays_within_their_error()
     holds_for(SINK_V6.into(), SHUFFLED);
 }
 
-fn holds_for(destination: IpAddr, plan: Plan) {
+fn holds_for(destination: IpAddr, plan: ImpairmentPlan) {
     if check_privilege().is_err() {
         eprintln!("skipped: needs root");
         return;
     }
     let run = run::run(destination, plan);
     run.assert_nobody_missed_anything();
-    let truth = Truth::of(&run.account, &run.testimony);
+    let truth = Truth::of(&run.stage, &run.reference);
     truth.assert_as_planned(&plan);
     assert_eq!(run.found.quality.counts(), &truth.counts);
     let margins = truth.assert_each_packet(&run.found);

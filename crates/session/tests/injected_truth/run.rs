@@ -1,4 +1,4 @@
-//! The measurement: a sender, the stage, the witness, and two captures that meet at the correlator.
+//! The measurement: a sender, the stage, the reference capture, and two captures that meet at the correlator.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Counter, Domain, Span};
-use wirestamp_lab::impair::{Account, Plan, Stage, Testimony, Wire, Witness};
+use wirestamp_lab::impair::{
+    ImpairmentPlan, ReferenceCapture, ReferenceReport, Stage, StageReport, Wire,
+};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B};
 use wirestamp_metrics::{Config, Point};
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_session::{PairSession, Recording, TapReport};
 use wirestamp_traffic::{
-    Pattern, Payload, SendMethod, SendOptions, SendReport, Sender, ServiceClock, Stream,
-    StreamPlan,
+    Pattern, Payload, SendMethod, SendOptions, SendReport, Sender, ServiceClock, Stream, StreamPlan,
 };
 
 use crate::found::Found;
@@ -22,7 +23,7 @@ use crate::found::Found;
 pub(crate) const PACKETS: u64 = 1_000_000;
 const PORT: u16 = 5000;
 /// Bursts of 50 each millisecond: the sender sleeps in between, and leaves the two cores of a small
-/// machine to the stage, the witness and the captures.
+/// machine to the stage, the reference capture and the captures.
 const BURST: u32 = 50;
 const INTERVAL: Span = Span::from_millis(1);
 const FRAME_BYTES: u16 = 100;
@@ -38,8 +39,8 @@ const FAILED_AFTER: Duration = Duration::from_secs(30);
 /// What everybody who took part has to say.
 pub(crate) struct Run {
     sent: SendReport,
-    pub(crate) account: Account,
-    pub(crate) testimony: Testimony,
+    pub(crate) stage: StageReport,
+    pub(crate) reference: ReferenceReport,
     taps: [TapReport; 2],
     pub(crate) found: Found,
 }
@@ -55,10 +56,10 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 }
 
 /// Sends a million packets to `destination` through a stage with that plan, and measures.
-pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
+pub(crate) fn run(destination: IpAddr, plan: ImpairmentPlan) -> Run {
     let clock = ClockService::start(Counter::select()).unwrap();
     let wire = Wire::new().unwrap();
-    let (stage, witness) = (wire.stage(plan).unwrap(), wire.witness().unwrap());
+    let (stage, reference_capture) = (wire.stage(plan).unwrap(), wire.reference_capture().unwrap());
     let mut cores = Cores::choose(2).into_iter();
     let mut open = |netns, tap| capture(&clock, netns, tap, cores.next());
     let (a, b) = (open(wire.wire(), TAP_A), open(wire.sink(), TAP_B));
@@ -72,16 +73,16 @@ pub(crate) fn run(destination: IpAddr, plan: Plan) -> Run {
         let recording = Recording::new(&clock, Domain::Realtime, None);
         meeting.attend(point, capture, recording, &stop).unwrap()
     };
-    let ((sent, account, testimony), taps) = thread::scope(|scope| {
+    let ((sent, stage, reference), taps) = thread::scope(|scope| {
         let taps = [scope.spawn(|| attend(Point::A, a)), scope.spawn(|| attend(Point::B, b))];
         let traffic = {
             let _end = AtEnd(|| stop.request());
-            traffic(&clock, sender, stage, witness)
+            traffic(&clock, sender, stage, reference_capture)
         };
         (traffic, taps.map(|tap| tap.join().unwrap()))
     });
     meeting.finish();
-    Run { sent, account, testimony, taps, found }
+    Run { sent, stage, reference, taps, found }
 }
 
 /// Sends all packets, and ends when the last has come out.
@@ -89,12 +90,12 @@ fn traffic(
     clock: &ClockService,
     sender: Sender,
     stage: Stage,
-    witness: Witness,
-) -> (SendReport, Account, Testimony) {
+    reference_capture: ReferenceCapture,
+) -> (SendReport, StageReport, ReferenceReport) {
     let (ended, all_out) = (AtomicBool::new(false), AtomicBool::new(false));
     let (arrived, seen) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
-        let watching = scope.spawn(|| witness.run(&number_of, &all_out, &seen).unwrap());
+        let watching = scope.spawn(|| reference_capture.run(&number_of, &all_out, &seen).unwrap());
         let all_out = AtEnd(|| all_out.store(true, Ordering::Release));
         let passing = scope.spawn(|| stage.run(&number_of, &ended, &arrived).unwrap());
         let sent = {
@@ -103,11 +104,11 @@ fn traffic(
             await_count(&arrived, sent.sent());
             sent
         };
-        let account = passing.join().unwrap();
-        let went_on = account.passages.iter().flat_map(|passage| passage.sent).flatten();
+        let stage = passing.join().unwrap();
+        let went_on = stage.packets.iter().flat_map(|packet| packet.sent).flatten();
         await_count(&seen, went_on.count() as u64);
         drop(all_out);
-        (sent, account, watching.join().unwrap())
+        (sent, stage, watching.join().unwrap())
     })
 }
 
@@ -167,10 +168,10 @@ impl Run {
     /// correlator: it must not pass for either's truth.
     pub(crate) fn assert_nobody_missed_anything(&self) {
         assert_eq!(self.sent.sent(), PACKETS, "{:?}", self.sent);
-        let Account { missed, unstamped, .. } = self.account;
+        let StageReport { missed, unstamped, .. } = self.stage;
         assert_eq!((missed, unstamped), (0, 0), "the stage was overrun");
-        let Testimony { missed, unstamped, .. } = self.testimony;
-        assert_eq!((missed, unstamped), (0, 0), "the witness was overrun");
+        let ReferenceReport { missed, unstamped, .. } = self.reference;
+        assert_eq!((missed, unstamped), (0, 0), "the reference capture lost packets");
         for tap in &self.taps {
             let ledger = &tap.ledger;
             assert!(tap.balanced, "{ledger:?}");

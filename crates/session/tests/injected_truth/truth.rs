@@ -1,7 +1,9 @@
-//! What happened to each packet, by the stage's and the witness's records.
+//! What happened to each packet, by the stage's and the reference capture's records.
 
 use wirestamp_clock::{Span, Time, Utc};
-use wirestamp_lab::impair::{Account, Passage, Plan, Sending, Testimony};
+use wirestamp_lab::impair::{
+    ImpairmentPlan, ReferenceReport, SendTimes, StageReport, StagedPacket,
+};
 use wirestamp_metrics::{Counts, Distribution};
 
 use crate::found::{Found, Matched};
@@ -20,7 +22,7 @@ struct Arrival {
 
 /// What happened to all of them.
 pub(crate) struct Truth<'a> {
-    passages: &'a [Passage],
+    packets: &'a [StagedPacket],
     arrivals: Vec<Arrival>,
     pub(crate) counts: Counts,
 }
@@ -40,13 +42,13 @@ pub(crate) struct Margins {
 }
 
 impl<'a> Truth<'a> {
-    pub(crate) fn of(account: &'a Account, testimony: &Testimony) -> Self {
-        let passages = &account.passages[..];
-        let in_order = passages.iter().map(|passage| passage.number).eq(0..PACKETS);
+    pub(crate) fn of(stage: &'a StageReport, reference: &ReferenceReport) -> Self {
+        let packets = &stage.packets[..];
+        let in_order = packets.iter().map(|packet| packet.number).eq(0..PACKETS);
         assert!(in_order, "the packets came to the stage as they were sent, and all of them");
-        let mut arrivals = vec![Arrival::default(); passages.len()];
+        let mut arrivals = vec![Arrival::default(); packets.len()];
         let mut next_expected = 0;
-        for seen in &testimony.sightings {
+        for seen in &reference.arrivals {
             let arrival = &mut arrivals[usize::try_from(seen.number).unwrap()];
             if arrival.first.is_some() {
                 arrival.copies += 1;
@@ -60,26 +62,26 @@ impl<'a> Truth<'a> {
         let matched = count(|arrival| arrival.first.is_some().into());
         let counts = Counts {
             sent: PACKETS,
-            received: testimony.sightings.len() as u64,
+            received: reference.arrivals.len() as u64,
             matched,
             lost: PACKETS - matched,
             duplicated: count(|arrival| arrival.copies.into()),
             reordered: count(|arrival| arrival.reordered.into()),
             ..Counts::default()
         };
-        Self { passages, arrivals, counts }
+        Self { packets, arrivals, counts }
     }
 
     /// What came out is what was chosen: no frame went missing on either side of the stage, and
     /// none came before its time.
-    pub(crate) fn assert_as_planned(&self, plan: &Plan) {
-        for (passage, arrival) in self.passages.iter().zip(&self.arrivals) {
-            assert_eq!(passage.fate, plan.fate(passage.number));
-            let delays = passage.fate.delays();
+    pub(crate) fn assert_as_planned(&self, plan: &ImpairmentPlan) {
+        for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {
+            assert_eq!(packet.planned, plan.delivery(packet.number));
+            let delays = packet.planned.delays();
             let came = u32::from(arrival.first.is_some()) + arrival.copies;
-            assert_eq!(came as usize, delays.into_iter().flatten().count(), "{passage:?}");
+            assert_eq!(came as usize, delays.into_iter().flatten().count(), "{packet:?}");
             if let Some((first, least)) = arrival.first.zip(delays.into_iter().flatten().min()) {
-                assert!(first - passage.arrived >= least, "{passage:?} {arrival:?}");
+                assert!(first - packet.arrived >= least, "{packet:?} {arrival:?}");
             }
         }
         let Counts { lost, duplicated, reordered, .. } = self.counts;
@@ -88,17 +90,17 @@ impl<'a> Truth<'a> {
 
     /// Holds what was found of each packet to what happened to it.
     pub(crate) fn assert_each_packet(&self, found: &Found) -> Margins {
-        assert_eq!(found.packets(), (self.passages.len(), 0));
+        assert_eq!(found.packets(), (self.packets.len(), 0));
         let mut margins = Margins::default();
-        for (passage, arrival) in self.passages.iter().zip(&self.arrivals) {
-            let found = found.at(passage.arrived);
-            let found = found.unwrap_or_else(|| panic!("nothing was found of {passage:?}"));
+        for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {
+            let found = found.at(packet.arrived);
+            let found = found.unwrap_or_else(|| panic!("nothing was found of {packet:?}"));
             let lost = u32::from(arrival.first.is_none());
-            assert_eq!((found.lost, found.copies), (lost, arrival.copies), "{passage:?}");
-            assert_eq!(found.matched.is_some(), arrival.first.is_some(), "{passage:?}");
+            assert_eq!((found.lost, found.copies), (lost, arrival.copies), "{packet:?}");
+            assert_eq!(found.matched.is_some(), arrival.first.is_some(), "{packet:?}");
             if let Some((matched, first)) = found.matched.zip(arrival.first) {
-                assert_eq!(matched.reordered, arrival.reordered, "{passage:?}");
-                assert_delay(passage, first, &matched, &mut margins);
+                assert_eq!(matched.reordered, arrival.reordered, "{packet:?}");
+                assert_delay(packet, first, &matched, &mut margins);
             }
         }
         margins
@@ -107,17 +109,17 @@ impl<'a> Truth<'a> {
 
 /// Holds one delay to the truth, twice: to the kernel's stamps, which are those of the taps, and to
 /// the stage's own readings of the clock around the call that sent the packet, which are not.
-fn assert_delay(passage: &Passage, first: Time<Utc>, matched: &Matched, margins: &mut Margins) {
-    let truth = first - passage.arrived;
+fn assert_delay(packet: &StagedPacket, first: Time<Utc>, matched: &Matched, margins: &mut Margins) {
+    let truth = first - packet.arrived;
     let Matched { delay, error, in_utc, in_utc_error, .. } = *matched;
-    assert!((delay - truth).abs() <= error, "{delay} +- {error}, in truth {truth}: {passage:?}");
+    assert!((delay - truth).abs() <= error, "{delay} +- {error}, in truth {truth}: {packet:?}");
     let off = (in_utc - truth).abs();
     assert!(off <= in_utc_error, "{in_utc} +- {in_utc_error} in UTC, in truth {truth}");
 
-    let sent = passage.sent.iter().flatten().min_by_key(|sent| sent.before).unwrap();
-    let Sending { before, after, .. } = *sent;
-    assert!(passage.arrived + delay + error >= before, "{delay} +- {error}: {passage:?}");
-    assert!(passage.arrived + delay - error <= after, "{delay} +- {error}: {passage:?}");
+    let sent = packet.sent.iter().flatten().min_by_key(|sent| sent.before).unwrap();
+    let SendTimes { before, after, .. } = *sent;
+    assert!(packet.arrived + delay + error >= before, "{delay} +- {error}: {packet:?}");
+    assert!(packet.arrived + delay - error <= after, "{delay} +- {error}: {packet:?}");
 
     margins.delay_off = margins.delay_off.max((delay - truth).abs());
     let (least, greatest) = margins.stated.unwrap_or((error, error));

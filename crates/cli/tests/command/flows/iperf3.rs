@@ -11,7 +11,7 @@ use std::{fs, io, thread};
 use crate::common::{is_root, json, run, tool};
 use serde_json::Value;
 use wirestamp_clock::Span;
-use wirestamp_lab::impair::{Plan, SINK_V4, Wire};
+use wirestamp_lab::impair::{ImpairmentPlan, SINK_V4, Wire};
 use wirestamp_lab::{Netns, TAP_B};
 use wirestamp_packet::{LinkType, Packet, iperf3};
 
@@ -19,14 +19,14 @@ use wirestamp_packet::{LinkType, Packet, iperf3};
 const PORT: u16 = 5333;
 /// Up to 20 ms of jitter, some hundred times what the server takes to wake up and read its clock,
 /// which is in its jitter and not in ours.
-const PLAN: Plan = Plan {
+const PLAN: ImpairmentPlan = ImpairmentPlan {
     seed: 0x1f4,
     delay: Span::from_millis(5),
     jitter: Span::from_millis(20),
     loss: 0.03,
     duplicate: 0.005,
     reorder: 0.0,
-    held_back: Span::ZERO,
+    reorder_delay: Span::ZERO,
 };
 const DATAGRAM_BYTES: u64 = 500;
 /// How far apart the jitters may be, as a part of iperf3's.
