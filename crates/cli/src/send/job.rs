@@ -5,7 +5,9 @@ use std::path::Path;
 
 use wirestamp_clock::Span;
 use wirestamp_traffic::live::{Direction, Limit};
-use wirestamp_traffic::{Pattern, StreamPlan, ReplayOptions, SendMethod, Speed, Stream, SendOptions};
+use wirestamp_traffic::{
+    Pattern, ReplayOptions, SendMethod, SendOptions, Speed, Stream, StreamPlan,
+};
 
 use super::arguments::{Arguments, LIVE};
 use super::live::LiveJob;
@@ -83,7 +85,11 @@ impl Arguments {
         Ok(Stream {
             interface: Some(self.interface.interface.clone()),
             dscp: self.dscp.unwrap_or(0),
-            ..Stream::new(1, StreamPlan { pattern, start: Span::ZERO, packets }, self.destination()?)
+            ..Stream::new(
+                1,
+                StreamPlan { pattern, start: Span::ZERO, packets },
+                self.destination()?,
+            )
         })
     }
 

@@ -15,7 +15,7 @@ use wirestamp_clock::{ClockService, Counter};
 use wirestamp_metrics::Distribution;
 use wirestamp_traffic::live::Limit;
 use wirestamp_traffic::{
-    ReplayOptions, Replay, Sender, SentPacket, ServiceClock, Stream, SendOptions, UnavailableStamps,
+    Replay, ReplayOptions, SendOptions, Sender, SentPacket, ServiceClock, Stream, UnavailableStamps,
 };
 
 use crate::files::check_outputs;
