@@ -34,7 +34,7 @@ impl Encoding {
 
     /// Whether the packets stand beside the medium: keys that were pressed, whose timestamps stand
     /// still (RFC 4733 sections 2.2.1 and 4), and comfort noise.
-    pub(super) fn is_beside_the_medium(&self) -> bool {
+    pub(super) fn is_auxiliary(&self) -> bool {
         self.is_event() || self.name.eq_ignore_ascii_case("CN")
     }
 
@@ -48,13 +48,13 @@ impl Encoding {
     }
 
     pub(super) fn codec(&self) -> Option<Codec> {
-        voice(&self.name)
+        codec_of(&self.name)
     }
 }
 
 /// The codec whose quality ITU-T G.113 gives: G.711 with loss concealment, which phones have, and
 /// for G.729 and G.723.1 the variants whose robustness is published.
-pub(super) fn voice(encoding: &str) -> Option<Codec> {
+pub(super) fn codec_of(encoding: &str) -> Option<Codec> {
     const CODECS: [(&str, Codec); 6] = [
         ("PCMU", Codec::G711Concealing),
         ("PCMA", Codec::G711Concealing),
@@ -78,8 +78,8 @@ mod tests {
         assert_eq!([9, 13, 33].map(codec), [None; 3]);
         let said = |name| sdp::Encoding { name, clock_rate_hz: 8000, channels: None };
         let event = Encoding::announced("audio", &said("Telephone-Event")).expect("an encoding");
-        assert!(event.is_beside_the_medium() && event.jitter_rate().is_none());
+        assert!(event.is_auxiliary() && event.jitter_rate().is_none());
         let voice = Encoding::announced("audio", &said("pcmu")).expect("an encoding");
-        assert!(!voice.is_beside_the_medium() && voice.codec() == Some(Codec::G711Concealing));
+        assert!(!voice.is_auxiliary() && voice.codec() == Some(Codec::G711Concealing));
     }
 }

@@ -5,7 +5,7 @@ use wirestamp_packet::FlowKey;
 use wirestamp_packet::rtp::Rtp;
 
 use super::config::FlowConfig;
-use super::signalling::Announced;
+use super::signalling::Announcements;
 
 /// What is kept of an RTP packet until it is known whether it is one.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +39,8 @@ impl Header {
 
 /// What a stream has to know of the rest.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct StreamContext<'a> {
     pub(super) config: &'a FlowConfig,
-    pub(super) announced: &'a Announced,
+    pub(super) announced: &'a Announcements,
     pub(super) flow: &'a FlowKey,
 }

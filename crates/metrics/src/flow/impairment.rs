@@ -1,6 +1,6 @@
 //! What keeps a stream's packets from being heard or seen: how many, and how they are spread.
 
-use super::gap_losses::Change;
+use super::gap_losses::LossChange;
 use super::uncertainty::ImpairmentUncertainty;
 use crate::numeric::count_to_f64;
 
@@ -21,7 +21,7 @@ pub(super) struct Impairment {
 
 /// What an opinion comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Harm {
+pub(super) struct LossSeverity {
     /// The share of packets that cannot be played, 0 to 1.
     pub(super) ratio: f64,
     /// How bursty they are, at least 1 where it is worse than random.
@@ -48,14 +48,14 @@ impl Impairment {
     }
 
     /// What was counted of a gap has come to something else.
-    pub(super) fn correct(&mut self, change: &Change) {
-        let Change { before, now, .. } = change;
+    pub(super) fn correct(&mut self, change: &LossChange) {
+        let LossChange { before, now, .. } = change;
         self.lost = (self.lost + now.by_network).saturating_sub(before.by_network);
         self.periods = (self.periods + now.periods).saturating_sub(before.periods);
     }
 
     /// A packet has come too late; `again` if the one before it had, too.
-    pub(super) fn be_late(&mut self, again: bool) {
+    pub(super) fn record_too_late(&mut self, again: bool) {
         self.late += 1;
         self.late_periods += u64::from(!again);
     }
@@ -99,25 +99,26 @@ impl Impairment {
     /// and with the burst ratio, so that the least of both bounds an opinion from above, and the
     /// greatest of both from below. Of n losses in p runs among e packets the burst ratio is n (1 - n / e) / p
     /// (section 7.5), which is greatest next to e / 2.
-    pub(super) fn bounds(&self, in_doubt: ImpairmentUncertainty) -> Option<[Harm; 2]> {
+    pub(super) fn bounds(&self, uncertainty: ImpairmentUncertainty) -> Option<[LossSeverity; 2]> {
         let ratio = self.ratio()?;
-        if in_doubt == ImpairmentUncertainty::default() {
-            return Some([Harm { ratio, burst_ratio: self.burst_ratio() }; 2]);
+        if uncertainty == ImpairmentUncertainty::default() {
+            return Some([LossSeverity { ratio, burst_ratio: self.burst_ratio() }; 2]);
         }
         let impaired = |lost: u64| (lost + self.late).min(self.expected);
-        let least = impaired(self.lost.saturating_sub(in_doubt.lost.fewer));
-        let most = impaired(self.lost.saturating_add(in_doubt.lost.more));
+        let min = impaired(self.lost.saturating_sub(uncertainty.lost.fewer));
+        let max = impaired(self.lost.saturating_add(uncertainty.lost.more));
         let runs = self.periods + self.late_periods;
-        let fewest = runs.saturating_sub(in_doubt.periods.fewer).max(1);
+        let min_numbered = runs.saturating_sub(uncertainty.periods.fewer).max(1);
         let expected = count_to_f64(self.expected);
         let arrived = |lost: u64| count_to_f64(lost) * (1.0 - count_to_f64(lost) / expected);
-        let middle = (self.expected / 2).clamp(least, most);
-        let smoothest =
-            arrived(least).min(arrived(most)) / count_to_f64((runs + in_doubt.periods.more).max(1));
-        let burstiest = [least, middle, most].map(arrived).into_iter().fold(0.0, f64::max)
-            / count_to_f64(fewest);
-        let harm = |lost, burst_ratio| Harm { ratio: count_to_f64(lost) / expected, burst_ratio };
-        Some([harm(least, smoothest), harm(most, burstiest)])
+        let middle = (self.expected / 2).clamp(min, max);
+        let min_burst =
+            arrived(min).min(arrived(max)) / count_to_f64((runs + uncertainty.periods.more).max(1));
+        let max_burst = [min, middle, max].map(arrived).into_iter().fold(0.0, f64::max)
+            / count_to_f64(min_numbered);
+        let severity =
+            |lost, burst_ratio| LossSeverity { ratio: count_to_f64(lost) / expected, burst_ratio };
+        Some([severity(min, min_burst), severity(max, max_burst)])
     }
 }
 
@@ -125,7 +126,7 @@ impl Impairment {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::numbers::{Numbers, Seen};
+    use super::super::numbers::{ArrivalKind, Numbers};
     use super::super::uncertainty::Uncertainty;
     use super::*;
     use crate::LossPattern;
@@ -136,11 +137,11 @@ mod tests {
         let mut impairment = Impairment::default();
         for number in numbers {
             match seen.record(sequence.record(*number)) {
-                Seen::Ahead { skipped } => {
+                ArrivalKind::Ahead { skipped } => {
                     impairment.lose(skipped);
                     impairment.expected += 1;
                 }
-                Seen::Late { missing_neighbours } => impairment.recover(missing_neighbours),
+                ArrivalKind::Late { missing_neighbours } => impairment.recover(missing_neighbours),
                 _ => {}
             }
         }
@@ -155,7 +156,7 @@ mod tests {
         ) {
             // 0 is lost, 1 comes up to 9 places later, the others come in order.
             let last = fates.len() - 1;
-            let place = |(number, fate): (usize, &u8)| match fate {
+            let place = |(number, resolution): (usize, &u8)| match resolution {
                 _ if number == 0 || number == last => Some((number * 2, number)),
                 0 => None,
                 1 => Some((number * 2 + 1 + 2 * (number % 10), number)),
@@ -183,8 +184,8 @@ mod tests {
     #[test]
     fn late_packets_count_as_impaired_and_their_runs_as_bursts() {
         let mut impairment = Impairment { expected: 10, ..Impairment::default() };
-        impairment.be_late(false);
-        impairment.be_late(true);
+        impairment.record_too_late(false);
+        impairment.record_too_late(true);
         assert_eq!(impairment.ratio(), Some(0.2));
         assert!((impairment.burst_ratio() - 1.6).abs() < 1e-12);
         assert_eq!(Impairment::default().ratio(), None);
@@ -193,8 +194,8 @@ mod tests {
     #[test]
     fn what_is_not_in_doubt_has_one_harm() {
         let of = Impairment { expected: 100, lost: 6, periods: 2, ..Impairment::default() };
-        let harm = Harm { ratio: 0.06, burst_ratio: of.burst_ratio() };
-        assert_eq!(of.bounds(ImpairmentUncertainty::default()), Some([harm; 2]));
+        let severity = LossSeverity { ratio: 0.06, burst_ratio: of.burst_ratio() };
+        assert_eq!(of.bounds(ImpairmentUncertainty::default()), Some([severity; 2]));
         assert_eq!(Impairment::default().bounds(ImpairmentUncertainty::default()), None);
     }
 
@@ -211,19 +212,19 @@ mod tests {
             let [late, late_periods] = [late.min(expected), late.min(expected).div_ceil(2)];
             let impairment =
                 |lost, periods| Impairment { expected, lost, periods, late, late_periods };
-            let in_doubt = ImpairmentUncertainty {
+            let uncertainty = ImpairmentUncertainty {
                 lost: Uncertainty::of(losses[1], losses[0], losses[2]),
                 periods: Uncertainty::of(runs[1], runs[0], runs[2]),
             };
-            let found = impairment(losses[1], runs[1]).bounds(in_doubt).unwrap();
+            let found = impairment(losses[1], runs[1]).bounds(uncertainty).unwrap();
             for (lost, periods) in (losses[0]..=losses[2])
                 .flat_map(|lost| (runs[0]..=runs[2]).map(move |periods| (lost, periods)))
             {
                 let truth = impairment(lost, periods);
                 let (ratio, burst) = (truth.ratio().unwrap(), truth.burst_ratio().max(1.0));
-                let [least, most] = found;
-                prop_assert!(least.ratio <= ratio && ratio <= most.ratio, "{:?} {:?}", truth, found);
-                let [low, high] = [least, most].map(|harm| harm.burst_ratio.max(1.0));
+                let [min, max] = found;
+                prop_assert!(min.ratio <= ratio && ratio <= max.ratio, "{:?} {:?}", truth, found);
+                let [low, high] = [min, max].map(|severity| severity.burst_ratio.max(1.0));
                 prop_assert!(low <= burst + 1e-9 && burst <= high + 1e-9, "{:?} {:?}", truth, found);
             }
         }

@@ -5,21 +5,21 @@ use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::iperf3::{Counter, Iperf3, Recogniser};
 
 use super::gap::Gap;
-use super::gap_losses::Change;
+use super::gap_losses::LossChange;
 use super::gaps::Gaps;
-use super::missed::MissedTimes;
-use super::numbers::{Numbers, Seen};
+use super::missed::CaptureLosses;
+use super::numbers::{ArrivalKind, Numbers};
 use super::uncertainty::ImpairmentUncertainty;
 use crate::iperf3::Stream;
 use crate::rtp::Step;
 
 /// So many datagrams of a flow are looked at; four that fit are enough for a test to be recognised.
-const LOOKED_AT: u8 = 16;
+const MAX_EXAMINED: u8 = 16;
 /// Bytes of a datagram with the widest counts.
-const HEAD: usize = 16;
+const PREFIX_BYTES: usize = 16;
 /// Bytes of the datagram that opens a test in either direction (`UDP_CONNECT_MSG` and
 /// `UDP_CONNECT_REPLY` in iperf's `src/iperf_udp.c`).
-const OPENING: usize = 4;
+const CONNECT_MESSAGE_BYTES: usize = 4;
 
 /// The quality of a UDP test of iperf3, counted as its server does.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
@@ -44,7 +44,7 @@ pub struct Iperf3Report {
 
 /// What a flow was found to be.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(super) enum TestState {
     /// Nothing that is known yet.
     Open(Candidate),
     Test(Box<Test>),
@@ -60,7 +60,7 @@ pub(super) struct Candidate {
     /// Whether the datagram that opens a test was seen.
     opened: bool,
     /// Datagrams that may be of the test, with what they begin with.
-    kept: Vec<([u8; HEAD], Time<Utc>)>,
+    kept: Vec<([u8; PREFIX_BYTES], Time<Utc>)>,
 }
 
 /// A test.
@@ -76,23 +76,23 @@ pub(super) struct Test {
     gaps: Gaps,
     capture_lost: u64,
     /// What is in doubt of the losses.
-    in_doubt: ImpairmentUncertainty,
+    uncertainty: ImpairmentUncertainty,
 }
 
-impl Default for Found {
+impl Default for TestState {
     fn default() -> Self {
         Self::Open(Candidate {
             recogniser: Recogniser::new(),
-            left: LOOKED_AT,
+            left: MAX_EXAMINED,
             opened: false,
             kept: Vec::new(),
         })
     }
 }
 
-impl Found {
+impl TestState {
     /// Takes the payload of a datagram that is none of RTP, as much as was captured of it.
-    pub(super) fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut MissedTimes) {
+    pub(super) fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
         match self {
             Self::Open(candidate) => {
                 if let Some(test) = candidate.record(payload, time, missed) {
@@ -120,13 +120,13 @@ impl Candidate {
         &mut self,
         payload: &[u8],
         time: Time<Utc>,
-        missed: &mut MissedTimes,
+        missed: &mut CaptureLosses,
     ) -> Option<Test> {
         self.left -= 1;
-        self.opened |= payload.len() == OPENING;
+        self.opened |= payload.len() == CONNECT_MESSAGE_BYTES;
         let counter = self.recogniser.record(payload);
-        let mut head = [0; HEAD];
-        let length = payload.len().min(HEAD);
+        let mut head = [0; PREFIX_BYTES];
+        let length = payload.len().min(PREFIX_BYTES);
         head[..length].copy_from_slice(&payload[..length]);
         if Iperf3::parse(&head, Counter::Bits32).is_ok()
             || Iperf3::parse(&head, Counter::Bits64).is_ok()
@@ -141,10 +141,10 @@ impl Test {
     /// A test of which these datagrams came. What had been sent ahead of the first is known to be lost
     /// only if the test has been seen to begin.
     fn of(
-        kept: &[([u8; HEAD], Time<Utc>)],
+        kept: &[([u8; PREFIX_BYTES], Time<Utc>)],
         counter: Counter,
         opened: bool,
-        missed: &mut MissedTimes,
+        missed: &mut CaptureLosses,
     ) -> Self {
         let first = kept.iter().find_map(|(head, _)| Iperf3::parse(head, counter).ok());
         let before = first.filter(|_| !opened).map_or(0, |first| first.count - 1);
@@ -159,17 +159,17 @@ impl Test {
             highest: kept.first().map_or(Time::from_nanos(0), |(_, time)| *time),
             gaps: Gaps::default(),
             capture_lost: 0,
-            in_doubt: ImpairmentUncertainty::default(),
+            uncertainty: ImpairmentUncertainty::default(),
         };
         kept.iter().for_each(|(head, time)| test.record(head, *time, missed));
         test
     }
 
-    fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut MissedTimes) {
+    fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
         let Ok(datagram) = Iperf3::parse(payload, self.counter) else { return };
         self.stream.record(&datagram, time);
         match self.numbers.record(Step::Ahead(datagram.count)) {
-            Seen::Ahead { skipped } => {
+            ArrivalKind::Ahead { skipped } => {
                 let since = std::mem::replace(&mut self.highest, time);
                 if skipped > 0 {
                     self.lost += skipped;
@@ -178,17 +178,17 @@ impl Test {
                 }
             }
             // What is too late to be remembered is taken for late, as iperf3 takes it.
-            Seen::Late { .. } | Seen::Stray => self.come_late(datagram.count),
-            Seen::Copy => self.duplicated += 1,
-            Seen::Early { .. } | Seen::Restarted => {}
+            ArrivalKind::Late { .. } | ArrivalKind::Stray => self.record_late(datagram.count),
+            ArrivalKind::Duplicate => self.duplicated += 1,
+            ArrivalKind::Early { .. } | ArrivalKind::Restarted => {}
         }
     }
 
     /// A datagram that was counted as lost has come.
-    fn come_late(&mut self, count: u64) {
-        let change = self.gaps.came(count);
-        if let Some(Change { before, now, .. }) = change {
-            self.in_doubt = self.in_doubt.plus(now.in_doubt).less(before.in_doubt);
+    fn record_late(&mut self, count: u64) {
+        let change = self.gaps.arrived(count);
+        if let Some(LossChange { before, now, .. }) = change {
+            self.uncertainty = self.uncertainty.plus(now.uncertainty).less(before.uncertainty);
         }
         if change.is_some_and(|change| change.before.by_capture > change.now.by_capture) {
             self.capture_lost = self.capture_lost.saturating_sub(1);
@@ -203,10 +203,10 @@ impl Test {
     }
 
     /// Counts as was decided.
-    pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
-        let Self { gaps, lost, capture_lost, in_doubt, .. } = self;
-        gaps.settle(missed, |change| {
-            *in_doubt = in_doubt.plus(change.now.in_doubt).less(change.before.in_doubt);
+    pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
+        let Self { gaps, lost, capture_lost, uncertainty, .. } = self;
+        gaps.apply_decisions(missed, |change| {
+            *uncertainty = uncertainty.plus(change.now.uncertainty).less(change.before.uncertainty);
             *lost = (*lost + change.now.by_network).saturating_sub(change.before.by_network);
             *capture_lost =
                 (*capture_lost + change.now.by_capture).saturating_sub(change.before.by_capture);
@@ -225,7 +225,7 @@ impl Test {
             out_of_order: self.stream.out_of_order(),
             jitter_ms: self.stream.jitter().as_nanos() / 1e6,
             capture_lost: self.capture_lost,
-            lost_uncertainty: self.in_doubt.lost.greatest(),
+            lost_uncertainty: self.uncertainty.lost.greatest(),
             counter_bits: match self.counter {
                 Counter::Bits32 => 32,
                 Counter::Bits64 => 64,

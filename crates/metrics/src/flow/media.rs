@@ -1,9 +1,9 @@
 //! What UDP carries: RTP streams and the sources that may be some, and tests of iperf3.
 
 use super::gap::Gap;
-use super::header::{Header, Surroundings};
+use super::header::{Header, StreamContext};
 use super::iperf3;
-use super::missed::MissedTimes;
+use super::missed::CaptureLosses;
 use super::recognition::Recognition;
 use super::stream::Stream;
 
@@ -11,12 +11,12 @@ use super::stream::Stream;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Media {
     pub(super) streams: Vec<Stream>,
-    pub(super) test: iperf3::Found,
+    pub(super) test: iperf3::TestState,
     recognition: Recognition,
 }
 
 /// What a packet that may be RTP was found to be.
-pub(super) enum Found {
+pub(super) enum PacketKind {
     /// One of a stream.
     OfStream,
     /// The one by which so many packets, itself included, are known to be a stream, of so many bytes.
@@ -31,22 +31,22 @@ impl Media {
         &mut self,
         header: &Header,
         room: bool,
-        around: Surroundings<'_>,
-        missed: &mut MissedTimes,
-    ) -> Found {
+        context: StreamContext<'_>,
+        missed: &mut CaptureLosses,
+    ) -> PacketKind {
         if let Some(stream) = self.streams.iter_mut().find(|it| it.ssrc == header.ssrc) {
-            stream.record(header, around, missed);
-            return Found::OfStream;
+            stream.record(header, context, missed);
+            return PacketKind::OfStream;
         }
         if !room {
-            return Found::Unknown;
+            return PacketKind::Unknown;
         }
-        let packets = if around.announced.expects(around.flow) {
+        let packets = if context.announced.expects(context.flow) {
             Some(vec![*header])
         } else {
             self.recognition.record(header)
         };
-        packets.map_or(Found::Unknown, |packets| self.begin(&packets, around, missed))
+        packets.map_or(PacketKind::Unknown, |packets| self.begin(&packets, context, missed))
     }
 
     /// The gaps that may be the capture's.
@@ -57,22 +57,22 @@ impl Media {
     }
 
     /// Counts as was decided.
-    pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
-        self.streams.iter_mut().for_each(|stream| stream.settle(missed));
-        self.test.test_mut().into_iter().for_each(|test| test.settle(missed));
+    pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
+        self.streams.iter_mut().for_each(|stream| stream.apply_decisions(missed));
+        self.test.test_mut().into_iter().for_each(|test| test.apply_decisions(missed));
     }
 
     fn begin(
         &mut self,
         packets: &[Header],
-        around: Surroundings<'_>,
-        missed: &mut MissedTimes,
-    ) -> Found {
-        let Some(first) = packets.first() else { return Found::Unknown };
-        let mut stream = Stream::new(first, around);
-        packets.iter().for_each(|header| stream.record(header, around, missed));
+        context: StreamContext<'_>,
+        missed: &mut CaptureLosses,
+    ) -> PacketKind {
+        let Some(first) = packets.first() else { return PacketKind::Unknown };
+        let mut stream = Stream::new(first, context);
+        packets.iter().for_each(|header| stream.record(header, context, missed));
         self.streams.push(stream);
         let bytes = packets.iter().map(|header| u64::from(header.length)).sum();
-        Found::Recognised { packets: packets.len() as u64, bytes }
+        PacketKind::Recognised { packets: packets.len() as u64, bytes }
     }
 }

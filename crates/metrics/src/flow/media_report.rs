@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
 
 use super::config::FlowConfig;
-use super::encoding::{Encoding, voice};
-use super::impairment::{Harm, Impairment};
+use super::encoding::{Encoding, codec_of};
+use super::impairment::{Impairment, LossSeverity};
 use super::stream::Stream;
 use super::video::{Video, VideoReport};
 use crate::emodel::{Codec, Parameters, Rating};
@@ -60,7 +60,7 @@ pub struct RtpReport {
     /// the packets too late for the buffer, and the assumed delay. Null for codecs of which ITU-T
     /// G.113 has no values.
     pub mos: Option<f64>,
-    /// Between which and [`Self::mos_highest`] the opinion lies where it cannot be known who lost a packet
+    /// GapTiming which and [`Self::mos_highest`] the opinion lies where it cannot be known who lost a packet
     /// ([`Self::lost_uncertainty`]); the same as `mos` where it can. Packets that the capture lost are
     /// taken to have come in time. Null where the worst case cannot be judged.
     pub mos_lowest: Option<f64>,
@@ -85,7 +85,7 @@ impl RtpReport {
     /// The codec that an opinion of this stream is for; none where ITU-T G.113 has no values of it.
     #[must_use]
     pub fn voice(&self) -> Option<Codec> {
-        voice(self.codec.as_deref()?)
+        codec_of(self.codec.as_deref()?)
     }
 
     pub(super) fn of(stream: &Stream, config: &FlowConfig) -> Self {
@@ -105,7 +105,7 @@ impl RtpReport {
             expected: stream.total.expected,
             cumulative_lost: sequence.lost(),
             capture_lost: stream.capture_lost,
-            lost_uncertainty: stream.in_doubt.lost.greatest(),
+            lost_uncertainty: stream.uncertainty.lost.greatest(),
             late: stream.total.late,
             stray: sequence.stray(),
             restarts: sequence.restarts(),
@@ -163,20 +163,23 @@ impl Voice {
 
     /// None without packets, and where the impairment cannot be judged.
     fn rating(&self, impairment: &Impairment) -> Option<Rating> {
-        self.harmed(Harm { ratio: impairment.ratio()?, burst_ratio: impairment.burst_ratio() })
+        self.rating_of(LossSeverity {
+            ratio: impairment.ratio()?,
+            burst_ratio: impairment.burst_ratio(),
+        })
     }
 
-    fn harmed(&self, harm: Harm) -> Option<Rating> {
-        match harm.ratio {
+    fn rating_of(&self, severity: LossSeverity) -> Option<Rating> {
+        match severity.ratio {
             0.0 => self.unimpaired,
-            ratio => self.rated(ratio, harm.burst_ratio),
+            ratio => self.rated(ratio, severity.burst_ratio),
         }
     }
 
     /// The highest and the lowest opinion that there may be.
     fn bounds(&self, stream: &Stream) -> [Option<f64>; 2] {
-        let harms = stream.total.bounds(stream.in_doubt);
-        let opinion = |harm| self.harmed(harm).map(|rating| rating.mos());
-        harms.map_or([None; 2], |harms| harms.map(opinion))
+        let severities = stream.total.bounds(stream.uncertainty);
+        let opinion = |severity| self.rating_of(severity).map(|rating| rating.mos());
+        severities.map_or([None; 2], |severities| severities.map(opinion))
     }
 }

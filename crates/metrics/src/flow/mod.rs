@@ -1,26 +1,26 @@
-//! The quality of each flow at one point: what `wirestamp flows` shows.
+//! Quality of each flow at one point, as `wirestamp flows` shows it.
 //!
-//! A [`FlowMonitor`] takes packets in the order of capture, and gives a [`FlowReport`] of each flow and
-//! of each RTP stream when it is asked for. Memory is bounded: when there is no room for a new flow, the
-//! one that was idle for longest is given up, and what it had is added up.
+//! A [`FlowMonitor`] takes packets in the order of capture and reports each flow and each RTP stream as a
+//! [`FlowReport`]. Memory is bounded: a new flow replaces the flow that was idle for longest, whose counts are added
+//! to [`EvictedFlows`].
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `monitor.rs` | where packets become flows |
-//! | `table.rs` | flows by their keys, and which of them has to go |
+//! | `monitor.rs`, `config.rs` | entry point: assigns packets to flows; its configuration |
+//! | `table.rs` | flows by key; which flow is evicted |
 //! | `volume.rs` | packets, bytes, trains, times between packets |
-//! | `tcp.rs` | round trips and retransmissions of TCP |
-//! | `recognition.rs` | which datagrams are RTP |
-//! | `signalling.rs`, `encoding.rs` | what SIP announced, what payload types mean |
-//! | `media.rs`, `stream.rs`, `header.rs` | the RTP streams of a flow; one of them; its packets |
-//! | `numbers.rs`, `impairment.rs` | losses, late packets and copies by sequence numbers |
-//! | `missed/`, `gaps.rs`, `gap.rs`, `rhythm.rs` | which of the packets that are missing the capture lost |
-//! | `doubt.rs`, `unnumbered.rs` | bounds of what cannot be known of that; what else may be missing |
+//! | `tcp.rs` | round-trip times and retransmissions of TCP |
+//! | `recognition.rs` | detection of RTP |
+//! | `signalling.rs`, `encoding.rs` | sessions announced by SIP, meaning of payload types |
+//! | `media.rs`, `stream.rs`, `header.rs` | RTP streams of a flow; one stream; fields of its packets |
+//! | `numbers.rs`, `impairment.rs` | lost, late and duplicate packets by sequence numbers |
+//! | `missed/`, `gaps.rs`, `gap.rs`, `gap_losses.rs`, `rhythm.rs` | assigns missing packets to the capture or the network |
+//! | `uncertainty.rs`, `unnumbered.rs` | bounds of that assignment; packets without sequence numbers |
 //! | `iperf3.rs` | tests of iperf3 |
-//! | `playout.rs` | which packets come too late to be heard |
-//! | `series.rs` | how a stream fared over time |
-//! | `video.rs` | the media delivery index of a stream whose rate nobody told |
-//! | `report.rs`, `media_report.rs` | what is told of a flow, and of an RTP stream |
+//! | `playout.rs` | packets that arrive too late for the de-jitter buffer |
+//! | `series.rs` | impairment over time |
+//! | `video.rs` | media delivery index of a stream of unknown rate |
+//! | `report.rs`, `media_report.rs` | reports of a flow and of an RTP stream |
 
 mod config;
 mod encoding;
@@ -35,10 +35,10 @@ mod media_report;
 mod missed;
 mod monitor;
 mod numbers;
+mod pacing;
 mod playout;
 mod recognition;
 mod report;
-mod rhythm;
 mod series;
 mod signalling;
 mod stream;

@@ -5,12 +5,12 @@ use wirestamp_packet::rtp::Rtp;
 use wirestamp_packet::{FlowKey, Packet, TcpSegment};
 
 use super::config::FlowConfig;
-use super::header::{Header, Surroundings};
-use super::media::{Found, Media};
-use super::missed::MissedTimes;
+use super::header::{Header, StreamContext};
+use super::media::{Media, PacketKind};
+use super::missed::CaptureLosses;
 use super::report::{self, EvictedFlows, FlowReport};
-use super::signalling::Announced;
-use super::table::{Carries, Flow, Table};
+use super::signalling::Announcements;
+use super::table::{Content, Flow, Table};
 use super::volume::Volume;
 use crate::CaptureLoss;
 
@@ -34,8 +34,8 @@ pub struct FlowPacket<'a> {
 pub struct FlowMonitor {
     config: FlowConfig,
     table: Table,
-    announced: Announced,
-    missed: MissedTimes,
+    announced: Announcements,
+    missed: CaptureLosses,
     capture_missed: u64,
     total: Volume,
     streams: usize,
@@ -49,8 +49,8 @@ impl FlowMonitor {
         Self {
             config,
             table: Table::new(config.flows),
-            announced: Announced::default(),
-            missed: MissedTimes::default(),
+            announced: Announcements::default(),
+            missed: CaptureLosses::default(),
             capture_missed: 0,
             total: Volume::default(),
             streams: 0,
@@ -69,16 +69,16 @@ impl FlowMonitor {
         let place = self.table.place(&key).unwrap_or_else(|| self.open(key));
         self.announced.read(&key, packet.payload());
         let flow = self.table.flow(place);
-        flow.heard = self.total.packets;
-        match &flow.carries {
-            Carries::Udp(_) => self.observe_datagram(place, seen),
-            Carries::Tcp { .. } => {
+        flow.last_packet = self.total.packets;
+        match &flow.content {
+            Content::Udp(_) => self.observe_datagram(place, seen),
+            Content::Tcp { .. } => {
                 flow.rest.record(length, time, self.config.train_gap);
                 self.observe_segment(place, seen);
             }
-            Carries::Anything => flow.rest.record(length, time, self.config.train_gap),
+            Content::Other => flow.rest.record(length, time, self.config.train_gap),
         }
-        if self.missed.is_pressing() {
+        if self.missed.is_urgent() {
             self.decide();
         }
     }
@@ -97,28 +97,28 @@ impl FlowMonitor {
     pub fn missed(&mut self, missed: CaptureLoss) {
         self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
-        if self.missed.is_pressing() {
+        if self.missed.is_urgent() {
             self.decide();
         }
     }
 
     /// Decides which of the packets that are missing the capture lost, if there is news of them.
     fn decide(&mut self) {
-        if !self.missed.has_news() {
+        if !self.missed.is_due() {
             return;
         }
         let others: Vec<_> = self.table.flows().iter().filter_map(Flow::unnumbered).collect();
         let mut gaps: Vec<_> = self.table.media().flat_map(Media::gaps).collect();
         self.missed.decide(&mut gaps, &others);
-        self.table.media().for_each(|media| media.settle(&mut self.missed));
+        self.table.media().for_each(|media| media.apply_decisions(&mut self.missed));
         self.missed.make_room();
     }
 
     fn open(&mut self, key: FlowKey) -> usize {
-        let (place, gone) = self.table.open(key);
-        if let Some(flow) = gone {
+        let (place, evicted) = self.table.open(key);
+        if let Some(flow) = evicted {
             self.streams -= flow.streams();
-            report::give_up(&flow, &mut self.evicted);
+            report::add_evicted(&flow, &mut self.evicted);
         }
         place
     }
@@ -126,19 +126,19 @@ impl FlowMonitor {
     fn observe_datagram(&mut self, place: usize, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time } = *seen;
         let Self { config, table, announced, missed, streams, .. } = self;
-        let Flow { key, rest, carries, .. } = table.flow(place);
+        let Flow { key, rest, content, .. } = table.flow(place);
         let on_wire = packet.payload_length().unwrap_or(packet.payload().len());
-        let Carries::Udp(media) = carries else { return };
+        let Content::Udp(media) = content else { return };
         let Ok(rtp) = Rtp::parse(packet.payload(), on_wire) else {
             media.test.record(packet.payload(), time, missed);
             return rest.record(length, time, config.train_gap);
         };
-        let around = Surroundings { config, announced, flow: key };
+        let context = StreamContext { config, announced, flow: key };
         let room = *streams < config.flows;
-        match media.record(&Header::of(&rtp, length, time), room, around, missed) {
-            Found::OfStream => {}
-            Found::Unknown => rest.record(length, time, config.train_gap),
-            Found::Recognised { packets, bytes } => {
+        match media.record(&Header::of(&rtp, length, time), room, context, missed) {
+            PacketKind::OfStream => {}
+            PacketKind::Unknown => rest.record(length, time, config.train_gap),
+            PacketKind::Recognised { packets, bytes } => {
                 *streams += 1;
                 // All but this one were counted with the rest until now.
                 rest.packets -= packets - 1;
@@ -159,7 +159,7 @@ impl FlowMonitor {
             }
             back = peer.round_trips.min();
         }
-        if let Carries::Tcp { direction, .. } = &mut self.table.flow(place).carries {
+        if let Content::Tcp { direction, .. } = &mut self.table.flow(place).content {
             direction.sent(&segment, seen.time, back);
         }
     }

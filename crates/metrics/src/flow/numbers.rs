@@ -3,11 +3,11 @@
 use crate::rtp::Step;
 
 /// Numbers that are remembered: all that [`Step::Behind`] can mean, and a neighbour.
-const REMEMBERED: u64 = 128;
+const MAX_KEPT: u64 = 128;
 
 /// What a packet's number says of it and of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ArrivalKind {
     /// It is the highest so far; so many numbers before it have not come.
     Ahead { skipped: u64 },
     /// It had been missed, beside so many neighbours, 0 to 2, that are missing still.
@@ -16,7 +16,7 @@ pub(super) enum Seen {
     /// missing too.
     Early { skipped: u64 },
     /// It had come before.
-    Copy,
+    Duplicate,
     /// It belongs nowhere.
     Stray,
     /// The sender has begun anew, with the packet before this one.
@@ -29,52 +29,52 @@ pub(super) struct Numbers {
     /// The lowest and the highest number that came.
     ends: Option<(u64, u64)>,
     /// Bit n: number `highest` - n came, or is below the lowest.
-    came: u128,
+    arrived: u128,
 }
 
 impl Numbers {
     /// Takes what the next packet's number is.
-    pub(super) fn record(&mut self, step: Step) -> Seen {
+    pub(super) fn record(&mut self, step: Step) -> ArrivalKind {
         match (step, self.ends) {
-            (Step::Stray, _) => Seen::Stray,
+            (Step::Stray, _) => ArrivalKind::Stray,
             (Step::Restarted(number), _) => {
-                *self = Self { ends: Some((number.saturating_sub(1), number)), came: u128::MAX };
-                Seen::Restarted
+                *self = Self { ends: Some((number.saturating_sub(1), number)), arrived: u128::MAX };
+                ArrivalKind::Restarted
             }
             (Step::Ahead(number) | Step::Behind(number), None) => {
-                *self = Self { ends: Some((number, number)), came: u128::MAX };
-                Seen::Ahead { skipped: 0 }
+                *self = Self { ends: Some((number, number)), arrived: u128::MAX };
+                ArrivalKind::Ahead { skipped: 0 }
             }
             (Step::Ahead(number), Some((lowest, highest))) if number > highest => {
                 self.ends = Some((lowest, number));
                 let ahead = number - highest;
                 let shift = u32::try_from(ahead).unwrap_or(u32::MAX);
-                self.came = self.came.checked_shl(shift).unwrap_or(0) | 1;
-                Seen::Ahead { skipped: ahead - 1 }
+                self.arrived = self.arrived.checked_shl(shift).unwrap_or(0) | 1;
+                ArrivalKind::Ahead { skipped: ahead - 1 }
             }
             (Step::Ahead(number) | Step::Behind(number), Some(ends)) => self.behind(number, ends),
         }
     }
 
-    fn behind(&mut self, number: u64, (lowest, highest): (u64, u64)) -> Seen {
+    fn behind(&mut self, number: u64, (lowest, highest): (u64, u64)) -> ArrivalKind {
         let place = highest.saturating_sub(number);
-        if place >= REMEMBERED {
-            return Seen::Stray;
+        if place >= MAX_KEPT {
+            return ArrivalKind::Stray;
         }
         if number < lowest {
             self.ends = Some((number, highest));
-            (number + 1..lowest).for_each(|missing| self.came &= !(1 << (highest - missing)));
-            return Seen::Early { skipped: lowest - number - 1 };
+            (number + 1..lowest).for_each(|missing| self.arrived &= !(1 << (highest - missing)));
+            return ArrivalKind::Early { skipped: lowest - number - 1 };
         }
-        if self.came >> place & 1 == 1 {
-            return Seen::Copy;
+        if self.arrived >> place & 1 == 1 {
+            return ArrivalKind::Duplicate;
         }
-        self.came |= 1 << place;
+        self.arrived |= 1 << place;
         let missing = |place: Option<u64>| {
-            place.is_some_and(|place| place < REMEMBERED && self.came >> place & 1 == 0)
+            place.is_some_and(|place| place < MAX_KEPT && self.arrived >> place & 1 == 0)
         };
         let neighbours = [place.checked_sub(1), place.checked_add(1)].map(missing);
-        Seen::Late { missing_neighbours: neighbours.into_iter().map(u8::from).sum() }
+        ArrivalKind::Late { missing_neighbours: neighbours.into_iter().map(u8::from).sum() }
     }
 }
 
@@ -83,47 +83,47 @@ mod tests {
     use super::*;
     use crate::rtp::Sequence;
 
-    fn all(numbers: &[u16]) -> Vec<Seen> {
+    fn all(numbers: &[u16]) -> Vec<ArrivalKind> {
         let (mut sequence, mut seen) = (Sequence::new(), Numbers::default());
         numbers.iter().map(|number| seen.record(sequence.record(*number))).collect()
     }
 
-    fn last(numbers: &[u16]) -> Seen {
+    fn last(numbers: &[u16]) -> ArrivalKind {
         all(numbers).pop().expect("a number")
     }
 
     #[test]
     fn gaps_late_ones_and_copies_are_told_apart() {
-        assert_eq!(last(&[1, 2]), Seen::Ahead { skipped: 0 });
-        assert_eq!(last(&[1, 5]), Seen::Ahead { skipped: 3 });
-        assert_eq!(last(&[1, 3, 2]), Seen::Late { missing_neighbours: 0 });
-        assert_eq!(last(&[1, 4, 2]), Seen::Late { missing_neighbours: 1 });
-        assert_eq!(last(&[1, 5, 3]), Seen::Late { missing_neighbours: 2 });
-        assert_eq!(last(&[1, 1]), Seen::Copy);
-        assert_eq!(last(&[1, 3, 2, 2]), Seen::Copy);
-        assert_eq!(last(&[65_535, 1, 0]), Seen::Late { missing_neighbours: 0 });
+        assert_eq!(last(&[1, 2]), ArrivalKind::Ahead { skipped: 0 });
+        assert_eq!(last(&[1, 5]), ArrivalKind::Ahead { skipped: 3 });
+        assert_eq!(last(&[1, 3, 2]), ArrivalKind::Late { missing_neighbours: 0 });
+        assert_eq!(last(&[1, 4, 2]), ArrivalKind::Late { missing_neighbours: 1 });
+        assert_eq!(last(&[1, 5, 3]), ArrivalKind::Late { missing_neighbours: 2 });
+        assert_eq!(last(&[1, 1]), ArrivalKind::Duplicate);
+        assert_eq!(last(&[1, 3, 2, 2]), ArrivalKind::Duplicate);
+        assert_eq!(last(&[65_535, 1, 0]), ArrivalKind::Late { missing_neighbours: 0 });
     }
 
     #[test]
     fn what_is_older_than_the_first_moves_the_beginning() {
-        assert_eq!(last(&[10, 11, 7]), Seen::Early { skipped: 2 });
-        assert_eq!(last(&[10, 11, 7, 9]), Seen::Late { missing_neighbours: 1 });
-        assert_eq!(last(&[10, 11, 7, 10]), Seen::Copy);
+        assert_eq!(last(&[10, 11, 7]), ArrivalKind::Early { skipped: 2 });
+        assert_eq!(last(&[10, 11, 7, 9]), ArrivalKind::Late { missing_neighbours: 1 });
+        assert_eq!(last(&[10, 11, 7, 10]), ArrivalKind::Duplicate);
     }
 
     #[test]
     fn the_oldest_that_can_come_late_is_remembered() {
         let late = |number| last(&[1000, 1002, 1100, number]);
-        assert_eq!(late(1001), Seen::Late { missing_neighbours: 0 });
-        assert_eq!(late(1002), Seen::Copy);
-        assert_eq!(late(1000), Seen::Stray);
+        assert_eq!(late(1001), ArrivalKind::Late { missing_neighbours: 0 });
+        assert_eq!(late(1002), ArrivalKind::Duplicate);
+        assert_eq!(late(1000), ArrivalKind::Stray);
     }
 
     #[test]
     fn jumps_farther_than_what_is_remembered_forget_it() {
-        assert_eq!(last(&[0, 2999]), Seen::Ahead { skipped: 2998 });
-        assert_eq!(last(&[0, 2999, 2998]), Seen::Late { missing_neighbours: 1 });
-        assert_eq!(all(&[0, 20_000, 20_001])[1..], [Seen::Stray, Seen::Restarted]);
-        assert_eq!(last(&[0, 20_000, 20_001, 20_000]), Seen::Copy);
+        assert_eq!(last(&[0, 2999]), ArrivalKind::Ahead { skipped: 2998 });
+        assert_eq!(last(&[0, 2999, 2998]), ArrivalKind::Late { missing_neighbours: 1 });
+        assert_eq!(all(&[0, 20_000, 20_001])[1..], [ArrivalKind::Stray, ArrivalKind::Restarted]);
+        assert_eq!(last(&[0, 20_000, 20_001, 20_000]), ArrivalKind::Duplicate);
     }
 }

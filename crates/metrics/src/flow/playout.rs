@@ -5,7 +5,7 @@ use wirestamp_clock::Span;
 use crate::numeric::nanos_to_f64;
 
 /// After so many packets the buffer has followed a lasting change of the delay by two thirds.
-const FOLLOWS_AFTER: f64 = 256.0;
+const ADAPTATION_PACKETS: f64 = 256.0;
 
 /// Tells which packets come too late for a de-jitter buffer of a given length.
 ///
@@ -34,7 +34,8 @@ impl Playout {
         let transit = nanos_to_f64(transit.as_nanos());
         let fastest = self.fastest.unwrap_or(transit);
         let excess = transit - fastest;
-        self.fastest = Some(if excess < 0.0 { transit } else { fastest + excess / FOLLOWS_AFTER });
+        self.fastest =
+            Some(if excess < 0.0 { transit } else { fastest + excess / ADAPTATION_PACKETS });
         let late = excess > nanos_to_f64(buffer.as_nanos());
         let again = std::mem::replace(&mut self.was_late, late);
         if late { Timeliness::Late { again } } else { Timeliness::InTime }

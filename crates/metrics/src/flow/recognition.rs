@@ -4,14 +4,14 @@ use super::header::Header;
 
 /// So many packets of one source have to follow others in sequence. RFC 3550 appendix A.1 asks for one
 /// (`MIN_SEQUENTIAL` 2) where a port is known to be for RTP; here any datagram may be a coincidence.
-const FOLLOWERS: u32 = 3;
+const MIN_FOLLOWERS: u32 = 3;
 /// A packet follows that is ahead by no more than this: losses are allowed for, and fields of other
 /// protocols that count in greater steps are not.
-const CLOSE: u16 = 16;
+const MAX_SEQUENCE_STEP: u16 = 16;
 /// Packets of a candidate that are kept until it is a stream; recognition is not delayed by more.
-const KEPT: usize = 16;
+const MAX_PACKETS: usize = 16;
 /// Sources of one flow that are watched at once.
-const CANDIDATES: usize = 4;
+const MAX_CANDIDATES: usize = 4;
 
 /// A source that may be one of RTP.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Recognition {
         };
         let candidate = &mut self.candidates[place];
         candidate.follow(header);
-        if candidate.followers >= FOLLOWERS {
+        if candidate.followers >= MIN_FOLLOWERS {
             return Some(self.candidates.remove(place).packets);
         }
         self.candidates[place..].rotate_left(1);
@@ -48,13 +48,13 @@ impl Recognition {
 
     /// Begins to watch a source, in place of the one that was not heard for longest if need be.
     fn begin(&mut self, header: &Header) {
-        if self.candidates.len() < CANDIDATES {
+        if self.candidates.len() < MAX_CANDIDATES {
             self.candidates.push(Candidate::new(header));
             return;
         }
         self.candidates.rotate_left(1);
         if let Some(last) = self.candidates.last_mut() {
-            last.begin_anew(header);
+            last.restart(header);
         }
     }
 }
@@ -65,7 +65,7 @@ impl Candidate {
     }
 
     /// The same as [`Self::new`], in the memory of another: most sources are coincidences.
-    fn begin_anew(&mut self, first: &Header) {
+    fn restart(&mut self, first: &Header) {
         (self.ssrc, self.highest, self.followers) = (first.ssrc, first.sequence, 0);
         self.packets.clear();
         self.packets.push(*first);
@@ -74,14 +74,14 @@ impl Candidate {
     fn follow(&mut self, header: &Header) {
         let ahead = header.sequence.wrapping_sub(self.highest);
         let behind = ahead.wrapping_neg();
-        if (1..=CLOSE).contains(&ahead) {
+        if (1..=MAX_SEQUENCE_STEP).contains(&ahead) {
             self.followers += 1;
             self.highest = header.sequence;
-        } else if behind > CLOSE {
-            self.begin_anew(header);
+        } else if behind > MAX_SEQUENCE_STEP {
+            self.restart(header);
             return;
         }
-        if self.packets.len() == KEPT {
+        if self.packets.len() == MAX_PACKETS {
             self.packets.remove(0);
         }
         self.packets.push(*header);

@@ -10,7 +10,7 @@ use super::config::FlowConfig;
 use super::iperf3::{Iperf3Report, Test};
 use super::media_report::RtpReport;
 use super::stream::Stream;
-use super::table::{Carries, Flow};
+use super::table::{Content, Flow};
 use super::tcp::Direction;
 use super::volume::Volume;
 use crate::Summary;
@@ -209,16 +209,16 @@ fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
 /// The reports of a flow.
 pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
     let (mut reports, mut test) = (Vec::new(), None);
-    match &flow.carries {
-        Carries::Tcp { direction, .. } => {
+    match &flow.content {
+        Content::Tcp { direction, .. } => {
             return vec![FlowReport::of_tcp(flow.key, &flow.rest, direction)];
         }
-        Carries::Udp(media) => {
+        Content::Udp(media) => {
             test = media.test.test();
             let streams = media.streams.iter();
             reports.extend(streams.map(|it| FlowReport::of_stream(flow.key, it, config)));
         }
-        Carries::Anything => {}
+        Content::Other => {}
     }
     if flow.rest.packets > 0 {
         reports.push(of_rest(flow, test));
@@ -227,13 +227,13 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
 }
 
 /// Adds up what is known of a flow that has to go.
-pub(super) fn give_up(flow: &Flow, sum: &mut EvictedFlows) {
+pub(super) fn add_evicted(flow: &Flow, sum: &mut EvictedFlows) {
     sum.flows += 1;
     sum.packets += flow.rest.packets;
     sum.bytes += flow.rest.bytes;
-    match &flow.carries {
-        Carries::Tcp { direction, .. } => sum.lost += direction.retransmitted,
-        Carries::Udp(media) => {
+    match &flow.content {
+        Content::Tcp { direction, .. } => sum.lost += direction.retransmitted,
+        Content::Udp(media) => {
             sum.lost += media.test.test().map_or(0, |test| test.lost);
             for stream in &media.streams {
                 sum.streams += 1;
@@ -242,6 +242,6 @@ pub(super) fn give_up(flow: &Flow, sum: &mut EvictedFlows) {
                 sum.lost += stream.total.lost;
             }
         }
-        Carries::Anything => {}
+        Content::Other => {}
     }
 }

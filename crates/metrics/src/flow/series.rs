@@ -2,15 +2,15 @@
 
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::gap_losses::Change;
+use super::gap_losses::LossChange;
 use super::impairment::Impairment;
 
 /// Intervals that are kept: as many as a narrow screen has columns.
-const INTERVALS: usize = 60;
+const MAX_INTERVALS: usize = 60;
 /// How long an interval is at first.
-const SHORTEST: Span = Span::from_secs(1);
+const MIN_INTERVAL: Span = Span::from_secs(1);
 /// How many intervals back a packet may have been counted as lost that comes late.
-const RECOVERABLE: usize = 4;
+const RECOVERABLE_INTERVALS: usize = 4;
 
 /// What happened in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,19 +23,19 @@ pub(super) struct Interval {
 /// Intervals of equal length from the beginning of a stream on. When there are too many, each two
 /// become one.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub(super) struct ImpairmentSeries {
     begin: Option<Time<Utc>>,
     length: Span,
     intervals: Vec<Interval>,
 }
 
-impl Default for Series {
+impl Default for ImpairmentSeries {
     fn default() -> Self {
-        Self { begin: None, length: SHORTEST, intervals: Vec::new() }
+        Self { begin: None, length: MIN_INTERVAL, intervals: Vec::new() }
     }
 }
 
-impl Series {
+impl ImpairmentSeries {
     /// How long each interval is.
     pub(super) fn interval(&self) -> Span {
         self.length
@@ -52,8 +52,8 @@ impl Series {
         let place = |length: Span| {
             usize::try_from((time - begin).as_nanos() / length.as_nanos()).unwrap_or(0)
         };
-        while place(self.length) >= INTERVALS {
-            self.halve();
+        while place(self.length) >= MAX_INTERVALS {
+            self.merge_pairs();
         }
         let newest = place(self.length).max(self.intervals.len().saturating_sub(1));
         self.intervals.resize(newest + 1, Interval::default());
@@ -62,14 +62,14 @@ impl Series {
 
     /// Takes back a loss of the last intervals.
     pub(super) fn recover(&mut self, missing_neighbours: u8) {
-        let mut recent = self.intervals.iter_mut().rev().take(RECOVERABLE);
+        let mut recent = self.intervals.iter_mut().rev().take(RECOVERABLE_INTERVALS);
         if let Some(interval) = recent.find(|interval| interval.impairment.lost > 0) {
             interval.impairment.recover(missing_neighbours);
         }
     }
 
     /// What was counted of a gap has come to something else.
-    pub(super) fn correct(&mut self, change: &Change) {
+    pub(super) fn correct(&mut self, change: &LossChange) {
         let Some(begin) = self.begin else { return };
         let place = (change.time - begin).as_nanos() / self.length.as_nanos();
         let newest = self.intervals.len().saturating_sub(1);
@@ -79,7 +79,7 @@ impl Series {
         }
     }
 
-    fn halve(&mut self) {
+    fn merge_pairs(&mut self) {
         let joined = self.intervals.chunks(2).map(|pair| Interval {
             impairment: pair.iter().fold(Impairment::default(), |sum, it| sum.plus(it.impairment)),
             jitter: pair.iter().map(|it| it.jitter).fold(0.0, f64::max),
@@ -96,12 +96,12 @@ mod tests {
 
     use super::*;
 
-    fn expected(series: &Series) -> Vec<u64> {
+    fn expected(series: &ImpairmentSeries) -> Vec<u64> {
         series.intervals().iter().map(|it| it.impairment.expected).collect()
     }
 
-    fn series(seconds: impl IntoIterator<Item = i64>) -> Series {
-        let mut series = Series::default();
+    fn series(seconds: impl IntoIterator<Item = i64>) -> ImpairmentSeries {
+        let mut series = ImpairmentSeries::default();
         for second in seconds {
             let time = Time::from_nanos(0) + Span::from_secs(second);
             series.at(time).impairment.expected += 1;
@@ -134,11 +134,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_stamps_stay_within_the_bound(times in prop::collection::vec(any::<i64>(), 1..50)) {
-            let mut series = Series::default();
+            let mut series = ImpairmentSeries::default();
             for nanos in &times {
                 series.at(Time::from_nanos(*nanos)).impairment.expected += 1;
             }
-            prop_assert!(series.intervals().len() <= INTERVALS);
+            prop_assert!(series.intervals().len() <= MAX_INTERVALS);
             prop_assert_eq!(expected(&series).iter().sum::<u64>(), times.len() as u64);
         }
     }

@@ -8,24 +8,24 @@ use wirestamp_packet::sdp::{RtpMedia, SessionDescription};
 
 use super::encoding::Encoding;
 
-/// Announced ports that are remembered, the newest.
-const REMEMBERED: usize = 4096;
+/// Announcements ports that are remembered, the newest.
+const MAX_KEPT: usize = 4096;
 /// Ports of one medium that are taken note of.
-const PORTS_OF_A_MEDIUM: u16 = 16;
+const MAX_PORTS: u16 = 16;
 /// The port of SIP (RFC 3261 section 19.1.2).
 const SIP_PORT: u16 = 5060;
 /// A first line of SIP is not longer than this, or it is none.
-const FIRST_LINE: usize = 512;
+const MAX_FIRST_LINE: usize = 512;
 
 /// Where media are expected, and what their payload types mean there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Announced {
+pub(super) struct Announcements {
     media: HashMap<SocketAddr, Vec<(u8, Encoding)>>,
     oldest_first: VecDeque<SocketAddr>,
     generation: u32,
 }
 
-impl Announced {
+impl Announcements {
     /// Takes note of the session description in a payload, if that looks like SIP.
     #[inline]
     pub(super) fn read(&mut self, flow: &FlowKey, payload: &[u8]) {
@@ -39,7 +39,7 @@ impl Announced {
         let media = SessionDescription::find(message).unwrap_or_default().media;
         for medium in &media {
             let Some(address) = medium.address else { continue };
-            for number in 0..medium.port_count.min(PORTS_OF_A_MEDIUM) {
+            for number in 0..medium.port_count.min(MAX_PORTS) {
                 if let Some(port) = medium.port.checked_add(2 * number) {
                     self.announce(address, port, medium);
                 }
@@ -55,7 +55,7 @@ impl Announced {
         if self.media.insert(place, encodings.collect()).is_none() {
             self.oldest_first.push_back(place);
         }
-        if self.oldest_first.len() > REMEMBERED
+        if self.oldest_first.len() > MAX_KEPT
             && let Some(oldest) = self.oldest_first.pop_front()
         {
             self.media.remove(&oldest);
@@ -90,7 +90,7 @@ fn is_sip(flow: &FlowKey, payload: &[u8]) -> bool {
     if flow.source.port() == SIP_PORT || flow.destination.port() == SIP_PORT {
         return true;
     }
-    let start = &payload[..payload.len().min(FIRST_LINE)];
+    let start = &payload[..payload.len().min(MAX_FIRST_LINE)];
     let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let line = start[..end].trim_ascii_end();
     line.starts_with(b"SIP/2.0 ") || line.ends_with(b" SIP/2.0")
@@ -108,9 +108,9 @@ mod tests {
         FlowKey { source: parse(source), destination: parse(destination), protocol: 17 }
     }
 
-    fn read(ports: (u16, u16), first_line: &str) -> Announced {
+    fn read(ports: (u16, u16), first_line: &str) -> Announcements {
         let [from, to] = [ports.0, ports.1].map(|port| format!("192.0.2.1:{port}"));
-        let mut announced = Announced::default();
+        let mut announced = Announcements::default();
         announced.read(&flow(&from, &to), format!("{first_line}\r\n{BODY}").as_bytes());
         announced
     }
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_oldest_forgotten() {
-        let mut announced = Announced::default();
+        let mut announced = Announcements::default();
         for number in 0..5000u32 {
             let [_, _, high, low] = number.to_be_bytes();
             let line = format!("v=0\nc=IN IP4 10.0.{high}.{low}\nm=audio 4000 RTP/AVP 0\n");
             announced.note(line.as_bytes());
         }
-        assert_eq!((announced.media.len(), announced.oldest_first.len()), (REMEMBERED, REMEMBERED));
+        assert_eq!((announced.media.len(), announced.oldest_first.len()), (MAX_KEPT, MAX_KEPT));
         let to = |host: &str| announced.expects(&flow("192.0.2.1:9", &format!("{host}:4000")));
         assert!(!to("10.0.0.0") && to("10.0.19.135"));
     }

@@ -6,15 +6,15 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use super::encoding::Encoding;
 use super::gap::Gap;
-use super::gap_losses::Change;
+use super::gap_losses::LossChange;
 use super::gaps::Gaps;
-use super::header::{Header, Surroundings};
+use super::header::{Header, StreamContext};
 use super::impairment::Impairment;
-use super::missed::MissedTimes;
-use super::numbers::{Numbers, Seen};
+use super::missed::CaptureLosses;
+use super::numbers::{ArrivalKind, Numbers};
+use super::pacing::{Pacing, PacketTiming};
 use super::playout::{Playout, Timeliness};
-use super::rhythm::{Beat, Rhythm};
-use super::series::Series;
+use super::series::ImpairmentSeries;
 use super::uncertainty::ImpairmentUncertainty;
 use super::video::{Video, VideoPacket};
 use super::volume::Volume;
@@ -39,19 +39,19 @@ pub(super) struct Stream {
     pub(super) volume: Volume,
     pub(super) rtp: rtp::Stream,
     pub(super) total: Impairment,
-    pub(super) series: Series,
+    pub(super) series: ImpairmentSeries,
     pub(super) duplicated: u64,
     pub(super) reordered: u64,
     /// Packets that the capture lost, as far as was decided.
     pub(super) capture_lost: u64,
     /// What is in doubt of the total.
-    pub(super) in_doubt: ImpairmentUncertainty,
+    pub(super) uncertainty: ImpairmentUncertainty,
     /// The payload of the medium, not of what stands beside it.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
     payload: Payload,
     numbers: Numbers,
-    rhythm: Rhythm,
+    pacing: Pacing,
     gaps: Gaps,
     playout: Playout,
     first_arrival: Time<Utc>,
@@ -59,24 +59,24 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A stream that begins with this packet, which is yet to be recorded.
-    pub(super) fn new(first: &Header, around: Surroundings<'_>) -> Self {
-        let payload = Payload::of(first.payload_type, around);
+    pub(super) fn new(first: &Header, context: StreamContext<'_>) -> Self {
+        let payload = Payload::of(first.payload_type, context);
         let is_video = payload.encoding.as_ref().is_some_and(|it| it.video);
         Self {
             ssrc: first.ssrc,
             volume: Volume::default(),
             rtp: rtp::Stream::new(),
             total: Impairment::default(),
-            series: Series::default(),
+            series: ImpairmentSeries::default(),
             duplicated: 0,
             reordered: 0,
             capture_lost: 0,
-            in_doubt: ImpairmentUncertainty::default(),
+            uncertainty: ImpairmentUncertainty::default(),
             medium: payload.clone(),
             video: is_video.then(Box::default),
             payload,
             numbers: Numbers::default(),
-            rhythm: Rhythm::default(),
+            pacing: Pacing::default(),
             gaps: Gaps::default(),
             playout: Playout::default(),
             first_arrival: first.time,
@@ -87,11 +87,11 @@ impl Stream {
     pub(super) fn record(
         &mut self,
         header: &Header,
-        around: Surroundings<'_>,
-        missed: &mut MissedTimes,
+        context: StreamContext<'_>,
+        missed: &mut CaptureLosses,
     ) {
-        self.volume.record(header.length, header.time, around.config.train_gap);
-        self.follow_payload(header.payload_type, around);
+        self.volume.record(header.length, header.time, context.config.train_gap);
+        self.follow_payload(header.payload_type, context);
         let clock_rate = self.payload.encoding.as_ref().and_then(Encoding::jitter_rate);
         let step = self.rtp.record(&rtp::Packet {
             sequence: header.sequence,
@@ -104,20 +104,20 @@ impl Stream {
         let seen = self.numbers.record(step);
         let skipped = self.count(seen, header.time);
         self.follow_gaps(seen, step, header, clock_rate, missed);
-        if clock_rate.is_none() || seen == Seen::Stray {
+        if clock_rate.is_none() || seen == ArrivalKind::Stray {
             return;
         }
-        if seen == Seen::Restarted {
-            self.begin_anew(header);
+        if seen == ArrivalKind::Restarted {
+            self.restart(header);
         }
         // The skew is the time that the timestamps went on less the time that passed.
         let skew = self.rtp.skew().now();
         let transit = Span::from_nanos(skew.as_nanos().saturating_neg());
-        if seen != Seen::Copy
-            && let Timeliness::Late { again } = self.playout.record(transit, around.config.buffer)
+        if seen != ArrivalKind::Duplicate
+            && let Timeliness::Late { again } = self.playout.record(transit, context.config.buffer)
         {
-            self.total.be_late(again);
-            self.series.at(header.time).impairment.be_late(again);
+            self.total.record_too_late(again);
+            self.series.at(header.time).impairment.record_too_late(again);
         }
         let jitter = self.rtp.jitter().as_nanos();
         let interval = self.series.at(header.time);
@@ -126,7 +126,7 @@ impl Stream {
     }
 
     /// Counts what a packet's number says; how many are missing before it.
-    fn count(&mut self, seen: Seen, time: Time<Utc>) -> u64 {
+    fn count(&mut self, seen: ArrivalKind, time: Time<Utc>) -> u64 {
         let interval = &mut self.series.at(time).impairment;
         let mut come = |lost: u64, packets: u64| {
             for impairment in [&mut self.total, &mut *interval] {
@@ -136,62 +136,62 @@ impl Stream {
             lost
         };
         match seen {
-            Seen::Ahead { skipped } => come(skipped, 1),
-            Seen::Early { skipped } => {
+            ArrivalKind::Ahead { skipped } => come(skipped, 1),
+            ArrivalKind::Early { skipped } => {
                 self.reordered += 1;
                 come(skipped, 1)
             }
-            Seen::Restarted => come(0, 2),
-            Seen::Late { .. } => {
+            ArrivalKind::Restarted => come(0, 2),
+            ArrivalKind::Late { .. } => {
                 self.reordered += 1;
                 0
             }
-            Seen::Copy => {
+            ArrivalKind::Duplicate => {
                 self.duplicated += 1;
                 0
             }
-            Seen::Stray => 0,
+            ArrivalKind::Stray => 0,
         }
     }
 
     /// Follows what becomes of gaps.
     fn follow_gaps(
         &mut self,
-        seen: Seen,
+        seen: ArrivalKind,
         step: rtp::Step,
         header: &Header,
         clock_rate: Option<NonZeroU32>,
-        missed: &mut MissedTimes,
+        missed: &mut CaptureLosses,
     ) {
         let (rtp::Step::Ahead(number) | rtp::Step::Behind(number) | rtp::Step::Restarted(number)) =
             step
         else {
             return;
         };
-        let beat = Beat { number, timestamp: header.timestamp, arrival: header.time };
+        let timing = PacketTiming { number, timestamp: header.timestamp, arrival: header.time };
         match seen {
-            Seen::Ahead { skipped } => {
+            ArrivalKind::Ahead { skipped } => {
                 let jitter = self.rtp.jitter().as_nanos();
-                let between = self.rhythm.record(beat, clock_rate, jitter);
-                if let Some(between) = between.filter(|_| skipped > 0) {
-                    let times = (between.since, header.time);
-                    let gap = Gap::before(number, skipped, times, between.reach);
+                let gap_timing = self.pacing.record(timing, clock_rate, jitter);
+                if let Some(gap_timing) = gap_timing.filter(|_| skipped > 0) {
+                    let times = (gap_timing.since, header.time);
+                    let gap = Gap::before(number, skipped, times, gap_timing.reach);
                     self.gaps.push(gap, missed);
                 }
             }
-            Seen::Late { missing_neighbours } => match self.gaps.came(number) {
+            ArrivalKind::Late { missing_neighbours } => match self.gaps.arrived(number) {
                 Some(change) => self.correct(&change),
                 None => {
                     self.total.recover(missing_neighbours);
                     self.series.recover(missing_neighbours);
                 }
             },
-            Seen::Restarted => {
+            ArrivalKind::Restarted => {
                 self.gaps.forget(missed);
-                self.rhythm.interrupt();
-                self.rhythm.record(beat, clock_rate, 0.0);
+                self.pacing.interrupt();
+                self.pacing.record(timing, clock_rate, 0.0);
             }
-            Seen::Early { .. } | Seen::Copy | Seen::Stray => {}
+            ArrivalKind::Early { .. } | ArrivalKind::Duplicate | ArrivalKind::Stray => {}
         }
     }
 
@@ -201,25 +201,25 @@ impl Stream {
     }
 
     /// Counts as was decided.
-    pub(super) fn settle(&mut self, missed: &mut MissedTimes) {
+    pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
         let mut changes = Vec::new();
-        self.gaps.settle(missed, |change| changes.push(change));
+        self.gaps.apply_decisions(missed, |change| changes.push(change));
         changes.iter().for_each(|change| self.correct(change));
     }
 
-    fn correct(&mut self, change: &Change) {
-        let Change { before, now, .. } = change;
+    fn correct(&mut self, change: &LossChange) {
+        let LossChange { before, now, .. } = change;
         self.total.correct(change);
         self.series.correct(change);
         if let Some(video) = &mut self.video {
             video.correct(change);
         }
         self.capture_lost = (self.capture_lost + now.by_capture).saturating_sub(before.by_capture);
-        self.in_doubt = self.in_doubt.plus(now.in_doubt).less(before.in_doubt);
+        self.uncertainty = self.uncertainty.plus(now.uncertainty).less(before.uncertainty);
     }
 
     /// The sender's numbers and timestamps have nothing to do with those before.
-    fn begin_anew(&mut self, header: &Header) {
+    fn restart(&mut self, header: &Header) {
         self.playout = Playout::default();
         self.first_arrival = header.time;
         if let Some(video) = &mut self.video {
@@ -227,14 +227,15 @@ impl Stream {
         }
     }
 
-    fn follow_payload(&mut self, number: u8, around: Surroundings<'_>) {
-        if self.payload.number == number && self.payload.generation == around.announced.generation()
+    fn follow_payload(&mut self, number: u8, context: StreamContext<'_>) {
+        if self.payload.number == number
+            && self.payload.generation == context.announced.generation()
         {
             return;
         }
-        self.payload = Payload::of(number, around);
+        self.payload = Payload::of(number, context);
         let encoding = self.payload.encoding.as_ref();
-        if !encoding.is_some_and(Encoding::is_beside_the_medium) {
+        if !encoding.is_some_and(Encoding::is_auxiliary) {
             if encoding.is_some_and(|it| it.video) && self.video.is_none() {
                 self.video = Some(Box::default());
             }
@@ -242,10 +243,11 @@ impl Stream {
         }
     }
 
-    fn watch(&mut self, header: &Header, seen: Seen, skipped: u64, skew: Span) {
+    fn watch(&mut self, header: &Header, seen: ArrivalKind, skipped: u64, skew: Span) {
         let Some(video) = &mut self.video else { return };
-        let out_of_order = u64::from(matches!(seen, Seen::Late { .. } | Seen::Early { .. }));
-        let known_before = matches!(seen, Seen::Late { .. } | Seen::Copy);
+        let out_of_order =
+            u64::from(matches!(seen, ArrivalKind::Late { .. } | ArrivalKind::Early { .. }));
+        let known_before = matches!(seen, ArrivalKind::Late { .. } | ArrivalKind::Duplicate);
         let elapsed = header.time - self.first_arrival;
         video.record(&VideoPacket {
             arrival: header.time,
@@ -263,8 +265,8 @@ impl Stream {
 }
 
 impl Payload {
-    fn of(number: u8, around: Surroundings<'_>) -> Self {
-        let encoding = around.announced.encoding(around.flow, number);
-        Self { number, encoding, generation: around.announced.generation() }
+    fn of(number: u8, context: StreamContext<'_>) -> Self {
+        let encoding = context.announced.encoding(context.flow, number);
+        Self { number, encoding, generation: context.announced.generation() }
     }
 }

@@ -8,7 +8,7 @@ use wirestamp_packet::FlowKey;
 
 use super::media::Media;
 use super::tcp::Direction;
-use super::unnumbered::Unnumbered;
+use super::unnumbered::UnnumberedPackets;
 use super::volume::Volume;
 
 /// Protocol numbers (IANA "Assigned Internet Protocol Numbers").
@@ -20,52 +20,52 @@ const UDP: u8 = 17;
 pub(super) struct Flow {
     pub(super) key: FlowKey,
     /// The number of the last packet among those of all flows.
-    pub(super) heard: u64,
+    pub(super) last_packet: u64,
     /// Packets that belong to no RTP stream.
     pub(super) rest: Volume,
-    pub(super) carries: Carries,
+    pub(super) content: Content,
 }
 
 /// What is known of a flow beyond its packets.
 #[derive(Clone, Debug)]
-pub(super) enum Carries {
+pub(super) enum Content {
     Tcp { direction: Box<Direction>, peer: Option<usize> },
     Udp(Box<Media>),
-    Anything,
+    Other,
 }
 
 impl Flow {
     fn new(key: FlowKey) -> Self {
-        let carries = match key.protocol {
-            TCP => Carries::Tcp { direction: Box::default(), peer: None },
-            UDP => Carries::Udp(Box::default()),
-            _ => Carries::Anything,
+        let content = match key.protocol {
+            TCP => Content::Tcp { direction: Box::default(), peer: None },
+            UDP => Content::Udp(Box::default()),
+            _ => Content::Other,
         };
-        Self { key, heard: 0, rest: Volume::default(), carries }
+        Self { key, last_packet: 0, rest: Volume::default(), content }
     }
 
     /// How many RTP streams the flow has.
     pub(super) fn streams(&self) -> usize {
-        match &self.carries {
-            Carries::Udp(media) => media.streams.len(),
+        match &self.content {
+            Content::Udp(media) => media.streams.len(),
             _ => 0,
         }
     }
 
     /// Its packets that have no numbers; none if it has none of these.
-    pub(super) fn unnumbered(&self) -> Option<Unnumbered> {
-        if let Carries::Udp(media) = &self.carries
+    pub(super) fn unnumbered(&self) -> Option<UnnumberedPackets> {
+        if let Content::Udp(media) = &self.content
             && media.test.test().is_some()
         {
             return None;
         }
         let (first, last) = self.rest.first.zip(self.rest.last)?;
         let closest = Span::from_nanos(self.rest.gaps.min().map_or(i64::MAX, |it| it.max(1)));
-        Some(Unnumbered { first, last, closest })
+        Some(UnnumberedPackets { first, last, closest })
     }
 
     fn set_peer(&mut self, place: Option<usize>) {
-        if let Carries::Tcp { peer, .. } = &mut self.carries {
+        if let Content::Tcp { peer, .. } = &mut self.content {
             *peer = place;
         }
     }
@@ -103,17 +103,17 @@ impl Table {
 
     /// What UDP carries, in all flows.
     pub(super) fn media(&mut self) -> impl Iterator<Item = &mut Media> {
-        self.flows.iter_mut().filter_map(|flow| match &mut flow.carries {
-            Carries::Udp(media) => Some(&mut **media),
+        self.flows.iter_mut().filter_map(|flow| match &mut flow.content {
+            Content::Udp(media) => Some(&mut **media),
             _ => None,
         })
     }
 
     /// The flow of the other direction, if it is TCP's and has come.
     pub(super) fn peer(&mut self, place: usize) -> Option<&mut Direction> {
-        let Carries::Tcp { peer: Some(peer), .. } = self.flows[place].carries else { return None };
-        match &mut self.flows[peer].carries {
-            Carries::Tcp { direction, .. } => Some(direction),
+        let Content::Tcp { peer: Some(peer), .. } = self.flows[place].content else { return None };
+        match &mut self.flows[peer].content {
+            Content::Tcp { direction, .. } => Some(direction),
             _ => None,
         }
     }
@@ -122,26 +122,26 @@ impl Table {
     #[cold]
     pub(super) fn open(&mut self, key: FlowKey) -> (usize, Option<Flow>) {
         let new = Flow::new(key);
-        let (place, gone) = if self.flows.len() < self.limit {
+        let (place, evicted) = if self.flows.len() < self.limit {
             self.flows.push(new);
             (self.flows.len() - 1, None)
         } else {
-            let place = self.longest_idle();
+            let place = self.pop_idle();
             (place, Some(std::mem::replace(&mut self.flows[place], new)))
         };
-        if let Some(gone) = &gone {
-            self.places.remove(&gone.key);
-            if let Carries::Tcp { peer: Some(peer), .. } = gone.carries {
+        if let Some(evicted) = &evicted {
+            self.places.remove(&evicted.key);
+            if let Content::Tcp { peer: Some(peer), .. } = evicted.content {
                 self.flows[peer].set_peer(None);
             }
         }
         self.places.insert(key, place);
-        self.introduce(place);
-        (place, gone)
+        self.link_peer(place);
+        (place, evicted)
     }
 
     /// Makes both directions of a conversation known to each other.
-    fn introduce(&mut self, place: usize) {
+    fn link_peer(&mut self, place: usize) {
         let FlowKey { source, destination, protocol } = self.flows[place].key;
         let back = FlowKey { source: destination, destination: source, protocol };
         if protocol == TCP && source != destination {
@@ -156,19 +156,21 @@ impl Table {
     /// The flow whose last packet is the oldest. To look for it among all for every new flow would
     /// take too long: the oldest sixteenth are looked for at once, and those of them that no packet
     /// has come for since then are older than all others.
-    fn longest_idle(&mut self) -> usize {
+    fn pop_idle(&mut self) -> usize {
         loop {
             match self.idle.pop_front() {
-                Some((heard, place)) if self.flows[place].heard == heard => return place,
+                Some((last_packet, place)) if self.flows[place].last_packet == last_packet => {
+                    return place;
+                }
                 Some(_) => {}
-                None => self.look_for_idle(),
+                None => self.refill_idle(),
             }
         }
     }
 
-    fn look_for_idle(&mut self) {
+    fn refill_idle(&mut self) {
         let flows = self.flows.iter().enumerate();
-        let mut all: Vec<_> = flows.map(|(place, flow)| (flow.heard, place)).collect();
+        let mut all: Vec<_> = flows.map(|(place, flow)| (flow.last_packet, place)).collect();
         let oldest = all.len().div_ceil(16);
         all.select_nth_unstable(oldest - 1);
         all.truncate(oldest);
@@ -190,12 +192,12 @@ mod tests {
 
     /// Hears a packet of a flow; the flow that had to go for it.
     fn hear(table: &mut Table, number: u16, now: u64) -> Option<u16> {
-        let (place, gone) = match table.place(&key(number)) {
+        let (place, evicted) = match table.place(&key(number)) {
             Some(place) => (place, None),
             None => table.open(key(number)),
         };
-        table.flow(place).heard = now;
-        gone.map(|flow| flow.key.source.port())
+        table.flow(place).last_packet = now;
+        evicted.map(|flow| flow.key.source.port())
     }
 
     proptest! {
@@ -225,7 +227,7 @@ mod tests {
         let (there, _) = table.open(there);
         assert!(table.peer(there).is_none());
         let (back, _) = table.open(back);
-        table.flow(back).heard = 5;
+        table.flow(back).last_packet = 5;
         assert!(table.peer(there).is_some() && table.peer(back).is_some());
         table.open(key(3));
         assert!(table.peer(back).is_none());

@@ -13,9 +13,9 @@ use wirestamp_packet::TcpSegment;
 use super::volume::Gaps;
 
 /// Segments that may wait for their acknowledgment; later ones give no samples until there is room.
-const IN_FLIGHT: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 /// Holes in the sequence numbers that are remembered.
-const HOLES: usize = 8;
+const MAX_HOLES: usize = 8;
 /// What comes into a hole sooner than this was overtaken, not sent again, while the round trip is
 /// not known: as long as Wireshark waits (`epan/dissectors/packet-tcp.c`).
 const OVERTAKEN_WITHIN: Span = Span::from_millis(3);
@@ -65,7 +65,7 @@ impl Direction {
         let begin = segment.sequence;
         let end = begin.wrapping_add(segment.numbers());
         if segment.syn && self.next.is_some_and(|next| next != end) {
-            self.begin_anew();
+            self.restart();
         }
         if end == begin {
             return;
@@ -73,7 +73,7 @@ impl Direction {
         match self.next {
             Some(next) if before(begin, next) => self.sent_before(segment, end, time, back),
             Some(next) => {
-                if begin != next && self.holes.len() < HOLES {
+                if begin != next && self.holes.len() < MAX_HOLES {
                     self.holes.push(Hole { begin: next, end: begin, since: time });
                 }
                 self.remember(end, segment.syn, time);
@@ -86,14 +86,14 @@ impl Direction {
     }
 
     /// A new conversation between the same ports; the counts go on.
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.next = None;
         self.in_flight.clear();
         self.holes.clear();
     }
 
     fn remember(&mut self, end: u32, syn: bool, sent: Time<Utc>) {
-        if self.in_flight.len() < IN_FLIGHT {
+        if self.in_flight.len() < MAX_IN_FLIGHT {
             self.in_flight.push_back(InFlight { end, syn, sent });
         }
     }
@@ -123,7 +123,7 @@ impl Direction {
         let place = self.holes.iter().position(lies_in)?;
         let Hole { begin: from, end: until, since } = self.holes.swap_remove(place);
         for (from, until) in [(from, begin), (end, until)] {
-            if from != until && self.holes.len() < HOLES {
+            if from != until && self.holes.len() < MAX_HOLES {
                 self.holes.push(Hole { begin: from, end: until, since });
             }
         }
@@ -242,6 +242,6 @@ mod tests {
         for number in 0..10_000 {
             there.sent(&data(number * 200, 100), at(0), None);
         }
-        assert_eq!((there.in_flight.len(), there.holes.len()), (IN_FLIGHT, HOLES));
+        assert_eq!((there.in_flight.len(), there.holes.len()), (MAX_IN_FLIGHT, MAX_HOLES));
     }
 }

@@ -1,26 +1,26 @@
-//! Between which bounds a figure lies where it cannot be known who lost a packet.
+//! Uncertainty of losses, where it is unknown whether the network or the capture lost a packet.
 
-/// By how much a count may be too great or too small.
+/// Amounts by which the true count may be lower or higher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Uncertainty {
-    /// So many fewer it may be.
+    /// Possible decrease.
     pub(super) fewer: u64,
-    /// So many more.
+    /// Possible increase.
     pub(super) more: u64,
 }
 
 impl Uncertainty {
-    /// That of a count of which it is known that it lies between two others.
-    pub(super) fn of(count: u64, least: u64, most: u64) -> Self {
-        Self { fewer: count.saturating_sub(least), more: most.saturating_sub(count) }
+    /// Uncertainty of a count whose true value lies between `min` and `max`.
+    pub(super) fn of(count: u64, min: u64, max: u64) -> Self {
+        Self { fewer: count.saturating_sub(min), more: max.saturating_sub(count) }
     }
 
-    /// That of a count which is fewer by what the other is more.
-    pub(super) fn mirrored(self) -> Self {
+    /// Uncertainty of a complementary count: it decreases where the other increases.
+    pub(super) fn complement(self) -> Self {
         Self { fewer: self.more, more: self.fewer }
     }
 
-    /// That of a sum.
+    /// Uncertainty of a sum.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             fewer: self.fewer.saturating_add(other.fewer),
@@ -28,12 +28,12 @@ impl Uncertainty {
         }
     }
 
-    /// That of a count of which two things are known.
+    /// The tighter of two bounds, in each direction.
     pub(super) fn and(self, other: Self) -> Self {
         Self { fewer: self.fewer.min(other.fewer), more: self.more.min(other.more) }
     }
 
-    /// Without a part that has gone.
+    /// Uncertainty without a part that was removed from the sum.
     pub(super) fn less(self, other: Self) -> Self {
         Self {
             fewer: self.fewer.saturating_sub(other.fewer),
@@ -41,28 +41,28 @@ impl Uncertainty {
         }
     }
 
-    /// The greater of both.
+    /// The larger of both amounts.
     pub(super) fn greatest(self) -> u64 {
         self.fewer.max(self.more)
     }
 }
 
-/// What is in doubt of an [`Impairment`].
+/// Uncertainty of an [`Impairment`](super::impairment::Impairment).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImpairmentUncertainty {
-    /// The packets that the network lost.
+    /// Packets lost by the network.
     pub(super) lost: Uncertainty,
-    /// The runs that they make.
+    /// Loss periods.
     pub(super) periods: Uncertainty,
 }
 
 impl ImpairmentUncertainty {
-    /// That of both together.
+    /// Uncertainty of a sum.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { lost: self.lost.plus(other.lost), periods: self.periods.plus(other.periods) }
     }
 
-    /// Without a part that has gone.
+    /// Uncertainty without a part that was removed from the sum.
     pub(super) fn less(self, other: Self) -> Self {
         Self { lost: self.lost.less(other.lost), periods: self.periods.less(other.periods) }
     }

@@ -4,14 +4,14 @@ use wirestamp_clock::{Span, Time, Utc};
 
 /// The packets of a flow that are neither of RTP nor of a test of iperf3.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unnumbered {
+pub(super) struct UnnumberedPackets {
     pub(super) first: Time<Utc>,
     pub(super) last: Time<Utc>,
     /// The least time between two of them.
     pub(super) closest: Span,
 }
 
-impl Unnumbered {
+impl UnnumberedPackets {
     /// How many may have passed in a stretch of time, if no two came closer together than those that
     /// were seen.
     pub(super) fn within(&self, (from, until): (Time<Utc>, Time<Utc>)) -> u64 {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Span, Time, Utc};
 
-use super::gap_losses::Change;
+use super::gap_losses::LossChange;
 use crate::numeric::{count_to_f64, nanos_to_f64};
 use crate::{MediaDelivery, MediaPacket, MediaRate};
 
@@ -15,7 +15,7 @@ const INTERVAL: Span = Span::from_secs(1);
 const TRANSPORT_PACKET: u32 = 188;
 
 /// Intervals that are remembered, because it may turn out that the capture made their losses.
-const REMEMBERED: usize = 60;
+const MAX_KEPT: usize = 60;
 
 /// The media delivery index (RFC 4445), at the mean rate by the stream's own timestamps, which the
 /// network cannot change: over the first second to begin with, then over all of the stream so far. What
@@ -34,8 +34,8 @@ pub(super) struct Video {
     /// The last is not over yet.
     newest_last: VecDeque<Interval>,
     /// The greatest figures of intervals that are forgotten.
-    worst_delay_ms: Option<f64>,
-    worst_loss: u64,
+    max_delay_ms: Option<f64>,
+    max_loss: u64,
 }
 
 /// What is known of an interval.
@@ -102,7 +102,7 @@ impl Video {
             }
             return;
         };
-        // Losses are counted here, because they may turn out to be the capture's.
+        // GapLosses are counted here, because they may turn out to be the capture's.
         let media = MediaPacket { arrival: packet.arrival, bytes: packet.bytes, lost: 0 };
         if let Some(index) = delivery.record(&media) {
             delivery.set_rate(rate);
@@ -119,8 +119,8 @@ impl Video {
     }
 
     /// What was counted of a gap has come to something else.
-    pub(super) fn correct(&mut self, change: &Change) {
-        let Change { before, now, time } = change;
+    pub(super) fn correct(&mut self, change: &LossChange) {
+        let LossChange { before, now, time } = change;
         let corrected = |count: u64, now, before| count.saturating_add(now).saturating_sub(before);
         let (number, each) = (self.number(*time), self.each);
         let of_then = self.newest_last.iter_mut().rfind(|it| it.number <= number);
@@ -138,11 +138,11 @@ impl Video {
 
     fn begin_interval(&mut self, time: Time<Utc>) {
         self.begin.get_or_insert(time);
-        if self.newest_last.len() >= REMEMBERED
+        if self.newest_last.len() >= MAX_KEPT
             && let Some(oldest) = self.newest_last.pop_front()
         {
-            self.worst_delay_ms = greater(self.worst_delay_ms, oldest.delay_factor());
-            self.worst_loss = self.worst_loss.max(oldest.lost);
+            self.max_delay_ms = max_of(self.max_delay_ms, oldest.delay_factor());
+            self.max_loss = self.max_loss.max(oldest.lost);
         }
         self.newest_last.push_back(Interval { number: self.number(time), ..Interval::default() });
     }
@@ -160,14 +160,14 @@ impl Video {
     pub(super) fn report(&self) -> Option<VideoReport> {
         let newest = self.newest_last.iter().nth_back(1)?;
         let ended = || self.newest_last.iter().rev().skip(1);
-        let worst_delay_ms = ended().map(Interval::delay_factor).fold(self.worst_delay_ms, greater);
-        let worst_loss = ended().map(|it| it.lost).fold(self.worst_loss, u64::max);
+        let max_delay_ms = ended().map(Interval::delay_factor).fold(self.max_delay_ms, max_of);
+        let max_loss = ended().map(|it| it.lost).fold(self.max_loss, u64::max);
         Some(VideoReport {
             media_rate_bps: 8.0 * self.delivery?.rate().bytes_per_second,
             delay_factor_ms: newest.delay_factor(),
-            max_delay_factor_ms: worst_delay_ms,
+            max_delay_factor_ms: max_delay_ms,
             loss_rate: per_second(newest.lost),
-            max_loss_rate: per_second(worst_loss),
+            max_loss_rate: per_second(max_loss),
         })
     }
 }
@@ -184,7 +184,7 @@ fn per_second(count: u64) -> f64 {
     count_to_f64(count) * 1e9 / nanos_to_f64(INTERVAL.as_nanos())
 }
 
-fn greater(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+fn max_of(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
         (one, other) => one.or(other),

@@ -1,30 +1,30 @@
-//! Between which bounds lies what a stretch, or several, account for of each gap.
+//! GapTiming which bounds lies what a stretch, or several, account for of each gap.
 
 use super::interval::LossInterval;
 use crate::flow::gap::Gap;
 use crate::flow::uncertainty::Uncertainty;
-use crate::flow::unnumbered::Unnumbered;
+use crate::flow::unnumbered::UnnumberedPackets;
 
 /// What the capture lost in a stretch, or in several.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Total {
+pub(super) struct IntervalTotal {
     packets: u64,
     /// Of these, packets with numbers, at the least and at the most.
-    pub(super) fewest: u64,
-    most: u64,
+    pub(super) min_numbered: u64,
+    max: u64,
     /// Packets that are missing in all gaps and may have passed then.
     possible: u64,
 }
 
-impl Total {
+impl IntervalTotal {
     /// What the capture lost in a stretch, of which what else passed at these times may be a part.
-    pub(super) fn of(stretch: &LossInterval, others: &[Unnumbered]) -> Self {
-        let others = others.iter().map(|it| it.within(stretch.times)).fold(0, u64::saturating_add);
-        let fewest = stretch.packets.saturating_sub(stretch.in_doubt.fewer);
+    pub(super) fn of(interval: &LossInterval, others: &[UnnumberedPackets]) -> Self {
+        let others = others.iter().map(|it| it.within(interval.times)).fold(0, u64::saturating_add);
+        let min_numbered = interval.packets.saturating_sub(interval.uncertainty.fewer);
         Self {
-            packets: stretch.packets,
-            fewest: fewest.saturating_sub(others),
-            most: stretch.packets.saturating_add(stretch.in_doubt.more),
+            packets: interval.packets,
+            min_numbered: min_numbered.saturating_sub(others),
+            max: interval.packets.saturating_add(interval.uncertainty.more),
             possible: 0,
         }
     }
@@ -32,38 +32,38 @@ impl Total {
     fn plus(self, other: Self) -> Self {
         Self {
             packets: self.packets.saturating_add(other.packets),
-            fewest: self.fewest.saturating_add(other.fewest),
-            most: self.most.saturating_add(other.most),
+            min_numbered: self.min_numbered.saturating_add(other.min_numbered),
+            max: self.max.saturating_add(other.max),
             possible: self.possible.saturating_add(other.possible),
         }
     }
 
-    /// Between what the part of a gap lies which has `own` of the possible packets: the others cannot
+    /// GapTiming what the part of a gap lies which has `own` of the possible packets: the others cannot
     /// have more than theirs. If the capture lost more than what is possible, some are of no flow that
     /// is known, and it is not known how many.
     fn bounds(&self, own: u64) -> (u64, u64) {
         let others = self.possible.saturating_sub(own);
-        let least =
-            if self.packets > self.possible { 0 } else { self.fewest.saturating_sub(others) };
-        (least.min(own), own.min(self.most))
+        let min =
+            if self.packets > self.possible { 0 } else { self.min_numbered.saturating_sub(others) };
+        (min.min(own), own.min(self.max))
     }
 }
 
 /// Tells each gap between which bounds its part of a stretch lies.
-pub(super) fn bound_alone(
-    name: u64,
-    stretch: &LossInterval,
+pub(super) fn bound_one(
+    id: u64,
+    interval: &LossInterval,
     gaps: &mut [&mut Gap],
-    others: &[Unnumbered],
+    others: &[UnnumberedPackets],
 ) {
-    let possible = stretch.near(gaps).map(|gap| gap.possible(stretch.times)).sum();
-    let total = Total { possible, ..Total::of(stretch, others) };
-    for gap in stretch.near_mut(gaps) {
-        let own = gap.possible(stretch.times);
-        let (least, most) = total.bounds(own);
-        let is_known = least == most && (most == 0 || most == own);
+    let possible = interval.near(gaps).map(|gap| gap.possible(interval.times)).sum();
+    let total = IntervalTotal { possible, ..IntervalTotal::of(interval, others) };
+    for gap in interval.near_mut(gaps) {
+        let own = gap.possible(interval.times);
+        let (min, max) = total.bounds(own);
+        let is_known = min == max && (max == 0 || max == own);
         if !is_known {
-            gap.doubt(Uncertainty::of(gap.missed_in(&(name..name + 1)), least, most), name);
+            gap.add_uncertainty(Uncertainty::of(gap.missed_in(&(id..id + 1)), min, max), id);
         }
     }
 }
@@ -71,33 +71,34 @@ pub(super) fn bound_alone(
 /// Tells each gap what is in doubt of stretches that follow each other, where they share gaps: it is known
 /// how many packets the capture lost in all of them, though not in which it lost each.
 pub(super) fn bound_jointly(
-    stretches: &[(u64, LossInterval)],
+    intervals: &[(u64, LossInterval)],
     gaps: &mut [&mut Gap],
-    others: &[Unnumbered],
+    others: &[UnnumberedPackets],
 ) {
     let is_shared = |(_, one): &(u64, LossInterval), (_, next): &(u64, LossInterval)| {
-        gaps.iter().any(|gap| gap.shares(one.times) && gap.shares(next.times))
+        gaps.iter().any(|gap| gap.overlaps(one.times) && gap.overlaps(next.times))
     };
-    let joint: Vec<_> = stretches.chunk_by(is_shared).filter(|joint| joint.len() > 1).collect();
-    joint.into_iter().for_each(|joint| bound_together(joint, gaps, others));
+    let joint: Vec<_> = intervals.chunk_by(is_shared).filter(|joint| joint.len() > 1).collect();
+    joint.into_iter().for_each(|joint| bound_group(joint, gaps, others));
 }
 
 /// Tells each gap between which bounds its part of several stretches lies.
-fn bound_together(joint: &[(u64, LossInterval)], gaps: &mut [&mut Gap], others: &[Unnumbered]) {
+fn bound_group(joint: &[(u64, LossInterval)], gaps: &mut [&mut Gap], others: &[UnnumberedPackets]) {
     let [Some((first, _)), Some((last, _))] = [joint.first(), joint.last()] else { return };
-    let names = *first..last + 1;
+    let ids = *first..last + 1;
     let own = |gap: &Gap| {
-        let near = joint.iter().filter(|(_, it)| gap.shares(it.times));
+        let near = joint.iter().filter(|(_, it)| gap.overlaps(it.times));
         near.map(|(_, it)| gap.possible(it.times)).sum::<u64>().min(gap.not_come())
     };
-    let totals = joint.iter().map(|(_, it)| Total::of(it, others));
+    let totals = joint.iter().map(|(_, it)| IntervalTotal::of(it, others));
     let possible = gaps.iter().map(|gap| own(gap)).sum();
-    let total = Total { possible, ..totals.fold(Total::default(), Total::plus) };
+    let total =
+        IntervalTotal { possible, ..totals.fold(IntervalTotal::default(), IntervalTotal::plus) };
     for gap in gaps {
         let own = own(gap);
         if own > 0 {
-            let (least, most) = total.bounds(own);
-            gap.doubt_jointly(Uncertainty::of(gap.missed_in(&names), least, most), names.clone());
+            let (min, max) = total.bounds(own);
+            gap.add_joint_uncertainty(Uncertainty::of(gap.missed_in(&ids), min, max), ids.clone());
         }
     }
 }

@@ -7,10 +7,10 @@
 
 use std::collections::VecDeque;
 
-use super::bounds::Total;
+use super::bounds::IntervalTotal;
 use super::interval::LossInterval;
 use crate::flow::gap::Gap;
-use crate::flow::unnumbered::Unnumbered;
+use crate::flow::unnumbered::UnnumberedPackets;
 
 /// Hands packets on as long as a stretch gains by it of which it is sure that the capture lost more of them
 /// in it than were left for it.
@@ -18,33 +18,33 @@ use crate::flow::unnumbered::Unnumbered;
 /// No more often than there are stretches, so that no capture keeps us for long: what is left over then
 /// stays in doubt.
 pub(super) fn exchange(
-    stretches: &[(u64, LossInterval)],
+    intervals: &[(u64, LossInterval)],
     gaps: &mut [&mut Gap],
-    others: &[Unnumbered],
+    others: &[UnnumberedPackets],
 ) {
-    let wanted = |(name, it): &(u64, LossInterval)| {
-        let taken: u64 = gaps.iter().map(|gap| gap.missed_in(&(*name..name + 1))).sum();
-        Total::of(it, others).fewest.saturating_sub(taken)
+    let deficit = |(id, it): &(u64, LossInterval)| {
+        let taken: u64 = gaps.iter().map(|gap| gap.missed_in(&(*id..id + 1))).sum();
+        IntervalTotal::of(it, others).min_numbered.saturating_sub(taken)
     };
-    let mut wanted: Vec<_> = stretches.iter().map(wanted).collect();
-    let links: Vec<_> = stretches.iter().map(|(name, it)| Link::new(*name, it, gaps)).collect();
-    for _ in stretches {
-        let Some(chain) = shortest_chain(&links, gaps, &wanted) else { return };
-        wanted[chain[0]] -= hand_on(&links, gaps, &chain, wanted[chain[0]]);
+    let mut deficit: Vec<_> = intervals.iter().map(deficit).collect();
+    let links: Vec<_> = intervals.iter().map(|(id, it)| Link::new(*id, it, gaps)).collect();
+    for _ in intervals {
+        let Some(chain) = shortest_path(&links, gaps, &deficit) else { return };
+        deficit[chain[0]] -= shift_packets(&links, gaps, &chain, deficit[chain[0]]);
     }
 }
 
 /// A stretch, and the places of the gaps that were open in it, so that they are looked for once.
 struct Link<'a> {
-    name: u64,
-    stretch: &'a LossInterval,
+    id: u64,
+    interval: &'a LossInterval,
     near: Vec<usize>,
 }
 
 impl<'a> Link<'a> {
-    fn new(name: u64, stretch: &'a LossInterval, gaps: &[&mut Gap]) -> Self {
-        let near = (0..gaps.len()).filter(|at| gaps[*at].shares(stretch.times)).collect();
-        Self { name, stretch, near }
+    fn new(id: u64, interval: &'a LossInterval, gaps: &[&mut Gap]) -> Self {
+        let near = (0..gaps.len()).filter(|at| gaps[*at].overlaps(interval.times)).collect();
+        Self { id, interval, near }
     }
 
     fn gaps<'g>(&self, gaps: &'g [&mut Gap]) -> impl Iterator<Item = &'g Gap> {
@@ -53,20 +53,20 @@ impl<'a> Link<'a> {
 
     /// How many packets nothing accounts for that may have passed in it.
     fn left_over(&self, gaps: &[&mut Gap]) -> u64 {
-        self.gaps(gaps).map(|gap| gap.due(self.stretch.times, gap.farthest())).sum()
+        self.gaps(gaps).map(|gap| gap.due(self.interval.times, gap.max_distance())).sum()
     }
 
     /// The packets that stretches account for and that may have passed in it: whose, and how many.
     fn within_reach(&self, gaps: &[&mut Gap]) -> impl Iterator<Item = (u64, u64)> {
-        self.gaps(gaps).flat_map(|gap| gap.missed_near(self.stretch.times))
+        self.gaps(gaps).flat_map(|gap| gap.missed_near(self.interval.times))
     }
 }
 
 /// The places of stretches of which the first wants more, each next has something that the one before may
 /// take, and the last can do with something that is left over.
-fn shortest_chain(links: &[Link<'_>], gaps: &[&mut Gap], wanted: &[u64]) -> Option<Vec<usize>> {
-    let place = |name: u64| links.binary_search_by_key(&name, |link| link.name).ok();
-    let mut seen: Vec<_> = wanted.iter().map(|it| *it > 0).collect();
+fn shortest_path(links: &[Link<'_>], gaps: &[&mut Gap], deficit: &[u64]) -> Option<Vec<usize>> {
+    let place = |id: u64| links.binary_search_by_key(&id, |link| link.id).ok();
+    let mut seen: Vec<_> = deficit.iter().map(|it| *it > 0).collect();
     let mut before = vec![None; links.len()];
     let mut queue: VecDeque<_> = (0..links.len()).filter(|at| seen[*at]).collect();
     while let Some(at) = queue.pop_front() {
@@ -75,7 +75,7 @@ fn shortest_chain(links: &[Link<'_>], gaps: &[&mut Gap], wanted: &[u64]) -> Opti
             chain.reverse();
             return Some(chain);
         }
-        for next in links[at].within_reach(gaps).filter_map(|(name, _)| place(name)) {
+        for next in links[at].within_reach(gaps).filter_map(|(id, _)| place(id)) {
             if !std::mem::replace(&mut seen[next], true) {
                 before[next] = Some(at);
                 queue.push_back(next);
@@ -86,19 +86,19 @@ fn shortest_chain(links: &[Link<'_>], gaps: &[&mut Gap], wanted: &[u64]) -> Opti
 }
 
 /// The last of a chain takes of what is left over, and each takes as much from the next: so many packets.
-fn hand_on(links: &[Link<'_>], gaps: &mut [&mut Gap], chain: &[usize], wanted: u64) -> u64 {
+fn shift_packets(links: &[Link<'_>], gaps: &mut [&mut Gap], chain: &[usize], deficit: u64) -> u64 {
     let chain: Vec<_> = chain.iter().map(|at| &links[*at]).collect();
     let Some(last) = chain.last() else { return 0 };
     let pairs = || chain.windows(2).map(|pair| (pair[0], pair[1]));
-    let count = pairs().fold(wanted.min(last.left_over(gaps)), |count, (link, next)| {
-        let theirs = link.within_reach(gaps).filter(|(name, _)| *name == next.name);
+    let count = pairs().fold(deficit.min(last.left_over(gaps)), |count, (link, next)| {
+        let theirs = link.within_reach(gaps).filter(|(id, _)| *id == next.id);
         count.min(theirs.map(|(_, packets)| packets).sum())
     });
-    last.stretch.take(last.name, count, gaps);
+    last.interval.take(last.id, count, gaps);
     for (link, next) in pairs() {
         let mut left = count;
         for at in &link.near {
-            left -= gaps[*at].hand_over(link.stretch.times, next.name, link.name, left);
+            left -= gaps[*at].reassign(link.interval.times, next.id, link.id, left);
         }
     }
     count

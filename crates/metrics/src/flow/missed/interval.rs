@@ -12,23 +12,23 @@ pub(super) struct LossInterval {
     pub(super) times: (Time<Utc>, Time<Utc>),
     pub(super) packets: u64,
     /// How many fewer or more they may be, because gaps that are forgotten had more or fewer.
-    pub(super) in_doubt: Uncertainty,
+    pub(super) uncertainty: Uncertainty,
 }
 
 impl LossInterval {
     pub(super) fn of(CaptureLoss { from, until, packets }: CaptureLoss) -> Self {
-        Self { times: (from, until), packets, in_doubt: Uncertainty::default() }
+        Self { times: (from, until), packets, uncertainty: Uncertainty::default() }
     }
 
     /// Whether all of it is accounted for, by gaps that are forgotten and in no doubt.
-    pub(super) fn is_spent(&self) -> bool {
-        self.packets == 0 && self.in_doubt == Uncertainty::default()
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.packets == 0 && self.uncertainty == Uncertainty::default()
     }
 
     /// The gaps that were open in it.
     pub(super) fn near<'a>(&self, gaps: &'a [&mut Gap]) -> impl Iterator<Item = &'a Gap> {
         let times = self.times;
-        gaps.iter().map(|gap| &**gap).filter(move |gap| gap.shares(times))
+        gaps.iter().map(|gap| &**gap).filter(move |gap| gap.overlaps(times))
     }
 
     /// The same, to be changed.
@@ -37,43 +37,43 @@ impl LossInterval {
         gaps: &'a mut [&'g mut Gap],
     ) -> impl Iterator<Item = &'a mut &'g mut Gap> {
         let times = self.times;
-        gaps.iter_mut().filter(move |gap| gap.shares(times))
+        gaps.iter_mut().filter(move |gap| gap.overlaps(times))
     }
 
     /// Accounts for so many of the missing packets: those that were due in it and, if they are fewer,
     /// those that were due nearest to it, as far as they may have passed in it.
-    pub(super) fn take(&self, name: u64, packets: u64, gaps: &mut [&mut Gap]) {
+    pub(super) fn take(&self, id: u64, packets: u64, gaps: &mut [&mut Gap]) {
         if packets == 0 {
             return;
         }
         let mut near: Vec<_> = self.near_mut(gaps).collect();
-        let Some(farthest) = near.iter().map(|gap| gap.farthest()).max() else { return };
+        let Some(max_distance) = near.iter().map(|gap| gap.max_distance()).max() else { return };
         let due = |distance| near.iter().map(|gap| gap.due(self.times, distance)).sum::<u64>();
-        let (at, nearer) = if due(farthest) <= packets {
-            (farthest, Some(farthest))
+        let (at, nearer) = if due(max_distance) <= packets {
+            (max_distance, Some(max_distance))
         } else {
-            let at = first_that(farthest, |distance| due(distance) > packets);
+            let at = first_that(max_distance, |distance| due(distance) > packets);
             (at, (at > Span::ZERO).then(|| Span::from_nanos(at.as_nanos() - 1)))
         };
         let sure = nearer.map_or(0, due);
         let (together, left) = (due(at) - sure, packets - sure);
-        let (mut passed, mut taken, phase) = (0, 0, phase(name));
+        let (mut passed, mut taken, phase) = (0, 0, phase(id));
         for gap in &mut near {
             if let Some(nearer) = nearer {
-                gap.miss(self.times, nearer, u64::MAX, name);
+                gap.miss(self.times, nearer, u64::MAX, id);
             }
             passed += gap.due(self.times, at);
             let part = part(left, passed, together, phase) - taken;
             taken += part;
-            gap.miss(self.times, at, part, name);
+            gap.miss(self.times, at, part, id);
         }
     }
 }
 
 /// The least distance, not greater than `most`, of which something holds, which holds of `most` and
 /// of all that are greater than another of which it does.
-fn first_that(most: Span, holds: impl Fn(Span) -> bool) -> Span {
-    let (mut below, mut above) = (-1, most.as_nanos());
+fn first_that(max: Span, holds: impl Fn(Span) -> bool) -> Span {
+    let (mut below, mut above) = (-1, max.as_nanos());
     while above - below > 1 {
         let middle = below + (above - below) / 2;
         if holds(Span::from_nanos(middle)) { above = middle } else { below = middle }
@@ -91,7 +91,7 @@ fn part(count: u64, some: u64, all: u64, phase: u32) -> u64 {
 /// Where the rounding of a stretch begins, so that the same gaps are not always those that have less.
 /// Multiples of the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming,
 /// volume 3, section 6.4).
-fn phase(name: u64) -> u32 {
+fn phase(id: u64) -> u32 {
     const GOLDEN: u64 = 2_654_435_769;
-    u32::try_from(name.wrapping_mul(GOLDEN) & u64::from(u32::MAX)).unwrap_or(0)
+    u32::try_from(id.wrapping_mul(GOLDEN) & u64::from(u32::MAX)).unwrap_or(0)
 }

@@ -199,25 +199,25 @@ fn micros(micros: i64) -> Time<Utc> {
 }
 
 /// The capture loses what comes in these stretches, and so many packets that are none of the streams'.
-fn capture(sent: &mut [Sent], stretches: &[(i64, i64)], others: u64) -> Vec<CaptureLoss> {
+fn capture(sent: &mut [Sent], intervals: &[(i64, i64)], others: u64) -> Vec<CaptureLoss> {
     let lose = |(from, until): &(i64, i64)| {
         let within = |it: &&mut Sent| (*from..=*until).contains(&it.micros) && !it.by_network;
         let lost = sent.iter_mut().filter(within).map(|it| it.by_capture = true).count();
         CaptureLoss { from: micros(*from), until: micros(*until), packets: lost as u64 + others }
     };
-    stretches.iter().map(lose).collect()
+    intervals.iter().map(lose).collect()
 }
 
 /// What the capture lost in these stretches, as it tells of it that reads its counts every 10 ms and dates
 /// losses up to as much too early.
-fn read_in_passing(sent: &[Sent], stretches: &[(i64, i64)]) -> Vec<CaptureLoss> {
+fn read_in_passing(sent: &[Sent], intervals: &[(i64, i64)]) -> Vec<CaptureLoss> {
     const READ_EVERY: i64 = 10_000;
     let lost_before = |end: i64| {
         let lost = sent.iter().filter(|it| it.by_capture && it.micros < end);
         lost.count() as u64
     };
     let readings =
-        stretches.iter().flat_map(|(from, until)| from / READ_EVERY..=until / READ_EVERY);
+        intervals.iter().flat_map(|(from, until)| from / READ_EVERY..=until / READ_EVERY);
     let missed = readings.map(|nth| {
         let (begin, end) = (nth * READ_EVERY, (nth + 1) * READ_EVERY);
         let packets = lost_before(end) - lost_before(begin);
@@ -228,11 +228,11 @@ fn read_in_passing(sent: &[Sent], stretches: &[(i64, i64)]) -> Vec<CaptureLoss> 
 
 /// What is reported of each stream, by the order of the streams.
 fn observed(sent: &[Sent], missed: &[CaptureLoss], told_late: i64) -> Vec<FlowReport> {
-    let (mut monitor, mut told) = (monitor(), 0);
+    let (mut monitor, mut reported) = (monitor(), 0);
     for it in sent {
-        while missed.get(told).is_some_and(|next| next.until < micros(it.micros - told_late)) {
-            monitor.missed(missed[told]);
-            told += 1;
+        while missed.get(reported).is_some_and(|next| next.until < micros(it.micros - told_late)) {
+            monitor.missed(missed[reported]);
+            reported += 1;
         }
         if !it.by_network && !it.by_capture {
             let packet = match it.stream {
@@ -279,15 +279,15 @@ fn lost(reports: &[FlowReport]) -> Vec<u64> {
 }
 
 /// Stretches that do not touch, from the second second on.
-fn stretches(chance: &mut Chance, longest: u64) -> Vec<(i64, i64)> {
+fn intervals(chance: &mut Chance, longest: u64) -> Vec<(i64, i64)> {
     let mut begin = 1_100_000;
     (0..4)
         .map(|_| {
             begin += 100_000 + chance.below(3_000_000);
             let end = begin + chance.below(longest * 1000);
-            let stretch = (i64::try_from(begin).unwrap(), i64::try_from(end).unwrap());
+            let interval = (i64::try_from(begin).unwrap(), i64::try_from(end).unwrap());
             begin = end;
-            stretch
+            interval
         })
         .collect()
 }
@@ -299,8 +299,8 @@ fn most_opinions_are_known_to_a_twentieth_and_all_that_are_reported_are_near_the
     for seed in 0..300 {
         let mut chance = Chance(seed);
         let mut sent = sent(1 + u16::try_from(seed % 7).unwrap(), seed % 8, &mut chance);
-        let stretches = stretches(&mut chance, 1 + seed % 199);
-        let missed = capture(&mut sent, &stretches, 0);
+        let intervals = intervals(&mut chance, 1 + seed % 199);
+        let missed = capture(&mut sent, &intervals, 0);
         for (found, truth) in observed(&sent, &missed, 0).iter().zip(&truth(&sent)) {
             let (found, truth) = (found.rtp.as_ref().unwrap(), truth.rtp.as_ref().unwrap());
             streams += 1;
@@ -322,14 +322,14 @@ fn dated_roughly(
     chance: &mut Chance,
 ) -> (Vec<Sent>, Vec<CaptureLoss>) {
     let mut sent = sent(streams, percent, chance);
-    let stretches = stretches(chance, longest);
+    let intervals = intervals(chance, longest);
     for it in &mut sent {
         let near =
             |(from, until): &(i64, i64)| (from - 40_000..until + 40_000).contains(&it.micros);
-        it.by_network &= lost_by_both || !stretches.iter().any(near);
+        it.by_network &= lost_by_both || !intervals.iter().any(near);
     }
-    capture(&mut sent, &stretches, 0);
-    let missed = read_in_passing(&sent, &stretches);
+    capture(&mut sent, &intervals, 0);
+    let missed = read_in_passing(&sent, &intervals);
     (sent, missed)
 }
 
@@ -345,8 +345,8 @@ proptest! {
     ) {
         let mut chance = Chance(seed);
         let mut sent = sent(streams, percent, &mut chance);
-        let stretches = stretches(&mut chance, longest);
-        let missed = capture(&mut sent, &stretches, 0);
+        let intervals = intervals(&mut chance, longest);
+        let missed = capture(&mut sent, &intervals, 0);
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
         prop_assert_eq!(lost(&found).iter().sum::<u64>(), lost(&truth).iter().sum::<u64>());
         for (found, truth) in found.iter().zip(&truth) {
@@ -383,8 +383,8 @@ proptest! {
         let mut chance = Chance(seed);
         let mut sent = sent(streams, percent, &mut chance);
         add_unnumbered(&mut sent, every, &mut chance);
-        let stretches = stretches(&mut chance, longest);
-        let missed = capture(&mut sent, &stretches, 0);
+        let intervals = intervals(&mut chance, longest);
+        let missed = capture(&mut sent, &intervals, 0);
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
         prop_assert_eq!(found.len(), usize::from(streams));
         found.iter().zip(&truth).for_each(|(found, truth)| check_bounds(found, truth));
@@ -399,12 +399,12 @@ proptest! {
     ) {
         let mut chance = Chance(seed);
         let mut sent = sent(streams, percent, &mut chance);
-        let stretches = stretches(&mut chance, longest);
+        let intervals = intervals(&mut chance, longest);
         for it in &mut sent {
             let near = |(from, until): &(i64, i64)| (from - 8000..until + 8000).contains(&it.micros);
-            it.by_network &= !stretches.iter().any(near);
+            it.by_network &= !intervals.iter().any(near);
         }
-        let missed = capture(&mut sent, &stretches, others);
+        let missed = capture(&mut sent, &intervals, others);
         let (found, truth) = (observed(&sent, &missed, told_late), truth(&sent));
         prop_assert_eq!(lost(&found), lost(&truth));
         for (found, truth) in found.iter().zip(&truth) {
