@@ -2,18 +2,16 @@
 
 use wirestamp_clock::Span;
 
-/// How flows are watched.
+/// Configuration of a [`FlowMonitor`](super::FlowMonitor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// Flows that have a state of their own, and RTP streams that do; at least 1. A flow takes a few
-    /// kilobytes, a stream some more.
+    /// Max flows, and max RTP streams; at least 1. A flow takes a few kilobytes, a stream somewhat more.
     pub flows: usize,
-    /// A packet train ends with a gap longer than this.
+    /// Gap that ends a packet train.
     pub train_gap: Span,
-    /// The network's one-way delay that voice is rated with. One point cannot measure it.
+    /// One-way network delay for the rating of voice. A single point cannot measure it.
     pub delay: Span,
-    /// The de-jitter buffer of the receiver that voice is rated for: it adds to the delay, and what
-    /// comes later than it can wait is as good as lost.
+    /// De-jitter buffer of the receiver, for the rating of voice. It adds to the delay; later packets count as lost.
     pub buffer: Span,
 }
 

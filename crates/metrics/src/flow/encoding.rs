@@ -1,4 +1,4 @@
-//! What payload types mean: by RFC 3551, or as signalling said.
+//! Meaning of payload types: by RFC 3551 or by signalling.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use wirestamp_packet::sdp;
 
 use crate::emodel::Codec;
 
-/// What a payload type stands for.
+/// Codec and clock rate of a payload type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Encoding {
     pub(super) name: Arc<str>,
@@ -17,7 +17,7 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// What RFC 3551 binds a payload type to.
+    /// Encoding that RFC 3551 assigns to a payload type.
     pub(super) fn fixed(payload_type: u8) -> Option<Self> {
         let StaticPayloadType { name, medium, clock_rate_hz, .. } =
             StaticPayloadType::of(payload_type)?;
@@ -25,15 +25,15 @@ impl Encoding {
         Some(Self { name: name.into(), clock_rate, video: medium != Medium::Audio })
     }
 
-    /// What a session description says of a medium of this kind.
+    /// Encoding from a session description, of a medium of this kind.
     pub(super) fn announced(kind: &str, said: &sdp::Encoding<'_>) -> Option<Self> {
         let clock_rate = NonZeroU32::new(said.clock_rate_hz)?;
         let video = kind == "video" || said.name.eq_ignore_ascii_case("MP2T");
         Some(Self { name: said.name.into(), clock_rate, video })
     }
 
-    /// Whether the packets stand beside the medium: keys that were pressed, whose timestamps stand
-    /// still (RFC 4733 sections 2.2.1 and 4), and comfort noise.
+    /// Whether the packets carry no media: telephone events, whose timestamps do not advance (RFC 4733 sections 2.2.1
+    /// and 4), or comfort noise.
     pub(super) fn is_auxiliary(&self) -> bool {
         self.is_event() || self.name.eq_ignore_ascii_case("CN")
     }
@@ -42,7 +42,7 @@ impl Encoding {
         ["telephone-event", "tone"].iter().any(|name| self.name.eq_ignore_ascii_case(name))
     }
 
-    /// The rate by which jitter can be taken; none where timestamps stand still.
+    /// Clock rate for jitter; none where timestamps do not advance.
     pub(super) fn jitter_rate(&self) -> Option<NonZeroU32> {
         (!self.is_event()).then_some(self.clock_rate)
     }
@@ -52,8 +52,8 @@ impl Encoding {
     }
 }
 
-/// The codec whose quality ITU-T G.113 gives: G.711 with loss concealment, which phones have, and
-/// for G.729 and G.723.1 the variants whose robustness is published.
+/// Codec of an encoding name, where ITU-T G.113 has values. G.711 is taken with loss concealment, as in phones; G.729
+/// and G.723.1 as the variants whose robustness is published.
 pub(super) fn codec_of(encoding: &str) -> Option<Codec> {
     const CODECS: [(&str, Codec); 6] = [
         ("PCMU", Codec::G711Concealing),

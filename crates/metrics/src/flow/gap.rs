@@ -1,4 +1,4 @@
-//! A run of numbers that a source skipped, and what has become of each.
+//! A run of sequence numbers that did not arrive in order, and the resolution of each.
 
 use std::ops::Range;
 
@@ -7,31 +7,30 @@ use wirestamp_clock::{Span, Time, Utc};
 use super::gap_losses::GapLosses;
 use super::uncertainty::{ImpairmentUncertainty, Uncertainty};
 
-/// Numbers of a gap that are looked at, the last: RTP has no gap that comes near (RFC 3550 appendix
-/// A.1), and a count of iperf3 only by damage.
+/// Max numbers of a gap that are examined, counted from the last. RTP has no gap near this size (RFC 3550 appendix
+/// A.1), and iperf3 only after corruption.
 const MAX_NUMBERS: u64 = u32::MAX as u64;
-/// So many runs are left over in a gap at the most.
+/// Max number of separate runs left unassigned in a gap.
 const MAX_RUNS: u64 = 256;
 
-/// Numbers that did not come when they should have, between two that did.
+/// Sequence numbers missing between two that arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Gap {
     numbers: Range<u64>,
-    /// When the numbers on both sides came.
+    /// Arrival times of the packets on both sides.
     from: Time<Utc>,
     until: Time<Utc>,
-    /// How far from when it was due a number may have passed; none where the source keeps no rhythm.
+    /// Max distance between due time and possible passing time of a number; none for irregular sources.
     reach: Option<Span>,
-    /// Numbers that are accounted for, in order, without overlaps.
+    /// Numbers with a resolution, in order, without overlaps.
     assignments: Vec<Assignment>,
-    /// Of stretches of which it is not known which of the numbers, or how many, were lost in them: how
-    /// many fewer or more may have been.
+    /// By interval: uncertainty of the numbers assigned to it.
     uncertainties: Vec<(u64, Uncertainty)>,
-    /// The same of several stretches in a row together, of which less may be in doubt.
+    /// Uncertainty of several consecutive intervals together, which may be less than their sum.
     joint_uncertainties: Vec<(Range<u64>, Uncertainty)>,
 }
 
-/// What has become of some numbers of a gap.
+/// Resolution of a range of numbers.
 #[derive(Clone, Debug)]
 struct Assignment {
     numbers: Range<u64>,
@@ -40,14 +39,14 @@ struct Assignment {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolution {
-    /// They came late.
+    /// Arrived late.
     Came,
-    /// The capture lost them in the stretch of this number.
+    /// Lost by the capture, in the loss interval with this ID.
     CaptureLost(u64),
 }
 
 impl Gap {
-    /// A gap before the number `next`, where `skipped` are missing, of which the newest are looked at.
+    /// A gap of `skipped` numbers before the number `next`. Only the newest [`MAX_NUMBERS`] are examined.
     pub(super) fn before(
         next: u64,
         skipped: u64,
@@ -66,34 +65,33 @@ impl Gap {
         }
     }
 
-    /// When the number after the gap came.
+    /// Arrival time of the packet after the gap.
     pub(super) fn until(&self) -> Time<Utc> {
         self.until
     }
 
-    /// Whether the gap and a stretch of time have a moment in common.
+    /// Whether the gap and an interval overlap in time.
     pub(super) fn overlaps(&self, (from, until): (Time<Utc>, Time<Utc>)) -> bool {
         from <= self.until && self.from <= until
     }
 
-    /// The longest time that one of its numbers can be due ahead of or behind a stretch that the gap
-    /// shares a moment with.
+    /// Max distance at which a number can be due before or after an interval that overlaps the gap.
     pub(super) fn max_distance(&self) -> Span {
         let length = self.until - self.from;
         self.reach.map_or(length, |reach| reach.min(length))
     }
 
-    /// Whether a number is one of the gap's.
+    /// Whether a number belongs to the gap.
     pub(super) fn has(&self, number: u64) -> bool {
         self.numbers.contains(&number)
     }
 
-    /// Takes note that one of its numbers has come.
+    /// Records the late arrival of a number.
     pub(super) fn arrived(&mut self, number: u64) {
         self.assign(number..number + 1, Resolution::Came);
     }
 
-    /// What the gap comes to.
+    /// Losses in the gap.
     pub(super) fn losses(&self) -> GapLosses {
         let length = |numbers: &Range<u64>| numbers.end - numbers.start;
         let mut losses = GapLosses::default();
@@ -110,8 +108,7 @@ impl Gap {
         losses
     }
 
-    /// By how much these losses may be off. So many losses leave at most one run more than there are
-    /// other packets.
+    /// Uncertainty of these losses. N losses form at most one run more than there are other packets.
     fn uncertainty(&self, losses: &GapLosses) -> ImpairmentUncertainty {
         if self.uncertainties.is_empty() {
             return ImpairmentUncertainty::default();
@@ -125,7 +122,7 @@ impl Gap {
         ImpairmentUncertainty { lost, periods }
     }
 
-    /// By how much all stretches together may be wrong.
+    /// Uncertainty over all intervals.
     fn total_uncertainty(&self) -> Uncertainty {
         let sum = |of: &dyn Fn(u64) -> bool| {
             let uncertainties = self.uncertainties().filter(|(interval, _)| of(*interval));
@@ -139,13 +136,13 @@ impl Gap {
         })
     }
 
-    /// Whether all of it has come.
+    /// Whether all numbers have arrived.
     pub(super) fn is_filled(&self) -> bool {
         let GapLosses { by_network, by_capture, .. } = self.losses();
         by_network + by_capture == 0
     }
 
-    /// Takes back what stretches from the number `first` on account for.
+    /// Removes the assignments to intervals with the ID `first` or higher.
     pub(super) fn clear_assignments(&mut self, first: u64) {
         self.assignments.retain(
             |it| !matches!(it.resolution, Resolution::CaptureLost(interval) if interval >= first),
@@ -154,18 +151,18 @@ impl Gap {
         self.joint_uncertainties.retain(|(joint, _)| joint.start < first);
     }
 
-    /// How many numbers each stretch accounts for.
+    /// Numbers assigned to each interval, by ID.
     pub(super) fn missed(&self) -> impl Iterator<Item = (u64, u64)> {
         self.missed_runs().map(|(interval, numbers)| (interval, numbers.end - numbers.start))
     }
 
-    /// How many numbers these stretches account for.
+    /// Numbers assigned to intervals with these IDs.
     pub(super) fn missed_in(&self, ids: &Range<u64>) -> u64 {
         let theirs = self.missed().filter(|(id, _)| ids.contains(id));
         theirs.map(|(_, packets)| packets).sum()
     }
 
-    /// How many numbers each stretch accounts for that may have been lost in this one.
+    /// Numbers assigned to each interval that may also have been lost in this one.
     pub(super) fn missed_near(
         &self,
         interval: (Time<Utc>, Time<Utc>),
@@ -177,8 +174,8 @@ impl Gap {
         })
     }
 
-    /// Lets a stretch account for so many numbers at the most for which another does, if they may have
-    /// been lost in it. Returns how many it took.
+    /// Reassigns up to `count` numbers from one interval to another, where they may have been lost in it. Returns how
+    /// many were reassigned.
     pub(super) fn reassign(
         &mut self,
         interval: (Time<Utc>, Time<Utc>),
@@ -205,23 +202,22 @@ impl Gap {
         })
     }
 
-    /// How many fewer or more than it accounts for may have been lost in each stretch.
+    /// Uncertainty of the numbers assigned to each interval.
     pub(super) fn uncertainties(&self) -> impl Iterator<Item = (u64, Uncertainty)> {
         self.uncertainties.iter().copied()
     }
 
-    /// How many numbers that nothing accounts for were due within a stretch, or not farther than
-    /// `distance` from it.
+    /// Unassigned numbers that were due in an interval, or within `distance` of it.
     pub(super) fn due(&self, interval: (Time<Utc>, Time<Utc>), distance: Span) -> u64 {
         self.open(&self.window(interval, distance)).map(|it| it.end - it.start).sum()
     }
 
-    /// How many numbers may have been lost in a stretch, whatever others account for.
+    /// Numbers that may have been lost in an interval, assigned or not.
     pub(super) fn possible(&self, interval: (Time<Utc>, Time<Utc>)) -> u64 {
         self.not_come_of(&self.window(interval, self.max_distance()))
     }
 
-    /// How many of its numbers have not come.
+    /// Numbers that have not arrived.
     pub(super) fn not_come(&self) -> u64 {
         self.not_come_of(&self.numbers)
     }
@@ -232,8 +228,8 @@ impl Gap {
         window.end - window.start - arrived.sum::<u64>()
     }
 
-    /// Accounts for `count` of the numbers that [`Self::due`] counts by the stretch of this number;
-    /// those that are left over are spread evenly, as random losses are.
+    /// Assigns `count` of the numbers that [`Self::due`] counts to the interval with this ID. Numbers left over are
+    /// spread evenly, like random losses.
     pub(super) fn miss(
         &mut self,
         interval: (Time<Utc>, Time<Utc>),
@@ -252,7 +248,7 @@ impl Gap {
         self.assign_places(&open, begin..total, id);
     }
 
-    /// Accounts for the numbers at these places among those of `open`.
+    /// Assigns the numbers at these positions among those of `open`.
     fn assign_places(&mut self, open: &[Range<u64>], places: Range<u64>, id: u64) {
         let mut passed = 0;
         for numbers in open {
@@ -263,19 +259,17 @@ impl Gap {
         }
     }
 
-    /// Takes note that it is not known which numbers were lost in a stretch, and how many fewer or more
-    /// than it accounts for may have been.
+    /// Adds uncertainty of the numbers assigned to one interval.
     pub(super) fn add_uncertainty(&mut self, uncertainty: Uncertainty, id: u64) {
         self.uncertainties.push((id, uncertainty));
     }
 
-    /// Takes note of how many fewer or more than they account for may have been lost in these stretches
-    /// together.
+    /// Adds joint uncertainty of several intervals.
     pub(super) fn add_joint_uncertainty(&mut self, uncertainty: Uncertainty, ids: Range<u64>) {
         self.joint_uncertainties.push((ids, uncertainty));
     }
 
-    /// The parts of a range that nothing accounts for.
+    /// Unassigned parts of a range.
     fn open(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let Range { start, end } = *range;
         let starts = std::iter::once(start)
@@ -288,8 +282,7 @@ impl Gap {
         starts.zip(ends).map(|(start, end)| start..end).filter(|it| it.start < it.end)
     }
 
-    /// The numbers that were due in a stretch, or not farther than `distance` from it. They are taken
-    /// to have been sent at equal intervals.
+    /// Numbers due in an interval, or within `distance` of it. Sending at equal intervals is assumed.
     fn window(&self, (from, until): (Time<Utc>, Time<Utc>), distance: Span) -> Range<u64> {
         let distance = i128::from(distance.min(self.max_distance()).as_nanos());
         let missing = self.numbers.end - self.numbers.start;
@@ -301,7 +294,7 @@ impl Gap {
             let all = begin <= 0 && 0 <= end;
             return self.numbers.start..if all { self.numbers.end } else { self.numbers.start };
         }
-        // The first is due an interval after the begin.
+        // The first number is due one step after the begin.
         let place = |due: i128| {
             let place = (due - 1).clamp(0, i128::from(missing));
             u64::try_from(place).unwrap_or(missing)
@@ -311,7 +304,7 @@ impl Gap {
         self.numbers.start + first..self.numbers.start + last.max(first)
     }
 
-    /// Enters an account, in place of any that its numbers have.
+    /// Records a resolution, in place of any previous one.
     fn assign(&mut self, numbers: Range<u64>, resolution: Resolution) {
         if numbers.is_empty() {
             return;
@@ -336,13 +329,13 @@ impl Gap {
     }
 }
 
-/// What two ranges have in common, with its end never before its start.
+/// Intersection of two ranges; its end is never before its start.
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
     let start = one.start.max(other.start);
     start..one.end.min(other.end).max(start)
 }
 
-/// So many places of all, spread evenly, one at a time as long as there are not too many.
+/// `count` positions of `all`, spread evenly in at most [`MAX_RUNS`] runs.
 fn spread(count: u64, all: u64) -> impl Iterator<Item = Range<u64>> {
     let runs = count.min(MAX_RUNS);
     let share = move |whole: u64, nth: u64| {
@@ -380,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_the_capture_has_a_part_of_is_two_runs() {
+    fn capture_loss_within_a_gap_splits_it() {
         let mut gap = Gap::before(14, 4, (at(0), at(100)), None);
         gap.miss((at(30), at(50)), Span::ZERO, 1, 0);
         let losses = GapLosses { by_network: 3, periods: 2, by_capture: 1, ..GapLosses::default() };
@@ -393,7 +386,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_stamps_numbers_and_stretches_leave_each_number_with_one_fate(
+        fn each_number_has_exactly_one_resolution(
             next: u64, skipped: u64, times: [i64; 4], reach: Option<u32>,
             counts in prop::collection::vec(any::<u64>(), 0..4),
             arrived in prop::collection::vec(any::<u16>(), 0..8),

@@ -4,15 +4,15 @@ use wirestamp_clock::{Time, Utc};
 
 use super::uncertainty::ImpairmentUncertainty;
 
-/// What a gap comes to.
+/// Losses in a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GapLosses {
-    /// Packets that the network lost, and the runs that they make.
+    /// Packets lost by the network, and the runs that they form.
     pub(super) by_network: u64,
     pub(super) periods: u64,
-    /// Packets that the capture lost.
+    /// Packets lost by the capture.
     pub(super) by_capture: u64,
-    /// What is in doubt of what the network lost.
+    /// Uncertainty of the network losses.
     pub(super) uncertainty: ImpairmentUncertainty,
 }
 
@@ -23,11 +23,11 @@ impl GapLosses {
     }
 }
 
-/// What a gap came to, and what it comes to now.
+/// Losses of a gap before and after a correction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossChange {
     pub(super) before: GapLosses,
     pub(super) now: GapLosses,
-    /// When the packet behind the gap came.
+    /// Arrival time of the packet after the gap.
     pub(super) time: Time<Utc>,
 }

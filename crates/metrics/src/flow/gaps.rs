@@ -1,4 +1,4 @@
-//! The newest gaps of a source, as long as it may turn out that the capture made them.
+//! Newest gaps of a source, kept while the capture may turn out to have caused them.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,17 @@ use super::gap::Gap;
 use super::gap_losses::{GapLosses, LossChange};
 use super::missed::CaptureLosses;
 
-/// Gaps of a source that are remembered.
+/// Max gaps kept for a source.
 const MAX_KEPT: usize = 16;
 
-/// The newest gaps of a source, and what it was told that each comes to.
+/// Newest gaps of a source, each with the losses reported for it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
     newest_last: VecDeque<(Gap, GapLosses)>,
 }
 
 impl Gaps {
-    /// Takes a gap, all of which was counted as the network's.
+    /// Adds a gap. All of its losses were counted as network losses.
     pub(super) fn push(&mut self, gap: Gap, missed: &mut CaptureLosses) {
         missed.note_gap(&gap);
         let reported = gap.losses();
@@ -29,8 +29,7 @@ impl Gaps {
         self.newest_last.push_back((gap, reported));
     }
 
-    /// Takes note that a number has come late: what its gap came to, and comes to now. None if the
-    /// gap is forgotten.
+    /// Records a late arrival. Returns the change of the losses; none if the gap is no longer kept.
     pub(super) fn arrived(&mut self, number: u64) -> Option<LossChange> {
         let place = self.newest_last.iter().rposition(|(gap, _)| gap.has(number))?;
         let (gap, reported) = &mut self.newest_last[place];
@@ -42,21 +41,21 @@ impl Gaps {
         Some(change)
     }
 
-    /// The gaps, to be decided on.
+    /// Gaps, for a new assignment.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Gap> {
         self.newest_last.iter_mut().map(|(gap, _)| gap)
     }
 
-    /// Tells what a decision has changed, and makes room for more gaps.
+    /// Reports the changes since the last call, and removes gaps where there are too many.
     pub(super) fn apply_decisions(
         &mut self,
         missed: &mut CaptureLosses,
-        mut tell: impl FnMut(LossChange),
+        mut report: impl FnMut(LossChange),
     ) {
         for (gap, reported) in &mut self.newest_last {
             let change = change_of(gap, reported);
             if change.before != change.now {
-                tell(change);
+                report(change);
             }
         }
         while self.newest_last.len() > MAX_KEPT {
@@ -64,13 +63,13 @@ impl Gaps {
         }
     }
 
-    /// Forgets them all.
-    pub(super) fn forget(&mut self, missed: &mut CaptureLosses) {
+    /// Removes all gaps.
+    pub(super) fn clear(&mut self, missed: &mut CaptureLosses) {
         self.newest_last.drain(..).for_each(|(gap, _)| missed.forget(&gap));
     }
 }
 
-/// The change since `reported`, which becomes the losses of now.
+/// Change since `reported`, which is set to the current losses.
 fn change_of(gap: &Gap, reported: &mut GapLosses) -> LossChange {
     let now = gap.losses();
     LossChange { before: std::mem::replace(reported, now), now, time: gap.until() }

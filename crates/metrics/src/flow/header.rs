@@ -1,4 +1,4 @@
-//! What of an RTP packet its stream looks at, and what beside it.
+//! Fields of an RTP packet that a stream needs, and the context of the stream.
 
 use wirestamp_clock::{Time, Utc};
 use wirestamp_packet::FlowKey;
@@ -7,7 +7,7 @@ use wirestamp_packet::rtp::Rtp;
 use super::config::FlowConfig;
 use super::signalling::Announcements;
 
-/// What is kept of an RTP packet until it is known whether it is one.
+/// Fields of an RTP packet, kept until it is recognised.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) ssrc: u32,
@@ -37,7 +37,7 @@ impl Header {
     }
 }
 
-/// What a stream has to know of the rest.
+/// Data outside of a stream that it depends on.
 #[derive(Clone, Copy)]
 pub(super) struct StreamContext<'a> {
     pub(super) config: &'a FlowConfig,

@@ -1,43 +1,43 @@
-//! What keeps a stream's packets from being heard or seen: how many, and how they are spread.
+//! Lost and late packets of a stream, and how they are distributed.
 
 use super::gap_losses::LossChange;
 use super::uncertainty::ImpairmentUncertainty;
 use crate::numeric::count_to_f64;
 
-/// Packets of a stream, or of a stretch of it, that were lost or came too late to be played.
+/// Packets of a stream, or of a part of it, that were lost or came too late to be played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Impairment {
-    /// Packets that should have come.
+    /// Packets expected.
     pub(super) expected: u64,
-    /// Those that did not.
+    /// Packets lost.
     pub(super) lost: u64,
     /// Runs of lost packets (loss periods, RFC 3357 section 4).
     pub(super) periods: u64,
-    /// Packets that the buffer of the receiver would not have waited for.
+    /// Packets later than the receiver's de-jitter buffer waits.
     pub(super) late: u64,
-    /// Runs of these.
+    /// Runs of late packets.
     pub(super) late_periods: u64,
 }
 
-/// What an opinion comes from.
+/// Loss parameters of a MOS.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LossSeverity {
     /// The share of packets that cannot be played, 0 to 1.
     pub(super) ratio: f64,
-    /// How bursty they are, at least 1 where it is worse than random.
+    /// Burst ratio; at least 1 where losses are burstier than random.
     pub(super) burst_ratio: f64,
 }
 
 impl Impairment {
-    /// So many packets in a row have not come.
+    /// Records a run of missing packets.
     pub(super) fn lose(&mut self, packets: u64) {
         self.expected += packets;
         self.lost += packets;
         self.periods += u64::from(packets > 0);
     }
 
-    /// A packet that was counted as lost has come after all; of its two neighbours so many have
-    /// not. Saturates, because what was counted may have been counted elsewhere.
+    /// Corrects the counts for a late arrival; `missing_neighbours` (0 to 2) of its neighbours are still missing.
+    /// Saturates, because the loss may have been counted in another interval.
     pub(super) fn recover(&mut self, missing_neighbours: u8) {
         self.lost = self.lost.saturating_sub(1);
         self.periods = match missing_neighbours {
@@ -47,14 +47,14 @@ impl Impairment {
         };
     }
 
-    /// What was counted of a gap has come to something else.
+    /// Applies a correction of the losses in a gap.
     pub(super) fn correct(&mut self, change: &LossChange) {
         let LossChange { before, now, .. } = change;
         self.lost = (self.lost + now.by_network).saturating_sub(before.by_network);
         self.periods = (self.periods + now.periods).saturating_sub(before.periods);
     }
 
-    /// A packet has come too late; `again` if the one before it had, too.
+    /// Records a packet that came too late; `again` if the one before was too late as well.
     pub(super) fn record_too_late(&mut self, again: bool) {
         self.late += 1;
         self.late_periods += u64::from(!again);
@@ -82,7 +82,7 @@ impl Impairment {
         }
     }
 
-    /// Both together.
+    /// Sum of both.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             expected: self.expected + other.expected,
@@ -93,12 +93,10 @@ impl Impairment {
         }
     }
 
-    /// The least and the greatest harm that there may be; none without packets.
-    ///
-    /// The effective equipment impairment (ITU-T G.107 equation 7-29) grows with the share of losses
-    /// and with the burst ratio, so that the least of both bounds an opinion from above, and the
-    /// greatest of both from below. Of n losses in p runs among e packets the burst ratio is n (1 - n / e) / p
-    /// (section 7.5), which is greatest next to e / 2.
+    /// Min and max severity within the uncertainty; none without packets. The effective equipment impairment (ITU-T
+    /// G.107 equation 7-29) grows with the share of losses and with the burst ratio: the min of both bounds the MOS
+    /// from above, the max of both from below. With n losses in p runs among e packets, the burst ratio is n (1 - n /
+    /// e) / p (section 7.5), which is highest next to e / 2.
     pub(super) fn bounds(&self, uncertainty: ImpairmentUncertainty) -> Option<[LossSeverity; 2]> {
         let ratio = self.ratio()?;
         if uncertainty == ImpairmentUncertainty::default() {
@@ -149,9 +147,9 @@ mod tests {
     }
 
     proptest! {
-        /// Late packets that come in any order leave the counts that the losses alone have.
+        /// Late packets in any order give the same counts as the losses alone.
         #[test]
-        fn loss_and_bursts_are_those_of_the_pattern_whatever_the_order(
+        fn counts_match_the_loss_pattern_in_any_order(
             fates in prop::collection::vec(0u8..6, 3..200),
         ) {
             // 0 is lost, 1 comes up to 9 places later, the others come in order.
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn late_packets_count_as_impaired_and_their_runs_as_bursts() {
+    fn late_packets_count_as_impaired() {
         let mut impairment = Impairment { expected: 10, ..Impairment::default() };
         impairment.record_too_late(false);
         impairment.record_too_late(true);
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_doubt_has_one_harm() {
+    fn certain_losses_have_one_severity() {
         let of = Impairment { expected: 100, lost: 6, periods: 2, ..Impairment::default() };
         let severity = LossSeverity { ratio: 0.06, burst_ratio: of.burst_ratio() };
         assert_eq!(of.bounds(ImpairmentUncertainty::default()), Some([severity; 2]));
@@ -201,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_truth_is_its_harm_is_between_the_bounds(
+        fn true_severity_is_within_the_bounds(
             expected in 1..60u64, late in 0..9u64, losses in [0..60u64, 0..60, 0..60],
             runs in [0..30u64, 0..30, 0..30],
         ) {

@@ -1,4 +1,4 @@
-//! Whether a flow is a UDP test of iperf3, and what arrived of it.
+//! Detection of iperf3 UDP tests, and their losses.
 
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::{Time, Utc};
@@ -13,9 +13,9 @@ use super::uncertainty::ImpairmentUncertainty;
 use crate::iperf3::Stream;
 use crate::rtp::Step;
 
-/// So many datagrams of a flow are looked at; four that fit are enough for a test to be recognised.
+/// Max datagrams of a flow that are examined. Four matching ones identify a test.
 const MAX_EXAMINED: u8 = 16;
-/// Bytes of a datagram with the widest counts.
+/// Bytes of a datagram that hold the widest counters.
 const PREFIX_BYTES: usize = 16;
 /// Bytes of the datagram that opens a test in either direction (`UDP_CONNECT_MSG` and
 /// `UDP_CONNECT_REPLY` in iperf's `src/iperf_udp.c`).
@@ -24,31 +24,31 @@ const CONNECT_MESSAGE_BYTES: usize = 4;
 /// The quality of a UDP test of iperf3, counted as its server does.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Iperf3Report {
-    /// Datagrams that were sent up to the highest count that came, `packets` of iperf3; since the
-    /// capture began, if that was after the test did.
+    /// Datagrams sent up to the highest count received, `packets` of iperf3; since the start of the capture, if that
+    /// was after the start of the test.
     pub sent: u64,
-    /// Datagrams that the network lost, `lost_packets` of iperf3, where each copy hides a loss.
+    /// Datagrams lost by the network, `lost_packets` of iperf3, where each duplicate hides a loss.
     pub lost: u64,
-    /// Datagrams that came after one with a higher count, and copies.
+    /// Datagrams that came after one with a higher count, and duplicates.
     pub out_of_order: u64,
     /// The interarrival jitter at the last datagram.
     pub jitter_ms: f64,
-    /// Datagrams that are missing because the capture lost them; in no other figure of loss.
+    /// Datagrams lost by the capture; excluded from all other loss figures.
     pub capture_lost: u64,
-    /// How many more or fewer the network may have lost, and the capture fewer or more: where both lost
-    /// datagrams at the same time.
+    /// Uncertainty of `lost`: the network may have lost this many more or fewer, and the capture fewer or more. Above
+    /// 0 where both lost datagrams at the same time.
     pub lost_uncertainty: u64,
-    /// How wide the counts are, in bits.
+    /// Width of the counters in bits.
     pub counter_bits: u8,
 }
 
-/// What a flow was found to be.
+/// State of the detection.
 #[derive(Clone, Debug)]
 pub(super) enum TestState {
-    /// Nothing that is known yet.
+    /// Undecided.
     Open(Candidate),
     Test(Box<Test>),
-    /// No test.
+    /// Not a test.
     Other,
 }
 
@@ -57,9 +57,9 @@ pub(super) enum TestState {
 pub(super) struct Candidate {
     recogniser: Recogniser,
     left: u8,
-    /// Whether the datagram that opens a test was seen.
+    /// Whether the opening datagram of a test was captured.
     opened: bool,
-    /// Datagrams that may be of the test, with what they begin with.
+    /// First bytes and times of datagrams that may belong to the test.
     kept: Vec<([u8; PREFIX_BYTES], Time<Utc>)>,
 }
 
@@ -71,11 +71,11 @@ pub(super) struct Test {
     counter: Counter,
     stream: Stream,
     numbers: Numbers,
-    /// When the datagram with the highest count came.
+    /// Arrival time of the datagram with the highest count.
     highest: Time<Utc>,
     gaps: Gaps,
     capture_lost: u64,
-    /// What is in doubt of the losses.
+    /// Uncertainty of the losses.
     uncertainty: ImpairmentUncertainty,
 }
 
@@ -91,7 +91,7 @@ impl Default for TestState {
 }
 
 impl TestState {
-    /// Takes the payload of a datagram that is none of RTP, as much as was captured of it.
+    /// Records the captured payload of a datagram that is not RTP.
     pub(super) fn record(&mut self, payload: &[u8], time: Time<Utc>, missed: &mut CaptureLosses) {
         match self {
             Self::Open(candidate) => {
@@ -138,8 +138,8 @@ impl Candidate {
 }
 
 impl Test {
-    /// A test of which these datagrams came. What had been sent ahead of the first is known to be lost
-    /// only if the test has been seen to begin.
+    /// A test with these datagrams so far. Datagrams before the first count as lost only if the start of the test was
+    /// captured.
     fn of(
         kept: &[([u8; PREFIX_BYTES], Time<Utc>)],
         counter: Counter,
@@ -177,14 +177,14 @@ impl Test {
                     self.gaps.push(gap, missed);
                 }
             }
-            // What is too late to be remembered is taken for late, as iperf3 takes it.
+            // Older than the window: treated as late, as iperf3 does.
             ArrivalKind::Late { .. } | ArrivalKind::Stray => self.record_late(datagram.count),
             ArrivalKind::Duplicate => self.duplicated += 1,
             ArrivalKind::Early { .. } | ArrivalKind::Restarted => {}
         }
     }
 
-    /// A datagram that was counted as lost has come.
+    /// Records the arrival of a datagram that was counted as lost.
     fn record_late(&mut self, count: u64) {
         let change = self.gaps.arrived(count);
         if let Some(LossChange { before, now, .. }) = change {
@@ -197,12 +197,12 @@ impl Test {
         }
     }
 
-    /// The gaps that may be the capture's.
+    /// Gaps that the capture may have caused.
     pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
         self.gaps.iter_mut()
     }
 
-    /// Counts as was decided.
+    /// Applies the latest assignment of losses.
     pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
         let Self { gaps, lost, capture_lost, uncertainty, .. } = self;
         gaps.apply_decisions(missed, |change| {
@@ -213,7 +213,7 @@ impl Test {
         });
     }
 
-    /// Datagrams that came after one with a higher count, without copies.
+    /// Datagrams that came after one with a higher count, without duplicates.
     pub(super) fn reordered(&self) -> u64 {
         self.stream.out_of_order().saturating_sub(self.duplicated)
     }

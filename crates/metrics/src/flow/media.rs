@@ -1,4 +1,4 @@
-//! What UDP carries: RTP streams and the sources that may be some, and tests of iperf3.
+//! Content of a UDP flow: RTP streams, candidates for them, and tests of iperf3.
 
 use super::gap::Gap;
 use super::header::{Header, StreamContext};
@@ -7,7 +7,7 @@ use super::missed::CaptureLosses;
 use super::recognition::Recognition;
 use super::stream::Stream;
 
-/// The RTP streams of a flow, and the test of iperf3 that the rest of it may be.
+/// RTP streams of a flow, and the iperf3 test that the rest may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Media {
     pub(super) streams: Vec<Stream>,
@@ -15,18 +15,18 @@ pub(super) struct Media {
     recognition: Recognition,
 }
 
-/// What a packet that may be RTP was found to be.
+/// Classification of a packet that may be RTP.
 pub(super) enum PacketKind {
-    /// One of a stream.
+    /// Packet of a known stream.
     OfStream,
-    /// The one by which so many packets, itself included, are known to be a stream, of so many bytes.
+    /// First packet after recognition of a stream; counts include it.
     Recognised { packets: u64, bytes: u64 },
-    /// Nothing that is known to be RTP.
+    /// Not RTP as far as is known.
     Unknown,
 }
 
 impl Media {
-    /// Takes a packet; `room` if there may be one more stream.
+    /// Records a packet; `room` if one more stream is allowed.
     pub(super) fn record(
         &mut self,
         header: &Header,
@@ -49,14 +49,14 @@ impl Media {
         packets.map_or(PacketKind::Unknown, |packets| self.begin(&packets, context, missed))
     }
 
-    /// The gaps that may be the capture's.
+    /// Gaps that the capture may have caused.
     pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
         let Self { streams, test, .. } = self;
         let tests = test.test_mut().into_iter();
         streams.iter_mut().flat_map(Stream::gaps).chain(tests.flat_map(iperf3::Test::gaps))
     }
 
-    /// Counts as was decided.
+    /// Applies the latest assignment of losses.
     pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
         self.streams.iter_mut().for_each(|stream| stream.apply_decisions(missed));
         self.test.test_mut().into_iter().for_each(|test| test.apply_decisions(missed));

@@ -1,4 +1,4 @@
-//! What is told of an RTP stream.
+//! Report of an RTP stream.
 
 use serde::{Deserialize, Serialize};
 use wirestamp_clock::Span;
@@ -11,78 +11,73 @@ use super::video::{Video, VideoReport};
 use crate::emodel::{Codec, Parameters, Rating};
 use crate::numeric::nanos_to_f64;
 
-/// The quality of an RTP stream; what cannot be known is null.
+/// Quality of an RTP stream. Unknown values are null.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct RtpReport {
     /// The synchronisation source.
     pub ssrc: u32,
-    /// The payload type, of several the newest that is no event and no comfort noise.
+    /// Payload type; of several, the newest that is neither an event nor comfort noise.
     pub payload_type: u8,
-    /// What that stands for, in the words of RFC 3551 or of SIP.
+    /// Encoding name, from RFC 3551 or SIP.
     pub codec: Option<String>,
-    /// The rate of its timestamps. Where it is not known, nothing is told of jitter, skew and opinion.
+    /// Clock rate of the timestamps. Without it there is no jitter, skew or MOS.
     pub clock_rate_hz: Option<u32>,
-    /// Packets that were sent, by their numbers; those that the capture lost too, because the network
-    /// did not.
+    /// Packets sent, by sequence numbers. Includes packets lost by the capture, because the network delivered them.
     pub expected: u64,
-    /// Packets expected less packets received, as RFC 3550 appendix A.3 and tshark count losses:
-    /// copies hide losses, and it may be negative.
+    /// Packets expected minus packets received, as RFC 3550 appendix A.3 and tshark count losses. Duplicates hide
+    /// losses; may be negative.
     pub cumulative_lost: i64,
-    /// Packets that are missing because the capture lost them; [`Self::cumulative_lost`] has them too,
-    /// and no other figure of loss.
+    /// Packets lost by the capture. Included in [`Self::cumulative_lost`] and in no other loss figure.
     pub capture_lost: u64,
-    /// How many more or fewer than `lost` the network may have lost, and the capture fewer or more:
-    /// where both lost packets at the same time, or the capture some that may be of no stream.
+    /// Uncertainty of `lost`: the network may have lost this many more or fewer, and the capture fewer or more. Above
+    /// 0 where both lost packets at the same time, or where the capture may have lost packets of no stream.
     pub lost_uncertainty: u64,
-    /// Packets that came later than the assumed de-jitter buffer waits.
+    /// Packets later than the assumed de-jitter buffer waits.
     pub late: u64,
-    /// Packets far from all others in number.
+    /// Packets with a sequence number far from all others.
     pub stray: u64,
-    /// How often the sender has begun its numbers anew.
+    /// Restarts of the sender's sequence numbers.
     pub restarts: u64,
     /// Runs of lost packets (loss periods, RFC 3357 section 4).
     pub loss_periods: u64,
-    /// The burst ratio of what was lost or late (ITU-T G.107 section 7.5); 1 for random loss.
+    /// Burst ratio of lost and late packets (ITU-T G.107 section 7.5); 1 for random loss.
     pub burst_ratio: f64,
     /// The interarrival jitter (RFC 3550 section 6.4.1) at the last packet.
     pub jitter_ms: Option<f64>,
-    /// The mean of that jitter over the packets, as tshark has it.
+    /// Mean of the jitter over the packets, as tshark computes it.
     pub mean_jitter_ms: Option<f64>,
-    /// The greatest, as tshark has it.
+    /// Max jitter, as tshark computes it.
     pub max_jitter_ms: Option<f64>,
-    /// The longest time from one packet to the next within a talk spurt, as tshark has it.
+    /// Max time between two packets within a talk spurt, as tshark computes it.
     pub max_delta_ms: f64,
-    /// How far the timestamps have run ahead of the arrivals since the first packet.
+    /// Advance of the timestamps over the arrivals since the first packet.
     pub skew_ms: Option<f64>,
-    /// The greatest skew by magnitude.
+    /// Max skew by magnitude.
     pub max_skew_ms: Option<f64>,
-    /// The opinion score of a conversation, MOS-CQE (ITU-T G.107 Annex B), 1 to 4.5: from the losses,
-    /// the packets too late for the buffer, and the assumed delay. Null for codecs of which ITU-T
-    /// G.113 has no values.
+    /// Conversational MOS, MOS-CQE (ITU-T G.107 Annex B), 1 to 4.5: from the losses, the packets too late for the
+    /// buffer, and the assumed delay. Null for codecs without values in ITU-T G.113.
     pub mos: Option<f64>,
-    /// GapTiming which and [`Self::mos_highest`] the opinion lies where it cannot be known who lost a packet
-    /// ([`Self::lost_uncertainty`]); the same as `mos` where it can. Packets that the capture lost are
-    /// taken to have come in time. Null where the worst case cannot be judged.
+    /// Lower bound of the MOS where it is unknown who lost a packet ([`Self::lost_uncertainty`]); otherwise equals
+    /// `mos`. Packets lost by the capture count as on time. Null where the worst case cannot be rated.
     pub mos_lowest: Option<f64>,
-    /// Null where the best case cannot be judged.
+    /// Upper bound of the MOS. Null where the best case cannot be rated.
     pub mos_highest: Option<f64>,
-    /// The rating that it comes from.
+    /// Rating that the MOS is computed from.
     pub r_factor: Option<f64>,
-    /// The opinion score, the share of losses (0 to 1), and the greatest jitter, of intervals of
-    /// this length from the first packet on. At the most 60.
+    /// Length of the intervals of the following series, from the first packet on. At most 60 intervals.
     pub interval_ms: f64,
-    /// Null where nothing was expected.
+    /// MOS; null for intervals without expected packets.
     pub mos_over_time: Vec<Option<f64>>,
-    /// Without late packets.
+    /// Share of losses, 0 to 1, without late packets.
     pub loss_over_time: Vec<Option<f64>>,
-    /// In milliseconds; empty where the clock rate is not known.
+    /// Max jitter in milliseconds; empty where the clock rate is unknown.
     pub jitter_ms_over_time: Vec<f64>,
-    /// The media delivery index of a video.
+    /// Media delivery index of a video.
     pub media_delivery: Option<VideoReport>,
 }
 
 impl RtpReport {
-    /// The codec that an opinion of this stream is for; none where ITU-T G.113 has no values of it.
+    /// Codec for the MOS of this stream; none where ITU-T G.113 has no values.
     #[must_use]
     pub fn voice(&self) -> Option<Codec> {
         codec_of(self.codec.as_deref()?)
@@ -90,10 +85,10 @@ impl RtpReport {
 
     pub(super) fn of(stream: &Stream, config: &FlowConfig) -> Self {
         let encoding = stream.medium.encoding.as_ref();
-        let (sequence, theirs) = (stream.rtp.sequence(), stream.rtp.wireshark());
+        let (sequence, tshark) = (stream.rtp.sequence(), stream.rtp.wireshark());
         let timed = |value: f64| encoding.and_then(Encoding::jitter_rate).map(|_| value / 1e6);
         let skew = stream.rtp.skew();
-        let voice = Voice::new(encoding.and_then(Encoding::codec), config);
+        let voice = CodecRater::new(encoding.and_then(Encoding::codec), config);
         let rating = voice.rating(&stream.total);
         let [mos_highest, mos_lowest] = voice.bounds(stream);
         let intervals = stream.series.intervals();
@@ -112,9 +107,9 @@ impl RtpReport {
             loss_periods: stream.total.periods,
             burst_ratio: stream.total.burst_ratio(),
             jitter_ms: timed(stream.rtp.jitter().as_nanos()),
-            mean_jitter_ms: timed(theirs.mean_jitter()),
-            max_jitter_ms: timed(theirs.max_jitter()),
-            max_delta_ms: millis(theirs.max_delta()),
+            mean_jitter_ms: timed(tshark.mean_jitter()),
+            max_jitter_ms: timed(tshark.max_jitter()),
+            max_delta_ms: millis(tshark.max_delta()),
             skew_ms: timed(nanos_to_f64(skew.now().as_nanos())),
             max_skew_ms: timed(nanos_to_f64(skew.greatest().as_nanos())),
             mos: rating.map(|rating| rating.mos()),
@@ -140,14 +135,14 @@ fn millis(span: Span) -> f64 {
     nanos_to_f64(span.as_nanos()) / 1e6
 }
 
-/// A codec over an assumed delay. The rating without impairment is computed once.
-struct Voice {
+/// Rates a codec over an assumed delay. The rating without impairment is computed once.
+struct CodecRater {
     codec: Option<Codec>,
     delay: Span,
     unimpaired: Option<Rating>,
 }
 
-impl Voice {
+impl CodecRater {
     fn new(codec: Option<Codec>, config: &FlowConfig) -> Self {
         let delay =
             Span::from_nanos(config.delay.as_nanos().saturating_add(config.buffer.as_nanos()));
@@ -161,7 +156,7 @@ impl Voice {
         Some(parameters.rating())
     }
 
-    /// None without packets, and where the impairment cannot be judged.
+    /// Rating; none without packets, and where the impairment cannot be rated.
     fn rating(&self, impairment: &Impairment) -> Option<Rating> {
         self.rating_of(LossSeverity {
             ratio: impairment.ratio()?,
@@ -176,10 +171,10 @@ impl Voice {
         }
     }
 
-    /// The highest and the lowest opinion that there may be.
+    /// Max and min MOS within the uncertainty.
     fn bounds(&self, stream: &Stream) -> [Option<f64>; 2] {
         let severities = stream.total.bounds(stream.uncertainty);
-        let opinion = |severity| self.rating_of(severity).map(|rating| rating.mos());
-        severities.map_or([None; 2], |severities| severities.map(opinion))
+        let mos = |severity| self.rating_of(severity).map(|rating| rating.mos());
+        severities.map_or([None; 2], |severities| severities.map(mos))
     }
 }

@@ -1,4 +1,4 @@
-//! Where packets become flows.
+//! Assignment of packets to flows.
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::rtp::Rtp;
@@ -14,22 +14,22 @@ use super::table::{Content, Flow, Table};
 use super::volume::Volume;
 use crate::CaptureLoss;
 
-/// A packet at the point of observation.
+/// A packet at the observation point.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowPacket<'a> {
-    /// What was captured of it.
+    /// Captured bytes.
     pub packet: &'a Packet<'a>,
-    /// Bytes of its frame on the wire.
+    /// Length of the frame on the wire in bytes.
     pub length: u32,
-    /// When it passed.
+    /// Capture time.
     pub time: Time<Utc>,
 }
 
-/// The quality of each flow at one point, in bounded memory.
+/// Quality of each flow at one point, in bounded memory.
 ///
-/// RTP streams are recognised without being told a port: by several packets of one source in sequence
-/// (RFC 3550 appendix A.1), or at once where SIP announced them. What SIP said also tells what
-/// dynamic payload types mean. UDP tests of iperf3 are recognised by the clocks and counts in them.
+/// RTP streams are recognised on any port: by several packets of one source in sequence (RFC 3550 appendix A.1), or by
+/// the first packet where SIP announced the stream. SIP also supplies the meaning of dynamic payload types. UDP tests
+/// of iperf3 are recognised by their clocks and counters.
 #[derive(Clone, Debug)]
 pub struct FlowMonitor {
     config: FlowConfig,
@@ -43,7 +43,7 @@ pub struct FlowMonitor {
 }
 
 impl FlowMonitor {
-    /// A monitor that has seen nothing.
+    /// An empty monitor.
     #[must_use]
     pub fn new(config: FlowConfig) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl FlowMonitor {
         }
     }
 
-    /// Takes the next packet, in the order of capture.
+    /// Records the next packet, in the order of capture.
     pub fn observe(&mut self, seen: &FlowPacket<'_>) {
         let FlowPacket { packet, length, time } = *seen;
         self.total.packets += 1;
@@ -83,17 +83,17 @@ impl FlowMonitor {
         }
     }
 
-    /// Takes note that the capture lost packets, before or after the packets around them are observed:
-    /// packets of RTP that are missing at that time are counted as the capture's, not as the
-    /// network's.
+    /// Records a loss of the capture, before or after the packets around it are observed. RTP packets missing at that
+    /// time are counted as lost by the capture, not by the network.
     ///
-    /// As many are as the capture lost: those that were due in the stretch by the numbers,
-    /// timestamps and arrivals around them, and if they are fewer, those that may have passed in it
-    /// and were due nearest to it. What is missing beyond that is the network's. Which ones they are
-    /// cannot be known where both lost packets at the same time; all streams then have their part
-    /// in what the network lost, by what they miss, and each report says between which bounds the truth
-    /// lies. The bounds hold if what the capture lost was of flows that were seen on both sides of it,
-    /// and what of it has no numbers came no denser than it was seen to come.
+    /// The number of packets assigned to the capture is the number it lost: first those due in the interval by
+    /// sequence numbers, timestamps and arrivals around them, then those due nearest to it that may have passed in it.
+    /// All other missing packets are network losses.
+    ///
+    /// Where both lost packets at the same time, it is unknown which packets these are. The network losses are then
+    /// distributed over all streams in proportion to their missing packets, and each report has the bounds of the true
+    /// value. The bounds hold if the capture lost packets of flows captured before and after the interval, and if
+    /// packets without numbers came no closer together than observed.
     pub fn missed(&mut self, missed: CaptureLoss) {
         self.capture_missed = self.capture_missed.saturating_add(missed.packets);
         self.missed.note(missed);
@@ -102,7 +102,7 @@ impl FlowMonitor {
         }
     }
 
-    /// Decides which of the packets that are missing the capture lost, if there is news of them.
+    /// Assigns missing packets to the capture or the network, if there is new information.
     fn decide(&mut self) {
         if !self.missed.is_due() {
             return;
@@ -140,7 +140,7 @@ impl FlowMonitor {
             PacketKind::Unknown => rest.record(length, time, config.train_gap),
             PacketKind::Recognised { packets, bytes } => {
                 *streams += 1;
-                // All but this one were counted with the rest until now.
+                // All packets but this one were counted with the rest until now.
                 rest.packets -= packets - 1;
                 rest.bytes -= bytes - u64::from(length);
                 if rest.packets == 0 {
@@ -155,7 +155,7 @@ impl FlowMonitor {
         let mut back = None;
         if let Some(peer) = self.table.peer(place) {
             if let Some(until) = segment.acknowledgment {
-                peer.acknowledged(until, seen.time);
+                peer.record_acknowledgment(until, seen.time);
             }
             back = peer.round_trips.min();
         }
@@ -164,15 +164,14 @@ impl FlowMonitor {
         }
     }
 
-    /// What is known of each flow, in no particular order: one report for each RTP stream, and one for
-    /// the packets of a flow that belong to none. What is missing is judged by all that is known now,
-    /// which changes the flows.
+    /// Reports of all flows, in no particular order: one for each RTP stream, and one for the other packets of a flow.
+    /// Reassigns missing packets first, which changes the flows.
     pub fn flows(&mut self) -> impl Iterator<Item = FlowReport> {
         self.some_flows(0, usize::MAX)
     }
 
-    /// The same of `count` flows only, those after the first `skipped`: flows keep their places, so
-    /// that one who has little time can ask for some and come again for the others.
+    /// Reports of `count` flows after the first `skipped`. Flows keep their positions, so that a caller with little
+    /// time can read them in portions.
     pub fn some_flows(&mut self, skipped: usize, count: usize) -> impl Iterator<Item = FlowReport> {
         self.decide();
         let config = self.config;
@@ -180,25 +179,25 @@ impl FlowMonitor {
         flows.flat_map(move |flow| report::of(flow, &config))
     }
 
-    /// How many flows have a state of their own.
+    /// Number of flows kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.flows().len()
     }
 
-    /// Whether no packet has come yet.
+    /// Whether no packet was observed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What was given up for want of room.
+    /// Totals of evicted flows.
     #[must_use]
     pub fn evicted(&self) -> &EvictedFlows {
         &self.evicted
     }
 
-    /// Packets that the capture lost at times that are known ([`Self::missed`]).
+    /// Packets lost by the capture at known times ([`Self::missed`]).
     #[must_use]
     pub fn capture_missed(&self) -> u64 {
         self.capture_missed
@@ -210,19 +209,19 @@ impl FlowMonitor {
         self.total.packets
     }
 
-    /// Their bytes on the wire.
+    /// Bytes of all flows on the wire.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.total.bytes
     }
 
-    /// From the earliest packet to the latest.
+    /// Time from the earliest packet to the latest.
     #[must_use]
     pub fn duration(&self) -> Span {
         self.total.duration()
     }
 
-    /// How flows are watched.
+    /// Configuration.
     #[must_use]
     pub fn config(&self) -> &FlowConfig {
         &self.config

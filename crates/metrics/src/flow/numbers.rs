@@ -1,39 +1,38 @@
-//! Which numbers of a stream came: copies, late ones and gaps told apart as they come.
+//! Sequence numbers of a stream: detection of gaps, late packets and duplicates.
 
 use crate::rtp::Step;
 
-/// Numbers that are remembered: all that [`Step::Behind`] can mean, and a neighbour.
+/// Size of the window: all numbers that [`Step::Behind`] can mean, and a neighbour.
 const MAX_KEPT: u64 = 128;
 
-/// What a packet's number says of it and of others.
+/// Classification of a packet by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrivalKind {
-    /// It is the highest so far; so many numbers before it have not come.
+    /// Highest so far; `skipped` numbers before it are missing.
     Ahead { skipped: u64 },
-    /// It had been missed, beside so many neighbours, 0 to 2, that are missing still.
+    /// Was missing; 0 to 2 of its neighbours are still missing.
     Late { missing_neighbours: u8 },
-    /// It is older than the first packet that came, by one more than so many numbers that are
-    /// missing too.
+    /// Older than the first packet; `skipped` numbers between them are missing.
     Early { skipped: u64 },
-    /// It had come before.
+    /// Arrived before.
     Duplicate,
-    /// It belongs nowhere.
+    /// Far from all others.
     Stray,
-    /// The sender has begun anew, with the packet before this one.
+    /// The sender restarted with the packet before this one.
     Restarted,
 }
 
-/// The newest numbers of a stream.
+/// Window of the newest numbers of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
-    /// The lowest and the highest number that came.
+    /// Lowest and highest number received.
     ends: Option<(u64, u64)>,
-    /// Bit n: number `highest` - n came, or is below the lowest.
+    /// Bit n: number `highest` - n arrived, or is below the lowest.
     arrived: u128,
 }
 
 impl Numbers {
-    /// Takes what the next packet's number is.
+    /// Records the next packet.
     pub(super) fn record(&mut self, step: Step) -> ArrivalKind {
         match (step, self.ends) {
             (Step::Stray, _) => ArrivalKind::Stray,
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_late_ones_and_copies_are_told_apart() {
+    fn gaps_late_packets_and_duplicates_are_distinguished() {
         assert_eq!(last(&[1, 2]), ArrivalKind::Ahead { skipped: 0 });
         assert_eq!(last(&[1, 5]), ArrivalKind::Ahead { skipped: 3 });
         assert_eq!(last(&[1, 3, 2]), ArrivalKind::Late { missing_neighbours: 0 });
@@ -105,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_first_moves_the_beginning() {
+    fn older_first_packet_moves_the_beginning() {
         assert_eq!(last(&[10, 11, 7]), ArrivalKind::Early { skipped: 2 });
         assert_eq!(last(&[10, 11, 7, 9]), ArrivalKind::Late { missing_neighbours: 1 });
         assert_eq!(last(&[10, 11, 7, 10]), ArrivalKind::Duplicate);
     }
 
     #[test]
-    fn the_oldest_that_can_come_late_is_remembered() {
+    fn window_covers_the_latest_possible_packet() {
         let late = |number| last(&[1000, 1002, 1100, number]);
         assert_eq!(late(1001), ArrivalKind::Late { missing_neighbours: 0 });
         assert_eq!(late(1002), ArrivalKind::Duplicate);
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_farther_than_what_is_remembered_forget_it() {
+    fn large_jump_clears_the_window() {
         assert_eq!(last(&[0, 2999]), ArrivalKind::Ahead { skipped: 2998 });
         assert_eq!(last(&[0, 2999, 2998]), ArrivalKind::Late { missing_neighbours: 1 });
         assert_eq!(all(&[0, 20_000, 20_001])[1..], [ArrivalKind::Stray, ArrivalKind::Restarted]);

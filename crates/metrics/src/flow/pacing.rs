@@ -1,21 +1,21 @@
-//! When the packets of a stream are due.
+//! Due times of the packets of a stream.
 
 use std::num::NonZeroU32;
 
 use wirestamp_clock::{Span, Time, Utc};
 
-/// How many times the mean deviation (the jitter of RFC 3550) a packet may deviate: by more than
-/// this one in some hundred does, where deviations fall off as steeply as an exponential does.
+/// Max deviation of a packet, as a multiple of the mean deviation (the jitter of RFC 3550). About one in a hundred
+/// packets deviates by more, if deviations fall off exponentially.
 const DEVIATIONS: f64 = 5.0;
 
-/// The highest packet of a stream so far, and the step that timestamps took to it.
+/// Highest packet of a stream so far, and the last timestamp step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacing {
     highest: Option<PacketTiming>,
     step: u32,
 }
 
-/// What tells when a packet was due.
+/// Sequence number, timestamp and arrival of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketTiming {
     pub(super) number: u64,
@@ -23,18 +23,18 @@ pub(super) struct PacketTiming {
     pub(super) arrival: Time<Utc>,
 }
 
-/// What is known of the packets between the highest two.
+/// Timing of a gap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GapTiming {
-    /// When the first of the two came.
+    /// Arrival time of the packet before the gap.
     pub(super) since: Time<Utc>,
-    /// How far from when it was due a packet may have passed, if they were due at equal intervals.
+    /// Max distance between due time and possible passing time, for packets due at equal intervals.
     pub(super) reach: Option<Span>,
 }
 
 impl Pacing {
-    /// Takes the packet with the highest number so far, the rate of its timestamps, and the jitter in
-    /// nanoseconds. None if none are missing before it.
+    /// Records the packet with the highest number so far, the clock rate, and the jitter in nanoseconds. None if no
+    /// packet is missing before it.
     pub(super) fn record(
         &mut self,
         timing: PacketTiming,
@@ -61,7 +61,7 @@ impl Pacing {
         Some(GapTiming { since: before.arrival, reach })
     }
 
-    /// The sender has begun its numbers and timestamps anew.
+    /// Clears the state: the sender restarted its numbers and timestamps.
     pub(super) fn interrupt(&mut self) {
         *self = Self::default();
     }

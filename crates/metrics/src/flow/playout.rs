@@ -1,24 +1,24 @@
-//! The buffer of an assumed receiver, which plays packets at the pace of their timestamps.
+//! De-jitter buffer of an assumed receiver, which plays packets at the rate of their timestamps.
 
 use wirestamp_clock::Span;
 
 use crate::numeric::nanos_to_f64;
 
-/// After so many packets the buffer has followed a lasting change of the delay by two thirds.
+/// Packets after which the buffer has followed two thirds of a lasting delay change.
 const ADAPTATION_PACKETS: f64 = 256.0;
 
-/// Tells which packets come too late for a de-jitter buffer of a given length.
+/// Detects packets that come too late for a de-jitter buffer of a given length.
 ///
-/// The buffer is right for the fastest packets. What that means moves down with any faster one, and
-/// otherwise follows the delay slowly, because clocks drift apart and routes change.
+/// The buffer is aligned to the fastest packets. The reference moves down with any faster packet, and otherwise
+/// follows the delay slowly, because clocks drift and routes change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Playout {
-    /// The transit of the fastest packets, in nanoseconds from an unknown zero.
+    /// Transit time of the fastest packets, in nanoseconds from an unknown zero.
     fastest: Option<f64>,
     was_late: bool,
 }
 
-/// Whether a packet is in time.
+/// Timeliness of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timeliness {
     InTime,
@@ -29,7 +29,7 @@ pub(super) enum Timeliness {
 }
 
 impl Playout {
-    /// Takes the next packet's transit: its arrival less its timestamp, both as times.
+    /// Records the next transit time: arrival minus timestamp, both as times.
     pub(super) fn record(&mut self, transit: Span, buffer: Span) -> Timeliness {
         let transit = nanos_to_f64(transit.as_nanos());
         let fastest = self.fastest.unwrap_or(transit);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_late_that_is_slower_than_the_fastest_by_more_than_the_buffer() {
+    fn packet_slower_than_the_buffer_is_late() {
         assert_eq!(late([5, 60, 5, 64, 5]), 0);
         assert_eq!(late([5, 5, 70, 5]), 1);
         assert_eq!(late([70, 5, 70, 70]), 2, "the first one was not the fastest");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_change_is_followed_and_a_drifting_clock_makes_no_packet_late() {
+    fn lasting_change_and_clock_drift_are_followed() {
         let change = [0; 100].into_iter().chain([100; 2000]);
         assert!((50..400).contains(&late(change)));
         // A millisecond every 20 packets: 2500 ppm at 50 packets a second.
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_late_packet_in_a_row_is_told_as_such() {
+    fn consecutive_late_packets_are_marked() {
         let mut playout = Playout::default();
         let found = [0, 90, 90, 0, 90].map(|it| playout.record(Span::from_millis(it), BUFFER));
         let late = |again| Timeliness::Late { again };

@@ -1,19 +1,19 @@
-//! Tells RTP from everything else that begins with the same two bits, without being told a port.
+//! Recognition of RTP on any port.
 
 use super::header::Header;
 
-/// So many packets of one source have to follow others in sequence. RFC 3550 appendix A.1 asks for one
-/// (`MIN_SEQUENTIAL` 2) where a port is known to be for RTP; here any datagram may be a coincidence.
+/// Min packets of one source that follow others in sequence. RFC 3550 appendix A.1 requires one (`MIN_SEQUENTIAL` 2)
+/// on ports known to carry RTP; here any datagram may match by chance.
 const MIN_FOLLOWERS: u32 = 3;
-/// A packet follows that is ahead by no more than this: losses are allowed for, and fields of other
-/// protocols that count in greater steps are not.
+/// Max sequence step of a following packet: allows losses, excludes fields of other protocols that count in larger
+/// steps.
 const MAX_SEQUENCE_STEP: u16 = 16;
-/// Packets of a candidate that are kept until it is a stream; recognition is not delayed by more.
+/// Max packets kept of a candidate, which also bounds the delay of recognition.
 const MAX_PACKETS: usize = 16;
-/// Sources of one flow that are watched at once.
+/// Max candidates of a flow.
 const MAX_CANDIDATES: usize = 4;
 
-/// A source that may be one of RTP.
+/// A source that may be RTP.
 #[derive(Clone, Debug)]
 struct Candidate {
     ssrc: u32,
@@ -22,15 +22,15 @@ struct Candidate {
     packets: Vec<Header>,
 }
 
-/// The sources of one flow that may be RTP, the one heard last at the end.
+/// Candidates of one flow, most recent last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recognition {
     candidates: Vec<Candidate>,
 }
 
 impl Recognition {
-    /// Takes a packet of a source that is not known yet. When it makes the source a stream, these are
-    /// the packets of it that were kept, with this one as the last.
+    /// Records a packet of an unrecognised source. If this recognises the source, returns its kept packets, this one
+    /// last.
     pub(super) fn record(&mut self, header: &Header) -> Option<Vec<Header>> {
         let known = self.candidates.iter().position(|it| it.ssrc == header.ssrc);
         let Some(place) = known else {
@@ -46,7 +46,7 @@ impl Recognition {
         None
     }
 
-    /// Begins to watch a source, in place of the one that was not heard for longest if need be.
+    /// Adds a source; replaces the least recent one if there are too many.
     fn begin(&mut self, header: &Header) {
         if self.candidates.len() < MAX_CANDIDATES {
             self.candidates.push(Candidate::new(header));
@@ -64,7 +64,7 @@ impl Candidate {
         Self { ssrc: first.ssrc, highest: first.sequence, followers: 0, packets: vec![*first] }
     }
 
-    /// The same as [`Self::new`], in the memory of another: most sources are coincidences.
+    /// As [`Self::new`], reusing memory: most candidates match by chance.
     fn restart(&mut self, first: &Header) {
         (self.ssrc, self.highest, self.followers) = (first.ssrc, first.sequence, 0);
         self.packets.clear();

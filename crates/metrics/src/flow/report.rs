@@ -1,4 +1,4 @@
-//! What is told of a flow.
+//! Report of a flow.
 
 use std::cmp::Ordering;
 use std::net::{IpAddr, SocketAddr};
@@ -16,83 +16,81 @@ use super::volume::Volume;
 use crate::Summary;
 use crate::numeric::count_to_f64;
 
-/// What was counted beside the flows that have a state of their own.
+/// Totals of flows that were evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct EvictedFlows {
-    /// Flows that were idle for longest when there was no room for a new one. One that comes back is
-    /// a new one.
+    /// Flows evicted because they were idle for longest when a new flow needed room. A flow that returns counts as
+    /// new.
     pub flows: u64,
-    /// Their RTP streams.
+    /// RTP streams of these flows.
     pub streams: u64,
-    /// Their packets.
+    /// Packets of these flows.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these flows.
     pub bytes: u64,
-    /// What they lost, as far as it was known ([`FlowReport::lost`]).
+    /// Losses of these flows, where known ([`FlowReport::lost`]).
     pub lost: u64,
 }
 
-/// The quality of a flow, or of one RTP stream of it.
+/// Quality of a flow, or of one RTP stream in it.
 ///
-/// Serialised, its keys are those of the command line's contract; times are in nanoseconds where the
-/// key does not say otherwise. What cannot be known is null.
+/// The serialised keys are part of the command line's contract. Times are in nanoseconds unless the key has another
+/// unit. Unknown values are null.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FlowReport {
     /// Its source.
     pub src: IpAddr,
     /// Its destination.
     pub dst: IpAddr,
-    /// The port of the source; 0 for protocols without ports.
+    /// Source port; 0 for protocols without ports.
     pub sport: u16,
-    /// The port of the destination.
+    /// Destination port.
     pub dport: u16,
-    /// The protocol above IP, as IANA numbers it.
+    /// IP protocol number (IANA).
     pub protocol: u8,
-    /// Packets that were seen.
+    /// Packets captured.
     pub packets: u64,
-    /// Their bytes on the wire, with link headers.
+    /// Bytes on the wire, with link headers.
     pub bytes: u64,
-    /// The earliest stamp, in nanoseconds after 1970 UTC.
+    /// Earliest stamp, in nanoseconds since 1970 UTC.
     pub first_ns: i64,
-    /// The latest.
+    /// Latest stamp, in nanoseconds since 1970 UTC.
     pub last_ns: i64,
-    /// The mean rate between the two, in bits per second; none of packets that came at one time.
+    /// Mean rate between the two, in bits per second; none if all packets came at one time.
     pub throughput_bps: Option<f64>,
-    /// Of RTP, packets that did not come, by their numbers, each counted once whether or not others
-    /// were doubled; the same of a test of iperf3. Of TCP, segments that were sent again: what the sender took for lost.
-    /// None where nothing tells.
+    /// For RTP and iperf3: missing packets by sequence numbers, each counted once, even if other packets were
+    /// duplicated. For TCP: retransmitted segments, which the sender took for lost. None for other traffic.
     pub lost: Option<u64>,
-    /// Of RTP and iperf3, copies beyond the first.
+    /// For RTP and iperf3: duplicates beyond the first packet.
     pub duplicated: Option<u64>,
-    /// Packets that came after one that was sent later.
+    /// Packets that came after one sent later.
     pub reordered: Option<u64>,
-    /// The times between packets. Percentiles are within 3 %.
+    /// Times between packets. Percentiles are within 3 %.
     pub interarrival_ns: Option<Summary>,
     /// Packet trains: runs of packets without a gap longer than [`FlowConfig::train_gap`].
     pub trains: u64,
-    /// The longest time between two packets.
+    /// Max time between two packets.
     pub max_gap_ns: Option<i64>,
-    /// What only RTP has.
+    /// RTP figures.
     #[serde(flatten)]
     pub rtp: Option<RtpReport>,
-    /// What only TCP has.
+    /// TCP figures.
     #[serde(flatten)]
     pub tcp: Option<TcpReport>,
-    /// What only a UDP test of iperf3 has.
+    /// Figures of an iperf3 UDP test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iperf3: Option<Iperf3Report>,
 }
 
-/// What TCP tells of its receiver.
+/// TCP figures of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct TcpReport {
-    /// Segments with bytes that had been sent before.
+    /// Retransmitted segments.
     pub retransmitted: u64,
-    /// The round trip from the point of observation to the receiver and back: from a segment to
-    /// the acknowledgment that covers it. Those of the other direction go the other way; both
-    /// together are the whole round trip. None if only one direction was seen.
+    /// Round-trip time from the observation point to the receiver: from a segment to the acknowledgment that covers
+    /// it. The reports of both directions add up to the whole round trip. None if only one direction was captured.
     pub rtt_ns: Option<Summary>,
-    /// The same of the segment that opened the conversation.
+    /// Round-trip time of the SYN.
     pub handshake_ns: Option<i64>,
 }
 
@@ -107,7 +105,7 @@ impl FlowReport {
         }
     }
 
-    /// Packets that were sent, as far as that is known; where nothing tells, those that came.
+    /// Packets sent, where known; otherwise packets captured.
     #[must_use]
     pub fn sent(&self) -> u64 {
         match (&self.rtp, &self.iperf3) {
@@ -117,7 +115,7 @@ impl FlowReport {
         }
     }
 
-    /// The share of packets that were lost, 0 to 1, of those that were sent.
+    /// Share of packets lost, 0 to 1, of those sent.
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
         let sent = self.sent();
@@ -125,19 +123,18 @@ impl FlowReport {
         Some((count_to_f64(lost) / count_to_f64(sent)).min(1.0))
     }
 
-    /// Compares two flows by what hurts: the worst opinion score first, then the greatest loss, then
-    /// the greatest jitter, then the most bytes.
+    /// Orders flows worst first: by lowest MOS, then highest loss, highest jitter, most bytes.
     #[must_use]
     pub fn worst_first(&self, other: &Self) -> Ordering {
-        let opinion =
+        let mos =
             |report: &Self| report.rtp.as_ref().and_then(|rtp| rtp.mos).unwrap_or(f64::INFINITY);
         let loss = |report: &Self| report.loss_ratio().unwrap_or(0.0);
         let jitter = |report: &Self| {
             let of_rtp = report.rtp.as_ref().and_then(|rtp| rtp.max_jitter_ms);
             of_rtp.or(report.iperf3.map(|test| test.jitter_ms)).unwrap_or(0.0)
         };
-        opinion(self)
-            .total_cmp(&opinion(other))
+        mos(self)
+            .total_cmp(&mos(other))
             .then_with(|| loss(other).total_cmp(&loss(self)))
             .then_with(|| jitter(other).total_cmp(&jitter(self)))
             .then_with(|| other.bytes.cmp(&self.bytes))
@@ -193,7 +190,7 @@ impl FlowReport {
     }
 }
 
-/// The report of the packets that belong to no RTP stream.
+/// Report of the packets outside RTP streams.
 fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
     let report = FlowReport::of(flow.key, &flow.rest);
     let Some(test) = test else { return report };
@@ -206,7 +203,7 @@ fn of_rest(flow: &Flow, test: Option<&Test>) -> FlowReport {
     }
 }
 
-/// The reports of a flow.
+/// Reports of a flow.
 pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
     let (mut reports, mut test) = (Vec::new(), None);
     match &flow.content {
@@ -226,7 +223,7 @@ pub(super) fn of(flow: &Flow, config: &FlowConfig) -> Vec<FlowReport> {
     reports
 }
 
-/// Adds up what is known of a flow that has to go.
+/// Adds the counts of an evicted flow.
 pub(super) fn add_evicted(flow: &Flow, sum: &mut EvictedFlows) {
     sum.flows += 1;
     sum.packets += flow.rest.packets;

@@ -1,27 +1,26 @@
-//! How a stream fared over time, in bounded memory.
+//! Impairment of a stream over time, in bounded memory.
 
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::gap_losses::LossChange;
 use super::impairment::Impairment;
 
-/// Intervals that are kept: as many as a narrow screen has columns.
+/// Max intervals: the columns of a narrow screen.
 const MAX_INTERVALS: usize = 60;
-/// How long an interval is at first.
+/// Initial length of an interval.
 const MIN_INTERVAL: Span = Span::from_secs(1);
-/// How many intervals back a packet may have been counted as lost that comes late.
+/// Max age, in intervals, of a loss that a late packet corrects.
 const RECOVERABLE_INTERVALS: usize = 4;
 
-/// What happened in one interval.
+/// Impairment of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Interval {
     pub(super) impairment: Impairment,
-    /// The greatest jitter, in nanoseconds.
+    /// Max jitter, in nanoseconds.
     pub(super) jitter: f64,
 }
 
-/// Intervals of equal length from the beginning of a stream on. When there are too many, each two
-/// become one.
+/// Intervals of equal length from the start of a stream. When there are too many, pairs are merged.
 #[derive(Clone, Debug)]
 pub(super) struct ImpairmentSeries {
     begin: Option<Time<Utc>>,
@@ -36,17 +35,17 @@ impl Default for ImpairmentSeries {
 }
 
 impl ImpairmentSeries {
-    /// How long each interval is.
+    /// Length of each interval.
     pub(super) fn interval(&self) -> Span {
         self.length
     }
 
-    /// The intervals so far; without packets where nothing was expected.
+    /// Intervals so far; those without expected packets are empty.
     pub(super) fn intervals(&self) -> &[Interval] {
         &self.intervals
     }
 
-    /// The interval of a packet that comes now. Stamps that go back belong to the newest.
+    /// Interval of a packet that comes now. Earlier stamps count in the newest.
     pub(super) fn at(&mut self, time: Time<Utc>) -> &mut Interval {
         let begin = *self.begin.get_or_insert(time);
         let place = |length: Span| {
@@ -60,7 +59,7 @@ impl ImpairmentSeries {
         &mut self.intervals[newest]
     }
 
-    /// Takes back a loss of the last intervals.
+    /// Removes a loss from the last intervals.
     pub(super) fn recover(&mut self, missing_neighbours: u8) {
         let mut recent = self.intervals.iter_mut().rev().take(RECOVERABLE_INTERVALS);
         if let Some(interval) = recent.find(|interval| interval.impairment.lost > 0) {
@@ -68,7 +67,7 @@ impl ImpairmentSeries {
         }
     }
 
-    /// What was counted of a gap has come to something else.
+    /// Applies a correction of the losses in a gap.
     pub(super) fn correct(&mut self, change: &LossChange) {
         let Some(begin) = self.begin else { return };
         let place = (change.time - begin).as_nanos() / self.length.as_nanos();
@@ -85,7 +84,7 @@ impl ImpairmentSeries {
             jitter: pair.iter().map(|it| it.jitter).fold(0.0, f64::max),
         });
         self.intervals = joined.collect();
-        // Saturates at 292 years, which is longer than any two stamps are apart.
+        // Saturates at 292 years, longer than any capture.
         self.length = Span::from_nanos(self.length.as_nanos().saturating_mul(2));
     }
 }
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_intervals_without_packets_and_stamps_that_go_back_are_in_the_newest() {
+    fn pauses_are_empty_intervals() {
         assert_eq!(expected(&series([5, 5, 8, 6])), [2, 0, 0, 2]);
     }
 
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_taken_back_where_it_was_counted() {
+    fn loss_is_removed_where_it_was_counted() {
         let mut series = series([0, 1, 2]);
         series.at(Time::from_nanos(0)).impairment.lose(0);
         series.intervals[1].impairment.lose(1);

@@ -1,4 +1,4 @@
-//! What SIP announces of media that are to come.
+//! Media sessions announced by SIP.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -8,16 +8,16 @@ use wirestamp_packet::sdp::{RtpMedia, SessionDescription};
 
 use super::encoding::Encoding;
 
-/// Announcements ports that are remembered, the newest.
+/// Max announced ports kept.
 const MAX_KEPT: usize = 4096;
-/// Ports of one medium that are taken note of.
+/// Max ports of one medium.
 const MAX_PORTS: u16 = 16;
 /// The port of SIP (RFC 3261 section 19.1.2).
 const SIP_PORT: u16 = 5060;
-/// A first line of SIP is not longer than this, or it is none.
+/// Max bytes of the first line of a SIP message.
 const MAX_FIRST_LINE: usize = 512;
 
-/// Where media are expected, and what their payload types mean there.
+/// Announced media addresses, and the meaning of payload types there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announcements {
     media: HashMap<SocketAddr, Vec<(u8, Encoding)>>,
@@ -26,7 +26,7 @@ pub(super) struct Announcements {
 }
 
 impl Announcements {
-    /// Takes note of the session description in a payload, if that looks like SIP.
+    /// Reads the session description of a payload that looks like SIP.
     #[inline]
     pub(super) fn read(&mut self, flow: &FlowKey, payload: &[u8]) {
         if payload.first().is_some_and(u8::is_ascii_uppercase) && is_sip(flow, payload) {
@@ -63,18 +63,18 @@ impl Announcements {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Changes whenever something was announced.
+    /// Changes with each announcement.
     pub(super) fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Whether media are expected where this flow goes.
+    /// Whether media were announced for the destination of this flow.
     pub(super) fn expects(&self, flow: &FlowKey) -> bool {
         self.media.contains_key(&flow.destination)
     }
 
-    /// What a payload type means in a flow: as its receiver announced it, or else its sender, of whom
-    /// a receiver behind address translation may be all that is known; or else by RFC 3551.
+    /// Encoding of a payload type in a flow: as announced by the receiver, else by the sender (behind address
+    /// translation, only the sender may be known), else by RFC 3551.
     pub(super) fn encoding(&self, flow: &FlowKey, payload_type: u8) -> Option<Encoding> {
         let announced = [&flow.destination, &flow.source].into_iter().find_map(|end| {
             let media = self.media.get(end)?;
@@ -84,8 +84,8 @@ impl Announcements {
     }
 }
 
-/// Whether a payload is a message of SIP: by the port, or by the first line, which begins or ends
-/// with the version (RFC 3261 section 7).
+/// Whether a payload is a SIP message: by port, or by a first line that begins or ends with the version (RFC 3261
+/// section 7).
 fn is_sip(flow: &FlowKey, payload: &[u8]) -> bool {
     if flow.source.port() == SIP_PORT || flow.destination.port() == SIP_PORT {
         return true;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_receiver_announced_is_what_its_payload_types_mean() {
+    fn announced_payload_types_are_used() {
         let announced = read((5060, 9), "INVITE sip:a@b SIP/2.0");
         let to = |port: u16| flow("198.51.100.1:7", &format!("192.0.2.7:{port}"));
         let name = |flow: &FlowKey, number| announced.encoding(flow, number).map(|it| it.name);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sip_is_known_by_its_port_or_its_first_line() {
+    fn sip_is_recognised_by_port_or_first_line() {
         let found = |ports, line| read(ports, line).generation() > 0;
         assert!(found((9, 5060), "ANYTHING"));
         assert!(found((9, 9), "SIP/2.0 200 OK"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_oldest_forgotten() {
+    fn memory_is_bounded_and_the_oldest_is_removed() {
         let mut announced = Announcements::default();
         for number in 0..5000u32 {
             let [_, _, high, low] = number.to_be_bytes();

@@ -1,4 +1,4 @@
-//! One RTP stream of a flow.
+//! An RTP stream of a flow.
 
 use std::num::NonZeroU32;
 
@@ -20,19 +20,19 @@ use super::video::{Video, VideoPacket};
 use super::volume::Volume;
 use crate::rtp;
 
-/// The payload type of MPEG transport streams (RFC 3551 table 5).
+/// Encoding name of MPEG transport streams (RFC 3551 table 5).
 const TRANSPORT_STREAM: &str = "MP2T";
 
-/// A payload type and what it means.
+/// A payload type and its encoding.
 #[derive(Clone, Debug)]
 pub(super) struct Payload {
     pub(super) number: u8,
     pub(super) encoding: Option<Encoding>,
-    /// The announcements by which that was found out.
+    /// Generation of the announcements used for the encoding.
     generation: u32,
 }
 
-/// All that is known of an RTP stream, in a few kilobytes at the most.
+/// State of an RTP stream, at most a few kilobytes.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub(super) ssrc: u32,
@@ -42,11 +42,11 @@ pub(super) struct Stream {
     pub(super) series: ImpairmentSeries,
     pub(super) duplicated: u64,
     pub(super) reordered: u64,
-    /// Packets that the capture lost, as far as was decided.
+    /// Packets assigned to the capture.
     pub(super) capture_lost: u64,
-    /// What is in doubt of the total.
+    /// Uncertainty of the total.
     pub(super) uncertainty: ImpairmentUncertainty,
-    /// The payload of the medium, not of what stands beside it.
+    /// Payload type of the media, not of events or comfort noise.
     pub(super) medium: Payload,
     pub(super) video: Option<Box<Video>>,
     payload: Payload,
@@ -58,7 +58,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A stream that begins with this packet, which is yet to be recorded.
+    /// A stream that begins with this packet, which is not recorded yet.
     pub(super) fn new(first: &Header, context: StreamContext<'_>) -> Self {
         let payload = Payload::of(first.payload_type, context);
         let is_video = payload.encoding.as_ref().is_some_and(|it| it.video);
@@ -83,7 +83,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next packet, in the order of capture.
+    /// Records the next packet, in the order of capture.
     pub(super) fn record(
         &mut self,
         header: &Header,
@@ -110,7 +110,7 @@ impl Stream {
         if seen == ArrivalKind::Restarted {
             self.restart(header);
         }
-        // The skew is the time that the timestamps went on less the time that passed.
+        // The skew is the advance of the timestamps minus the time elapsed.
         let skew = self.rtp.skew().now();
         let transit = Span::from_nanos(skew.as_nanos().saturating_neg());
         if seen != ArrivalKind::Duplicate
@@ -125,7 +125,7 @@ impl Stream {
         self.watch(header, seen, skipped, skew);
     }
 
-    /// Counts what a packet's number says; how many are missing before it.
+    /// Counts a packet; returns how many are missing before it.
     fn count(&mut self, seen: ArrivalKind, time: Time<Utc>) -> u64 {
         let interval = &mut self.series.at(time).impairment;
         let mut come = |lost: u64, packets: u64| {
@@ -154,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Follows what becomes of gaps.
+    /// Updates the gaps.
     fn follow_gaps(
         &mut self,
         seen: ArrivalKind,
@@ -187,7 +187,7 @@ impl Stream {
                 }
             },
             ArrivalKind::Restarted => {
-                self.gaps.forget(missed);
+                self.gaps.clear(missed);
                 self.pacing.interrupt();
                 self.pacing.record(timing, clock_rate, 0.0);
             }
@@ -195,12 +195,12 @@ impl Stream {
         }
     }
 
-    /// The gaps that may be the capture's.
+    /// Gaps that the capture may have caused.
     pub(super) fn gaps(&mut self) -> impl Iterator<Item = &mut Gap> {
         self.gaps.iter_mut()
     }
 
-    /// Counts as was decided.
+    /// Applies the latest assignment of losses.
     pub(super) fn apply_decisions(&mut self, missed: &mut CaptureLosses) {
         let mut changes = Vec::new();
         self.gaps.apply_decisions(missed, |change| changes.push(change));
@@ -218,7 +218,7 @@ impl Stream {
         self.uncertainty = self.uncertainty.plus(now.uncertainty).less(before.uncertainty);
     }
 
-    /// The sender's numbers and timestamps have nothing to do with those before.
+    /// Clears the state after a restart of the sender.
     fn restart(&mut self, header: &Header) {
         self.playout = Playout::default();
         self.first_arrival = header.time;

@@ -1,4 +1,4 @@
-//! The flows that have a state of their own, and which of them has to go when there are too many.
+//! Flows by key, with eviction of the flow that was idle for longest.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,14 +19,14 @@ const UDP: u8 = 17;
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
-    /// The number of the last packet among those of all flows.
+    /// Number of its last packet, counted over all flows.
     pub(super) last_packet: u64,
-    /// Packets that belong to no RTP stream.
+    /// Packets outside RTP streams.
     pub(super) rest: Volume,
     pub(super) content: Content,
 }
 
-/// What is known of a flow beyond its packets.
+/// Content of a flow, by protocol.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Tcp { direction: Box<Direction>, peer: Option<usize> },
@@ -44,7 +44,7 @@ impl Flow {
         Self { key, last_packet: 0, rest: Volume::default(), content }
     }
 
-    /// How many RTP streams the flow has.
+    /// Number of RTP streams.
     pub(super) fn streams(&self) -> usize {
         match &self.content {
             Content::Udp(media) => media.streams.len(),
@@ -52,7 +52,7 @@ impl Flow {
         }
     }
 
-    /// Its packets that have no numbers; none if it has none of these.
+    /// Its packets without sequence numbers; none if there are none.
     pub(super) fn unnumbered(&self) -> Option<UnnumberedPackets> {
         if let Content::Udp(media) = &self.content
             && media.test.test().is_some()
@@ -71,18 +71,18 @@ impl Flow {
     }
 }
 
-/// At most so many flows, found by their keys.
+/// A bounded number of flows, by key.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     limit: usize,
     places: HashMap<FlowKey, usize, RandomState>,
     flows: Vec<Flow>,
-    /// Flows that were idle for longest when this was filled, and their last packet then.
+    /// Flows that were idle for longest when this list was filled, with the number of their last packet then.
     idle: VecDeque<(u64, usize)>,
 }
 
 impl Table {
-    /// A table of at most so many flows; 0 is taken as 1.
+    /// A table for at most `limit` flows; 0 is taken as 1.
     pub(super) fn new(limit: usize) -> Self {
         let places = HashMap::with_hasher(RandomState::default());
         Self { limit: limit.max(1), places, flows: Vec::new(), idle: VecDeque::new() }
@@ -101,7 +101,7 @@ impl Table {
         &mut self.flows[place]
     }
 
-    /// What UDP carries, in all flows.
+    /// UDP content of all flows.
     pub(super) fn media(&mut self) -> impl Iterator<Item = &mut Media> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.content {
             Content::Udp(media) => Some(&mut **media),
@@ -109,7 +109,7 @@ impl Table {
         })
     }
 
-    /// The flow of the other direction, if it is TCP's and has come.
+    /// The opposite direction of a TCP flow, if captured.
     pub(super) fn peer(&mut self, place: usize) -> Option<&mut Direction> {
         let Content::Tcp { peer: Some(peer), .. } = self.flows[place].content else { return None };
         match &mut self.flows[peer].content {
@@ -118,7 +118,7 @@ impl Table {
         }
     }
 
-    /// Makes room for a flow that is not there yet; where it is now, and the flow that had to go.
+    /// Adds a flow. Returns its index, and the flow evicted for it.
     #[cold]
     pub(super) fn open(&mut self, key: FlowKey) -> (usize, Option<Flow>) {
         let new = Flow::new(key);
@@ -140,7 +140,7 @@ impl Table {
         (place, evicted)
     }
 
-    /// Makes both directions of a conversation known to each other.
+    /// Links both directions of a conversation.
     fn link_peer(&mut self, place: usize) {
         let FlowKey { source, destination, protocol } = self.flows[place].key;
         let back = FlowKey { source: destination, destination: source, protocol };
@@ -153,9 +153,8 @@ impl Table {
         }
     }
 
-    /// The flow whose last packet is the oldest. To look for it among all for every new flow would
-    /// take too long: the oldest sixteenth are looked for at once, and those of them that no packet
-    /// has come for since then are older than all others.
+    /// Index of the flow idle for longest. The oldest sixteenth is collected at once, because a search for each new
+    /// flow would take too long; entries with newer packets are skipped.
     fn pop_idle(&mut self) -> usize {
         loop {
             match self.idle.pop_front() {
@@ -190,8 +189,8 @@ mod tests {
         FlowKey { source: end(number), destination: end(9), protocol: 17 }
     }
 
-    /// Hears a packet of a flow; the flow that had to go for it.
-    fn hear(table: &mut Table, number: u16, now: u64) -> Option<u16> {
+    /// Records a packet of a flow; returns the evicted flow.
+    fn record(table: &mut Table, number: u16, now: u64) -> Option<u16> {
         let (place, evicted) = match table.place(&key(number)) {
             Some(place) => (place, None),
             None => table.open(key(number)),
@@ -202,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_flow_that_goes_is_the_one_idle_for_longest(
+        fn longest_idle_flow_is_evicted(
             limit in 1..40usize, packets in prop::collection::vec(0..80u16, 1..400),
         ) {
             let mut table = Table::new(limit);
@@ -213,14 +212,14 @@ mod tests {
                     None => (by_age.len() == limit).then(|| by_age.remove(0)),
                 };
                 by_age.push(number);
-                prop_assert_eq!(hear(&mut table, number, now), expected);
+                prop_assert_eq!(record(&mut table, number, now), expected);
                 prop_assert!(table.flows().len() <= limit && table.places.len() <= limit);
             }
         }
     }
 
     #[test]
-    fn directions_know_each_other_until_one_goes() {
+    fn directions_are_linked_until_one_is_evicted() {
         let mut table = Table::new(2);
         let there = FlowKey { protocol: TCP, ..key(1) };
         let back = FlowKey { source: there.destination, destination: there.source, ..there };

@@ -1,52 +1,51 @@
-//! The round trip of TCP, and what was sent again, where both directions pass one point.
+//! Round-trip times and retransmissions of TCP, where both directions pass one point.
 //!
-//! A segment and the acknowledgment that covers it enclose the way from this point to the receiver
-//! and back. Of several segments that one acknowledgment covers, the newest waited least for it and
-//! gives the sample. A retransmission makes the acknowledgment of everything in flight ambiguous, so
-//! that gives none (Karn's algorithm, RFC 6298 section 3).
+//! A segment and the acknowledgment that covers it span the way from this point to the receiver and back. Of several
+//! segments covered by one acknowledgment, the newest waited least and gives the sample. After a retransmission,
+//! acknowledgments of segments in flight are ambiguous and give no sample (Karn's algorithm, RFC 6298 section 3).
 
 use std::collections::VecDeque;
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::TcpSegment;
 
-use super::volume::Gaps;
+use super::volume::GapDistribution;
 
-/// Segments that may wait for their acknowledgment; later ones give no samples until there is room.
+/// Max unacknowledged segments; later ones give no sample.
 const MAX_IN_FLIGHT: usize = 64;
-/// Holes in the sequence numbers that are remembered.
+/// Max holes in the sequence numbers.
 const MAX_HOLES: usize = 8;
-/// What comes into a hole sooner than this was overtaken, not sent again, while the round trip is
-/// not known: as long as Wireshark waits (`epan/dissectors/packet-tcp.c`).
-const OVERTAKEN_WITHIN: Span = Span::from_millis(3);
+/// Segments that fill a hole within this time are reordered, not retransmitted, while the round-trip time is unknown:
+/// as in Wireshark (`epan/dissectors/packet-tcp.c`).
+const MAX_REORDERING_DELAY: Span = Span::from_millis(3);
 
 /// One direction of a conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Direction {
-    /// The number after the highest sent so far.
+    /// Sequence number after the highest sent.
     next: Option<u32>,
     in_flight: VecDeque<InFlight>,
     holes: Vec<Hole>,
-    /// From this point to the receiver and back.
-    pub(super) round_trips: Gaps,
-    /// The same of the SYN.
+    /// Round-trip times from this point to the receiver.
+    pub(super) round_trips: GapDistribution,
+    /// Round-trip time of the SYN.
     pub(super) handshake: Option<Span>,
-    /// Segments with bytes that had been sent before.
+    /// Retransmitted segments.
     pub(super) retransmitted: u64,
-    /// Segments that came after later ones, too soon to have been sent again.
+    /// Reordered segments: too early for a retransmission.
     pub(super) reordered: u64,
 }
 
-/// A segment that has not been acknowledged.
+/// An unacknowledged segment.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
-    /// The number after its last.
+    /// Sequence number after its last byte.
     end: u32,
     syn: bool,
     sent: Time<Utc>,
 }
 
-/// Numbers that have not been seen, though later ones have.
+/// Sequence numbers skipped so far.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     begin: u32,
@@ -60,7 +59,7 @@ fn before(a: u32, b: u32) -> bool {
 }
 
 impl Direction {
-    /// Takes a segment that is sent in this direction; `back` is the least round trip to the sender.
+    /// Records a segment sent in this direction; `back` is the min round-trip time to the sender.
     pub(super) fn sent(&mut self, segment: &TcpSegment, time: Time<Utc>, back: Option<i64>) {
         let begin = segment.sequence;
         let end = begin.wrapping_add(segment.numbers());
@@ -71,7 +70,7 @@ impl Direction {
             return;
         }
         match self.next {
-            Some(next) if before(begin, next) => self.sent_before(segment, end, time, back),
+            Some(next) if before(begin, next) => self.record_old(segment, end, time, back),
             Some(next) => {
                 if begin != next && self.holes.len() < MAX_HOLES {
                     self.holes.push(Hole { begin: next, end: begin, since: time });
@@ -85,7 +84,7 @@ impl Direction {
         }
     }
 
-    /// A new conversation between the same ports; the counts go on.
+    /// Begins a new conversation between the same ports; the counts continue.
     fn restart(&mut self) {
         self.next = None;
         self.in_flight.clear();
@@ -98,17 +97,18 @@ impl Direction {
         }
     }
 
-    /// A segment that begins below the highest number: overtaken, sent again, or a probe.
-    fn sent_before(&mut self, segment: &TcpSegment, end: u32, time: Time<Utc>, back: Option<i64>) {
+    /// Records a segment below the highest number: reordered, retransmitted or a probe.
+    fn record_old(&mut self, segment: &TcpSegment, end: u32, time: Time<Utc>, back: Option<i64>) {
         // A keep-alive repeats the last byte, or one that was never there (RFC 9293 section 3.8.4).
         let is_probe = segment.length <= 1 && self.next == Some(segment.sequence.wrapping_add(1));
         if is_probe && !segment.syn && !segment.fin {
             return;
         }
-        let since = self.fill(segment.sequence, end);
+        let since = self.fill_hole(segment.sequence, end);
         let round_trip = back.zip(self.round_trips.min());
-        let soon = round_trip
-            .map_or(OVERTAKEN_WITHIN, |(back, there)| Span::from_nanos(back.saturating_add(there)));
+        let soon = round_trip.map_or(MAX_REORDERING_DELAY, |(back, there)| {
+            Span::from_nanos(back.saturating_add(there))
+        });
         if since.is_some_and(|since| time - since < soon) {
             self.reordered += 1;
         } else {
@@ -117,10 +117,10 @@ impl Direction {
         }
     }
 
-    /// Takes numbers out of the hole that they lie in; since when that was there.
-    fn fill(&mut self, begin: u32, end: u32) -> Option<Time<Utc>> {
-        let lies_in = |hole: &Hole| !before(begin, hole.begin) && !before(hole.end, end);
-        let place = self.holes.iter().position(lies_in)?;
+    /// Removes numbers from the hole that contains them; returns when the hole began.
+    fn fill_hole(&mut self, begin: u32, end: u32) -> Option<Time<Utc>> {
+        let contains = |hole: &Hole| !before(begin, hole.begin) && !before(hole.end, end);
+        let place = self.holes.iter().position(contains)?;
         let Hole { begin: from, end: until, since } = self.holes.swap_remove(place);
         for (from, until) in [(from, begin), (end, until)] {
             if from != until && self.holes.len() < MAX_HOLES {
@@ -130,8 +130,8 @@ impl Direction {
         Some(since)
     }
 
-    /// Takes an acknowledgment that comes from the other side.
-    pub(super) fn acknowledged(&mut self, until: u32, time: Time<Utc>) {
+    /// Records an acknowledgment from the other direction.
+    pub(super) fn record_acknowledgment(&mut self, until: u32, time: Time<Utc>) {
         let mut newest = None;
         while let Some(first) = self.in_flight.front().filter(|it| !before(until, it.end)) {
             newest = Some(*first);
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_segment_that_an_acknowledgment_covers_gives_the_sample() {
+    fn newest_acknowledged_segment_gives_the_sample() {
         let mut there = Direction::default();
         there.sent(&data(u32::MAX - 99, 100), at(0), None);
         there.sent(&data(0, 100), at(30), None);
-        there.acknowledged(u32::MAX - 99, at(35));
+        there.record_acknowledgment(u32::MAX - 99, at(35));
         assert_eq!(trips(&there), None, "a duplicate acknowledgment");
-        there.acknowledged(100, at(40));
-        there.acknowledged(100, at(60));
+        there.record_acknowledgment(100, at(40));
+        there.record_acknowledgment(100, at(60));
         assert_eq!(trips(&there), Some((1, 10, 10)));
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let syn = TcpSegment { syn: true, acknowledgment: None, ..data(7, 0) };
         let mut there = Direction::default();
         there.sent(&syn, at(0), None);
-        there.acknowledged(8, at(12));
+        there.record_acknowledgment(8, at(12));
         assert_eq!(
             (there.handshake, trips(&there)),
             (Some(Span::from_millis(12)), Some((1, 12, 12)))
@@ -188,44 +188,44 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_again_gives_no_sample_and_neither_does_what_came_after_it() {
+    fn retransmission_gives_no_sample() {
         let mut there = Direction::default();
         for number in 0..3 {
             there.sent(&data(number * 100, 100), at(i64::from(number)), None);
         }
         there.sent(&data(0, 100), at(50), None);
-        there.acknowledged(300, at(60));
+        there.record_acknowledgment(300, at(60));
         assert_eq!((there.retransmitted, trips(&there)), (1, None));
         there.sent(&data(300, 100), at(70), None);
-        there.acknowledged(400, at(75));
+        there.record_acknowledgment(400, at(75));
         assert_eq!(trips(&there), Some((1, 5, 5)));
     }
 
     #[test]
-    fn what_fills_a_hole_within_a_round_trip_was_overtaken_and_later_it_was_sent_again() {
+    fn late_hole_filler_is_a_retransmission() {
         for (late, reordered, retransmitted) in [(2, 1, 0), (25, 0, 1)] {
             let mut there = Direction::default();
             there.sent(&data(0, 100), at(0), None);
             there.sent(&data(300, 100), at(1), None);
             there.sent(&data(200, 100), at(1 + late), None);
             assert_eq!((there.reordered, there.retransmitted), (reordered, retransmitted));
-            // The rest of the hole is one still.
+            // The rest of the hole remains one hole.
             there.sent(&data(100, 100), at(1 + late), None);
             assert_eq!(there.reordered + there.retransmitted, 2);
         }
         let mut known = Direction::default();
         known.sent(&data(0, 100), at(0), None);
-        known.acknowledged(100, at(20));
+        known.record_acknowledgment(100, at(20));
         known.sent(&data(200, 100), at(30), Some(10_000_000));
         known.sent(&data(100, 100), at(55), Some(10_000_000));
         assert_eq!((known.reordered, known.retransmitted), (1, 0));
     }
 
     #[test]
-    fn probes_are_not_retransmissions_and_a_new_conversation_is_not_one_either() {
+    fn probes_and_new_conversations_are_no_retransmissions() {
         let mut there = Direction::default();
         there.sent(&data(0, 100), at(0), None);
-        there.acknowledged(100, at(1));
+        there.record_acknowledgment(100, at(1));
         there.sent(&data(99, 1), at(5000), None);
         there.sent(&data(99, 0), at(6000), None);
         let syn = TcpSegment { syn: true, ..data(5, 0) };
@@ -233,7 +233,7 @@ mod tests {
         there.sent(&data(6, 10), at(9001), None);
         assert_eq!((there.retransmitted, there.reordered), (0, 0));
         there.sent(&syn, at(9100), None);
-        assert_eq!(there.retransmitted, 0, "it begins anew, which a SYN says");
+        assert_eq!(there.retransmitted, 0, "a SYN begins a new conversation");
     }
 
     #[test]

@@ -1,19 +1,18 @@
-//! Packets of which no number tells when they are missing.
+//! Packets without sequence numbers, whose loss cannot be detected.
 
 use wirestamp_clock::{Span, Time, Utc};
 
-/// The packets of a flow that are neither of RTP nor of a test of iperf3.
+/// Packets of a flow that belong neither to RTP nor to an iperf3 test.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnnumberedPackets {
     pub(super) first: Time<Utc>,
     pub(super) last: Time<Utc>,
-    /// The least time between two of them.
+    /// Min time between two of them.
     pub(super) closest: Span,
 }
 
 impl UnnumberedPackets {
-    /// How many may have passed in a stretch of time, if no two came closer together than those that
-    /// were seen.
+    /// Max packets that may have passed in an interval, if no two came closer together than observed.
     pub(super) fn within(&self, (from, until): (Time<Utc>, Time<Utc>)) -> u64 {
         if until < self.first || self.last < from {
             return 0;

@@ -1,4 +1,4 @@
-//! The media delivery index of a video stream whose rate is not known beforehand.
+//! Media delivery index of a video stream of unknown rate.
 
 use std::collections::VecDeque;
 
@@ -9,82 +9,81 @@ use super::gap_losses::LossChange;
 use crate::numeric::{count_to_f64, nanos_to_f64};
 use crate::{MediaDelivery, MediaPacket, MediaRate};
 
-/// An index is taken over one second, which serves streams of 1 Mbit/s and up (RFC 4445 section 3.1).
+/// Interval of an index; one second suits streams of 1 Mbit/s and up (RFC 4445 section 3.1).
 const INTERVAL: Span = Span::from_secs(1);
-/// Bytes of a packet of an MPEG transport stream (ISO/IEC 13818-1), of which RTP carries several.
+/// Bytes of an MPEG transport packet (ISO/IEC 13818-1). An RTP packet carries several.
 const TRANSPORT_PACKET: u32 = 188;
 
-/// Intervals that are remembered, because it may turn out that the capture made their losses.
+/// Max intervals kept, whose losses may turn out to be the capture's.
 const MAX_KEPT: usize = 60;
 
-/// The media delivery index (RFC 4445), at the mean rate by the stream's own timestamps, which the
-/// network cannot change: over the first second to begin with, then over all of the stream so far. What
-/// was lost, by whomever, is taken to have been as large as what came.
+/// Media delivery index (RFC 4445), at the mean rate by the stream's own timestamps, which the network cannot change:
+/// first over one second, then over the stream so far. Lost packets are assumed to be as large as received ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Video {
     packets: u64,
     bytes: u64,
-    /// Packets that were sent, by their numbers.
+    /// Packets sent, by sequence numbers.
     sent: u64,
-    /// Media packets in one of RTP.
+    /// Media packets in one RTP packet.
     each: u64,
     delivery: Option<MediaDelivery>,
-    /// When the first interval began.
+    /// Start of the first interval.
     begin: Option<Time<Utc>>,
-    /// The last is not over yet.
+    /// The last interval is still open.
     newest_last: VecDeque<Interval>,
-    /// The greatest figures of intervals that are forgotten.
+    /// Max values of intervals no longer kept.
     max_delay_ms: Option<f64>,
     max_loss: u64,
 }
 
-/// What is known of an interval.
+/// State of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
-    /// Its number, those in which nothing came included.
+    /// Its number, counting empty intervals.
     number: i64,
     delay_factor_ms: Option<f64>,
-    /// Media packets that were lost or out of order.
+    /// Media packets lost or out of order.
     lost: u64,
-    /// Packets that the capture lost.
+    /// Packets lost by the capture.
     missed: u64,
 }
 
-/// The media delivery index of a stream (RFC 4445), over intervals of one second.
+/// Media delivery index of a stream (RFC 4445), over intervals of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct VideoReport {
-    /// The rate that it was taken for, by the stream's timestamps, in bits per second.
+    /// Media rate by the stream's timestamps, in bits per second.
     pub media_rate_bps: f64,
-    /// The delay factor of the newest whole interval, in milliseconds; none in the first, and none where
-    /// the capture lost packets, because it is not known when they filled the buffer.
+    /// Delay factor of the newest complete interval, in milliseconds; none in the first, and none where the capture
+    /// lost packets, because their arrival is unknown.
     pub delay_factor_ms: Option<f64>,
-    /// The greatest delay factor.
+    /// Max delay factor.
     pub max_delay_factor_ms: Option<f64>,
-    /// The media loss rate of the newest whole interval, in media packets per second: packets of
-    /// MPEG where a stream of them is carried, and of RTP otherwise. Without what the capture lost.
+    /// Media loss rate of the newest complete interval, in media packets per second: MPEG packets for transport
+    /// streams, otherwise RTP packets. Excludes capture losses.
     pub loss_rate: f64,
-    /// The greatest media loss rate.
+    /// Max media loss rate.
     pub max_loss_rate: f64,
 }
 
-/// What is needed of a packet.
+/// Fields of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VideoPacket {
     pub(super) arrival: Time<Utc>,
     /// Payload in bytes.
     pub(super) bytes: u32,
-    /// Packets that were seen to be missing before it, or 1 if it is out of order.
+    /// Packets missing before it, or 1 if it is out of order.
     pub(super) lost: u64,
-    /// Packets that its number shows to have been sent, besides all before: itself and those missing.
+    /// Packets sent since the previous ones, by its number: itself and those missing.
     pub(super) sent: u64,
-    /// Whether the payload is a part of an MPEG transport stream.
+    /// Whether the payload is part of an MPEG transport stream.
     pub(super) transport_stream: bool,
-    /// How far the timestamps have gone since the first packet.
+    /// Advance of the timestamps since the first packet.
     pub(super) elapsed: Span,
 }
 
 impl Video {
-    /// Takes the next packet, in the order of arrival.
+    /// Records the next packet, in the order of arrival.
     pub(super) fn record(&mut self, packet: &VideoPacket) {
         self.each = if packet.transport_stream {
             u64::from(packet.bytes / TRANSPORT_PACKET).max(1)
@@ -102,7 +101,7 @@ impl Video {
             }
             return;
         };
-        // GapLosses are counted here, because they may turn out to be the capture's.
+        // Losses are counted here, because they may be reassigned to the capture.
         let media = MediaPacket { arrival: packet.arrival, bytes: packet.bytes, lost: 0 };
         if let Some(index) = delivery.record(&media) {
             delivery.set_rate(rate);
@@ -118,7 +117,7 @@ impl Video {
         }
     }
 
-    /// What was counted of a gap has come to something else.
+    /// Applies a correction of the losses in a gap.
     pub(super) fn correct(&mut self, change: &LossChange) {
         let LossChange { before, now, time } = change;
         let corrected = |count: u64, now, before| count.saturating_add(now).saturating_sub(before);
@@ -131,7 +130,7 @@ impl Video {
         }
     }
 
-    /// The number of the interval at a time.
+    /// Number of the interval at a time.
     fn number(&self, time: Time<Utc>) -> i64 {
         self.begin.map_or(0, |begin| (time - begin).as_nanos().div_euclid(INTERVAL.as_nanos()))
     }
@@ -147,7 +146,7 @@ impl Video {
         self.newest_last.push_back(Interval { number: self.number(time), ..Interval::default() });
     }
 
-    /// Bytes per second of media up to a packet that comes `elapsed` after the first.
+    /// Media rate in bytes per second up to a packet `elapsed` after the first.
     fn rate(&self, elapsed: Span) -> f64 {
         let seconds = nanos_to_f64(elapsed.as_nanos()) / 1e9;
         if seconds <= 0.0 || self.packets == 0 {
@@ -173,13 +172,13 @@ impl Video {
 }
 
 impl Interval {
-    /// None where the capture lost packets, whose bytes the buffer lacks.
+    /// Delay factor; none where the capture lost packets, which the buffer model lacks.
     fn delay_factor(&self) -> Option<f64> {
         self.delay_factor_ms.filter(|_| self.missed == 0)
     }
 }
 
-/// A count of an interval as a rate.
+/// Rate of a count per interval.
 fn per_second(count: u64) -> f64 {
     count_to_f64(count) * 1e9 / nanos_to_f64(INTERVAL.as_nanos())
 }

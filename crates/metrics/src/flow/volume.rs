@@ -1,4 +1,4 @@
-//! What is counted of any packets, whatever they carry.
+//! Counts of any packets.
 
 use wirestamp_clock::{Span, Time, Utc};
 
@@ -7,23 +7,23 @@ use crate::histogram::Histogram;
 use crate::moments::Moments;
 use crate::numeric::{count_to_f64, nanos_to_f64};
 
-/// Packets, bytes, and the times between them.
+/// Packets, bytes, and times between packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Volume {
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    /// Runs of packets without a gap greater than the one that was asked for.
+    /// Packet trains: runs of packets without a gap above the limit.
     pub(super) trains: u64,
-    /// The earliest and the latest stamp.
+    /// Earliest and latest stamp.
     pub(super) first: Option<Time<Utc>>,
     pub(super) last: Option<Time<Utc>>,
-    /// The stamp of the packet before.
+    /// Stamp of the previous packet.
     pub(super) previous: Option<Time<Utc>>,
-    pub(super) gaps: Gaps,
+    pub(super) gaps: GapDistribution,
 }
 
 impl Volume {
-    /// Takes the next packet, in the order of capture. A gap of more than `train_gap` ends a train.
+    /// Records the next packet, in the order of capture. A gap above `train_gap` ends a train.
     #[inline]
     pub(super) fn record(&mut self, bytes: u32, time: Time<Utc>, train_gap: Span) {
         self.packets += 1;
@@ -39,7 +39,7 @@ impl Volume {
         self.last = self.last.max(Some(time));
     }
 
-    /// From the earliest packet to the latest.
+    /// Time from the earliest packet to the latest.
     pub(super) fn duration(&self) -> Span {
         match (self.first, self.last) {
             (Some(first), Some(last)) => last - first,
@@ -47,18 +47,17 @@ impl Volume {
         }
     }
 
-    /// The mean rate, in bits per second; none of packets that came at one time.
+    /// Mean rate in bits per second; none if all packets came at one time.
     pub(super) fn bits_per_second(&self) -> Option<f64> {
         let nanos = self.duration().as_nanos();
         (nanos > 0).then(|| 8e9 * count_to_f64(self.bytes) / nanos_to_f64(nanos))
     }
 }
 
-/// The distribution of times in a few hundred bytes up to 4 KiB: as [`crate::Distribution`], but
-/// percentiles are within 3 %, and of times below zero, which only stamps out of order make, the
-/// extreme and the mean alone are right.
+/// Distribution of times, in a few hundred bytes up to 4 KiB. As [`crate::Distribution`], but percentiles are within 3
+/// %. Of negative times, which only reordered stamps cause, only the min and the mean are correct.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gaps {
+pub(super) struct GapDistribution {
     count: u64,
     min: i64,
     max: i64,
@@ -66,7 +65,7 @@ pub(super) struct Gaps {
     histogram: Histogram<4>,
 }
 
-impl Gaps {
+impl GapDistribution {
     #[inline]
     pub(super) fn record(&mut self, gap: Span) {
         let nanos = gap.as_nanos();
@@ -79,12 +78,12 @@ impl Gaps {
         self.histogram.record(u64::try_from(nanos).unwrap_or(0));
     }
 
-    /// The least time, in nanoseconds; none without times.
+    /// Min time, in nanoseconds; none without times.
     pub(super) fn min(&self) -> Option<i64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The greatest time, in nanoseconds; none without times.
+    /// Max time, in nanoseconds; none without times.
     pub(super) fn max(&self) -> Option<i64> {
         (self.count > 0).then_some(self.max)
     }
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_ends_with_a_gap_greater_than_the_limit() {
+    fn long_gap_ends_a_train() {
         let volume = volume(&[0, 100, 201, 202, 500]);
         assert_eq!((volume.packets, volume.bytes, volume.trains), (5, 625, 3));
         assert_eq!(volume.gaps.max(), Some(298_000_000));
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_out_of_order_have_negative_gaps_and_leave_the_duration_right() {
+    fn reordered_packets_have_negative_gaps() {
         let volume = volume(&[50, 0, 200]);
         assert_eq!(volume.duration(), Span::from_millis(200));
         let gaps = volume.gaps.summary().expect("gaps");
@@ -150,10 +149,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn gaps_say_nearly_what_a_distribution_says(
+        fn gaps_nearly_match_an_exact_distribution(
             values in prop::collection::vec(0..5_000_000_000i64, 1..300),
         ) {
-            let (mut gaps, mut exact) = (Gaps::default(), Distribution::new());
+            let (mut gaps, mut exact) = (GapDistribution::default(), Distribution::new());
             for value in values {
                 gaps.record(Span::from_nanos(value));
                 exact.record(Span::from_nanos(value));

@@ -1,23 +1,23 @@
-//! GapTiming which bounds lies what a stretch, or several, account for of each gap.
+//! Bounds of the packets assigned from one or several loss intervals to each gap.
 
 use super::interval::LossInterval;
 use crate::flow::gap::Gap;
 use crate::flow::uncertainty::Uncertainty;
 use crate::flow::unnumbered::UnnumberedPackets;
 
-/// What the capture lost in a stretch, or in several.
+/// Packets lost by the capture in one or several intervals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IntervalTotal {
     packets: u64,
-    /// Of these, packets with numbers, at the least and at the most.
+    /// Min and max number of them with sequence numbers.
     pub(super) min_numbered: u64,
     max: u64,
-    /// Packets that are missing in all gaps and may have passed then.
+    /// Packets missing in all gaps that may have passed then.
     possible: u64,
 }
 
 impl IntervalTotal {
-    /// What the capture lost in a stretch, of which what else passed at these times may be a part.
+    /// Packets lost by the capture in one or several intervals.
     pub(super) fn of(interval: &LossInterval, others: &[UnnumberedPackets]) -> Self {
         let others = others.iter().map(|it| it.within(interval.times)).fold(0, u64::saturating_add);
         let min_numbered = interval.packets.saturating_sub(interval.uncertainty.fewer);
@@ -38,9 +38,8 @@ impl IntervalTotal {
         }
     }
 
-    /// GapTiming what the part of a gap lies which has `own` of the possible packets: the others cannot
-    /// have more than theirs. If the capture lost more than what is possible, some are of no flow that
-    /// is known, and it is not known how many.
+    /// Bounds of the share of a gap that has `own` of the possible packets: the others cannot take more than theirs.
+    /// If the capture lost more than is possible, an unknown number belongs to unknown flows.
     fn bounds(&self, own: u64) -> (u64, u64) {
         let others = self.possible.saturating_sub(own);
         let min =
@@ -49,7 +48,7 @@ impl IntervalTotal {
     }
 }
 
-/// Tells each gap between which bounds its part of a stretch lies.
+/// Sets the uncertainty of each gap for one interval.
 pub(super) fn bound_one(
     id: u64,
     interval: &LossInterval,
@@ -68,8 +67,8 @@ pub(super) fn bound_one(
     }
 }
 
-/// Tells each gap what is in doubt of stretches that follow each other, where they share gaps: it is known
-/// how many packets the capture lost in all of them, though not in which it lost each.
+/// Sets the joint uncertainty of consecutive intervals that share gaps: the total lost in all of them is known, but
+/// not the share of each.
 pub(super) fn bound_jointly(
     intervals: &[(u64, LossInterval)],
     gaps: &mut [&mut Gap],
@@ -82,7 +81,7 @@ pub(super) fn bound_jointly(
     joint.into_iter().for_each(|joint| bound_group(joint, gaps, others));
 }
 
-/// Tells each gap between which bounds its part of several stretches lies.
+/// Sets the joint uncertainty of each gap for a group of intervals.
 fn bound_group(joint: &[(u64, LossInterval)], gaps: &mut [&mut Gap], others: &[UnnumberedPackets]) {
     let [Some((first, _)), Some((last, _))] = [joint.first(), joint.last()] else { return };
     let ids = *first..last + 1;

@@ -1,9 +1,8 @@
-//! Stretches hand missing packets on to each other until none is left over that one of them can account for.
+//! Exchange of missing packets between loss intervals, until none is left over that an interval can account for.
 //!
-//! Each stretch by itself takes what was due nearest to it. Where stretches overlap, one may so have taken
-//! what another needs, and have no room for a packet that only it can account for. What is wanted is a
-//! greatest matching of both, which is found by augmenting paths (C. Berge, Two Theorems in Graph Theory,
-//! 1957), here from stretch to stretch.
+//! Each interval alone takes the packets due nearest to it. Where intervals overlap, one may take what another needs.
+//! A maximum matching is needed, found by augmenting paths (C. Berge, Two Theorems in Graph Theory, 1957), here from
+//! interval to interval.
 
 use std::collections::VecDeque;
 
@@ -12,11 +11,8 @@ use super::interval::LossInterval;
 use crate::flow::gap::Gap;
 use crate::flow::unnumbered::UnnumberedPackets;
 
-/// Hands packets on as long as a stretch gains by it of which it is sure that the capture lost more of them
-/// in it than were left for it.
-///
-/// No more often than there are stretches, so that no capture keeps us for long: what is left over then
-/// stays in doubt.
+/// Shifts packets while an interval gains by it that lost more packets than were left for it. At most one pass per
+/// interval bounds the time; the rest stays uncertain.
 pub(super) fn exchange(
     intervals: &[(u64, LossInterval)],
     gaps: &mut [&mut Gap],
@@ -34,7 +30,7 @@ pub(super) fn exchange(
     }
 }
 
-/// A stretch, and the places of the gaps that were open in it, so that they are looked for once.
+/// A loss interval with the indices of the gaps that overlap it.
 struct Link<'a> {
     id: u64,
     interval: &'a LossInterval,
@@ -51,19 +47,19 @@ impl<'a> Link<'a> {
         self.near.iter().map(|at| &*gaps[*at])
     }
 
-    /// How many packets nothing accounts for that may have passed in it.
+    /// Unassigned packets that may have passed in it.
     fn left_over(&self, gaps: &[&mut Gap]) -> u64 {
         self.gaps(gaps).map(|gap| gap.due(self.interval.times, gap.max_distance())).sum()
     }
 
-    /// The packets that stretches account for and that may have passed in it: whose, and how many.
+    /// Assigned packets that may have passed in it: interval ID and number.
     fn within_reach(&self, gaps: &[&mut Gap]) -> impl Iterator<Item = (u64, u64)> {
         self.gaps(gaps).flat_map(|gap| gap.missed_near(self.interval.times))
     }
 }
 
-/// The places of stretches of which the first wants more, each next has something that the one before may
-/// take, and the last can do with something that is left over.
+/// Indices of intervals: the first has a deficit, each next one holds packets that the previous one can take, and the
+/// last can take unassigned packets.
 fn shortest_path(links: &[Link<'_>], gaps: &[&mut Gap], deficit: &[u64]) -> Option<Vec<usize>> {
     let place = |id: u64| links.binary_search_by_key(&id, |link| link.id).ok();
     let mut seen: Vec<_> = deficit.iter().map(|it| *it > 0).collect();
@@ -85,7 +81,8 @@ fn shortest_path(links: &[Link<'_>], gaps: &[&mut Gap], deficit: &[u64]) -> Opti
     None
 }
 
-/// The last of a chain takes of what is left over, and each takes as much from the next: so many packets.
+/// Shifts packets along a path: the last interval takes unassigned packets, each other one takes from the next.
+/// Returns the number.
 fn shift_packets(links: &[Link<'_>], gaps: &mut [&mut Gap], chain: &[usize], deficit: u64) -> u64 {
     let chain: Vec<_> = chain.iter().map(|at| &links[*at]).collect();
     let Some(last) = chain.last() else { return 0 };

@@ -1,4 +1,4 @@
-//! A stretch of time in which the capture lost packets.
+//! An interval in which the capture lost packets.
 
 use wirestamp_clock::{Span, Time, Utc};
 
@@ -6,12 +6,12 @@ use crate::CaptureLoss;
 use crate::flow::gap::Gap;
 use crate::flow::uncertainty::Uncertainty;
 
-/// A stretch of time, and what the capture lost in it.
+/// A loss interval and the packets not yet assigned for good.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossInterval {
     pub(super) times: (Time<Utc>, Time<Utc>),
     pub(super) packets: u64,
-    /// How many fewer or more they may be, because gaps that are forgotten had more or fewer.
+    /// Uncertainty caused by gaps that are no longer kept.
     pub(super) uncertainty: Uncertainty,
 }
 
@@ -20,18 +20,18 @@ impl LossInterval {
         Self { times: (from, until), packets, uncertainty: Uncertainty::default() }
     }
 
-    /// Whether all of it is accounted for, by gaps that are forgotten and in no doubt.
+    /// Whether all packets are assigned to removed gaps, without uncertainty.
     pub(super) fn is_exhausted(&self) -> bool {
         self.packets == 0 && self.uncertainty == Uncertainty::default()
     }
 
-    /// The gaps that were open in it.
+    /// Gaps that overlap it.
     pub(super) fn near<'a>(&self, gaps: &'a [&mut Gap]) -> impl Iterator<Item = &'a Gap> {
         let times = self.times;
         gaps.iter().map(|gap| &**gap).filter(move |gap| gap.overlaps(times))
     }
 
-    /// The same, to be changed.
+    /// Gaps that overlap it, mutable.
     pub(super) fn near_mut<'a, 'g>(
         &self,
         gaps: &'a mut [&'g mut Gap],
@@ -40,8 +40,8 @@ impl LossInterval {
         gaps.iter_mut().filter(move |gap| gap.overlaps(times))
     }
 
-    /// Accounts for so many of the missing packets: those that were due in it and, if they are fewer,
-    /// those that were due nearest to it, as far as they may have passed in it.
+    /// Assigns this many missing packets: first those due in it, then those due nearest to it that may have passed in
+    /// it.
     pub(super) fn take(&self, id: u64, packets: u64, gaps: &mut [&mut Gap]) {
         if packets == 0 {
             return;
@@ -70,8 +70,7 @@ impl LossInterval {
     }
 }
 
-/// The least distance, not greater than `most`, of which something holds, which holds of `most` and
-/// of all that are greater than another of which it does.
+/// Min distance up to `max` for which the monotonic predicate holds; it holds for `max`.
 fn first_that(max: Span, holds: impl Fn(Span) -> bool) -> Span {
     let (mut below, mut above) = (-1, max.as_nanos());
     while above - below > 1 {
@@ -81,16 +80,15 @@ fn first_that(max: Span, holds: impl Fn(Span) -> bool) -> Span {
     Span::from_nanos(above)
 }
 
-/// The share of `count` that `some` of `all` have, rounded down from a phase in 2^32 parts.
+/// Share of `count` for `some` of `all`, rounded down from a phase in 2^32 parts.
 fn part(count: u64, some: u64, all: u64, phase: u32) -> u64 {
     let all = u128::from(all.max(1));
     let share = (u128::from(count) * u128::from(some) + ((all * u128::from(phase)) >> 32)) / all;
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-/// Where the rounding of a stretch begins, so that the same gaps are not always those that have less.
-/// Multiples of the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming,
-/// volume 3, section 6.4).
+/// Rounding phase of an interval, so that the same gaps do not always get less. Multiples of the golden ratio fill the
+/// circle evenly (D. Knuth, The Art of Computer Programming, volume 3, section 6.4).
 fn phase(id: u64) -> u32 {
     const GOLDEN: u64 = 2_654_435_769;
     u32::try_from(id.wrapping_mul(GOLDEN) & u64::from(u32::MAX)).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! When the capture lost packets, and which of the packets that are missing it accounts for.
+//! Loss intervals of the capture, and the missing packets assigned to them.
 
 mod bounds;
 mod exchange;
@@ -11,23 +11,23 @@ use super::gap::Gap;
 use super::unnumbered::UnnumberedPackets;
 use crate::CaptureLoss;
 
-/// GapLosses of the capture that are remembered, the newest.
+/// Max loss intervals kept.
 const MAX_KEPT: usize = 256;
-/// So many of them are forgotten at once.
+/// Loss intervals removed at once.
 const FORGOTTEN_AT_ONCE: u64 = MAX_KEPT as u64 / 2;
 
-/// The newest times in which the capture lost packets.
+/// Newest intervals in which the capture lost packets.
 ///
-/// Which gaps they account for is decided on late, and again when there is news: a capture may tell
-/// of its losses after the packets behind them, and the gaps of slow streams close long after.
+/// Packets are assigned late, and again with new information: a capture may report losses after the packets behind
+/// them, and gaps of slow streams close long after.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CaptureLosses {
     newest_last: VecDeque<LossInterval>,
-    /// How many there were before these.
+    /// Number of intervals removed so far.
     forgotten: u64,
-    /// Whether there is news since the last decision.
+    /// Whether there is new information since the last assignment.
     is_due: bool,
-    /// Whether somebody cannot remember more before there is a decision.
+    /// Whether a store is full until the next assignment.
     is_urgent: bool,
 }
 
@@ -41,17 +41,17 @@ impl CaptureLosses {
         self.is_urgent |= self.newest_last.len() >= MAX_KEPT;
     }
 
-    /// Whether a decision is due.
+    /// Whether a new assignment is due.
     pub(super) fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Whether it has to be made at once.
+    /// Whether it is due at once.
     pub(super) fn is_urgent(&self) -> bool {
         self.is_urgent
     }
 
-    /// Asks for a decision at once.
+    /// Requests an assignment at once.
     pub(super) fn request_decision(&mut self) {
         (self.is_due, self.is_urgent) = (true, true);
     }
@@ -61,25 +61,23 @@ impl CaptureLosses {
         self.newest_last.iter().rev().any(|it| !it.is_exhausted() && gap.overlaps(it.times))
     }
 
-    /// Takes note of a gap.
+    /// Records a new gap.
     pub(super) fn note_gap(&mut self, gap: &Gap) {
         let concerns = |it: &LossInterval| gap.overlaps(it.times) && gap.possible(it.times) > 0;
         self.is_due = self.is_due || self.newest_last.iter().rev().any(concerns);
     }
 
-    /// Decides which of these gaps the capture accounts for, of all that are remembered.
+    /// Assigns the missing packets of these gaps to the loss intervals that are kept.
     ///
-    /// A stretch accounts for as many of the missing packets as the capture lost in it: those that
-    /// were due in it and, if they are fewer, those that were due nearest to it, as far as they may
-    /// have passed in it. If more were due at the same distance, the network lost the others: then
-    /// all gaps have their part in what the network lost, because it is not known which has.
+    /// An interval takes as many missing packets as the capture lost in it: first those due in it, then those due
+    /// nearest to it that may have passed in it. If more were due at the same distance, the rest are network losses,
+    /// distributed over all gaps in proportion, because it is unknown which packets these are.
     ///
-    /// What is left over only because another stretch took what this one needed, they exchange.
-    ///
-    /// What else passed at these times may be among what the capture lost.
+    /// Intervals exchange packets where one took what another needs. Packets without numbers that passed at these
+    /// times may be among the losses.
     pub(super) fn decide(&mut self, gaps: &mut [&mut Gap], others: &[UnnumberedPackets]) {
         gaps.iter_mut().for_each(|gap| gap.clear_assignments(self.forgotten));
-        // Of an overload most are of gaps that are forgotten, and there is no time to lose.
+        // In an overload, most intervals belong to gaps no longer kept, and time is short.
         let concerned = |(_, it): &(u64, LossInterval)| it.near(gaps).next().is_some();
         let intervals = (self.forgotten..).zip(self.newest_last.iter().copied());
         let intervals: Vec<_> = intervals.filter(concerned).collect();
@@ -90,7 +88,7 @@ impl CaptureLosses {
         for (id, interval) in &intervals {
             bounds::bound_one(*id, interval, gaps, others);
         }
-        // Those that are forgotten at different times are not taken together.
+        // Intervals removed at different times are not combined.
         let batch = |(id, _): &(u64, LossInterval)| id / FORGOTTEN_AT_ONCE;
         for kept_together in intervals.chunk_by(|one, next| batch(one) == batch(next)) {
             bounds::bound_jointly(kept_together, gaps, others);
@@ -98,7 +96,7 @@ impl CaptureLosses {
         (self.is_due, self.is_urgent) = (false, false);
     }
 
-    /// Forgets a gap that was decided on: what accounts for it accounts for nothing else.
+    /// Removes a gap after its assignment: its packets are taken from the intervals.
     pub(super) fn forget(&mut self, gap: &Gap) {
         for (id, packets) in gap.missed() {
             if let Some(interval) = self.interval(id) {
@@ -117,7 +115,7 @@ impl CaptureLosses {
         self.newest_last.get_mut(place)
     }
 
-    /// Forgets the oldest, if they are many. What was decided by them stays.
+    /// Removes the oldest intervals if there are too many. Assignments to them remain.
     pub(super) fn make_room(&mut self) {
         if self.newest_last.len() >= MAX_KEPT {
             self.newest_last.drain(..MAX_KEPT / 2);
@@ -132,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    /// Numbers are missing that were due every 50 ns from 50 ns on, and may have passed 10 ns before or
-    /// after; the capture lost one packet in each stretch. How many does it account for?
+    /// Packets assigned to the capture. Missing numbers were due every 50 ns from 50 ns on, and may have passed 10 ns
+    /// before or after; the capture lost one packet in each interval.
     fn accounted_for(missing: u64, intervals: &[(i64, i64)]) -> u64 {
         let times = (Time::from_nanos(0), Time::from_nanos(50 * (missing.cast_signed() + 1)));
         let mut gap = Gap::before(missing, missing, times, Some(Span::from_nanos(10)));
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_leaves_to_another_what_only_that_can_account_for() {
+    fn intervals_exchange_packets_to_account_for_all() {
         // The first takes what was due at 100, which is all that is near the second.
         assert_eq!(accounted_for(3, &[(60, 105), (100, 105)]), 2);
         // So do the second and the third.
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_account_for_is_left_over() {
+    fn impossible_packets_are_left_over() {
         assert_eq!(accounted_for(3, &[(100, 105), (95, 105)]), 1);
         assert_eq!(accounted_for(3, &[]), 0);
     }
