@@ -1,4 +1,4 @@
-//! What becomes of the observations at B.
+//! Processing of the observations at B.
 
 use super::departure::Arrived;
 use super::departures::Open;
@@ -15,21 +15,21 @@ impl Correlator {
             return;
         }
         if (self.waiting.len() + 1) * ARRIVAL > self.config.memory / WAITING_SHARE {
-            self.forget_arrival(sink);
+            self.evict_arrival(sink);
         }
         while self.is_full() {
-            self.forget_departure(sink);
+            self.evict_departure(sink);
         }
         self.waiting.push(arrival);
     }
 
-    /// Whether the first of the waiting observations at B has to wait still.
-    pub(super) fn is_held(&self) -> bool {
-        !self.finished && self.held.is_some_and(|(_, until)| self.sent_until <= until)
+    /// Whether the first waiting observation at B has to wait further.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.finished && self.blocked.is_some_and(|(_, until)| self.sent_until <= until)
     }
 
     pub(super) fn decide_waiting(&mut self, sink: &mut impl FnMut(Outcome)) {
-        self.held = None;
+        self.blocked = None;
         while let Some(&arrival) = self.waiting.front() {
             if self.waiting.front_number().is_multiple_of(READ_AHEAD as u64) {
                 let next = self.waiting.numbers().take(READ_AHEAD);
@@ -43,7 +43,7 @@ impl Correlator {
         }
     }
 
-    /// Decides on the first of the undecided observations at B, or returns false if it has to wait.
+    /// Decides the first undecided observation at B. Returns false if it has to wait.
     fn decide(&mut self, arrival: &Arrival, sink: &mut impl FnMut(Outcome)) -> bool {
         let &Arrival { received, place } = arrival;
         let earliest = place - self.config.timeout;
@@ -52,12 +52,12 @@ impl Correlator {
         if let Some(open) = known.and_then(|it| self.departures.open(it, earliest, latest)) {
             self.set_matched(&open, arrival, sink);
         } else if self.sent_until <= latest && !self.finished {
-            self.held = Some((received.id, latest));
+            self.blocked = Some((received.id, latest));
             return false;
         } else if let Some(sent) = known.and_then(|it| self.departures.matched(it, earliest)) {
             sink(Outcome::Duplicated { sent, received });
         } else {
-            self.unseen_at_a.judge(received, place, &mut |received, reason| {
+            self.suspects_at_a.classify(received, place, &mut |received, reason| {
                 sink(Outcome::not_at_a(received, reason));
             });
         }
@@ -71,7 +71,7 @@ impl Correlator {
         let (delay, error) = elapsed(clock, &sent.stamp, &received.stamp);
         let arrived = Arrived { place: arrival.place, delay };
         let Some(matched) = self.departures.set_matched(open, arrived) else { return };
-        self.unseen_at_a.seen(matched.place);
+        self.suspects_at_a.seen(matched.place);
         sink(Outcome::Matched {
             sent,
             received,

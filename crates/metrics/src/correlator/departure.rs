@@ -1,4 +1,4 @@
-//! A packet that left point A, packed.
+//! A packet that left point A, in one cache line.
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
@@ -7,66 +7,64 @@ use super::flow::FlowNumber;
 use super::queue::Link;
 use crate::Observation;
 
-/// A packet that left point A. Its number is its place in the order of departure at A.
+/// A packet that left point A. Its number is its position in the order of departure at A.
 ///
-/// There may be millions of them, and each is met three times, after so long that it has left the
-/// processor's caches: when it leaves A, when it comes to B, and when it is forgotten. So it is packed
-/// into one cache line: an [`Observation`] taken apart, its flow as a number, links where there
-/// could be references, and in one place what is needed until it is matched and from then on.
+/// There may be millions of them. Each is accessed three times, after it has left the processor's caches: when it
+/// leaves A, when it arrives at B, and when it is removed. It is therefore packed into one cache line: the fields of
+/// an [`Observation`], its flow as a number, links in place of references, and one place for the data needed before
+/// and after the match.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Departure {
     pub(super) id: PacketId,
     raw: u64,
     utc: Time<Utc>,
-    /// Its place: when it left, in the order of departure.
+    /// Departure time, in the order of departure.
     pub(super) time: Time<Utc>,
     length: u32,
     pub(super) flow: FlowNumber,
     pub(super) state: State,
 }
 
-/// Whether a departure has been matched. There is more in here because it fits in beside the
-/// discriminant.
+/// Match state of a departure. Holds more, because it fits next to the discriminant.
 #[derive(Clone, Copy)]
 pub(super) enum State {
-    Open { beside: Beside, open: Unmatched },
-    Matched { beside: Beside, arrival: Arrived },
+    Open { shared_state: SharedState, open: Unmatched },
+    Matched { shared_state: SharedState, arrival: Arrived },
 }
 
-/// What does not change when a departure is matched.
+/// State that a match does not change.
 #[derive(Clone, Copy)]
-pub(super) struct Beside {
-    quality: Quality,
-    /// Whether others in the queue have the same identity, or had it.
+pub(super) struct SharedState {
+    quality: StampQuality,
+    /// Whether others in the queue have or had the same identity.
     is_shared: bool,
 }
 
-/// What is known of a departure while it has not been matched.
+/// State of an unmatched departure.
 #[derive(Clone, Copy)]
 pub(super) struct Unmatched {
-    /// The next departure with the same identity.
+    /// Next departure with the same identity.
     pub(super) twin: Link,
-    /// The departure of the same flow just before this one.
+    /// Previous departure of the same flow.
     pub(super) previous: Link,
-    /// The one just after it, if that has been matched.
+    /// Next departure of the same flow, if matched.
     pub(super) next: Link,
-    /// Its place among the packets of its flow, the lower half of it
-    /// ([`Flow::sequence`](super::flow::Flow::sequence)).
+    /// Lower half of its position among the packets of its flow ([`Flow::sequence`](super::flow::Flow::sequence)).
     pub(super) sequence: u32,
 }
 
-/// The arrival that a departure has been matched to.
+/// Arrival of a matched departure.
 #[derive(Clone, Copy)]
 pub(super) struct Arrived {
-    /// Its place at B.
+    /// Position at B.
     pub(super) place: Time<Utc>,
-    /// The one-way delay.
+    /// One-way delay.
     pub(super) delay: Span,
 }
 
 impl Departure {
-    /// An observation at A, at this place.
+    /// A departure from an observation at A, at this position.
     pub(super) fn new(
         sent: &Observation,
         time: Time<Utc>,
@@ -74,35 +72,37 @@ impl Departure {
         open: Unmatched,
     ) -> Self {
         let Stamp { raw, utc, error } = sent.stamp;
-        let quality = Quality::new(raw.domain, error);
-        let state = State::Open { beside: Beside { quality, is_shared: false }, open };
+        let quality = StampQuality::new(raw.domain, error);
+        let state = State::Open { shared_state: SharedState { quality, is_shared: false }, open };
         Self { id: sent.id, raw: raw.value, utc, time, length: sent.length, flow, state }
     }
 
-    /// The observation again, in the flow with this key.
+    /// The observation, with the key of its flow.
     pub(super) fn observation(&self, flow: FlowKey) -> Observation {
-        let quality = self.beside().quality;
+        let quality = self.shared_state().quality;
         let raw = RawStamp { domain: quality.domain, value: self.raw };
         let stamp = Stamp { raw, utc: self.utc, error: quality.error() };
         Observation { id: self.id, flow, length: self.length, stamp }
     }
 
     #[inline]
-    fn beside(&self) -> &Beside {
+    fn shared_state(&self) -> &SharedState {
         match &self.state {
-            State::Open { beside, .. } | State::Matched { beside, .. } => beside,
+            State::Open { shared_state, .. } | State::Matched { shared_state, .. } => shared_state,
         }
     }
 
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
-        self.beside().is_shared
+        self.shared_state().is_shared
     }
 
-    /// There is another with the same identity.
+    /// Marks the identity as shared.
     pub(super) fn set_shared(&mut self) {
         match &mut self.state {
-            State::Open { beside, .. } | State::Matched { beside, .. } => beside.is_shared = true,
+            State::Open { shared_state, .. } | State::Matched { shared_state, .. } => {
+                shared_state.is_shared = true
+            }
         }
     }
 
@@ -122,7 +122,7 @@ impl Departure {
         }
     }
 
-    /// The next departure with the same identity, of those that have not been matched.
+    /// Next unmatched departure with the same identity.
     #[inline]
     pub(super) fn twin(&self) -> Link {
         self.unmatched().map_or(Link::NONE, |open| open.twin)
@@ -138,27 +138,27 @@ impl Departure {
 
     #[inline]
     pub(super) fn set_matched(&mut self, arrival: Arrived) {
-        self.state = State::Matched { beside: *self.beside(), arrival };
+        self.state = State::Matched { shared_state: *self.shared_state(), arrival };
     }
 
-    /// Reads from the cache line that it lies in.
+    /// Reads from its cache line.
     #[inline]
     pub(super) fn touch(&self) -> u32 {
         self.length
     }
 }
 
-/// The clock that a stamp is of, and its error in nanoseconds, of which 40 bits are kept: 18 minutes.
-/// An error that does not fit is as good as none known, and comes back as [`Span::MAX`].
+/// Clock domain of a stamp, and its error in nanoseconds in 40 bits (18 minutes). A larger error counts as unknown and
+/// is read back as [`Span::MAX`].
 #[derive(Clone, Copy)]
-pub(super) struct Quality {
+pub(super) struct StampQuality {
     domain: Domain,
     error: [u8; 5],
 }
 
 const UNBOUNDED: [u8; 5] = [u8::MAX; 5];
 
-impl Quality {
+impl StampQuality {
     fn new(domain: Domain, error: Span) -> Self {
         let error = match error.as_nanos().to_le_bytes() {
             [a, b, c, d, e, 0, 0, 0] => [a, b, c, d, e],
@@ -186,8 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_back_as_it_was_up_to_18_minutes_and_unbounded_beyond() {
-        let kept = |nanos| Quality::new(Domain::Nic, Span::from_nanos(nanos)).error().as_nanos();
+    fn errors_above_18_minutes_become_unbounded() {
+        let kept =
+            |nanos| StampQuality::new(Domain::Nic, Span::from_nanos(nanos)).error().as_nanos();
         let minutes = 18 * 60 * 1_000_000_000;
         for nanos in [0, 70, 16_000_000_000, minutes, (1 << 40) - 2] {
             assert_eq!(kept(nanos), nanos);

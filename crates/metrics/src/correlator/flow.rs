@@ -1,4 +1,4 @@
-//! What is remembered of a flow.
+//! State of a flow.
 
 use wirestamp_clock::Span;
 use wirestamp_packet::FlowKey;
@@ -6,7 +6,7 @@ use wirestamp_packet::FlowKey;
 use super::queue::Link;
 use super::table::Value;
 
-/// A flow's number in the list of flows.
+/// Number of a flow in the list of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlowNumber(pub(super) u32);
 
@@ -18,34 +18,33 @@ impl Value for FlowNumber {
     }
 }
 
-/// A flow with departures in the queue, or without any for the time being.
+/// State of a flow with or without departures in the queue.
 ///
-/// It lies in two cache lines, all but the key in the first of them.
+/// Occupies two cache lines; all but the key is in the first.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Flow {
-    /// The place among its packets that its next departure takes.
+    /// Sequence number of its next departure.
     pub(super) next_sequence: u64,
-    /// The delay of the last departure that has left the queue, if that had been matched.
-    pub(super) gone: Option<Span>,
-    /// The delay of the departure that is the last of those matched.
-    latest: Option<Span>,
-    /// How many of its departures left A after that one.
-    behind_latest: u32,
-    /// Its last departure, if that is in the queue.
+    /// Delay of the last departure removed from the queue, if matched.
+    pub(super) last_removed_delay: Option<Span>,
+    /// Delay of the last matched departure, in the order of departure.
+    latest_delay: Option<Span>,
+    /// Number of its departures after that one.
+    after_latest: u32,
+    /// Its last departure, if in the queue.
     pub(super) last: Link,
-    /// Its neighbours in the order in which flows became idle, while it is.
+    /// Neighbours in the list of idle flows, while idle.
     pub(super) before: FlowNumber,
     pub(super) behind: FlowNumber,
     pub(super) key: FlowKey,
 }
 
-/// Where a match lies in the order of its flow.
+/// Position of a match in the order of its flow.
 pub(super) enum Order {
-    /// No departure behind it has been matched; with the delay of the one just ahead of it, if that
-    /// has been.
+    /// No later departure has been matched. Contains the delay of the previous departure, if matched.
     Follows(Option<Span>),
-    /// One behind it has been: what RFC 4737 section 3.3 tells by the number it calls NextExp.
+    /// A later departure has been matched: the condition of RFC 4737 section 3.3 (NextExp).
     Reordered,
 }
 
@@ -54,9 +53,9 @@ impl Flow {
     pub(super) fn new(key: FlowKey, next_sequence: u64) -> Self {
         Self {
             next_sequence,
-            gone: None,
-            latest: None,
-            behind_latest: 0,
+            last_removed_delay: None,
+            latest_delay: None,
+            after_latest: 0,
             last: Link::NONE,
             before: FlowNumber::FREE,
             behind: FlowNumber::FREE,
@@ -64,44 +63,43 @@ impl Flow {
         }
     }
 
-    /// The place among its packets of which this is the lower half, of one that is in the queue.
+    /// Sequence number of a queued departure from its lower half.
     #[inline]
     pub(super) fn sequence(&self, lower: u32) -> u64 {
         let ago = lower_half(self.next_sequence).wrapping_sub(lower);
         self.next_sequence - u64::from(ago)
     }
 
-    /// One more departure, with this link; returns the one before it, and the lower half of its
-    /// place.
+    /// Adds a departure. Returns the previous one, and the lower half of the sequence number.
     #[inline]
     pub(super) fn depart(&mut self, link: Link) -> (Link, u32) {
         if self.last == Link::NONE {
-            // Of those that have left, only the last is a neighbour of this one.
-            (self.latest, self.behind_latest) = (self.gone, 0);
+            // Only the last removed departure can be a neighbour of this one.
+            (self.latest_delay, self.after_latest) = (self.last_removed_delay, 0);
         }
         let sequence = lower_half(self.next_sequence);
         self.next_sequence += 1;
-        self.behind_latest = self.behind_latest.saturating_add(1);
+        self.after_latest = self.after_latest.saturating_add(1);
         (std::mem::replace(&mut self.last, link), sequence)
     }
 
-    /// The departure with this place, of which this is the lower half, has been matched.
+    /// Records the match of a departure, given by the lower half of its sequence number.
     #[inline]
     pub(super) fn arrive(&mut self, lower: u32, delay: Span) -> Order {
         let behind = lower_half(self.next_sequence - 1).wrapping_sub(lower);
-        if behind >= self.behind_latest {
+        if behind >= self.after_latest {
             return Order::Reordered;
         }
-        let is_next = behind + 1 == self.behind_latest;
-        self.behind_latest = behind;
-        let latest = self.latest.replace(delay);
-        Order::Follows(latest.filter(|_| is_next))
+        let is_next = behind + 1 == self.after_latest;
+        self.after_latest = behind;
+        let latest_delay = self.latest_delay.replace(delay);
+        Order::Follows(latest_delay.filter(|_| is_next))
     }
 
     /// Reads from the cache line of its state.
     #[inline]
     pub(super) fn touch_state(&self) -> u32 {
-        self.behind_latest
+        self.after_latest
     }
 
     /// Reads from the cache line of its state and from that of most of its key.
@@ -127,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_flow_fits_in_front_of_its_key_in_two_cache_lines() {
+    fn flow_takes_two_cache_lines() {
         assert_eq!((size_of::<Flow>(), align_of::<Flow>()), (128, 64));
         assert!(std::mem::offset_of!(Flow, key) <= 64);
     }
 
     #[test]
-    fn a_place_is_known_from_its_lower_half() {
+    fn sequence_is_restored_from_its_lower_half() {
         let first = (1 << 32) - 2;
         let mut flow = flow(first);
         let lower: Vec<u32> = (0..4).map(|link| flow.depart(Link::to(link)).1).collect();
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_follows_the_latest_unless_one_behind_it_came_first() {
+    fn overtaken_match_is_reordered() {
         let mut flow = flow((1 << 32) - 2);
         let places: Vec<u32> = (0..5).map(|link| flow.depart(Link::to(link)).1).collect();
         // 0 and 1 follow one another, 2 is overtaken by 3, and 4 follows 3.

@@ -1,4 +1,4 @@
-//! What is remembered of each flow.
+//! States of all flows.
 
 use std::net::IpAddr;
 
@@ -10,37 +10,36 @@ use super::flow::{Flow, FlowNumber};
 use super::queue::{Link, Queue};
 use super::table::{Table, Value};
 
-/// The flows, found by their keys.
+/// Flows by key.
 ///
-/// A flow's state outlives its departures, so that the delay variation of a slow flow is known too.
-/// Where there is no room for another, the one that has been without departures for the longest
-/// time is forgotten.
+/// The state of a flow outlives its departures, so that the delay variation of a slow flow is known. Where there is no
+/// room for another flow, the one idle for longest is removed.
 pub(super) struct Flows {
     list: Queue<Flow>,
     numbers: Table<FlowNumber>,
     seed: u64,
-    /// The flows without departures: the first and the last to become so.
+    /// Idle flows: the first and the last in the order of becoming idle.
     idle: (FlowNumber, FlowNumber),
-    /// How many flows there may be at most.
-    most: usize,
-    /// A place among its packets that no flow has reached which was forgotten.
-    forgotten_until: u64,
+    /// Max number of flows.
+    max: usize,
+    /// Sequence number above those of all removed flows.
+    removed_until: u64,
 }
 
 impl Flows {
-    /// The bytes that each flow takes.
+    /// Bytes per flow.
     pub(super) const BYTES_EACH: usize = size_of::<Flow>() + Table::<FlowNumber>::BYTES_EACH;
 
-    /// No flows yet, and room for `most`, at least one.
-    pub(super) fn new(most: usize, seed: u64) -> Self {
-        let most = most.clamp(1, 1 << 31);
+    /// An empty list with room for `max` flows, at least one.
+    pub(super) fn new(max: usize, seed: u64) -> Self {
+        let max = max.clamp(1, 1 << 31);
         Self {
             list: Queue::new(),
-            numbers: Table::new(most, seed),
+            numbers: Table::new(max, seed),
             seed,
             idle: (FlowNumber::FREE, FlowNumber::FREE),
-            most,
-            forgotten_until: 0,
+            max,
+            removed_until: 0,
         }
     }
 
@@ -58,25 +57,25 @@ impl Flows {
         self.list.get_mut(number.0.into())
     }
 
-    /// A hash of this key, for [`Self::touch`] and [`Self::likely`].
+    /// Hash of a key, for [`Self::touch`] and [`Self::likely`].
     pub(super) fn hash(&self, key: &FlowKey) -> u64 {
         hash(key, self.seed)
     }
 
-    /// Reads where a search for the key with this hash begins ([`Table::touch`]).
+    /// Reads the memory where a search for this hash begins ([`Table::touch`]).
     #[inline]
     pub(super) fn touch(&self, hash: u64) -> u32 {
         self.numbers.touch(hash)
     }
 
-    /// The flow whose key has this hash, most likely ([`Table::likely`]).
+    /// Flow that most likely has this hash ([`Table::likely`]).
     #[inline]
     pub(super) fn likely(&self, hash: u64) -> Option<FlowNumber> {
         self.numbers.likely(hash)
     }
 
-    /// The flow with this key, new if it is not known; `None` if no more may be added, by `may_grow`
-    /// or because there are enough, and all have departures.
+    /// Number of the flow with this key, added if new. `None` if no flow can be added: not allowed by `may_grow`, or
+    /// the max is reached and all have departures.
     pub(super) fn enter(&mut self, key: &FlowKey, may_grow: bool) -> Option<FlowNumber> {
         let hash = hash(key, self.seed);
         let list = &self.list;
@@ -84,16 +83,16 @@ impl Flows {
         if let Some(slot) = self.numbers.find(hash, is_it) {
             return Some(*self.numbers.value(slot));
         }
-        let mut flow = Flow::new(*key, self.forgotten_until);
-        let number = if may_grow && self.list.len() < self.most || self.list.len() == 0 {
+        let mut flow = Flow::new(*key, self.removed_until);
+        let number = if may_grow && self.list.len() < self.max || self.list.len() == 0 {
             let number = FlowNumber(u32::try_from(self.list.len()).ok()?);
             self.list.push(flow);
             number
         } else {
             let number = self.idle.0;
-            self.forget(number)?;
-            // It may be the one that comes back.
-            flow.next_sequence = self.forgotten_until;
+            self.remove_idle(number)?;
+            // The removed flow may be the same flow.
+            flow.next_sequence = self.removed_until;
             *self.get_mut(number)? = flow;
             number
         };
@@ -106,7 +105,7 @@ impl Flows {
         Some(number)
     }
 
-    /// Makes the table larger; the list has the new flow already.
+    /// Enlarges the table; the list already contains the new flow.
     fn index_again(&mut self) {
         self.numbers.clear_larger();
         for place in self.list.numbers() {
@@ -116,18 +115,17 @@ impl Flows {
         }
     }
 
-    /// Takes a flow without departures out of the table.
-    fn forget(&mut self, number: FlowNumber) -> Option<()> {
+    /// Removes an idle flow from the table.
+    fn remove_idle(&mut self, number: FlowNumber) -> Option<()> {
         let &Flow { key, next_sequence, .. } = self.get(number)?;
-        self.forgotten_until = self.forgotten_until.max(next_sequence);
+        self.removed_until = self.removed_until.max(next_sequence);
         self.leave_idle(number);
         let slot = self.numbers.find(hash(&key, self.seed), |found| found == number)?;
         self.numbers.remove(slot);
         Some(())
     }
 
-    /// One more of the flow's departures is in the queue, with this link; returns the one before it,
-    /// and the lower half of its place among the flow's packets.
+    /// Adds a departure of the flow to the queue. Returns the previous one, and the lower half of the sequence number.
     pub(super) fn depart(&mut self, number: FlowNumber, link: Link) -> Option<(Link, u32)> {
         if self.get(number)?.last == Link::NONE {
             self.leave_idle(number);
@@ -135,8 +133,7 @@ impl Flows {
         Some(self.get_mut(number)?.depart(link))
     }
 
-    /// The first of the flow's departures is to leave the queue, the one with this link, with this
-    /// delay if it was matched.
+    /// Removes the first departure of the flow, with its delay if matched.
     pub(super) fn leave(
         &mut self,
         number: FlowNumber,
@@ -144,7 +141,7 @@ impl Flows {
         delay: Option<Span>,
     ) -> Option<&Flow> {
         let flow = self.get_mut(number)?;
-        flow.gone = delay;
+        flow.last_removed_delay = delay;
         if flow.last == link {
             flow.last = Link::NONE;
             self.append_idle(number);
@@ -177,7 +174,7 @@ impl Flows {
     }
 }
 
-/// A hash of what distinguishes flows of packets.
+/// Hash of a flow key.
 pub(crate) fn hash(key: &FlowKey, seed: u64) -> u64 {
     let mut input = [0; 37];
     for (field, end) in input.chunks_exact_mut(18).zip([key.source, key.destination]) {

@@ -1,17 +1,17 @@
-//! The correlator: what became of each packet between two points.
+//! Correlator: the outcome of each packet between two points.
 
 mod arrivals;
 mod config;
-mod copies;
 mod departure;
 mod departures;
 mod flow;
 mod flows;
+mod identical;
 mod queue;
 mod read_ahead;
 mod state;
+mod suspects;
 mod table;
-mod unseen;
 
 use wirestamp_clock::{DifferenceClock, Time, Utc};
 
@@ -19,28 +19,25 @@ pub use config::Config;
 pub(crate) use flows::hash as hash_of_flow;
 pub use state::Correlator;
 
-use self::departures::{Departed, Sent};
+use self::departures::{Departed, SentPacket};
 use self::flows::Flows;
 use self::read_ahead::READ_AHEAD;
 use self::state::DEPARTURE;
 use crate::{CaptureLoss, Observation, Outcome, Point};
 
 impl Correlator {
-    /// From now on, takes the delay between two stamps of this clock's domain from their raw
-    /// values, not through UTC.
+    /// Computes delays between two stamps of this clock's domain from their raw values, not through UTC.
     ///
-    /// Only for two points whose stamps come from the same clock, that is on the same host: the
-    /// counters of two hosts have nothing to do with each other, and nothing in the stamps shows
-    /// it.
+    /// Only for two points whose stamps come from the same clock, that is on the same host. Counters of two hosts are
+    /// unrelated, and the stamps do not show this.
     pub fn set_difference_clock(&mut self, clock: DifferenceClock) {
         self.difference_clock = Some(clock);
     }
 
-    /// Takes the next observation of a point, in the order in which that point captured them, and
-    /// reports what is decided by it.
+    /// Records the next observation of a point, in the order of capture, and reports the outcomes it decides.
     ///
-    /// A point's time is known from its packets only: while it sees none, what the other point
-    /// sees may stay undecided, until [`Self::advance`] or [`Self::finish`].
+    /// The time of a point advances only with its packets: while it captures none, observations of the other point may
+    /// stay undecided until [`Self::advance`] or [`Self::finish`].
     pub fn observe(
         &mut self,
         point: Point,
@@ -54,41 +51,35 @@ impl Correlator {
         self.settle(sink);
     }
 
-    /// The capture at `point` lost packets there. Called in order with the observations of the
-    /// point: before those that lie behind the stretch. Some that lie in it may have been delivered
-    /// already.
+    /// Records that the capture at `point` lost packets. Must be called in order with the observations of the point:
+    /// before those behind the interval. Some in the interval may have been delivered already.
     ///
-    /// A packet that only the other point saw, and that may have passed `point` in the stretch, is
-    /// then not [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but
-    /// [given up](Outcome::Undetermined), up to as many as the capture lost. So what is counted as
-    /// lost is what the network lost, exactly, if all that the capture lost is what the other
-    /// point saw; and no more than that in any case.
+    /// A packet observed only at the other point that may have passed `point` in the interval is then not
+    /// [lost](Outcome::Lost) or [unexpected](Outcome::Unexpected) but [undetermined](Outcome::Undetermined), up to the
+    /// number of packets that the capture lost. The loss count is then exactly the network loss, if the other point
+    /// captured all packets lost here; it is never higher.
     ///
-    /// # Which packets
+    /// # Assignment
     ///
-    /// Which ones the capture lost cannot be known if the network lost others at the same time.
-    /// It is taken to be those that would have come nearest to the stretch, and of several equally
-    /// near those that passed first. The place of a packet at the point that did not see it is
-    /// taken to be behind the packets that passed the other point before it, which is the latest
-    /// place of those that both points saw, or without any, its own place at the other point; and
-    /// ahead of the next that both saw. If that reaches into the stretch, behind `from` and ahead of
-    /// `until`, it is in it. On a path that keeps packets in order these are the packets between the
-    /// two neighbours of the stretch, and none else.
+    /// If the network lost packets at the same time, it is unknown which ones the capture lost. The packets nearest to
+    /// the interval are assigned to it; of several equally near, those that passed first. A packet's place at the
+    /// point that did not capture it is taken to be after the packets that passed the other point before it (the
+    /// latest place of those captured at both points, or else its own place at the other point) and before the next
+    /// packet captured at both. If this range overlaps the interval between `from` and `until`, the packet is in it.
+    /// On a path without reordering these are exactly the packets between the two neighbours of the interval.
     ///
-    /// Only packets that the other point saw from `timeout` before to `skew` after the stretch (at
-    /// A: from `skew` before to `timeout` after) can have passed in it, as the rule has it, where
-    /// it counts from what was delivered before it was told of; they are told of once the last of
-    /// these is decided.
+    /// By the rule, only packets observed at the other point from `timeout` before to `skew` after the interval (at A:
+    /// from `skew` before to `timeout` after) can have passed in it; it counts from the observations delivered before
+    /// this call. Their outcomes are reported once the last of them is decided.
     pub fn missed(&mut self, point: Point, missed: CaptureLoss) {
         match point {
-            Point::A => self.unseen_at_a.miss(missed, self.sent_until),
-            Point::B => self.unseen_at_b.miss(missed, self.delivered_until),
+            Point::A => self.suspects_at_a.miss(missed, self.sent_until),
+            Point::B => self.suspects_at_b.miss(missed, self.delivered_until),
         }
     }
 
-    /// Takes observations of both points, each point's in its order, as [`Self::observe`] does one by
-    /// one. Faster with many packets under way, because memory that is not in the processor's caches
-    /// is read for several of them at once.
+    /// Records observations of both points, each in its order, like repeated calls of [`Self::observe`]. Faster with
+    /// many packets in flight, because memory outside the processor's caches is read for several of them at once.
     pub fn observe_all(&mut self, seen: &[(Point, Observation)], sink: &mut impl FnMut(Outcome)) {
         for seen in seen.chunks(READ_AHEAD) {
             let of = |point| seen.iter().filter(move |it| it.0 == point).map(|(_, seen)| seen);
@@ -102,16 +93,15 @@ impl Correlator {
         }
     }
 
-    /// The point has delivered all that it saw before `time`, and its observations from now on have
-    /// places no earlier than that. For a point that sees nothing for a while, so that what the other
-    /// point sees is decided all the same.
+    /// Records that the point has delivered all observations before `time`. Decides observations of the other point
+    /// while this one captures nothing.
     pub fn advance(&mut self, point: Point, time: Time<Utc>, sink: &mut impl FnMut(Outcome)) {
         self.pass(point, time);
         self.settle(sink);
     }
 
-    /// Before this place nothing is open: what is reported from now on is of packets that have this place or
-    /// a later one, at A if they were seen there, and otherwise at B.
+    /// Place before which nothing is open: outcomes reported from now on are of packets at this place or later, at A
+    /// if observed there, otherwise at B.
     ///
     /// A stamp may be earlier than its place, by as much as its point's stamps go back.
     #[must_use]
@@ -119,14 +109,14 @@ impl Correlator {
         let open = [
             self.departures.oldest(),
             self.waiting.front().map(|arrival| arrival.place),
-            self.unseen_at_a.oldest(),
-            self.unseen_at_b.oldest(),
+            self.suspects_at_a.oldest(),
+            self.suspects_at_b.oldest(),
         ];
         let to_come = self.sent_until.min(self.delivered_until);
         open.into_iter().flatten().fold(to_come, Time::min)
     }
 
-    /// Decides everything that is still open: no more observations will come.
+    /// Decides all open observations: no more will follow.
     pub fn finish(mut self, sink: &mut impl FnMut(Outcome)) {
         self.finished = true;
         self.settle(sink);
@@ -138,52 +128,54 @@ impl Correlator {
             self.retire(sink);
         }
         while self.is_full() {
-            self.forget_departure(sink);
+            self.evict_departure(sink);
         }
         let flow = loop {
             let may_grow = self.free() >= DEPARTURE + Flows::BYTES_EACH;
             match self.departures.flow(&sent.flow, may_grow) {
                 Some(flow) => break flow,
-                None => self.forget_departure(sink),
+                None => self.evict_departure(sink),
             }
         };
         let twin_left = self.departures.push(&sent, flow, self.sent_until);
-        if self.held.is_some_and(|(id, _)| id == sent.id) {
-            self.held = None;
+        if self.blocked.is_some_and(|(id, _)| id == sent.id) {
+            self.blocked = None;
         }
         if twin_left.is_some_and(|left| left + self.config.timeout >= self.sent_until) {
             sink(Outcome::Identical { sent });
         }
     }
 
-    /// Decides whatever can be decided by now.
+    /// Decides all observations that can be decided now.
     fn settle(&mut self, sink: &mut impl FnMut(Outcome)) {
-        if !self.is_held() {
+        if !self.is_blocked() {
             self.decide_waiting(sink);
         }
         if self.waiting.len() == 0 {
             self.received_until = self.delivered_until;
         }
         self.retire(sink);
-        let judged = (!self.finished).then_some(self.received_until);
-        self.unseen_at_a.settle(judged, &mut |received, reason| {
+        let classified = (!self.finished).then_some(self.received_until);
+        self.suspects_at_a.settle(classified, &mut |received, reason| {
             sink(Outcome::not_at_a(received, reason));
         });
-        let judged = (!self.finished).then(|| self.passed() - self.config.timeout);
-        self.unseen_at_b.settle(judged, &mut |Sent { observation, sequence }, reason| {
-            sink(Outcome::not_at_b(observation, sequence, reason));
-        });
+        let classified = (!self.finished).then(|| self.passed() - self.config.timeout);
+        self.suspects_at_b.settle(
+            classified,
+            &mut |SentPacket { observation, sequence }, reason| {
+                sink(Outcome::not_at_b(observation, sequence, reason));
+            },
+        );
     }
 
-    /// What both points' times have passed.
+    /// Time that both points have passed.
     fn passed(&self) -> Time<Utc> {
         self.sent_until.min(self.received_until)
     }
 
-    /// Takes leave of the departures whose fate cannot change any more.
+    /// Removes the departures that are decided for good.
     ///
-    /// A's time has to have passed them too, because until then a packet with the same identity
-    /// may leave A.
+    /// A's time must have passed them as well, because until then a packet with the same identity may leave A.
     fn retire(&mut self, sink: &mut impl FnMut(Outcome)) {
         let passed = self.passed();
         while let Some(oldest) = self.departures.oldest()
@@ -194,9 +186,9 @@ impl Correlator {
                 self.departures.read_ahead_to_pop(READ_AHEAD);
             }
             match departed {
-                Departed::Matched(place) => self.unseen_at_b.seen(place),
+                Departed::Matched(place) => self.suspects_at_b.seen(place),
                 Departed::Unmatched(sent) => {
-                    self.unseen_at_b.judge(sent, time, &mut |sent, reason| {
+                    self.suspects_at_b.classify(sent, time, &mut |sent, reason| {
                         sink(Outcome::not_at_b(sent.observation, sent.sequence, reason));
                     });
                 }

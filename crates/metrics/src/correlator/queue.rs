@@ -1,21 +1,21 @@
-//! A queue that grows without copying and gives memory back.
+//! Queue that grows without copying and releases memory.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::table::Value;
 
-/// Members a page.
+/// Members per page.
 const PAGE: usize = 256;
 const PAGE_NUMBERS: u64 = PAGE as u64;
 
-/// A queue in pages, whose members are found by their number: how many were pushed before them.
+/// Queue in pages. Members are found by number: the count of members pushed before.
 ///
-/// A page is given back when all of its members have been popped, so that the memory follows the
-/// length up and down, and a short queue stays in the processor's cache.
+/// A page is released when all of its members were popped, so memory follows the length, and a short queue stays in
+/// the cache.
 pub(super) struct Queue<T> {
     pages: VecDeque<Vec<T>>,
-    /// A page that was given back, for the next that is needed.
+    /// A released page, for reuse.
     spare: Option<Vec<T>>,
     front: u64,
     back: u64,
@@ -30,17 +30,17 @@ impl<T: Copy> Queue<T> {
         usize::try_from(self.back - self.front).unwrap_or(usize::MAX)
     }
 
-    /// The number of the next member to be popped, or to be pushed if there is none.
+    /// Number of the next member to pop, or to push if empty.
     pub(super) fn front_number(&self) -> u64 {
         self.front
     }
 
-    /// The number of the next member to be pushed.
+    /// Number of the next member to push.
     pub(super) fn next_number(&self) -> u64 {
         self.back
     }
 
-    /// The numbers of the members.
+    /// Numbers of the members.
     pub(super) fn numbers(&self) -> Range<u64> {
         self.front..self.back
     }
@@ -92,8 +92,8 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// The number of a queue's member in half the space: modulo 2^31, so that there is a value left for
-/// none. It tells members of one queue apart that are less than that many numbers from each other.
+/// Number of a queue member modulo 2^31, which leaves one value for none. Distinguishes members less than 2^31 numbers
+/// apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link(u32);
 
@@ -115,7 +115,7 @@ impl Link {
         Self((number % MODULUS) as u32)
     }
 
-    /// The number that is meant, no earlier than `front`.
+    /// The full number, no lower than `front`.
     #[inline]
     pub(super) fn number(self, front: u64) -> Option<u64> {
         let ahead = (u64::from(self.0) + MODULUS - front % MODULUS) % MODULUS;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_found_by_their_number_while_they_are_in_the_queue() {
+    fn members_are_found_by_number() {
         let mut queue = Queue::new();
         for number in 0..10 * PAGE_NUMBERS {
             queue.push(number);
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_link_leads_back_to_its_number(
+        fn link_resolves_to_its_number(
             front in prop_oneof![0..10u64, MODULUS - 5..MODULUS + 5, 0..1u64 << 60],
             ahead in prop_oneof![0..10u64, MODULUS - 10..MODULUS, 0..MODULUS],
         ) {

@@ -1,6 +1,6 @@
-//! A hash table that holds small values, and leaves their keys to its user.
+//! Hash table of small values; its user stores the keys.
 
-/// A value that a [`Table`] holds. One is set aside to mark a free slot.
+/// Value of a [`Table`]. One value marks a free slot.
 pub(super) trait Value: Copy {
     /// The value of a free slot.
     const FREE: Self;
@@ -8,18 +8,17 @@ pub(super) trait Value: Copy {
     fn is_free(&self) -> bool;
 }
 
-/// An open-addressing table with linear probing (D. Knuth, The Art of Computer Programming, vol. 3,
-/// section 6.4, algorithms L and R).
+/// Open-addressing table with linear probing (D. Knuth, The Art of Computer Programming, vol. 3, section 6.4,
+/// algorithms L and R).
 ///
-/// Of the key's hash it keeps half, beside the value, so that a slot of 16 bytes or less says where
-/// it belongs and a look-up touches one or two cache lines. Whether the key is the right one its
-/// user tells from the value.
+/// It stores half of the key's hash with the value, so that a slot of 16 bytes or less identifies its home slot and a
+/// look-up touches one or two cache lines. The user compares the full key through the value.
 pub(super) struct Table<V> {
     slots: Vec<Slot<V>>,
     len: usize,
-    /// The slots of a table with as many values as it may have.
-    most: usize,
-    /// Makes sure that whoever makes up the keys does not choose the slots.
+    /// Slots of a full table.
+    max: usize,
+    /// Random factor, so that an attacker who chooses the keys cannot choose the slots.
     seed: u64,
 }
 
@@ -29,21 +28,21 @@ struct Slot<V> {
     value: V,
 }
 
-/// Slots of a table without values.
-const FEWEST: usize = 64;
+/// Slots of an empty table.
+const MIN_SLOTS: usize = 64;
 
 impl<V: Value> Table<V> {
-    /// An empty table for so many values at most. The seed should be a random number.
+    /// An empty table for at most `values` values. The seed must be random.
     pub(super) fn new(values: usize, seed: u64) -> Self {
         // An odd factor makes multiplication a bijection; a random one makes the upper half of the
         // product a universal hash (M. Dietzfelbinger and others, A Reliable Randomized Algorithm
         // for the Closest-Pair Problem, 1997).
-        let most = values.saturating_mul(2).max(FEWEST);
-        Self { slots: vec![Slot::free(); FEWEST], len: 0, most, seed: seed | 1 }
+        let max = values.saturating_mul(2).max(MIN_SLOTS);
+        Self { slots: vec![Slot::free(); MIN_SLOTS], len: 0, max, seed: seed | 1 }
     }
 
-    /// The bytes that each value takes in a full table, of which every second slot is free: then a
-    /// search that fails looks at 2.5 slots on average, and one that succeeds at 1.5 (Knuth, as above).
+    /// Bytes per value in a full table, which has every second slot free: a failing search then visits 2.5 slots on
+    /// average, a successful one 1.5 (Knuth, as above).
     pub(super) const BYTES_EACH: usize = size_of::<Slot<V>>() * 2;
 
     #[inline]
@@ -51,7 +50,7 @@ impl<V: Value> Table<V> {
         (key.wrapping_mul(self.seed) >> 32) as u32
     }
 
-    /// The slot where a search for this tag begins: tags are spread over the slots in their order.
+    /// Slot where a search for this tag begins: tags are spread over the slots in order.
     #[inline]
     fn home(&self, tag: u32) -> usize {
         ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize
@@ -62,19 +61,19 @@ impl<V: Value> Table<V> {
         if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
     }
 
-    /// How many slots `to` is behind `from`, around the end.
+    /// Number of slots from `from` to `to`, around the end.
     #[inline]
     fn distance(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.slots.len() - from }
     }
 
-    /// The slot of the value with this key, of which `is_it` knows.
+    /// Slot of the value with this key; `is_it` compares the key.
     #[inline]
     pub(super) fn find(&self, key: u64, is_it: impl Fn(V) -> bool) -> Option<usize> {
         self.search(key, is_it).ok()
     }
 
-    /// The slot of the value with this key, or else the free one that it would take.
+    /// Slot of the value with this key, or else the free slot for it.
     #[inline]
     pub(super) fn search(&self, key: u64, is_it: impl Fn(V) -> bool) -> Result<usize, usize> {
         let tag = self.tag(key);
@@ -91,8 +90,8 @@ impl<V: Value> Table<V> {
         }
     }
 
-    /// Reads where a search for this key begins, and one cache line further, and decides on nothing:
-    /// a decision would have to wait for the memory.
+    /// Reads the memory where a search for this key begins, and one cache line further. Makes no decision, which would
+    /// have to wait for the memory.
     #[inline]
     pub(super) fn touch(&self, key: u64) -> u32 {
         let home = self.home(self.tag(key));
@@ -100,55 +99,53 @@ impl<V: Value> Table<V> {
         self.slots[home].tag ^ self.slots[further].tag
     }
 
-    /// The value that has this key, most likely: nobody is asked.
+    /// Value that most likely has this key, without comparison.
     #[inline]
     pub(super) fn likely(&self, key: u64) -> Option<V> {
         self.find(key, |_| true).map(|slot| self.get(slot))
     }
 
-    /// The value in a slot that [`Self::find`] has found.
+    /// Value in a slot returned by [`Self::find`].
     #[inline]
     pub(super) fn get(&self, slot: usize) -> V {
         self.slots[slot].value
     }
 
-    /// The same, to be changed.
+    /// Mutable value in a slot.
     #[inline]
     pub(super) fn value(&mut self, slot: usize) -> &mut V {
         &mut self.slots[slot].value
     }
 
-    /// Adds a value whose key is not in the table. There must not be more of them than it was made
-    /// for.
+    /// Adds a value whose key is not in the table. The table must not be full.
     pub(super) fn insert(&mut self, key: u64, value: V) {
         if let Err(free) = self.search(key, |_| false) {
             self.fill(free, key, value);
         }
     }
 
-    /// The same, in the free slot that [`Self::search`] has found.
+    /// Adds a value in the free slot returned by [`Self::search`].
     #[inline]
     pub(super) fn fill(&mut self, free: usize, key: u64, value: V) {
         self.slots[free] = Slot { tag: self.tag(key), value };
         self.len += 1;
     }
 
-    /// Whether the table should become larger before a value is added.
+    /// Whether to enlarge the table before adding a value.
     pub(super) fn is_crowded(&self) -> bool {
-        self.len * 2 >= self.slots.len() && self.slots.len() < self.most
+        self.len * 2 >= self.slots.len() && self.slots.len() < self.max
     }
 
-    /// Makes the table larger, and empty: its user adds the values again. So the old slots are gone
-    /// before the new ones are there, and no memory is needed for both.
+    /// Enlarges and empties the table; its user adds the values again. The old slots are freed first, so no memory is
+    /// needed for both.
     pub(super) fn clear_larger(&mut self) {
-        let more = self.most.min(self.slots.len() * 5 / 4);
+        let more = self.max.min(self.slots.len() * 5 / 4);
         self.slots = Vec::new();
         self.slots = vec![Slot::free(); more];
         self.len = 0;
     }
 
-    /// Takes out the value in this slot, and closes the gap with those that had to go further
-    /// because of it.
+    /// Removes the value in this slot, and closes the gap with values displaced by it.
     pub(super) fn remove(&mut self, slot: usize) {
         let mut gap = slot;
         let mut next = self.after(slot);
@@ -193,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_table_holds_what_was_put_in_and_not_taken_out(
+        fn table_matches_a_set(
             keys in prop::collection::vec(0u64..300, 0..2000),
             crowded in any::<bool>(),
             seed in any::<u64>(),
@@ -223,8 +220,8 @@ mod tests {
                     }
                 }
                 prop_assert!(table.slots.len() <= 600);
-                let held = table.slots.iter().filter(|slot| !slot.value.is_free()).count();
-                prop_assert_eq!(held, expected.len());
+                let blocked = table.slots.iter().filter(|slot| !slot.value.is_free()).count();
+                prop_assert_eq!(blocked, expected.len());
             }
             for key in 0..300 {
                 let found = table.find(hash_of(key), |value| value == Key(key));

@@ -1,4 +1,4 @@
-//! GapLosses in a gap, and corrections of them.
+//! Losses in a gap, and corrections of them.
 
 use wirestamp_clock::{Time, Utc};
 

@@ -1,4 +1,4 @@
-//! The packets that left point A and whose fate may still change.
+//! Packets that left point A and are not decided for good.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,17 +6,17 @@ use std::hash::{BuildHasher, RandomState};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::{FlowKey, PacketId};
 
-use super::copies::Copies;
 use super::departure::{Arrived, Departure, State, Unmatched};
 use super::flow::{FlowNumber, Order};
 use super::flows::Flows;
+use super::identical::IdenticalDepartures;
 use super::queue::{Link, Queue};
 use super::table::Table;
 use crate::Observation;
 
-/// What a match says beyond its delay. The fields are those of [`crate::Outcome::Matched`].
+/// Details of a match beyond its delay. The fields are those of [`crate::Outcome::Matched`].
 pub(super) struct Match {
-    /// The packet's place at A.
+    /// Position at A.
     pub(super) place: Time<Utc>,
     pub(super) sequence: u64,
     pub(super) reordered: bool,
@@ -24,53 +24,52 @@ pub(super) struct Match {
     pub(super) until_next: Option<Span>,
 }
 
-/// What became of a departure whose fate can change no more, or has to be given up.
+/// Result for a departure that leaves the queue.
 pub(super) enum Departed {
-    /// It was matched, and this is its place at B.
+    /// Matched, with its position at B.
     Matched(Time<Utc>),
-    Unmatched(Sent),
+    Unmatched(SentPacket),
 }
 
-/// A packet at A, and its place among the packets of its flow.
+/// A packet at A, and its position in its flow.
 #[derive(Clone, Copy)]
-pub(super) struct Sent {
+pub(super) struct SentPacket {
     pub(super) observation: Observation,
     pub(super) sequence: u64,
 }
 
-/// A queue of departures in the order of departure, with an index by identity and the state of
-/// each flow. Each operation takes constant time on average, but for identities that several
-/// departures share.
+/// Queue of departures in the order of departure, with an index by identity and the state of each flow. Operations
+/// take constant time on average, except for identities shared by several departures.
 pub(super) struct Departures {
     pub(super) queue: Queue<Departure>,
-    /// The last departure of each identity.
+    /// Last departure of each identity.
     pub(super) index: Table<Link>,
-    /// The identities that more than one departure has, or had.
-    shared: BTreeMap<PacketId, Copies>,
-    /// The one behind that which was matched last.
+    /// Identities that several departures have or had.
+    shared: BTreeMap<PacketId, IdenticalDepartures>,
+    /// Number after the last matched departure.
     pub(super) expected: u64,
     pub(super) flows: Flows,
 }
 
 impl Departures {
-    /// The bytes that each departure takes in the index.
+    /// Bytes per departure in the index.
     pub(super) const INDEX_BYTES_EACH: usize = Table::<Link>::BYTES_EACH;
 
-    /// The bytes that each departure takes.
+    /// Bytes per departure.
     pub(super) const BYTES_EACH: usize = size_of::<Departure>() + Self::INDEX_BYTES_EACH;
 
-    /// The bytes that each shared identity takes: a B-tree's nodes may be half empty.
-    pub(super) const SHARED_BYTES_EACH: usize = 2 * size_of::<(PacketId, Copies)>();
+    /// Bytes per shared identity: nodes of a B-tree may be half empty.
+    pub(super) const SHARED_BYTES_EACH: usize = 2 * size_of::<(PacketId, IdenticalDepartures)>();
 
-    /// An empty queue, with room in the indices for this many departures and flows.
-    pub(super) fn new(most: usize, most_flows: usize) -> Self {
+    /// An empty queue; the indexes are sized for this many departures and flows.
+    pub(super) fn new(max: usize, max_flows: usize) -> Self {
         let seed = RandomState::new().hash_one(0);
         Self {
             queue: Queue::new(),
-            index: Table::new(most, seed),
+            index: Table::new(max, seed),
             shared: BTreeMap::new(),
             expected: 0,
-            flows: Flows::new(most_flows, seed),
+            flows: Flows::new(max_flows, seed),
         }
     }
 
@@ -78,12 +77,12 @@ impl Departures {
         self.queue.len()
     }
 
-    /// How many have left the queue.
+    /// Departures removed so far.
     pub(super) fn left(&self) -> u64 {
         self.queue.front_number()
     }
 
-    /// How many identities more than one departure has, or had.
+    /// Number of shared identities.
     pub(super) fn shared(&self) -> usize {
         self.shared.len()
     }
@@ -92,19 +91,18 @@ impl Departures {
         self.flows.len()
     }
 
-    /// When the oldest of them left.
+    /// Departure time of the oldest.
     pub(super) fn oldest(&self) -> Option<Time<Utc>> {
         self.queue.front().map(|departure| departure.time)
     }
 
-    /// The flow with this key, or `None` if there is no room to remember it
-    /// ([`Flows::enter`]).
+    /// Number of the flow with this key, or `None` if there is no room for it ([`Flows::enter`]).
     pub(super) fn flow(&mut self, key: &FlowKey, may_grow: bool) -> Option<FlowNumber> {
         self.flows.enter(key, may_grow)
     }
 
-    /// Adds a departure of a flow that [`Self::flow`] knows; returns when the last one with the
-    /// same identity left, if that one is still in the queue.
+    /// Adds a departure of a flow returned by [`Self::flow`]. Returns the departure time of the previous one with the
+    /// same identity, if still in the queue.
     pub(super) fn push(
         &mut self,
         sent: &Observation,
@@ -122,7 +120,7 @@ impl Departures {
         self.share(twin?, link)
     }
 
-    /// Enters a departure into the index as the last of its identity; returns the one before it.
+    /// Sets a departure as the last of its identity; returns the previous one.
     fn set_last(&mut self, id: PacketId, link: Link) -> Option<Link> {
         match self.index.search(id.0, |last| self.has(last, id)) {
             Ok(slot) => Some(std::mem::replace(self.index.value(slot), link)),
@@ -133,22 +131,22 @@ impl Departures {
         }
     }
 
-    /// Takes down that a departure has the identity of the one before it; returns when that left.
+    /// Marks the identity of a departure as shared; returns when the previous one left.
     fn share(&mut self, before: Link, link: Link) -> Option<Time<Utc>> {
         self.linked_mut(link)?.set_shared();
         let twin = self.linked_mut(before)?;
         twin.set_shared();
         let (id, time) = (twin.id, twin.time);
         let open = twin.unmatched_mut();
-        let copies = Copies::of(before, open.is_some());
+        let identical = IdenticalDepartures::of(before, open.is_some());
         if let Some(open) = open {
             open.twin = link;
         }
-        self.shared.entry(id).or_insert(copies).add(link);
+        self.shared.entry(id).or_insert(identical).add(link);
         Some(time)
     }
 
-    /// Makes the index larger.
+    /// Enlarges the index.
     fn index_again(&mut self) {
         self.index.clear_larger();
         for number in self.queue.numbers() {
@@ -158,7 +156,7 @@ impl Departures {
         }
     }
 
-    /// Whether the departure with this link has this identity.
+    /// Whether the linked departure has this identity.
     #[inline]
     fn has(&self, link: Link, id: PacketId) -> bool {
         self.linked(link).is_some_and(|departure| departure.id == id)
@@ -174,43 +172,42 @@ impl Departures {
         self.queue.get_mut(link.number(self.queue.front_number())?)
     }
 
-    /// A departure with this identity whose number is this one or a neighbour of it. Packets mostly
-    /// arrive in the order in which they left, and then the index does not have to be read, which may
-    /// be in none of the processor's caches.
+    /// Number of a departure with this identity at or next to `number`. Packets mostly arrive in the order of
+    /// departure; this saves reading the index, which may be in none of the caches.
     #[inline]
     pub(super) fn near(&self, number: u64, id: PacketId) -> Option<u64> {
         let has_it = |number: &u64| self.queue.get(*number).is_some_and(|it| it.id == id);
         [number, number + 1, number.wrapping_sub(1)].into_iter().find(has_it)
     }
 
-    /// The departures of an identity, for [`Self::open`] and [`Self::matched`].
-    pub(super) fn of(&self, id: PacketId) -> Option<Copies> {
+    /// Departures of an identity, for [`Self::open`] and [`Self::matched`].
+    pub(super) fn of(&self, id: PacketId) -> Option<IdenticalDepartures> {
         let link = match self.near(self.expected, id) {
             Some(number) => Link::to(number),
             None => self.index.get(self.index.find(id.0, |last| self.has(last, id))?),
         };
         let departure = self.linked(link)?;
         match departure.is_shared() {
-            false => Some(Copies::of(link, departure.unmatched().is_some())),
+            false => Some(IdenticalDepartures::of(link, departure.unmatched().is_some())),
             true => self.shared.get(&id).copied(),
         }
     }
 
-    /// The first departure of an identity that has not been matched and left between `earliest`
-    /// and `latest`, if there is one. Calls must have times that never go back.
+    /// First unmatched departure of an identity that left between `earliest` and `latest`. Times must not decrease
+    /// between calls.
     pub(super) fn open(
         &mut self,
-        copies: Copies,
+        identical: IdenticalDepartures,
         earliest: Time<Utc>,
         latest: Time<Utc>,
     ) -> Option<Open> {
-        let mut link = copies.open;
+        let mut link = identical.open;
         while let Some(departure) = self.linked(link)
             && departure.time < earliest
         {
             let (id, twin) = (departure.id, departure.twin());
-            if let Some(copies) = self.shared.get_mut(&id) {
-                copies.open = twin;
+            if let Some(identical) = self.shared.get_mut(&id) {
+                identical.open = twin;
             }
             link = twin;
         }
@@ -219,7 +216,7 @@ impl Departures {
         Some(Open { link, sent })
     }
 
-    /// Marks the departure that [`Self::open`] found as matched.
+    /// Marks the departure returned by [`Self::open`] as matched.
     pub(super) fn set_matched(&mut self, open: &Open, arrival: Arrived) -> Option<Match> {
         self.expected = open.link.number(self.queue.front_number())? + 1;
         let departure = self.linked_mut(open.link)?;
@@ -227,9 +224,9 @@ impl Departures {
         let (place, flow) = (departure.time, departure.flow);
         departure.set_matched(arrival);
         if departure.is_shared()
-            && let Some(copies) = self.shared.get_mut(&open.sent.id)
+            && let Some(identical) = self.shared.get_mut(&open.sent.id)
         {
-            copies.set_matched(open.link, twin);
+            identical.set_matched(open.link, twin);
         }
 
         let delay = arrival.delay;
@@ -243,10 +240,10 @@ impl Departures {
                 (None, None)
             }
             Order::Reordered => {
-                let gone = flow.gone;
+                let last_removed = flow.last_removed_delay;
                 self.set_next(previous, open.link);
                 let delay_of = |it: &Departure| it.arrival().map(|arrival| arrival.delay);
-                let before = self.linked(previous).map_or(gone, delay_of);
+                let before = self.linked(previous).map_or(last_removed, delay_of);
                 (before, self.linked(next).and_then(delay_of))
             }
         };
@@ -259,22 +256,25 @@ impl Departures {
         })
     }
 
-    /// The departure just after this one in its flow has been matched before it.
+    /// Records that the next departure of the flow was matched before this one.
     fn set_next(&mut self, departure: Link, next: Link) {
         if let Some(open) = self.linked_mut(departure).and_then(Departure::unmatched_mut) {
             open.next = next;
         }
     }
 
-    /// The last departure of an identity that has been matched, if it left no earlier than
-    /// `earliest`.
-    pub(super) fn matched(&self, copies: Copies, earliest: Time<Utc>) -> Option<Observation> {
-        let matched = self.linked(copies.matched);
+    /// Last matched departure of an identity, if it left no earlier than `earliest`.
+    pub(super) fn matched(
+        &self,
+        identical: IdenticalDepartures,
+        earliest: Time<Utc>,
+    ) -> Option<Observation> {
+        let matched = self.linked(identical.matched);
         let departure = matched.filter(|departure| departure.time >= earliest)?;
         Some(departure.observation(self.flows.get(departure.flow)?.key))
     }
 
-    /// Takes out the oldest departure, and says what its place at A was.
+    /// Removes the oldest departure. Returns its position at A and its result.
     pub(super) fn pop(&mut self) -> Option<(Time<Utc>, Departed)> {
         let link = Link::to(self.queue.front_number());
         let &oldest = self.queue.front()?;
@@ -283,7 +283,7 @@ impl Departures {
         let flow = self.flows.leave(oldest.flow, link, arrival.map(|it| it.delay))?;
         let departed = match oldest.state {
             State::Matched { arrival, .. } => Departed::Matched(arrival.place),
-            State::Open { open, .. } => Departed::Unmatched(Sent {
+            State::Open { open, .. } => Departed::Unmatched(SentPacket {
                 observation: oldest.observation(flow.key),
                 sequence: flow.sequence(open.sequence),
             }),
@@ -299,13 +299,13 @@ impl Departures {
             if departure.is_shared() {
                 self.shared.remove(&id);
             }
-        } else if let Some(copies) = self.shared.get_mut(&id) {
-            copies.leave(link, departure.twin());
+        } else if let Some(identical) = self.shared.get_mut(&id) {
+            identical.leave(link, departure.twin());
         }
     }
 }
 
-/// A departure that an observation at B may be matched to.
+/// A departure to match with an observation at B.
 pub(super) struct Open {
     link: Link,
     pub(super) sent: Observation,

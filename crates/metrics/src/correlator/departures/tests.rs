@@ -18,7 +18,7 @@ fn departure(number: u64, port: u16) -> Observation {
     Observation { id: PacketId(number), flow, length: 60, stamp }
 }
 
-/// Adds a departure as soon as there is room for its flow; returns how many left for it.
+/// Adds a departure once there is room for its flow; returns how many were removed for it.
 fn add(departures: &mut Departures, sent: &Observation) -> usize {
     let mut left = 0;
     loop {
@@ -31,7 +31,7 @@ fn add(departures: &mut Departures, sent: &Observation) -> usize {
     }
 }
 
-/// Adds, matches and takes out a departure; returns its delay variation.
+/// Adds, matches and removes a departure; returns its delay variation.
 fn pass(departures: &mut Departures, sent: &Observation) -> Option<Span> {
     let now = sent.stamp.utc;
     add(departures, sent);
@@ -45,7 +45,7 @@ fn pass(departures: &mut Departures, sent: &Observation) -> Option<Span> {
 }
 
 #[test]
-fn a_flow_is_remembered_until_another_needs_its_place() {
+fn idle_flow_is_kept_until_room_is_needed() {
     let mut departures = Departures::new(100, 2);
     let mut pass = |id, port| pass(&mut departures, &departure(id, port));
     assert_eq!([pass(1, 1), pass(2, 2)], [None, None]);
@@ -56,7 +56,7 @@ fn a_flow_is_remembered_until_another_needs_its_place() {
 }
 
 #[test]
-fn places_in_a_flow_grow_even_if_it_was_forgotten() {
+fn sequence_grows_after_a_flow_was_removed() {
     let mut departures = Departures::new(100, 2);
     let mut places = Vec::new();
     for port in [1, 1, 2, 3, 4, 1] {
@@ -71,7 +71,7 @@ fn places_in_a_flow_grow_even_if_it_was_forgotten() {
 }
 
 #[test]
-fn a_flow_that_finds_no_place_waits_until_one_is_idle() {
+fn new_flow_waits_for_an_idle_one() {
     let mut departures = Departures::new(100, 10);
     for port in 0..1000 {
         let left = add(&mut departures, &departure(port.into(), port));
@@ -81,7 +81,7 @@ fn a_flow_that_finds_no_place_waits_until_one_is_idle() {
 }
 
 #[test]
-fn many_departures_are_found_and_leave_nothing_behind() {
+fn removed_departures_leave_no_entries() {
     let mut departures = Departures::new(1000, 1);
     for id in 0..1000 {
         add(&mut departures, &departure(id % 700, 1));
@@ -95,7 +95,7 @@ fn many_departures_are_found_and_leave_nothing_behind() {
 }
 
 #[test]
-fn departures_are_found_in_whatever_order_they_arrive() {
+fn departures_are_found_in_any_order() {
     let mut departures = Departures::new(1000, 1);
     for id in 0..1000 {
         add(&mut departures, &departure(id, 1));

@@ -17,7 +17,7 @@ pub(super) struct IntervalTotal {
 }
 
 impl IntervalTotal {
-    /// Packets lost by the capture in one or several intervals.
+    /// Total of one interval. Packets without numbers that passed then may be among the losses.
     pub(super) fn of(interval: &LossInterval, others: &[UnnumberedPackets]) -> Self {
         let others = others.iter().map(|it| it.within(interval.times)).fold(0, u64::saturating_add);
         let min_numbered = interval.packets.saturating_sub(interval.uncertainty.fewer);
