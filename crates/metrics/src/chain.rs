@@ -1,10 +1,10 @@
-//! More than two points in a row.
+//! Correlation of more than two points in a row.
 
 use wirestamp_clock::{DifferenceClock, Time, Utc};
 
 use crate::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
-/// A part of a [`Chain`].
+/// Segment of a [`Chain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// From the point with this number to the next.
@@ -13,22 +13,20 @@ pub enum Segment {
     Whole,
 }
 
-/// Points that packets pass one after the other, with a correlator for each two neighbours, and one
-/// for the first and the last.
+/// Points that packets pass one after the other, with a correlator for each two neighbours, and one for the first and
+/// the last.
 ///
-/// So it is told of each packet how long it took on each hop, or on which it was lost; the hops of a
-/// packet that passed all points add up to the whole, to within the clocks' errors. An outcome says
-/// by its packet's identity which of a chain's others belong to it.
+/// For each packet this gives the delay of each hop, or the hop that lost it. The hops of a packet that passed all
+/// points add up to the whole, within the clock errors. Outcomes of one packet have the same identity.
 ///
-/// Two points are a chain too: of one hop, which is not told of a second time as the whole.
+/// Two points are a chain of one hop, which is not reported again as the whole.
 pub struct Chain {
     hops: Vec<Correlator>,
     whole: Option<Correlator>,
 }
 
 impl Chain {
-    /// A chain of so many points, at least two, that have seen nothing. Its correlators share the
-    /// memory in equal parts.
+    /// A chain of `points` points, at least two. Its correlators share the memory equally.
     #[must_use]
     pub fn new(points: usize, config: Config) -> Self {
         let hops = points.max(2) - 1;
@@ -47,11 +45,11 @@ impl Chain {
         }
     }
 
-    /// Takes the next observation of the point with this number, 0 being the first
-    /// ([`Correlator::observe`]).
+    /// Records the next observation of the point with this number, from 0 ([`Correlator::observe`]).
     ///
     /// # Panics
-    /// If there is no such point.
+    ///
+    /// There is no such point.
     pub fn observe(
         &mut self,
         point: usize,
@@ -63,18 +61,20 @@ impl Chain {
         });
     }
 
-    /// The capture at this point lost packets ([`Correlator::missed`]).
+    /// Records a capture loss at this point ([`Correlator::missed`]).
     ///
     /// # Panics
-    /// If there is no such point.
+    ///
+    /// There is no such point.
     pub fn missed(&mut self, point: usize, missed: CaptureLoss) {
         self.each_at(point, |_, point, correlator| correlator.missed(point, missed));
     }
 
-    /// The point has delivered all that it saw before `time` ([`Correlator::advance`]).
+    /// Records that the point has delivered all observations before `time` ([`Correlator::advance`]).
     ///
     /// # Panics
-    /// If there is no such point.
+    ///
+    /// There is no such point.
     pub fn advance(
         &mut self,
         point: usize,
@@ -86,7 +86,7 @@ impl Chain {
         });
     }
 
-    /// Decides everything that is still open.
+    /// Decides all open observations.
     pub fn finish(self, sink: &mut impl FnMut(Segment, Outcome)) {
         for (hop, correlator) in self.hops.into_iter().enumerate() {
             correlator.finish(&mut |outcome| sink(Segment::Hop(hop), outcome));
@@ -96,7 +96,7 @@ impl Chain {
         }
     }
 
-    /// The correlators that a point takes part in, and which of their points it is.
+    /// Calls each correlator of a point, with its side.
     fn each_at(&mut self, point: usize, mut call: impl FnMut(Segment, Point, &mut Correlator)) {
         let last = self.hops.len();
         assert!(point <= last, "a chain of {} points has no point {point}", last + 1);

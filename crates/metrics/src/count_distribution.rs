@@ -1,15 +1,14 @@
-//! The distribution of whole numbers in constant memory.
+//! Distribution of integers in constant memory.
 
 use serde::Serialize;
 
 use crate::histogram::Histogram;
 use crate::numeric::count_to_f64;
 
-/// Records whole numbers, such as lengths in packets or bytes, and tells how they are distributed.
+/// Distribution of integers, such as lengths in packets or bytes.
 ///
-/// Count, mean and extremes are exact (the sum saturates at 2^64 - 1); percentiles are nearest
-/// ranks, exact below 2048 and within 0.1 % above. Memory grows with the powers of two from the
-/// smallest number to the largest only, at 8 KiB each from 2048 on, and below.
+/// Count, mean, min and max are exact (the sum saturates at 2^64 - 1). Percentiles are nearest ranks, exact below 2048
+/// and within 0.1 % above. Memory grows only with the powers of two between min and max, by 8 KiB each from 2048 on.
 #[derive(Clone, Debug, Default)]
 pub struct CountDistribution {
     count: u64,
@@ -19,25 +18,25 @@ pub struct CountDistribution {
     histogram: Histogram,
 }
 
-/// A [`CountDistribution`] in six numbers; all but the count in the unit of what was recorded.
+/// Summary of a [`CountDistribution`]; all values but the count in the recorded unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CountSummary {
-    /// How many numbers there are.
+    /// Number of values.
     pub count: u64,
-    /// The least.
+    /// Min value.
     pub min: u64,
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The median.
+    /// Median.
     pub p50: u64,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99: u64,
-    /// The greatest.
+    /// Max value.
     pub max: u64,
 }
 
 impl CountDistribution {
-    /// Adds a number.
+    /// Adds a value.
     pub fn record(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -46,7 +45,7 @@ impl CountDistribution {
         self.histogram.record(value);
     }
 
-    /// Adds the numbers of `other`.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -58,25 +57,25 @@ impl CountDistribution {
         self.histogram.merge(&other.histogram);
     }
 
-    /// How many numbers there are.
+    /// Number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The greatest number; 0 without any.
+    /// Max value; 0 without values.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The arithmetic mean, or `None` without numbers.
+    /// Arithmetic mean, or `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| count_to_f64(self.sum) / count_to_f64(self.count))
     }
 
-    /// The tally in six numbers, or `None` without any.
+    /// Summary, or `None` without values.
     #[must_use]
     pub fn summary(&self) -> Option<CountSummary> {
         let percentile = |percent: u128| {
@@ -99,38 +98,38 @@ impl CountDistribution {
 mod tests {
     use super::*;
 
-    fn tally(values: impl IntoIterator<Item = u64>) -> CountDistribution {
-        let mut tally = CountDistribution::default();
-        values.into_iter().for_each(|value| tally.record(value));
-        tally
+    fn distribution(values: impl IntoIterator<Item = u64>) -> CountDistribution {
+        let mut distribution = CountDistribution::default();
+        values.into_iter().for_each(|value| distribution.record(value));
+        distribution
     }
 
     #[test]
-    fn without_numbers_there_is_nothing_to_tell() {
-        let empty = tally([]);
+    fn empty_distribution_has_no_summary() {
+        let empty = distribution([]);
         assert_eq!((empty.count(), empty.max(), empty.mean(), empty.summary()), (0, 0, None, None));
     }
 
     #[test]
-    fn a_hundred_numbers_have_their_ranks_as_percentiles() {
-        let summary = tally(1..=100).summary().expect("numbers");
+    fn percentiles_of_a_hundred_values_are_their_ranks() {
+        let summary = distribution(1..=100).summary().expect("numbers");
         let CountSummary { count, min, mean, p50, p99, max } = summary;
         assert_eq!((count, min, p50, p99, max), (100, 1, 50, 99, 100));
         assert!((mean - 50.5).abs() < 1e-12);
     }
 
     #[test]
-    fn merged_tallies_have_the_numbers_of_both() {
+    fn merged_distributions_have_the_values_of_both() {
         let mut merged = CountDistribution::default();
-        for part in [tally([]), tally([5, 9]), tally([]), tally([2])] {
+        for part in [distribution([]), distribution([5, 9]), distribution([]), distribution([2])] {
             merged.merge(&part);
         }
-        assert_eq!(merged.summary(), tally([5, 9, 2]).summary());
+        assert_eq!(merged.summary(), distribution([5, 9, 2]).summary());
     }
 
     #[test]
-    fn the_ends_of_the_range_are_taken() {
-        let summary = tally([u64::MAX, u64::MAX]).summary().expect("numbers");
+    fn range_limits_are_accepted() {
+        let summary = distribution([u64::MAX, u64::MAX]).summary().expect("numbers");
         assert_eq!((summary.min, summary.p99, summary.max), (u64::MAX, u64::MAX, u64::MAX));
     }
 }

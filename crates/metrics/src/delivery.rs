@@ -1,55 +1,50 @@
-//! The media delivery index of a stream of constant rate: RFC 4445.
+//! Media delivery index of a stream of constant rate: RFC 4445.
 
 use serde::Serialize;
 use wirestamp_clock::{Span, Time, Utc};
 
 use crate::numeric::{count_to_f64, nanos_to_f64};
 
-/// What a [`MediaDelivery`] needs to know of the stream.
+/// Media rate of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MediaRate {
-    /// The rate at which a receiver plays the media, in bytes per second. Nothing is measured of a
-    /// stream for which this is not above 0.
+    /// Playout rate of the media, in bytes per second. No index is computed unless above 0.
     pub bytes_per_second: f64,
-    /// How long an index is taken over; one second serves streams of 1 Mbit/s and up (RFC 4445 section
-    /// 3.1). At least 1 ns.
+    /// Interval of an index; one second suits streams of 1 Mbit/s and up (RFC 4445 section 3.1). At least 1 ns.
     pub interval: Span,
 }
 
-/// A packet of the stream as it arrives.
+/// A packet of the stream, on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediaPacket {
-    /// When it arrived.
+    /// Arrival time.
     pub arrival: Time<Utc>,
-    /// Its media in bytes, without headers.
+    /// Media bytes, without headers.
     pub bytes: u32,
-    /// Media packets that are known to be lost or out of order since the packet before it. Where a
-    /// packet holds several, as with seven of MPEG's to one of RTP's, each of them counts, except null
-    /// packets.
+    /// Media packets lost or out of order since the previous packet. Where a packet holds several, as with seven MPEG
+    /// packets in one RTP packet, each counts, except null packets.
     pub lost: u64,
 }
 
-/// The media delivery index of one interval, written DF:MLR.
+/// Media delivery index of one interval, written DF:MLR.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DeliveryIndex {
-    /// The delay factor DF (RFC 4445 section 3.1), in milliseconds: the buffer, in time, that it took to
-    /// play without a gap what arrived in the interval. `None` for the first interval of a stream,
-    /// because it is not known since when that has drained.
+    /// Delay factor DF (RFC 4445 section 3.1), in milliseconds: the buffer needed to play the arrivals of the interval
+    /// without a gap. `None` for the first interval, because it is unknown since when the buffer has drained.
     pub delay_factor_ms: Option<f64>,
-    /// The media loss rate MLR (section 3.2), in media packets per second: the RFC's count in an
-    /// interval, over the interval's length.
+    /// Media loss rate MLR (section 3.2), in media packets per second: the RFC's count per interval over the length of
+    /// the interval.
     pub loss_rate: f64,
-    /// Intervals directly before this one in which nothing arrived. They have no index of their own;
-    /// the RFC shows the one before again.
+    /// Empty intervals directly before this one. They have no index of their own; the RFC repeats the previous one.
     pub silent_before: u64,
 }
 
-/// Takes the media delivery index of a stream, one interval after another, in constant memory.
+/// Computes the media delivery index of a stream, interval by interval, in constant memory.
 ///
-/// The first interval begins with the first packet. A virtual buffer is filled by the packets and
-/// drained at the media rate; it may be overdrawn. It is empty after the last packet of each interval
-/// and drains from there on, so that a pause across the limit of two intervals counts in full in the
-/// later one. Stamps that go back are taken as those before.
+/// The first interval begins with the first packet. A virtual buffer is filled by the packets and drained at the media
+/// rate; its level may be negative. It is empty after the last packet of each interval and drains from there, so that
+/// a pause across the boundary of two intervals counts in full in the later one. Decreasing stamps are replaced by the
+/// previous one.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaDelivery {
     rate: MediaRate,
@@ -59,39 +54,39 @@ pub struct MediaDelivery {
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     begin: Time<Utc>,
-    /// The last arrival before the interval, since which the buffer drains; `None` in the first.
+    /// Last arrival before the interval, since which the buffer drains; `None` in the first.
     drained_since: Option<Time<Utc>>,
     latest: Time<Utc>,
     silent_before: u64,
-    /// Bytes that came into the virtual buffer.
+    /// Bytes received into the virtual buffer.
     filled: u64,
-    /// The extremes of the virtual buffer's level, in bytes.
-    lowest: f64,
-    highest: f64,
+    /// Min and max level of the virtual buffer, in bytes.
+    min_level: f64,
+    max_level: f64,
     lost: u64,
 }
 
 impl MediaDelivery {
-    /// A stream that has not begun.
+    /// A stream without packets.
     #[must_use]
     pub fn new(rate: MediaRate) -> Self {
         let interval = rate.interval.max(Span::from_nanos(1));
         Self { rate: MediaRate { interval, ..rate }, interval: None }
     }
 
-    /// What is known of the stream.
+    /// Media rate of the stream.
     #[must_use]
     pub const fn rate(&self) -> MediaRate {
         self.rate
     }
 
-    /// From the next packet on, plays the media at this rate, in bytes per second.
+    /// Sets the media rate from the next packet on, in bytes per second.
     pub const fn set_rate(&mut self, bytes_per_second: f64) {
         self.rate.bytes_per_second = bytes_per_second;
     }
 
-    /// Takes the next packet, in the order of arrival. If it begins an interval, this is the index of
-    /// the one that it ends.
+    /// Records the next packet, in the order of arrival. If it begins an interval, returns the index of the previous
+    /// one.
     pub fn record(&mut self, packet: &MediaPacket) -> Option<DeliveryIndex> {
         let length = self.rate.interval.as_nanos();
         let Some(current) = &self.interval else {
@@ -117,14 +112,15 @@ impl MediaDelivery {
         }
     }
 
-    /// The index of the interval that has not ended, as if it had. `None` before the first packet, and
-    /// without a rate.
+    /// Index of the open interval, as if it had ended. `None` before the first packet, and without a rate.
     #[must_use]
     pub fn index(&self) -> Option<DeliveryIndex> {
-        let Interval { drained_since, lowest, highest, lost, silent_before, .. } = self.interval?;
+        let Interval { drained_since, min_level, max_level, lost, silent_before, .. } =
+            self.interval?;
         let MediaRate { bytes_per_second, interval } = self.rate;
         (bytes_per_second > 0.0).then(|| DeliveryIndex {
-            delay_factor_ms: drained_since.map(|_| 1e3 * (highest - lowest) / bytes_per_second),
+            delay_factor_ms: drained_since
+                .map(|_| 1e3 * (max_level - min_level) / bytes_per_second),
             loss_rate: count_to_f64(lost) * 1e9 / nanos_to_f64(interval.as_nanos()),
             silent_before,
         })
@@ -139,13 +135,13 @@ impl Interval {
             latest: drained_since.unwrap_or(begin),
             silent_before,
             filled: 0,
-            lowest: 0.0,
-            highest: 0.0,
+            min_level: 0.0,
+            max_level: 0.0,
             lost: 0,
         }
     }
 
-    /// The level just before and just after a packet: VB(i, pre) and VB(i, post) of section 3.1.
+    /// Levels just before and just after a packet: VB(i, pre) and VB(i, post) of section 3.1.
     fn fill(&mut self, packet: &MediaPacket, bytes_per_second: f64) {
         self.latest = self.latest.max(packet.arrival);
         let since = self.drained_since.unwrap_or(self.begin);
@@ -153,8 +149,8 @@ impl Interval {
         let before = count_to_f64(self.filled) - drained;
         self.filled += u64::from(packet.bytes);
         let after = count_to_f64(self.filled) - drained;
-        self.lowest = self.lowest.min(before);
-        self.highest = self.highest.max(after);
+        self.min_level = self.min_level.min(before);
+        self.max_level = self.max_level.max(after);
         self.lost = self.lost.saturating_add(packet.lost);
     }
 }
@@ -173,7 +169,7 @@ mod tests {
         MediaPacket { arrival, bytes, lost }
     }
 
-    /// The delay factor of the interval after the first, which only the packet at 0 s begins.
+    /// Delay factor of the interval after the first, which contains only the packet at 0 s.
     fn delay_factor(millis: impl IntoIterator<Item = i64>) -> f64 {
         let packets = [0].into_iter().chain(millis).map(|at| packet(at, 1000, 0));
         indices(packets)[1].delay_factor_ms.expect("not the first interval")
@@ -225,7 +221,7 @@ mod tests {
     fn silent_intervals_are_counted() {
         let indices = indices([packet(0, 1000, 0), packet(3500, 1000, 0)]);
         assert_eq!(indices.iter().map(|it| it.silent_before).collect::<Vec<_>>(), [0, 2]);
-        // Drained since the last packet, whenever that was.
+        // Drained since the last packet, at any distance.
         let found = indices[1].delay_factor_ms.expect("not the first interval");
         assert!((found - 3500.0).abs() < 1e-9, "{found}");
     }

@@ -1,4 +1,4 @@
-//! The distribution of a quantity in constant memory.
+//! Distribution of time spans in constant memory.
 
 use serde::{Deserialize, Serialize, Serializer};
 use wirestamp_clock::Span;
@@ -7,16 +7,14 @@ use crate::moments::Moments;
 use crate::numeric::{nanos_to_f64, nearest_rank};
 use crate::values::Values;
 
-/// Records spans, negative ones too, and tells their count, extremes, mean, standard deviation
-/// and percentiles.
+/// Distribution of spans of either sign: count, min, max, mean, standard deviation and percentiles.
 ///
-/// Count, minimum and maximum are exact. Mean and standard deviation are computed as the values
-/// come, in double precision, which carries whole nanoseconds up to 104 days.
-/// Percentiles are exact up to 64 values. Of more they come from histograms whose buckets are at most
-/// 0.1 % wide, one for each sign: memory does not grow with the number of values, only with the powers
-/// of two from the smallest magnitude to the largest, at 8 KiB each from 2048 on.
+/// Count, min and max are exact. Mean and standard deviation are computed in double precision, which is exact for
+/// whole nanoseconds up to 104 days. Percentiles are exact up to 64 values. For more, they come from histograms with
+/// buckets at most 0.1 % wide, one per sign. Memory grows only with the powers of two between the smallest and the
+/// largest magnitude, by 8 KiB each from 2048 on.
 ///
-/// Serialised, it is its [`Summary`], with null for everything but the count while that is 0.
+/// Serialised as its [`Summary`]; all keys but the count are null while the count is 0.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     count: u64,
@@ -26,36 +24,35 @@ pub struct Distribution {
     values: Values,
 }
 
-/// A distribution in nine numbers; all but the count in nanoseconds.
+/// Summary of a distribution; all values but the count in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Summary {
-    /// How many values there are.
+    /// Number of values.
     pub count: u64,
-    /// The least value.
+    /// Min value.
     pub min: i64,
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The standard deviation of the sample (with n - 1); 0 for a single value.
+    /// Standard deviation of the sample (with n - 1); 0 for a single value.
     pub stddev: f64,
-    /// The median.
+    /// Median.
     pub p50: i64,
-    /// The 90th percentile.
+    /// 90th percentile.
     pub p90: i64,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99: i64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile.
     pub p999: i64,
-    /// The greatest value.
+    /// Max value.
     pub max: i64,
 }
 
 impl Summary {
-    /// Of delays, their variation from the least: PDV of RFC 5481 section 4.2, over whatever these are the
-    /// delays of. It does not know a constant difference between two clocks, and where the clocks
-    /// drift apart it should be taken over a time in which they hardly do (section 6.3).
+    /// Variation of delays above the min: PDV of RFC 5481 section 4.2.
     ///
-    /// Its range or its 99.9th percentile is about how long a de-jitter buffer has to be (sections 3.2
-    /// and 7.1.2).
+    /// Independent of a constant clock offset. Where the clocks drift apart, it should cover a time with negligible
+    /// drift (section 6.3). Its max or 99.9th percentile approximates the required length of a de-jitter buffer
+    /// (sections 3.2 and 7.1.2).
     #[must_use]
     pub fn above_minimum(&self) -> Self {
         let above = |value: i64| value.saturating_sub(self.min);
@@ -86,7 +83,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// A distribution without values.
+    /// An empty distribution.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -111,22 +108,20 @@ impl Distribution {
         self.values.merge(&other.values);
     }
 
-    /// The values in ascending order, equal ones together: each with how often it occurred. Values
-    /// that share a bucket are given as its middle.
+    /// Values in ascending order, each with its count. Values that share a bucket are given as its middle.
     #[must_use]
     pub fn buckets(&self) -> Vec<(i64, u64)> {
         self.values.buckets()
     }
 
-    /// How many values there are.
+    /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The value at or below which the fraction `quantile` of the values lies: of `n` values in
-    /// order, number ⌈`quantile` · n⌉ (the nearest rank). `quantile` is clamped to 0..=1, the
-    /// result to the exact extremes. `None` without values.
+    /// Percentile by the nearest rank: value number ⌈`quantile` · n⌉ of `n` values in order. `quantile` is clamped to
+    /// 0..=1, the result to min and max. `None` without values.
     fn percentile(&self, quantile: f64) -> Option<Span> {
         if self.count == 0 {
             return None;
@@ -136,7 +131,7 @@ impl Distribution {
         Some(Span::from_nanos(nanos.clamp(self.min, self.max)))
     }
 
-    /// The distribution in nine numbers, or `None` without values.
+    /// Summary, or `None` without values.
     #[must_use]
     pub fn summary(&self) -> Option<Summary> {
         let percentile = |quantile| self.percentile(quantile).map(Span::as_nanos);
@@ -156,7 +151,7 @@ impl Distribution {
 
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// The keys of [`Summary`] with nothing to tell.
+        /// Keys of [`Summary`] without values.
         #[derive(Default, Serialize)]
         struct Empty {
             count: u64,
@@ -192,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_value_is_all_of_it() {
+    fn single_value_fills_the_summary() {
         let summary = distribution(&[-7]).summary().expect("a value");
         assert_eq!((summary.min, summary.p50, summary.p999, summary.max), (-7, -7, -7, -7));
         assert_eq!((summary.count, summary.mean, summary.stddev), (1, -7.0, 0.0));
@@ -236,23 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range_are_taken() {
+    fn range_limits_are_accepted() {
         let summary = distribution(&[i64::MIN, i64::MAX, 0]).summary().expect("values");
         assert_eq!((summary.min, summary.p50, summary.max), (i64::MIN, 0, i64::MAX));
     }
 
     /// Figure 1 of RFC 5481 section 4.4, in ms: its PDV is 10, 0, 10, 15, 10.
     #[test]
-    fn variation_from_the_least_delay_is_that_of_the_example() {
+    fn variation_matches_the_example() {
         let delays = [20, 10, 20, 25, 20];
         let summary = distribution(&delays).summary().expect("values").above_minimum();
         assert_eq!((summary.count, summary.min, summary.p50, summary.max), (5, 0, 10, 15));
         assert!((summary.mean - 9.0).abs() < 1e-12);
     }
 
-    /// The same delays by clocks that differ by a day have the same variation.
+    /// The same delays with clocks that differ by a day have the same variation.
     #[test]
-    fn variation_from_the_least_delay_does_not_know_a_difference_of_the_clocks() {
+    fn variation_is_independent_of_the_clock_offset() {
         const DAY: i64 = 86_400_000_000_000;
         let delays = [1_000_000, 1_500_000, 1_200_000, 9_000_000];
         let variation = |offset| {
@@ -282,14 +277,14 @@ mod tests {
         );
     }
 
-    /// Relative difference, for numbers that should be equal but for rounding.
+    /// Relative difference of numbers that are equal except for rounding.
     fn differ(one: f64, other: f64) -> f64 {
         (one - other).abs() / one.abs().max(other.abs()).max(1.0)
     }
 
     proptest! {
         #[test]
-        fn a_distribution_says_what_the_sorted_values_say(
+        fn distribution_matches_the_sorted_values(
             mut values in prop::collection::vec(
                 prop_oneof![-3000i64..3000, -10_000_000_000i64..10_000_000_000], 1..400),
             quantile in 0.0..=1.0f64,

@@ -1,4 +1,4 @@
-//! Copies of packets: RFC 5560.
+//! Duplicate packets: RFC 5560.
 
 use std::collections::VecDeque;
 
@@ -6,50 +6,47 @@ use wirestamp_packet::PacketId;
 
 use crate::{CountDistribution, Observation};
 
-/// So many replicated packets may have copies that are still to come; that of which the first copy
-/// came longest ago is closed first.
-const OPEN: usize = 64;
+/// Max duplicated packets that may get further duplicates; the oldest is closed first.
+const MAX_OPEN: usize = 64;
 
-/// How often packets of a stream arrived more than once (RFC 5560 section 5), and how many copies
-/// there were of each.
+/// Packets of a stream that arrived more than once (RFC 5560 section 5), and the number of duplicates of each.
 ///
-/// Memory is constant. A packet whose copies come with those of 64 others between them counts as two.
+/// Memory is constant. A packet whose duplicates arrive with those of 64 others between them counts as two.
 #[derive(Clone, Debug, Default)]
 pub struct Duplication {
-    /// Packets that may get more copies: the identity, and copies beyond the first.
+    /// Open packets: identity, and duplicates so far.
     open: VecDeque<(PacketId, u64)>,
-    /// Copies beyond the first, of each replicated packet that is closed.
-    copies: CountDistribution,
+    /// Duplicates of each closed packet.
+    duplicates: CountDistribution,
 }
 
 impl Duplication {
-    /// Takes a copy of `sent` beyond the first.
+    /// Records a duplicate of `sent`.
     pub fn record(&mut self, sent: &Observation) {
-        if let Some((_, copies)) = self.open.iter_mut().find(|(id, _)| *id == sent.id) {
-            *copies += 1;
+        if let Some((_, duplicates)) = self.open.iter_mut().find(|(id, _)| *id == sent.id) {
+            *duplicates += 1;
             return;
         }
-        if self.open.len() == OPEN
-            && let Some((_, copies)) = self.open.pop_front()
+        if self.open.len() == MAX_OPEN
+            && let Some((_, duplicates)) = self.open.pop_front()
         {
-            self.copies.record(copies);
+            self.duplicates.record(duplicates);
         }
         self.open.push_back((sent.id, 1));
     }
 
     /// Adds the figures of another stream.
     pub fn merge(&mut self, other: &Self) {
-        self.copies.merge(&other.copies());
+        self.duplicates.merge(&other.duplicates());
     }
 
-    /// Copies beyond the first of each replicated packet. Its count is that of the packets that arrived
-    /// more than once: over the packets that arrived at all, that is
-    /// Type-P-one-way-replicated-packet-rate (section 5.2).
+    /// Number of duplicates per duplicated packet. Its count is the number of packets that arrived more than once;
+    /// over all packets that arrived, this is Type-P-one-way-replicated-packet-rate (section 5.2).
     #[must_use]
-    pub fn copies(&self) -> CountDistribution {
-        let mut copies = self.copies.clone();
-        self.open.iter().for_each(|(_, open)| copies.record(*open));
-        copies
+    pub fn duplicates(&self) -> CountDistribution {
+        let mut duplicates = self.duplicates.clone();
+        self.open.iter().for_each(|(_, open)| duplicates.record(*open));
+        duplicates
     }
 }
 
@@ -71,25 +68,25 @@ mod tests {
         Observation { id: PacketId(id), flow, length: 60, stamp }
     }
 
-    fn copies(of: impl IntoIterator<Item = u64>) -> Duplication {
+    fn duplicates(of: impl IntoIterator<Item = u64>) -> Duplication {
         let mut duplication = Duplication::default();
         of.into_iter().for_each(|id| duplication.record(&packet(id)));
         duplication
     }
 
     #[test]
-    fn copies_are_counted_by_packet() {
-        let mut found = copies([1, 2, 1, 1]);
-        found.merge(&copies([9]));
-        let summary = found.copies().summary().expect("copies");
+    fn duplicates_are_counted_by_packet() {
+        let mut found = duplicates([1, 2, 1, 1]);
+        found.merge(&duplicates([9]));
+        let summary = found.duplicates().summary().expect("copies");
         assert_eq!((summary.count, summary.min, summary.max), (3, 1, 3));
     }
 
     #[test]
-    fn many_replicated_packets_take_no_more_memory() {
-        let found = copies((0..1000).flat_map(|id| [id, id]));
-        assert_eq!(found.open.len(), OPEN);
-        let summary = found.copies().summary().expect("copies");
+    fn memory_is_bounded() {
+        let found = duplicates((0..1000).flat_map(|id| [id, id]));
+        assert_eq!(found.open.len(), MAX_OPEN);
+        let summary = found.duplicates().summary().expect("copies");
         assert_eq!((summary.count, summary.min, summary.max), (1000, 2, 2));
     }
 }

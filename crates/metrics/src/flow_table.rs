@@ -1,4 +1,4 @@
-//! The quality of each flow.
+//! Quality of each flow.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use wirestamp_packet::FlowKey;
 
 use crate::{Outcome, Quality};
 
-/// A [`Quality`] for each flow.
+/// A [`Quality`] per flow.
 ///
-/// Memory is bounded by a limit on the number of flows: the first so many have a quality of their
-/// own, and later ones share [`others`](Self::others). A flow of few packets takes some kilobytes, and
-/// one of many up to a few hundred, depending on how widely its delays spread.
+/// Memory is bounded by a limit on the number of flows: the first `limit` flows have a quality each, and later ones
+/// share [`others`](Self::others). A flow of few packets takes some kilobytes, one of many up to a few hundred,
+/// depending on the spread of its delays.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     limit: usize,
@@ -25,7 +25,7 @@ impl FlowTable {
         Self { limit, others: Quality::new(), flows: HashMap::new() }
     }
 
-    /// Adds an outcome to its flow.
+    /// Records an outcome in its flow.
     pub fn record(&mut self, outcome: &Outcome) {
         let flow = outcome.flow();
         if let Some(quality) = self.flows.get_mut(&flow) {
@@ -37,8 +37,7 @@ impl FlowTable {
         }
     }
 
-    /// The quality over all flows. The [`SequenceMetrics`](crate::SequenceMetrics) in it is that of the flows in the
-    /// table.
+    /// Quality over all flows. Its [`SequenceMetrics`](crate::SequenceMetrics) cover the flows in the table.
     #[must_use]
     pub fn total(&self) -> Quality {
         let mut total = self.others.clone();
@@ -46,13 +45,13 @@ impl FlowTable {
         total
     }
 
-    /// The quality over the flows that came after the table was full.
+    /// Quality over the flows that came after the table was full.
     #[must_use]
     pub fn others(&self) -> &Quality {
         &self.others
     }
 
-    /// The flows in the table with their qualities, in the order of the keys.
+    /// Flows in the table with their qualities, in the order of the keys.
     #[must_use]
     pub fn flows(&self) -> Vec<(FlowKey, &Quality)> {
         let mut flows: Vec<_> = self.flows.iter().map(|(flow, quality)| (*flow, quality)).collect();

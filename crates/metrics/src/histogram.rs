@@ -1,16 +1,15 @@
-//! How often values occurred, in buckets as narrow as percentiles want them.
+//! Histogram with relative bucket widths, for percentiles.
 
-/// Counts values in buckets that grow with them: those below 2^(`BITS` + 1) have one each, from there
-/// on each power of two has 2^`BITS`, so that a bucket is at most a 2^`BITS`th of its values wide.
+/// Counts of values in buckets whose width grows with the value. Values below 2^(`BITS` + 1) have one bucket each;
+/// above, each power of two has 2^`BITS`, so a bucket is at most a 2^`BITS`th of its values wide.
 ///
-/// The layout is that of HdrHistogram without its settings. A library's would do, if the counting
-/// were not among the dearest things that are done for each packet of a capture.
+/// The layout is that of HdrHistogram without its settings. Implemented here because counting is among the most
+/// expensive steps per packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram<const BITS: u32 = 10> {
-    /// The powers of two from that of the least value so far to that of the greatest, at 8 bytes a
-    /// bucket.
+    /// Counts from the power of two of the min value to that of the max, at 8 bytes a bucket.
     counts: Vec<u64>,
-    /// The bucket that the counts begin with.
+    /// Index of the first bucket.
     first: usize,
 }
 
@@ -43,15 +42,14 @@ impl<const BITS: u32> Histogram<BITS> {
         self.counts[bucket - self.first] += count;
     }
 
-    /// Counts what `other` counted too.
+    /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (bucket, count) in other.filled() {
             self.add(bucket, count);
         }
     }
 
-    /// The buckets that are not empty, the least first: the value in the middle of each, and how
-    /// many values it has.
+    /// Non-empty buckets in ascending order: middle value and count.
     pub(crate) fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
         self.filled().map(|(bucket, count)| (middle_of::<BITS>(bucket), count))
     }
@@ -61,8 +59,7 @@ impl<const BITS: u32> Histogram<BITS> {
         counts.map(|(place, count)| (self.first + place, *count))
     }
 
-    /// The value of this rank, counted from 1 for the least: the middle of its bucket. 0 where there
-    /// are not so many values.
+    /// Value of this rank, from 1 for the lowest: the middle of its bucket. 0 above the number of values.
     pub(crate) fn at_rank(&self, rank: u64) -> u64 {
         let mut counted = 0;
         let bucket = self.counts.iter().position(|count| {
@@ -73,7 +70,7 @@ impl<const BITS: u32> Histogram<BITS> {
     }
 }
 
-/// What the values of a bucket are shifted by, to be 2^`BITS` to 2^(`BITS` + 1) - 1.
+/// Shift that maps a value to 2^`BITS`..2^(`BITS` + 1).
 fn shift<const BITS: u32>(value: u64) -> u32 {
     (value | 1 << BITS).ilog2() - BITS
 }
@@ -84,7 +81,7 @@ pub(crate) fn bucket_of<const BITS: u32>(value: u64) -> usize {
     (u64::from(shift << BITS) + (value >> shift)) as usize
 }
 
-/// The least value of a bucket; of the one behind the last, the greatest of all.
+/// Min value of a bucket; for the index after the last, the max of all.
 pub(crate) fn least_of<const BITS: u32>(bucket: usize) -> u64 {
     let shift = shift_of::<BITS>(bucket);
     let least = (bucket - (shift << BITS)) as u64;
@@ -95,7 +92,7 @@ pub(crate) fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     least_of::<BITS>(bucket) + ((1 << shift_of::<BITS>(bucket)) >> 1)
 }
 
-/// How many values a bucket has, as the logarithm to base 2.
+/// Number of values of a bucket, as the logarithm to base 2.
 fn shift_of<const BITS: u32>(bucket: usize) -> usize {
     (bucket >> BITS).saturating_sub(1)
 }

@@ -1,4 +1,4 @@
-//! What an iperf3 UDP test says of itself, counted as iperf3's server counts it.
+//! Figures of an iperf3 UDP test, counted as iperf3's server counts them.
 
 use std::num::NonZeroU32;
 
@@ -7,22 +7,21 @@ use wirestamp_packet::iperf3::Iperf3;
 
 use crate::rtp::Jitter;
 
-/// The unit of the sender's clock.
+/// Unit of the sender's clock.
 const MICROSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000).expect("not 0");
 
-/// The datagrams of one test that arrived at one point, counted as `iperf_udp_recv` does in iperf's
-/// `src/iperf_udp.c`: from the first datagram on, omitted seconds (`--omit`) included.
+/// Datagrams of one test at one point, counted as `iperf_udp_recv` does in iperf's `src/iperf_udp.c`: from the first
+/// datagram on, including omitted seconds (`--omit`).
 ///
-/// Two things are iperf3's way, not the network's: what is lost behind the last datagram that came
-/// is not counted, and each datagram that comes late takes back a loss, a copy too, so that copies
-/// hide losses ([`Stream::out_of_order`] has both).
+/// Two properties are iperf3's, not the network's: losses after the last received datagram are not counted, and each
+/// late datagram cancels a loss, also if it is a duplicate, so that duplicates hide losses ([`Stream::out_of_order`]
+/// counts both).
 ///
-/// The jitter is that of RFC 3550 section 6.4.1 with microseconds for units. iperf3 reads its clock
-/// when it has read the datagram, and its jitter has the server's own wake-ups in it; the stamp
-/// taken where the datagram arrived has not.
+/// The jitter is that of RFC 3550 section 6.4.1 in units of microseconds. iperf3 reads its clock after the datagram,
+/// so its jitter includes the wake-up latency of the server; a capture stamp does not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
-    /// Datagrams ahead of the first that count for nothing.
+    /// Datagrams before the first, which are not counted.
     before: u64,
     highest: u64,
     received: u64,
@@ -32,19 +31,19 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A test that has not begun.
+    /// A test without datagrams.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A test that began before it could be seen, with so many datagrams.
+    /// A test of which this many datagrams were sent before the capture.
     #[must_use]
     pub fn after(datagrams: u64) -> Self {
         Self { before: datagrams, highest: datagrams, ..Self::default() }
     }
 
-    /// Takes the next datagram, in the order of arrival.
+    /// Records the next datagram, in the order of arrival.
     pub fn record(&mut self, datagram: &Iperf3, arrival: Time<Utc>) {
         self.received += 1;
         if datagram.count > self.highest {
@@ -57,40 +56,38 @@ impl Stream {
         self.jitter.record(wrapped(datagram.sent_micros), MICROSECONDS, arrival);
     }
 
-    /// Datagrams that should have arrived: the highest count so far, less those that were sent before
-    /// the test could be seen. iperf3's `packets`.
+    /// Datagrams expected: the highest count so far minus those sent before the capture. iperf3's `packets`.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.highest - self.before
     }
 
-    /// Datagrams that have arrived, copies too.
+    /// Datagrams received, including duplicates.
     #[must_use]
     pub const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Datagrams that are missing, as iperf3 counts them: `lost_packets`.
+    /// Datagrams missing, as iperf3 counts them: `lost_packets`.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Datagrams that came after one with a higher count, and copies: `out_of_order`.
+    /// Datagrams that came after one with a higher count, and duplicates: `out_of_order`.
     #[must_use]
     pub const fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// The interarrival jitter at the last datagram. In milliseconds it is iperf3's `jitter_ms`.
+    /// Interarrival jitter at the last datagram. In milliseconds it is iperf3's `jitter_ms`.
     #[must_use]
     pub const fn jitter(&self) -> &Jitter {
         &self.jitter
     }
 }
 
-/// The clock as a timestamp of 32 bits, which wraps after 71 minutes: neighbours may be half as far
-/// apart.
+/// The clock as a 32-bit timestamp, which wraps after 71 minutes: neighbours may be half as far apart.
 #[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are what is wanted")]
 const fn wrapped(micros: u64) -> u32 {
     micros as u32
@@ -117,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_losses_until_what_is_late_fills_them() {
+    fn late_datagrams_fill_gaps() {
         assert_eq!(counts(&stream(&[])), [0; 4]);
         assert_eq!(counts(&stream(&[1, 2, 3])), [3, 3, 0, 0]);
         assert_eq!(counts(&stream(&[3])), [3, 1, 2, 0]);
@@ -125,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_it_could_be_seen_is_not_counted() {
+    fn datagrams_before_the_capture_are_not_counted() {
         let mut stream = Stream::after(1000);
         for count in [1001, 1003] {
             stream.record(&Iperf3 { sent_micros: count, count }, Time::from_nanos(0));
@@ -134,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_hides_a_loss_and_never_makes_less_than_none() {
+    fn duplicate_hides_a_loss() {
         assert_eq!(counts(&stream(&[1, 3, 3])), [3, 3, 0, 1]);
         assert_eq!(counts(&stream(&[1, 1, 1])), [1, 3, 0, 2]);
     }

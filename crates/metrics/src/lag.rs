@@ -1,4 +1,4 @@
-//! How far the clocks of two points are apart, where that is more than a correlator reaches.
+//! Difference of the clocks of two points, where it exceeds the timeout of a correlator.
 
 use std::collections::BTreeMap;
 
@@ -7,57 +7,56 @@ use wirestamp_packet::PacketId;
 
 use crate::{Observation, Point};
 
-/// Packets of each point that are remembered.
-const REMEMBERED: usize = 4096;
+/// Max packets kept per point.
+const MAX_KEPT: usize = 4096;
 
-/// Finds packets that both points saw, however far apart their stamps are.
+/// Finds packets observed at both points, however far apart their stamps are.
 ///
-/// A [`Correlator`](crate::Correlator) matches packets within its time-out only: where two clocks
-/// differ by a day it finds all lost and all unexpected. Here the packets with the smallest
-/// identities are remembered at each point, the same ones at both, since identities are hashes (a
-/// bottom-k sample: E. Cohen, H. Kaplan, Summarizing Data using Bottom-k Sketches, PODC 2007). So a
-/// few hundred kilobytes tell of captures of any length.
+/// A [`Correlator`](crate::Correlator) matches packets only within its timeout: if two clocks differ by a day, all
+/// packets are lost and unexpected. Here, the packets with the lowest identities are kept at each point. They are the
+/// same packets at both, since identities are hashes (a bottom-k sample: E. Cohen, H. Kaplan, Summarizing Data using
+/// Bottom-k Sketches, PODC 2007). So a few hundred kilobytes suffice for captures of any length.
 #[derive(Clone, Debug, Default)]
 pub struct Lag {
-    /// When each was first seen.
+    /// First stamp of each.
     seen: [BTreeMap<PacketId, Time<Utc>>; 2],
 }
 
-/// How much later B's stamps are than A's.
+/// Difference of B's stamps from A's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LagEstimate {
-    /// The median over the packets remembered: the clocks' offset and the delay.
+    /// Median over the packets kept: clock offset plus delay.
     pub median: Span,
-    /// The least.
+    /// Min difference.
     pub min: Span,
-    /// The greatest. Far from the least where the clocks do not run alike, or where a sender uses
-    /// the same packets again and again.
+    /// Max difference. Far from the min where the clocks run at different rates, or where a sender repeats the same
+    /// packets.
     pub max: Span,
-    /// Packets that it is taken from.
+    /// Number of packets used.
     pub packets: usize,
 }
 
 impl Lag {
-    /// A lag between points that have seen nothing.
+    /// An estimator without observations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes an observation of a point.
+    /// Records an observation of a point.
     pub fn record(&mut self, point: Point, observation: &Observation) {
         let seen = &mut self.seen[usize::from(point == Point::B)];
-        let full = seen.len() >= REMEMBERED;
+        let full = seen.len() >= MAX_KEPT;
         if full && seen.last_key_value().is_some_and(|(last, _)| observation.id > *last) {
             return;
         }
         seen.entry(observation.id).or_insert(observation.stamp.utc);
-        if seen.len() > REMEMBERED {
+        if seen.len() > MAX_KEPT {
             seen.pop_last();
         }
     }
 
-    /// The lag, or `None` if no packet was found that both points saw.
+    /// Estimate, or `None` if no packet was found at both points.
     #[must_use]
     pub fn estimate(&self) -> Option<LagEstimate> {
         let [a, b] = &self.seen;
@@ -84,13 +83,13 @@ mod tests {
         };
         let end = ([10, 0, 0, 1], 1).into();
         let flow = FlowKey { source: end, destination: end, protocol: 17 };
-        // An odd factor: other identities for other packets, in no order.
+        // An odd factor: different identities for different packets, in random order.
         let id = PacketId(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Observation { id, flow, length: 60, stamp }
     }
 
     #[test]
-    fn clocks_that_are_a_day_apart_are_found_out_from_any_length() {
+    fn clocks_a_day_apart_are_detected() {
         const DAY: i64 = 86_400_000_000_000;
         let mut lag = Lag::new();
         for number in 0..50_000u64 {
@@ -101,15 +100,15 @@ mod tests {
             }
         }
         let estimate = lag.estimate().expect("nine packets of ten were seen at both");
-        assert!(estimate.packets > REMEMBERED / 2, "{estimate:?}");
-        assert!(lag.seen.iter().all(|seen| seen.len() == REMEMBERED));
+        assert!(estimate.packets > MAX_KEPT / 2, "{estimate:?}");
+        assert!(lag.seen.iter().all(|seen| seen.len() == MAX_KEPT));
         let beyond = |span: Span| span.as_nanos() - DAY;
         assert!((0..777).contains(&beyond(estimate.min)) && beyond(estimate.max) < 777);
         assert!((300..480).contains(&beyond(estimate.median)), "{estimate:?}");
     }
 
     #[test]
-    fn points_that_saw_nothing_in_common_have_no_lag() {
+    fn points_without_common_packets_have_no_lag() {
         let mut lag = Lag::new();
         lag.record(Point::A, &seen(1, 0));
         lag.record(Point::B, &seen(2, 0));

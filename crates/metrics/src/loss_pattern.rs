@@ -1,25 +1,22 @@
-//! How the losses of one stream are spread, as RFC 3357 defines it.
+//! Loss pattern of one stream: RFC 3357.
 
 use crate::CountDistribution;
 use crate::numeric::count_to_f64;
 
-/// What RFC 3357 says of one packet: its entries in both streams of section 5.4.
+/// Entries of one packet in both streams of RFC 3357 section 5.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossPoint {
-    /// Of Type-P-One-Way-Loss-Distance-Stream (section 5.4.1), in packets: how much higher the number
-    /// of this lost packet is than that of the one lost before. 0 if it is the first, or not lost.
+    /// Entry of Type-P-One-Way-Loss-Distance-Stream (section 5.4.1), in packets: distance of this lost packet to the
+    /// previous one. 0 if it is the first, or not lost.
     pub distance: u64,
-    /// Of Type-P-One-Way-Loss-Period-Stream (section 5.4.2): the number of the run of losses it
-    /// belongs to, from 1 on. 0 if it is not lost.
+    /// Entry of Type-P-One-Way-Loss-Period-Stream (section 5.4.2): number of its loss period, from 1. 0 if not lost.
     pub period: u64,
 }
 
-/// The loss pattern metrics of one stream (RFC 3357), over its packets in the order of *sending*.
+/// Loss pattern metrics of one stream (RFC 3357), over its packets in the order of *sending*.
 ///
-/// A loss period is a run of lost packets without one that arrived between them (section 4). Memory is
-/// constant.
-///
-/// Packets that the capture lost are not to be recorded as lost, but left out.
+/// A loss period is a run of lost packets without an arrival between them (section 4). Memory is constant. Packets
+/// lost by the capture must not be recorded as lost, but left out.
 #[derive(Clone, Debug)]
 pub struct LossPattern {
     constraint: u64,
@@ -27,21 +24,20 @@ pub struct LossPattern {
     lost: u64,
     noticeable: u64,
     periods: u64,
-    /// Losses in the period that is still open; 0 if none is.
+    /// Losses in the open period; 0 if there is none.
     open_length: u64,
-    /// The number of the packet that was lost last.
+    /// Number of the last lost packet.
     last_lost: Option<u64>,
     distances: CountDistribution,
-    /// Of the periods that have ended.
+    /// Lengths of the ended periods.
     lengths: CountDistribution,
     between: CountDistribution,
 }
 
 impl LossPattern {
-    /// The pattern of a stream that has not begun. A loss is called noticeable if it is at most
-    /// `constraint` packets behind the one before, the loss constraint δ of RFC 3357 section 6.1: for
-    /// speech, as many packets as a decoder needs to recover from a loss. The RFC has it above 0; with
-    /// 0, no loss is noticeable.
+    /// An empty pattern. A loss is noticeable if it is at most `constraint` packets after the previous one: the loss
+    /// constraint δ of RFC 3357 section 6.1, for speech the packets that a decoder needs to recover from a loss. The
+    /// RFC requires it above 0; with 0, no loss is noticeable.
     #[must_use]
     pub fn new(constraint: u64) -> Self {
         Self {
@@ -58,7 +54,7 @@ impl LossPattern {
         }
     }
 
-    /// Takes what became of the next packet, in the order of sending.
+    /// Records whether the next packet was lost, in the order of sending.
     pub fn record(&mut self, lost: bool) -> LossPoint {
         if lost {
             self.packets += 1;
@@ -68,7 +64,7 @@ impl LossPattern {
         LossPoint::default()
     }
 
-    /// Takes the next so many packets, all of which arrived.
+    /// Records `count` packets that arrived.
     pub fn record_arrivals(&mut self, count: u64) {
         self.packets += count;
         if count > 0 {
@@ -76,7 +72,7 @@ impl LossPattern {
         }
     }
 
-    /// Ends the loss period that is open.
+    /// Ends the open loss period.
     fn close(&mut self) {
         if self.open_length > 0 {
             self.lengths.record(self.open_length);
@@ -84,9 +80,8 @@ impl LossPattern {
         }
     }
 
-    /// Adds the figures of another stream to these: what was recorded of both lies apart, so that no
-    /// period or distance goes from the one to the other. To be done when all packets are
-    /// recorded.
+    /// Adds the figures of another stream, after all packets are recorded. No period or distance extends from one
+    /// stream to the other.
     pub fn merge(&mut self, other: &Self) {
         self.close();
         self.packets += other.packets;
@@ -117,40 +112,39 @@ impl LossPattern {
         LossPoint { distance, period: self.periods }
     }
 
-    /// How many packets were lost.
+    /// Number of lost packets.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The share of packets that were lost, 0 to 1 (RFC 7680 section 4.1). `None` without packets.
+    /// Share of packets lost, 0 to 1 (RFC 7680 section 4.1). `None` without packets.
     #[must_use]
     pub fn loss_ratio(&self) -> Option<f64> {
         (self.packets > 0).then(|| count_to_f64(self.lost) / count_to_f64(self.packets))
     }
 
-    /// Type-P-One-Way-Loss-Noticeable-Rate (RFC 3357 section 6.1): the share of the losses that are
-    /// noticeable, 0 to 1. `None` without losses.
+    /// Type-P-One-Way-Loss-Noticeable-Rate (RFC 3357 section 6.1): share of noticeable losses, 0 to 1. `None` without
+    /// losses.
     #[must_use]
     pub fn noticeable_rate(&self) -> Option<f64> {
         (self.lost > 0).then(|| count_to_f64(self.noticeable) / count_to_f64(self.lost))
     }
 
-    /// The loss distances (section 5.4.1), in packets: from each loss to the next, 1 where they follow
-    /// each other directly. The RFC's 0 for the first loss is left out.
+    /// Loss distances (section 5.4.1), in packets: from each loss to the next, 1 if consecutive. Excludes the RFC's 0
+    /// for the first loss.
     #[must_use]
     pub const fn distances(&self) -> &CountDistribution {
         &self.distances
     }
 
-    /// Type-P-One-Way-Loss-Period-Total (section 6.2): how many loss periods have begun.
+    /// Type-P-One-Way-Loss-Period-Total (section 6.2): number of loss periods, including the open one.
     #[must_use]
     pub const fn periods(&self) -> u64 {
         self.periods
     }
 
-    /// Type-P-One-Way-Loss-Period-Lengths (section 6.3), in packets. One that is still open counts
-    /// with the length that it has.
+    /// Type-P-One-Way-Loss-Period-Lengths (section 6.3), in packets. Includes the open period with its present length.
     #[must_use]
     pub fn period_lengths(&self) -> CountDistribution {
         let mut lengths = self.lengths.clone();
@@ -160,18 +154,16 @@ impl LossPattern {
         lengths
     }
 
-    /// Type-P-One-Way-Inter-Loss-Period-Lengths (section 6.4), in packets: from the last loss of each
-    /// period to the first of the next, at least 2. The RFC's 0 for the first period, which follows
-    /// none, is left out.
+    /// Type-P-One-Way-Inter-Loss-Period-Lengths (section 6.4), in packets: from the last loss of each period to the
+    /// first of the next, at least 2. Excludes the RFC's 0 for the first period.
     #[must_use]
     pub const fn inter_period_lengths(&self) -> &CountDistribution {
         &self.between
     }
 
-    /// The burst ratio (ITU-T G.107 section 7.5): the mean length of the loss periods over that which
-    /// the same losses would have if they fell independently of each other, 1 / (1 - loss
-    /// ratio). 1 for random losses, more for bursts, less where losses keep apart.
-    /// `None` without losses, and if every packet was lost.
+    /// Burst ratio (ITU-T G.107 section 7.5): mean length of the loss periods over the mean length for independent
+    /// losses, 1 / (1 - loss ratio). 1 for random losses, more for bursts, less for spread losses. `None` without
+    /// losses, and if every packet was lost.
     #[must_use]
     pub fn burst_ratio(&self) -> Option<f64> {
         let arrived = 1.0 - self.loss_ratio()?;
@@ -237,7 +229,7 @@ mod tests {
 
     /// The examples of RFC 3357 section 6.1, all with a loss constraint of 99.
     #[test]
-    fn losses_are_noticeable_that_are_no_farther_apart_than_the_constraint() {
+    fn close_losses_are_noticeable() {
         let rate = |losses: &[u64]| {
             pattern(99, (1..=500).map(|packet| losses.contains(&packet))).noticeable_rate()
         };
@@ -247,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_loss_is_not_noticeable_however_loose_the_constraint() {
+    fn first_loss_is_never_noticeable() {
         assert_eq!(pattern(u64::MAX, [true, false]).noticeable_rate(), Some(0.0));
         assert_eq!(pattern(0, [true, true]).noticeable_rate(), Some(0.0));
     }
 
     #[test]
-    fn without_losses_or_arrivals_nothing_is_made_up() {
+    fn missing_losses_or_arrivals_give_none() {
         let clean = pattern(1, [false, false]);
         assert_eq!(clean.loss_ratio(), Some(0.0));
         assert_eq!((clean.noticeable_rate(), clean.burst_ratio()), (None, None));
@@ -291,8 +283,8 @@ mod tests {
 
     #[test]
     fn independent_losses_have_a_burst_ratio_of_one() {
-        // A full-period sequence of a 16-bit shift register: as good as a coin that was thrown
-        // 65535 times (taps of x^16 + x^14 + x^13 + x^11 + 1, which is primitive).
+        // A full-period sequence of a 16-bit shift register: equivalent to 65535 coin tosses (taps of x^16 + x^14 +
+        // x^13 + x^11 + 1, which is primitive).
         let mut state = 1u32;
         let coin = std::iter::repeat_with(|| {
             let bit = (state ^ (state >> 2) ^ (state >> 3) ^ (state >> 5)) & 1;

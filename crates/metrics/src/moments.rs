@@ -1,16 +1,14 @@
-//! Mean and variance of values as they come.
+//! Mean and variance, computed incrementally.
 
 use crate::numeric::count_to_f64;
 
-/// Values that are added up before they are joined with those before: a division for each would cost
-/// more than all the rest.
+/// Values added up before a merge: one division per value would be the most expensive step.
 const BLOCK: u64 = 256;
 
-/// Count, mean and squared differences of values in double precision.
+/// Count, mean and squared differences in double precision.
 ///
-/// Within a block, values are added up as differences from its first one; blocks are joined as in
-/// Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-/// variances", Stanford CS-TR-79-773, 1979.
+/// Within a block, values are added up as differences from its first one. Blocks are merged as in Chan, Golub &
+/// LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", Stanford CS-TR-79-773, 1979.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moments {
     count: u64,
@@ -20,12 +18,12 @@ pub(crate) struct Moments {
     block: Block,
 }
 
-/// The values that have not been joined yet.
+/// Values not merged yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     count: u64,
     first: f64,
-    /// Of the differences from the first.
+    /// Sum of the differences from the first.
     sum: f64,
     sum_of_squares: f64,
 }
@@ -42,33 +40,33 @@ impl Moments {
         block.sum += difference;
         block.sum_of_squares += difference * difference;
         if block.count == BLOCK {
-            *self = self.joined();
+            *self = self.merged_block();
         }
     }
 
     /// Adds the values of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        let theirs = other.joined();
-        *self = self.joined().with(theirs.count, theirs.mean, theirs.squares);
+        let theirs = other.merged_block();
+        *self = self.merged_block().with(theirs.count, theirs.mean, theirs.squares);
     }
 
-    /// The mean; 0 without values.
+    /// Mean; 0 without values.
     pub(crate) fn mean(&self) -> f64 {
-        self.joined().mean
+        self.merged_block().mean
     }
 
-    /// The standard deviation of the sample (with n - 1); 0 for a single value.
+    /// Standard deviation of the sample (with n - 1); 0 for a single value.
     pub(crate) fn standard_deviation(&self) -> f64 {
-        let whole = self.joined();
+        let whole = self.merged_block();
         match whole.count {
             0 | 1 => 0.0,
-            // Rounding can leave a little less than nothing of equal values.
+            // Rounding can make the sum for equal values slightly negative.
             count => (whole.squares.max(0.0) / count_to_f64(count - 1)).sqrt(),
         }
     }
 
-    /// The same with an empty block.
-    fn joined(&self) -> Self {
+    /// The state with an empty block.
+    fn merged_block(&self) -> Self {
         let Block { count, first, sum, sum_of_squares } = self.block;
         if count == 0 {
             return *self;
@@ -77,8 +75,7 @@ impl Moments {
         self.with(count, first + sum / values, sum_of_squares - sum * sum / values)
     }
 
-    /// Whole blocks with more values, of which there are so many, with this mean and these squared
-    /// differences from it.
+    /// Adds `count` values with this mean and these squared differences from it.
     fn with(&self, count: u64, mean: f64, squares: f64) -> Self {
         let total = self.count + count;
         if count == 0 {

@@ -1,32 +1,32 @@
-//! A packet seen somewhere, at some time, with some uncertainty.
+//! Observation of a packet at a point.
 
 use wirestamp_clock::{DifferenceClock, Span, Stamp};
 use wirestamp_packet::{FlowKey, IdentityKey, Packet, PacketId};
 
-/// One of the two points that a [`crate::Correlator`] compares.
+/// Point of a [`crate::Correlator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
-    /// The upstream point: packets pass here first.
+    /// Upstream point: packets pass here first.
     A,
-    /// The downstream point.
+    /// Downstream point.
     B,
 }
 
-/// A packet seen at a point.
+/// A packet observed at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// What the packet is recognised by.
+    /// Identity of the packet.
     pub id: PacketId,
-    /// The flow it belongs to.
+    /// Flow of the packet.
     pub flow: FlowKey,
-    /// Its length on the wire in bytes, with the link header, without the frame check sequence.
+    /// Length on the wire in bytes, with the link header, without the frame check sequence.
     pub length: u32,
-    /// When it was seen.
+    /// Time stamp.
     pub stamp: Stamp,
 }
 
 impl Observation {
-    /// That of a packet of so many bytes on the wire; none if it cannot be recognised elsewhere.
+    /// Observation of a packet with this length on the wire; none if the packet has no identity.
     #[must_use]
     pub fn of(packet: &Packet<'_>, length: u32, stamp: Stamp) -> Option<Self> {
         let id = packet.identity(IdentityKey::default())?;
@@ -34,8 +34,8 @@ impl Observation {
     }
 }
 
-/// The time from one stamp to another and the bound of its error: by the difference clock where
-/// there is one for both stamps, otherwise the difference in UTC with the errors of both added.
+/// Time between two stamps and the bound of its error: by the difference clock where it covers both stamps, otherwise
+/// the difference in UTC with both errors added.
 pub(crate) fn elapsed(clock: Option<&DifferenceClock>, from: &Stamp, to: &Stamp) -> (Span, Span) {
     let by_ticks = clock.and_then(|clock| {
         let span = clock.span(from.raw, to.raw)?;

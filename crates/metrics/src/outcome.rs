@@ -1,112 +1,102 @@
-//! What became of a packet between two points.
+//! Outcome of a packet between two points.
 
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::FlowKey;
 
 use crate::{Config, Observation, Point};
 
-/// What became of an observation.
+/// Outcome of an observation.
 ///
-/// Every observation at A ends in exactly one of [`Matched`](Self::Matched),
-/// [`Lost`](Self::Lost) and [`Undetermined`](Self::Undetermined); every observation at B in exactly one of
-/// [`Matched`](Self::Matched), [`Duplicated`](Self::Duplicated),
-/// [`Unexpected`](Self::Unexpected) and [`Undetermined`](Self::Undetermined).
-/// [`Identical`](Self::Identical) comes in addition to these.
+/// Every observation at A has exactly one of the outcomes [`Matched`](Self::Matched), [`Lost`](Self::Lost) and
+/// [`Undetermined`](Self::Undetermined); every observation at B exactly one of [`Matched`](Self::Matched),
+/// [`Duplicated`](Self::Duplicated), [`Unexpected`](Self::Unexpected) and [`Undetermined`](Self::Undetermined).
+/// [`Identical`](Self::Identical) is reported in addition to these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Seen at both points.
+    /// Observed at both points.
     Matched {
         /// The packet at A.
         sent: Observation,
-        /// Its first copy at B.
+        /// Its first arrival at B.
         received: Observation,
-        /// Its place among the packets of its flow that left A, from 0 on: the sequence number that
-        /// the metrics of RFC 4737 and RFC 3357 order a stream by. It grows by one from packet to
-        /// packet, and by more only where the correlator had so many flows that it had to forget
-        /// how many packets this one had sent before a pause.
+        /// Sequence number in its flow at A, from 0, as used by RFC 4737 and RFC 3357. It increases by one per packet,
+        /// and by more only where the correlator removed the flow during a pause for lack of memory.
         sequence: u64,
-        /// The one-way delay (RFC 7679 section 3.4): the time from A to B. Negative where the
-        /// clocks of the points disagree by more than the packet took; such delays are reported
-        /// as they are, because hiding them would hide what they say about the clocks.
+        /// One-way delay (RFC 7679 section 3.4): the time from A to B. Negative where the clocks disagree by more than
+        /// the true delay; reported unchanged, because it shows the clock error.
         delay: Span,
-        /// How far `delay` can be off because of the clocks.
+        /// Bound of the clock error in `delay`.
         error: Span,
-        /// Whether the packet is reordered (Type-P-Reordered, RFC 4737 section 3.3): a packet of
-        /// its flow that left A after it had already come to B. Copies do not take part.
+        /// Whether the packet is reordered (Type-P-Reordered, RFC 4737 section 3.3): a packet of its flow that left A
+        /// later arrived at B before. Duplicates are ignored.
         reordered: bool,
-        /// The delay of this packet less that of the packet of its flow that left A just before
-        /// it: the delay variation of the pair (RFC 3393 section 2.4, with consecutive packets,
-        /// the first example of section 2.5, as the selection function). `None` while the earlier
-        /// one has not been matched; if it is matched later, the pair is reported there, as
+        /// Delay of this packet minus that of the previous packet of its flow at A: the delay variation of the pair
+        /// (RFC 3393 section 2.4, with consecutive packets as the selection function, first example of section 2.5).
+        /// `None` while the previous one is unmatched; if it is matched later, the pair is reported there as
         /// `until_next`.
         since_previous: Option<Span>,
-        /// The delay of the packet of the same flow that left A just after this one, less that
-        /// of this one, if that packet had been matched already: the other half of
-        /// `since_previous`. Each pair is reported once.
+        /// Delay of the next packet of the flow at A minus that of this one, if it was matched before: the other half
+        /// of `since_previous`. Each pair is reported once.
         until_next: Option<Span>,
     },
-    /// Seen at A and not at B within the time-out (RFC 7680 section 2.4). Also packets that were
-    /// still under way when the observation ended: let B observe for the time-out longer than A.
+    /// Observed at A and not at B within the timeout (RFC 7680 section 2.4). Includes packets in flight at the end of
+    /// the observation: let B observe for the timeout longer than A.
     ///
-    /// Of one flow, losses are reported in the order in which the packets left A, given up ones
-    /// ([`Undetermined`](Self::Undetermined)) among them; but those that a capture might have missed come
-    /// later.
+    /// For each flow, losses and [`Undetermined`](Self::Undetermined) packets are reported in the order of departure;
+    /// those that a capture may have missed are reported later.
     Lost {
         /// The packet at A.
         sent: Observation,
-        /// Its place among the packets of its flow that left A, as in [`Matched`](Self::Matched).
+        /// Sequence number in its flow, as in [`Matched`](Self::Matched).
         sequence: u64,
     },
-    /// One more copy at B of a packet that was already matched (RFC 5560 section 3).
+    /// Duplicate at B of a packet already matched (RFC 5560 section 3).
     Duplicated {
         /// The packet at A.
         sent: Observation,
-        /// The copy at B that is one too many.
+        /// The duplicate at B.
         received: Observation,
     },
-    /// Seen at B only: it did not pass A, or it was changed on the way, or it took longer than
-    /// the time-out.
+    /// Observed at B only: it did not pass A, was changed on the way, or took longer than the timeout.
     Unexpected {
         /// The packet at B.
         received: Observation,
     },
-    /// What became of this one could not be found out. It is counted neither as lost nor as
-    /// unexpected.
+    /// Undetermined: counted neither as lost nor as unexpected.
     Undetermined {
-        /// Where it was seen.
+        /// Point of the observation.
         point: Point,
         /// The packet.
         observation: Observation,
-        /// If it was seen at A, its place among the packets of its flow that left A.
+        /// Sequence number in its flow, if observed at A.
         sequence: Option<u64>,
-        /// Why.
+        /// Reason.
         reason: UndeterminedReason,
     },
-    /// This packet at A cannot be told from one that left A less than the time-out before it. The
-    /// copies at B are matched in the order of departure, so that the counts are right, but if
-    /// one of them is lost, the delays of the others may be those of their twins.
+    /// Packet at A that is indistinguishable from one that left A less than the timeout before. Arrivals at B are
+    /// matched in the order of departure, so that the counts are correct; but if one is lost, the delays of the others
+    /// may be those of their twins.
     Identical {
         /// The later of the two.
         sent: Observation,
     },
 }
 
-/// Why it could not be found out what became of a packet.
+/// Reason for an undetermined outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UndeterminedReason {
-    /// The correlator had no room left for it, or for what might have been its counterpart.
+    /// The correlator had no memory left for it, or for its possible counterpart.
     Memory,
-    /// The capture at the other point lost packets where this one may have passed
+    /// The capture at the other point lost packets when this one may have passed
     /// ([`Correlator::missed`](crate::Correlator::missed)).
     Missed,
-    /// The capture at the other point did not run yet, or no longer, when this one may have passed.
-    /// The correlator does not know when captures run: its user does
+    /// The capture at the other point was not running when this one may have passed. Set by the user of the correlator
     /// ([`Outcome::where_captured`]).
     NotCaptured,
 }
 
 impl Outcome {
-    /// The outcome of a packet that only A saw: nothing accounts for it, or `reason` does.
+    /// Outcome of a packet observed only at A: lost, or undetermined for `reason`.
     pub(crate) fn not_at_b(
         sent: Observation,
         sequence: u64,
@@ -121,7 +111,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a packet that only B saw: nothing accounts for it, or `reason` does.
+    /// Outcome of a packet observed only at B: unexpected, or undetermined for `reason`.
     pub(crate) fn not_at_a(received: Observation, reason: Option<UndeterminedReason>) -> Self {
         match reason {
             None => Self::Unexpected { received },
@@ -134,11 +124,10 @@ impl Outcome {
         }
     }
 
-    /// The outcome, or that it cannot be known, because the packet may have passed the other point while
-    /// nothing was captured there.
+    /// The outcome, or undetermined if the packet may have passed the other point while nothing was captured there.
     ///
-    /// `rule` is what it was matched by. `covers` says of a point whether all that passed there from one
-    /// time until another was captured, both included.
+    /// `rule` is the configuration of the correlator. `covers` returns whether all packets at a point from one time
+    /// until another, both inclusive, were captured.
     #[must_use]
     pub fn where_captured(
         self,
@@ -161,7 +150,7 @@ impl Outcome {
         }
     }
 
-    /// The flow of the packet.
+    /// Flow of the packet.
     #[must_use]
     pub fn flow(&self) -> FlowKey {
         match self {

@@ -1,4 +1,4 @@
-//! Looking at a part of the packets only: the same part at every point.
+//! Hash-based sampling of packets: the same packets at every point.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,52 +7,52 @@ use wirestamp_packet::psamp::{HashRange, RangeError};
 
 use crate::Observation;
 
-/// Chooses packets by their identity (hash-based selection, RFC 5475 section 6.2): points that
-/// sample alike, with one identity key, choose the same packets, so that loss and delay of what was
-/// chosen are those of all, to within the error of a sample.
+/// Selects packets by their identity (hash-based selection, RFC 5475 section 6.2). Points with the same sampling and
+/// identity key select the same packets, so that loss and delay of the sample estimate those of all packets, within
+/// the sampling error.
 ///
-/// The hash is the upper half of the identity, and not one of the RFC's, because it covers more of
-/// the packet: with BOB over the bytes that the RFC recommends, all segments of a TCP connection in
-/// one direction may share their fate in IPv6. What the RFC's hashes are for, an understanding with
-/// other implementations, does not matter where both points are ours.
+/// The hash is the upper half of the identity, which covers more of the packet than the hashes of the RFC. With BOB
+/// over the bytes that the RFC recommends, all segments of a TCP connection in one direction may be selected together
+/// in IPv6. Interoperability with other implementations is not needed here.
 ///
-/// Of a sample, delay variation, reordering and loss patterns are those between packets chosen, which
-/// were not neighbours on the way.
+/// Delay variation, reordering and loss patterns of a sample are those between selected packets, which were not
+/// neighbours on the way.
 ///
-/// What a capture lost ([`Correlator::missed`](crate::Correlator::missed)) it lost of all
-/// packets. It may then account for more losses of the sample than are its own, never for fewer.
+/// Capture losses ([`Correlator::missed`](crate::Correlator::missed)) are of all packets. They may account for more
+/// losses of the sample than are its own, never for fewer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
     share: f64,
     chosen: HashRange,
 }
 
-/// The least part that can be asked for: one value of the hash.
-const LEAST: f64 = 1.0 / 4_294_967_296.0;
+/// Min share: one value of the hash.
+const MIN_SHARE: f64 = 1.0 / 4_294_967_296.0;
 
 impl Sampling {
-    /// Chooses this part of all packets, from 0 to 1. A smaller part is a part of a larger one.
+    /// Selects this share of all packets, 0 to 1. A smaller share is a subset of a larger one.
     ///
     /// # Errors
-    /// A `share` below 0, above 1, or that is no number.
+    ///
+    /// `share` is below 0, above 1, or not a number.
     pub fn share(share: f64) -> Result<Self, RangeError> {
         Ok(Self { share, chosen: HashRange::share(share)? })
     }
 
-    /// Which part of all packets is chosen, from 0 to 1.
+    /// Share of packets selected, 0 to 1.
     #[must_use]
     pub fn part(&self) -> f64 {
         self.share
     }
 
-    /// Whether the packet is one of those chosen.
+    /// Whether the packet is selected.
     #[must_use]
     pub fn chooses(&self, observation: &Observation) -> bool {
         self.chosen.contains((observation.id.0 >> 32) as u32)
     }
 }
 
-/// From a fraction, as `1/16`, or a number, as `0.1`: what a command line gives.
+/// Parses a fraction such as `1/16`, or a number such as `0.1`.
 impl FromStr for Sampling {
     type Err = String;
 
@@ -62,13 +62,17 @@ impl FromStr for Sampling {
             Some((part, whole)) => number(part).zip(number(whole)).map(|(part, of)| part / of),
             None => number(text),
         };
-        let wrong = || format!("`{text}` is no share of packets: write 1/16, or a number up to 1");
-        let share = share.filter(|share| *share >= LEAST).ok_or_else(wrong)?;
-        Self::share(share).map_err(|_| wrong())
+        let invalid = || {
+            format!(
+                "cannot parse the share `{text}`: not between 0 and 1; write 1/16, or a number up to 1"
+            )
+        };
+        let share = share.filter(|share| *share >= MIN_SHARE).ok_or_else(invalid)?;
+        Self::share(share).map_err(|_| invalid())
     }
 }
 
-/// As `1 packet in 16`, or `0.3 of all packets` where that is no whole number.
+/// Writes `1 packet in 16`, or `0.3 of all packets` for other shares.
 impl fmt::Display for Sampling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let one_in = self.share.recip();
@@ -90,7 +94,7 @@ mod tests {
 
     const PACKETS: u32 = 200_000;
 
-    /// A packet of a sequence, sent every 10 us, as seen by a router with this many ahead of it.
+    /// A packet of a sequence, sent every 10 us, as captured after `hops` routers.
     fn seen(number: u32, hops: u8, delay_us: u32) -> Observation {
         let mut packet = [0; 40];
         packet[..10].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64 - hops, 17]);
@@ -106,8 +110,7 @@ mod tests {
         Observation::of(&packet, 40, stamp).expect("one with an identity")
     }
 
-    /// What a measurement of the packets chosen finds: one in 20 is lost, and delays go from 1 ms to
-    /// 5 ms in steps that have nothing to do with the identity.
+    /// Quality of the selected packets: one in 20 is lost, and delays are 1 ms to 5 ms, independent of the identity.
     fn measured(sampling: &Sampling) -> Quality {
         let mut quality = Quality::new();
         let mut correlator = Correlator::new(Config::default());
@@ -133,16 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_the_loss_and_the_delay_of_the_whole() {
+    fn sample_estimates_loss_and_delay() {
         let whole = measured(&Sampling::share(1.0).expect("all"));
         assert_eq!(whole.counts().sent, u64::from(PACKETS));
         let sample = measured(&"1/16".parse().expect("a share"));
         let (all, chosen) = (whole.counts(), sample.counts());
-        // Five standard deviations of each estimate, by chance exceeded once in two million times.
+        // Five standard deviations of each estimate; exceeded by chance once in two million runs.
         let share = 1.0 / 16.0;
         let room = 5.0 * (real(all.sent) * share * (1.0 - share)).sqrt();
         assert!((real(chosen.sent) - real(all.sent) * share).abs() < room, "{chosen:?}");
-        // What one point chose and the other did not would be unexpected, or make loss too high.
+        // A packet selected at one point only would be unexpected, or increase the loss.
         assert_eq!(chosen.unexpected + chosen.duplicated, 0, "{chosen:?}");
         let loss = real(all.lost) / real(all.sent);
         let error = 5.0 * (loss * (1.0 - loss) / real(chosen.sent)).sqrt();
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_capture_lost_is_never_the_networks_loss_in_a_sample() {
+    fn capture_loss_is_no_network_loss_in_a_sample() {
         let sampling: Sampling = "1/16".parse().expect("a share");
         let (mut quality, mut correlator) = (Quality::new(), Correlator::new(Config::default()));
         let mut sink = |outcome| quality.record(&outcome);
@@ -182,18 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_written_as_fractions_or_numbers() {
+    fn shares_are_parsed_from_fractions_or_numbers() {
         let share = |text: &str| text.parse::<Sampling>();
         assert_eq!(share("1/16"), share("0.0625"));
         assert_eq!(share("1"), Ok(Sampling::share(1.0).expect("all")));
-        for wrong in ["", "1/", "0", "-1/2", "3/2", "1/0", "x", "0/0", "inf", "1e-12"] {
-            let told = share(wrong).expect_err(wrong);
-            assert!(told.contains("write 1/16"), "{told}");
+        for invalid in ["", "1/", "0", "-1/2", "3/2", "1/0", "x", "0/0", "inf", "1e-12"] {
+            let error = share(invalid).expect_err(invalid);
+            assert!(error.contains("write 1/16"), "{error}");
         }
     }
 
     #[test]
-    fn a_sample_is_named_by_how_many_packets_there_are_to_one() {
+    fn sample_is_displayed_as_one_packet_in_n() {
         let named = |text: &str| text.parse::<Sampling>().map(|it| it.to_string());
         for (share, name) in [
             ("1/16", "1 packet in 16"),

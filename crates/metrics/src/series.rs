@@ -5,39 +5,38 @@ use wirestamp_clock::{Span, Time, Utc};
 
 use crate::numeric::{count_to_f64, nanos_to_f64};
 
-/// The width of a slot at first, in nanoseconds.
-const FINEST: i64 = 1_000_000;
-/// So many slots are kept; where there would be more, all become twice as wide.
-const MOST: usize = 512;
+/// Initial width of a slot, in nanoseconds.
+const MIN_WIDTH: i64 = 1_000_000;
+/// Max slots; beyond that, all become twice as wide.
+const MAX_SLOTS: usize = 512;
 
-/// What became of the packets of a stream by the time at which they were sent.
+/// Delay and loss of a stream by sending time.
 ///
-/// Time is cut into slots of 1 ms. Only slots in which packets were sent are kept; where these would
-/// be more than 512, slots become twice as wide, again and again. A series therefore takes 24 KiB
-/// at the most, and little for a stream of few packets.
+/// Time is divided into slots of 1 ms. Only slots with packets are kept; above 512 of them, slots become twice as
+/// wide, repeatedly. A series takes at most 24 KiB, and little for a stream of few packets.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// In nanoseconds: a power of two times [`FINEST`].
+    /// Width in nanoseconds: a power of two times [`MIN_WIDTH`].
     width: i64,
-    /// Ascending; no two with the same place.
+    /// In ascending order, without duplicates.
     slots: Vec<Slot>,
 }
 
-/// The packets that were sent in one slot of time.
+/// Packets sent in one slot of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Slot {
-    /// Its number from the epoch on.
+    /// Slot number since the epoch.
     #[serde(skip)]
     place: i64,
     /// Packets that arrived.
     pub matched: u64,
     /// Packets that were lost.
     pub lost: u64,
-    /// The least delay in nanoseconds; of no meaning without packets that arrived, as the others.
+    /// Min delay in nanoseconds; undefined without arrivals, like the others.
     pub min: i64,
-    /// The sum of the delays in nanoseconds.
+    /// Sum of the delays in nanoseconds.
     sum: f64,
-    /// The greatest delay in nanoseconds.
+    /// Max delay in nanoseconds.
     pub max: i64,
 }
 
@@ -46,7 +45,7 @@ impl Slot {
         Self { place, matched: 0, lost: 0, min: i64::MAX, sum: 0.0, max: i64::MIN }
     }
 
-    /// The mean delay in nanoseconds; `None` if no packet arrived.
+    /// Mean delay in nanoseconds; `None` without arrivals.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.matched > 0).then(|| self.sum / count_to_f64(self.matched))
@@ -63,12 +62,12 @@ impl Slot {
 
 impl Default for Series {
     fn default() -> Self {
-        Self { width: FINEST, slots: Vec::new() }
+        Self { width: MIN_WIDTH, slots: Vec::new() }
     }
 }
 
 impl Series {
-    /// Takes a packet that was sent at `sent` and took `delay`.
+    /// Records a packet sent at `sent` with this delay.
     pub fn record(&mut self, sent: Time<Utc>, delay: Span) {
         let nanos = delay.as_nanos();
         let slot = self.slot(sent);
@@ -78,7 +77,7 @@ impl Series {
         slot.max = slot.max.max(nanos);
     }
 
-    /// Takes a packet that was sent at `sent` and lost.
+    /// Records a packet sent at `sent` that was lost.
     pub fn record_loss(&mut self, sent: Time<Utc>) {
         self.slot(sent).lost += 1;
     }
@@ -93,42 +92,42 @@ impl Series {
         }
     }
 
-    /// The same in at most so many slots, at least two.
+    /// The series in at most `max` slots, at least two.
     #[must_use]
-    pub fn thinned(&self, most: usize) -> Self {
+    pub fn thinned(&self, max: usize) -> Self {
         let mut series = self.clone();
-        while series.slots.len() > most.max(2) {
+        while series.slots.len() > max.max(2) {
             series.widen();
         }
         series
     }
 
-    /// The same in slots that are at least so long, and of which at most so many, at least one, lie between
-    /// the first and the last, those without packets included.
+    /// The series in slots of at least `width`, with at most `max` slots (at least one) from the first to the last,
+    /// including empty ones.
     #[must_use]
-    pub fn coarser(&self, width: Span, most: usize) -> Self {
+    pub fn coarser(&self, width: Span, max: usize) -> Self {
         let mut series = self.clone();
-        let most = i64::try_from(most.max(1)).unwrap_or(i64::MAX);
-        while series.width < width.as_nanos() || series.extent() > most {
+        let max = i64::try_from(max.max(1)).unwrap_or(i64::MAX);
+        while series.width < width.as_nanos() || series.extent() > max {
             series.widen();
         }
         series
     }
 
-    /// How many slots there are from the first to the last, those without packets included.
+    /// Number of slots from the first to the last, including empty ones.
     fn extent(&self) -> i64 {
         let ends = self.slots.first().zip(self.slots.last());
         ends.map_or(0, |(first, last)| last.place.saturating_sub(first.place).saturating_add(1))
     }
 
-    /// The slots that have packets, each with the time at which it begins.
+    /// Slots with packets, each with its begin.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = (Time<Utc>, &Slot)> {
         self.slots
             .iter()
             .map(|slot| (Time::from_nanos(slot.place.saturating_mul(self.width)), slot))
     }
 
-    /// How long a slot is.
+    /// Width of a slot.
     #[must_use]
     pub const fn width(&self) -> Span {
         Span::from_nanos(self.width)
@@ -136,8 +135,8 @@ impl Series {
 
     fn slot(&mut self, time: Time<Utc>) -> &mut Slot {
         let mut index = self.find(time);
-        if index.is_err() && self.slots.len() >= MOST {
-            while self.slots.len() >= MOST {
+        if index.is_err() && self.slots.len() >= MAX_SLOTS {
+            while self.slots.len() >= MAX_SLOTS {
                 self.widen();
             }
             index = self.find(time);
@@ -150,7 +149,7 @@ impl Series {
         &mut self.slots[index]
     }
 
-    /// Where the slot of `time` is, or where it belongs. Most packets belong to the last.
+    /// Index of the slot of `time`, or of its insertion. Most packets belong to the last.
     fn find(&self, time: Time<Utc>) -> Result<usize, usize> {
         let place = time.as_nanos().div_euclid(self.width);
         match self.slots.last() {
@@ -199,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_packet_is_missing_however_long_it_goes_on(
+        fn all_packets_are_counted_at_any_length(
             packets in prop::collection::vec((any::<i32>(), any::<bool>()), 0..2000),
         ) {
             let mut series = Series::default();
@@ -209,7 +208,7 @@ mod tests {
                     false => series.record(at((*millis).into()), Span::ZERO),
                 }
             }
-            prop_assert!(series.slots.len() <= MOST);
+            prop_assert!(series.slots.len() <= MAX_SLOTS);
             let (mut once, mut twice) = (Series::default(), series.clone());
             once.merge(&series);
             twice.merge(&series);

@@ -11,61 +11,60 @@ use wirestamp_packet::FlowKey;
 use crate::correlator::hash_of_flow;
 use crate::{CaptureLoss, Config, Correlator, Observation, Outcome, Point};
 
-/// Observations between two deliveries to the shards.
-const BATCH: usize = 4096;
-/// Deliveries that a shard may be behind before the caller has to wait for it.
-const BEHIND: usize = 8;
+/// Observations per batch.
+const BATCH_LEN: usize = 4096;
+/// Max batches queued for a shard before the caller has to wait.
+const MAX_QUEUED_BATCHES: usize = 8;
 
-/// Several correlators, each on a thread of its own, that share two points' observations.
+/// Several correlators, each on its own thread, that share the observations of two points.
 ///
 /// # Shared by flow
 ///
-/// All packets of a flow go to one shard, because reordering and delay variation are about the order
-/// within a flow. An identity contains what makes the flow, so that a packet meets its counterpart,
-/// its copies and its twins there. Shared by identity the load would be spread more evenly, and one
-/// flow over several cores, but what says whether a packet is reordered would be spread as well, and
-/// would have to be brought together in the order of departure: by one thread.
+/// All packets of a flow belong to one shard, because reordering and delay variation depend on the order within a
+/// flow. An identity includes the flow, so a packet has its counterpart, its duplicates and its twins in the same
+/// shard. Sharing by identity would balance the load better, and spread one flow over several cores; but the state for
+/// reordering would be spread as well, and would have to be merged in the order of departure by one thread.
 ///
-/// The outcomes are those of one correlator; shards are told the times of both points, which packets
-/// of other flows move on too. Two things differ: each shard has its part of the memory, and gives up
-/// when that is used up; and a stretch in which a capture lost packets
-/// ([`Correlator::missed`]) may account for so many packets in each shard, because whose they were
-/// nobody knows. With several shards, then, what the network lost may be counted too low by what the
-/// captures lost, but nothing is counted as lost that the capture may have lost.
+/// The outcomes are those of one correlator, because each shard receives the times of both points, which packets of
+/// other flows advance too. There are two differences. Each shard has its part of the memory, and its packets become
+/// undetermined when that is used up. And each shard may assign as many packets to a capture loss
+/// ([`Correlator::missed`]) as were lost in total, because their flows are unknown. With several shards, the network
+/// loss may be underestimated by the capture loss, but never overestimated.
 pub struct Shards<T> {
     shards: Vec<Shard<T>>,
-    /// What is on its way to the shards, in all.
+    /// Number of observations pending for all shards.
     pending: usize,
-    /// The times of A and of B.
+    /// Times of A and B.
     times: [Time<Utc>; 2],
     seed: u64,
 }
 
 struct Shard<T> {
-    pending: Vec<Told>,
-    sender: SyncSender<Delivery>,
+    pending: Vec<Message>,
+    sender: SyncSender<Batch>,
     thread: JoinHandle<T>,
 }
 
-/// What a shard is told, and the times of both points after it.
-struct Delivery {
-    told: Vec<Told>,
+/// Messages to a shard, and the times of both points after them.
+struct Batch {
+    messages: Vec<Message>,
     times: [Time<Utc>; 2],
 }
 
-enum Told {
-    /// With its place, which observations of other shards may have moved on.
-    Seen(Point, Observation, Time<Utc>),
+enum Message {
+    /// Observation with its place, which observations of other shards may have advanced.
+    Observed(Point, Observation, Time<Utc>),
     Missed(Point, CaptureLoss),
     Clock(DifferenceClock),
 }
 
 impl<T: Send + 'static> Shards<T> {
-    /// So many shards, at least one, which share the memory in equal parts. Each has a state by
-    /// `begin`, to which `record` adds its outcomes.
+    /// Starts `shards` threads, at least one, which share the memory equally. `begin` creates the state of each, and
+    /// `record` adds its outcomes to it.
     ///
     /// # Errors
-    /// If a thread cannot be started.
+    ///
+    /// A thread cannot be started.
     pub fn new(
         shards: usize,
         config: Config,
@@ -75,7 +74,7 @@ impl<T: Send + 'static> Shards<T> {
         let shards = shards.max(1);
         let config = Config { memory: config.memory / shards, ..config };
         let shard = |number| {
-            let (sender, receiver) = sync_channel(BEHIND);
+            let (sender, receiver) = sync_channel(MAX_QUEUED_BATCHES);
             let (state, record) = (begin(), record.clone());
             let correlate = move || correlate(config, &receiver, state, &record);
             let thread = thread::Builder::new().name(format!("shard-{number}")).spawn(correlate)?;
@@ -92,33 +91,33 @@ impl<T: Send + 'static> Shards<T> {
     /// [`Correlator::set_difference_clock`].
     pub fn set_difference_clock(&mut self, clock: DifferenceClock) {
         for shard in &mut self.shards {
-            shard.pending.push(Told::Clock(clock));
+            shard.pending.push(Message::Clock(clock));
         }
     }
 
-    /// Takes the next observation of a point ([`Correlator::observe`]).
+    /// Records the next observation of a point ([`Correlator::observe`]).
     pub fn observe(&mut self, point: Point, observation: Observation) {
         let time = &mut self.times[usize::from(point == Point::B)];
         *time = observation.stamp.utc.max(*time);
-        let told = Told::Seen(point, observation, *time);
+        let message = Message::Observed(point, observation, *time);
         let shard = self.shard_of(&observation.flow);
-        self.shards[shard].pending.push(told);
+        self.shards[shard].pending.push(message);
         self.pending += 1;
-        if self.pending >= BATCH {
+        if self.pending >= BATCH_LEN {
             self.deliver();
         }
     }
 
-    /// The capture at `point` lost packets ([`Correlator::missed`]).
+    /// Records a capture loss at `point` ([`Correlator::missed`]).
     pub fn missed(&mut self, point: Point, missed: CaptureLoss) {
-        // A stretch begins where the point's time is.
+        // A loss interval begins at the point's time or later.
         let from = missed.from.max(self.times[usize::from(point == Point::B)]);
         for shard in &mut self.shards {
-            shard.pending.push(Told::Missed(point, CaptureLoss { from, ..missed }));
+            shard.pending.push(Message::Missed(point, CaptureLoss { from, ..missed }));
         }
     }
 
-    /// Decides everything that is still open; returns the states of the shards.
+    /// Decides all open observations; returns the states of the shards.
     pub fn finish(mut self) -> Vec<T> {
         self.deliver();
         let threads: Vec<_> = self.shards.into_iter().map(|shard| shard.thread).collect();
@@ -134,36 +133,36 @@ impl<T: Send + 'static> Shards<T> {
         ((u128::from(hash) * self.shards.len() as u128) >> 64) as usize
     }
 
-    /// Delivers to all shards, so that each knows how far the points are.
+    /// Sends the pending messages to all shards, with the times of the points.
     fn deliver(&mut self) {
         self.pending = 0;
         for shard in &mut self.shards {
-            let told = Vec::with_capacity(shard.pending.len());
-            let told = std::mem::replace(&mut shard.pending, told);
-            // It fails only if the shard has panicked, which `finish` passes on.
-            let _ = shard.sender.send(Delivery { told, times: self.times });
+            let messages = Vec::with_capacity(shard.pending.len());
+            let messages = std::mem::replace(&mut shard.pending, messages);
+            // Fails only if the shard has panicked, which `finish` propagates.
+            let _ = shard.sender.send(Batch { messages, times: self.times });
         }
     }
 }
 
-/// What runs on each thread.
+/// Thread of a shard.
 fn correlate<T>(
     config: Config,
-    deliveries: &Receiver<Delivery>,
+    batches: &Receiver<Batch>,
     mut state: T,
     record: &impl Fn(&mut T, Outcome),
 ) -> T {
     let mut correlator = Correlator::new(config);
     let mut sink = |outcome| record(&mut state, outcome);
-    for Delivery { told, times } in deliveries {
-        for told in told {
-            match told {
-                Told::Seen(point, observation, place) => {
+    for Batch { messages, times } in batches {
+        for message in messages {
+            match message {
+                Message::Observed(point, observation, place) => {
                     correlator.pass(point, place);
                     correlator.observe(point, observation, &mut sink);
                 }
-                Told::Missed(point, missed) => correlator.missed(point, missed),
-                Told::Clock(clock) => correlator.set_difference_clock(clock),
+                Message::Missed(point, missed) => correlator.missed(point, missed),
+                Message::Clock(clock) => correlator.set_difference_clock(clock),
             }
         }
         for (point, time) in [Point::A, Point::B].into_iter().zip(times) {

@@ -1,16 +1,15 @@
-//! What happens to the gaps of a packet train on its way.
+//! Gaps of packet trains before and after the network.
 
 use wirestamp_clock::{Time, Utc};
 
 use crate::Distribution;
 
-/// The gaps between neighbours of a stream before and behind the network: between two packets that
-/// left A one directly after the other and arrived at B in that order with no packet of the stream
-/// between them.
+/// Gaps between neighbours of a stream before and after the network: between two packets that left A consecutively and
+/// arrived at B consecutively in that order.
 ///
-/// The same pairs are in both, so that the two compare: a bottleneck spreads packets that left
-/// together, a queue that empties pushes them together. The difference of a pair's gaps is its delay
-/// variation (RFC 3393). Memory is constant.
+/// Both distributions cover the same pairs, so they can be compared: a bottleneck spreads packets that left together,
+/// a draining queue compresses them. The difference of the gaps of a pair is its delay variation (RFC 3393). Memory is
+/// constant.
 #[derive(Clone, Debug, Default)]
 pub struct TrainGaps {
     last: Option<MatchedPacket>,
@@ -18,19 +17,19 @@ pub struct TrainGaps {
     at_b: Distribution,
 }
 
-/// A packet that passed both points.
+/// A packet matched at both points.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchedPacket {
-    /// Its number in the order of sending.
+    /// Number in the order of sending.
     pub sequence: u64,
-    /// When it was at A.
+    /// Time at A.
     pub sent: Time<Utc>,
-    /// When it was at B.
+    /// Time at B.
     pub received: Time<Utc>,
 }
 
 impl TrainGaps {
-    /// Takes the next packet, in the order of arrival.
+    /// Records the next packet, in the order of arrival.
     pub fn record(&mut self, packet: MatchedPacket) {
         if let Some(last) = self.last.replace(packet)
             && last.sequence.checked_add(1) == Some(packet.sequence)
@@ -46,13 +45,13 @@ impl TrainGaps {
         self.at_b.merge(&other.at_b);
     }
 
-    /// The gaps at A.
+    /// Gaps at A.
     #[must_use]
     pub const fn at_a(&self) -> &Distribution {
         &self.at_a
     }
 
-    /// The gaps of the same pairs at B.
+    /// Gaps of the same pairs at B.
     #[must_use]
     pub const fn at_b(&self) -> &Distribution {
         &self.at_b

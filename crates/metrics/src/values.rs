@@ -1,13 +1,12 @@
-//! Values of either sign, by how often they occurred.
+//! Counts of values of either sign.
 
 use crate::histogram::Histogram;
 
-/// So many values are kept as they are. A histogram would take more than their 512 bytes, and most
-/// flows have no more packets.
-const FEW: usize = 64;
+/// Max values stored individually. A histogram would take more than their 512 bytes, and most flows have no more
+/// packets.
+const MAX_FEW: usize = 64;
 
-/// The values of a distribution: as they are while they are few, and in histograms from then on, one
-/// for each sign.
+/// Values of a distribution: stored individually while few, then in histograms, one per sign.
 #[derive(Clone, Debug)]
 pub(crate) enum Values {
     Few(Vec<i64>),
@@ -16,7 +15,7 @@ pub(crate) enum Values {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histograms {
-    /// How many of the values are negative.
+    /// Number of negative values.
     negatives: u64,
     below_zero: Histogram,
     from_zero: Histogram,
@@ -34,7 +33,7 @@ impl Values {
     pub(crate) fn record(&mut self, value: i64) {
         match self {
             Self::Many(many) => many.record(value),
-            Self::Few(few) if few.len() < FEW => few.push(value),
+            Self::Few(few) if few.len() < MAX_FEW => few.push(value),
             Self::Few(_) => self.many().record(value),
         }
     }
@@ -52,7 +51,7 @@ impl Values {
         }
     }
 
-    /// The histograms, from now on.
+    /// Converts to histograms.
     fn many(&mut self) -> &mut Histograms {
         loop {
             match self {
@@ -66,7 +65,7 @@ impl Values {
         }
     }
 
-    /// The value of this rank, counted from 1 for the least, as exactly as it is known.
+    /// Value of this rank, from 1 for the lowest, as exact as stored.
     pub(crate) fn at_rank(&self, rank: u64) -> i64 {
         match self {
             Self::Few(few) => {
@@ -79,7 +78,7 @@ impl Values {
         }
     }
 
-    /// The values in ascending order, each with how often it occurred.
+    /// Values in ascending order, each with its count.
     pub(crate) fn buckets(&self) -> Vec<(i64, u64)> {
         match self {
             Self::Few(few) => {
@@ -112,7 +111,7 @@ impl Histograms {
 
     fn at_rank(&self, rank: u64) -> i64 {
         if rank <= self.negatives {
-            // From the least value upwards is from the greatest magnitude downwards.
+            // Ascending values are descending magnitudes.
             -magnitude(self.below_zero.at_rank(self.negatives - rank + 1))
         } else {
             magnitude(self.from_zero.at_rank(rank - self.negatives))
@@ -120,7 +119,7 @@ impl Histograms {
     }
 }
 
-/// What a histogram says of a value; that of the least one does not fit.
+/// Magnitude of a value; that of `i64::MIN` saturates.
 fn magnitude(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

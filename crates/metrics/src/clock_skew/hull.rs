@@ -1,18 +1,17 @@
-//! The lower convex hull of points that come one by one.
+//! Lower convex hull of points added one by one.
 
 use std::cmp::Ordering;
 
-/// So many corners are kept; where there would be more, every second one goes. Hulls of delays
-/// with a steady skew have some tens.
-const MOST: usize = 512;
+/// Max corners; beyond that, every second one is removed. Hulls of delays with a steady skew have some tens.
+const MAX_CORNERS: usize = 512;
 
 /// A point of (time, delay), both in nanoseconds.
 pub(super) type Corner = (i64, i64);
 
-/// The corners of the lower convex hull of all points so far, in the order of time.
+/// Corners of the lower convex hull of all points so far, in the order of time.
 ///
-/// A point costs a search among the corners, and less if it comes after all others. Where corners
-/// had to go, the hull is a little above the true one.
+/// Adding a point costs a search among the corners, and less if it is the latest. Where corners were removed, the hull
+/// is slightly above the true one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hull {
     corners: Vec<Corner>,
@@ -37,24 +36,23 @@ impl Hull {
         }
         self.straighten_after(at);
         self.straighten_before(at);
-        if self.corners.len() > MOST {
+        if self.corners.len() > MAX_CORNERS {
             self.thin();
         }
     }
 
-    /// Takes out the corners behind the one at `at` that are no corners any more.
+    /// Removes corners after `at` that are no longer convex.
     fn straighten_after(&mut self, at: usize) {
         let rest = &self.corners[at..];
         let stays = |three: &[Corner]| turn(three[0], three[1], three[2]) == Ordering::Greater;
-        // The corners behind are convex among themselves: only the new one can undo them, from
-        // its side on.
+        // The corners after it are convex among themselves: only the new one can change that, starting on its side.
         let gone = (1..rest.len().saturating_sub(1))
             .take_while(|next| !stays(&[rest[0], rest[*next], rest[next + 1]]))
             .count();
         self.corners.drain(at + 1..at + 1 + gone);
     }
 
-    /// The same before it.
+    /// Removes corners before `at` that are no longer convex.
     fn straighten_before(&mut self, at: usize) {
         let mut first = at;
         while first >= 2
@@ -72,12 +70,12 @@ impl Hull {
         self.corners.retain(|_| index.next().is_some_and(|at| at % 2 == 0 || at == last));
     }
 
-    /// The corners, in the order of time.
+    /// Corners in the order of time.
     pub(super) fn corners(&self) -> &[Corner] {
         &self.corners
     }
 
-    /// The edge over the time `at`, from corner to corner; `None` where there is none.
+    /// Edge over the time `at`, from corner to corner; `None` if there is none.
     pub(super) fn edge(&self, at: i64) -> Option<(Corner, Corner)> {
         let last = self.corners.len().checked_sub(1)?;
         let right = self.corners.partition_point(|corner| corner.0 <= at).clamp(1, last.max(1));
@@ -85,8 +83,7 @@ impl Hull {
     }
 }
 
-/// Whether the way from `a` over `b` to `c` turns upwards (greater), goes straight, or turns
-/// downwards. Points are in the order of time.
+/// Direction of the turn from `a` over `b` to `c`: up (greater), straight, or down. Points are in the order of time.
 fn turn(a: Corner, b: Corner, c: Corner) -> Ordering {
     let difference = |to: i64, from: i64| i128::from(to) - i128::from(from);
     let before = difference(b.1, a.1) * difference(c.0, b.0);
@@ -117,16 +114,16 @@ mod tests {
     }
 
     #[test]
-    fn a_hull_of_many_corners_stays_small_and_keeps_its_ends() {
+    fn large_hull_is_bounded_and_keeps_its_ends() {
         let points: Vec<_> = (0..10_000).map(|time| (time, time * time)).collect();
         let hull = hull(&points);
-        assert!(hull.corners.len() <= MOST);
+        assert!(hull.corners.len() <= MAX_CORNERS);
         assert_eq!((hull.corners[0], hull.corners.last()), ((0, 0), points.last()));
     }
 
     proptest! {
         #[test]
-        fn it_is_below_every_point_touches_its_corners_and_bends_upwards(
+        fn hull_is_convex_and_below_every_point(
             points in prop::collection::vec((-50i64..50, -50i64..50), 1..80),
         ) {
             let hull = hull(&points);

@@ -1,4 +1,4 @@
-//! How fast two clocks come apart, seen in the delays between them.
+//! Skew between two clocks, estimated from the delays between them.
 
 mod hull;
 
@@ -11,48 +11,46 @@ use hull::{Corner, Hull};
 #[cfg(test)]
 mod tests;
 
-/// The packets are dealt out to so many hulls, whose estimates are compared.
+/// Number of hulls that share the packets; their estimates are compared.
 const PARTS: usize = 4;
 
-/// Estimates the skew between the clocks of two points from the delays of packets.
+/// Estimates the skew between the clocks of two points from packet delays.
 ///
-/// No packet is faster than an empty network, so that the delays lie on or above a line whose slope
-/// is the skew, and some come close to it. The line looked for lies below all points and is, on
-/// average over the packets, nearest to them: the linear programme of Moon, Skelly and Towsley,
-/// "Estimation and Removal of Clock Skew from Network Delay Measurements", INFOCOM 1999. It is the edge
-/// of the points' lower convex hull over their mean time of sending (Zhang, Liu and Xia, "Clock
+/// No packet is faster than an empty network, so the delays lie on or above a line whose slope is the skew, and some
+/// are close to it. The estimated line is below all points and nearest to them on average over the packets: the linear
+/// programme of Moon, Skelly and Towsley, "Estimation and Removal of Clock Skew from Network Delay Measurements",
+/// INFOCOM 1999. It is the edge of the lower convex hull over the mean sending time (Zhang, Liu and Xia, "Clock
 /// Synchronization Algorithms for Network Measurements", INFOCOM 2002).
 ///
-/// A change of the path's shortest delay, and clocks that are steered while they are compared, look
-/// like skew or hide it. Memory is constant.
+/// A change of the path's min delay, and clocks that are steered during the measurement, look like skew or hide it.
+/// Memory is constant.
 #[derive(Clone, Debug, Default)]
 pub struct ClockSkew {
     packets: u64,
-    /// Of the times of sending, counted from the first.
+    /// Mean sending time, relative to the first.
     mean: f64,
     first: Option<Time<Utc>>,
     parts: [Hull; PARTS],
 }
 
-/// A skew, as it was estimated.
+/// An estimated skew.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SkewEstimate {
-    /// How much B's clock gains on A's, in parts per million of A's time.
+    /// Rate of B's clock relative to A's, in parts per million of A's time.
     pub ppm: f64,
-    /// How far that may be off: the greatest difference from it when the packets are dealt out to
-    /// four and each quarter is taken alone, and what whole nanoseconds do. It covers what
-    /// queues do by chance, and not a path that changes.
+    /// Uncertainty: max difference from the estimates of four separate quarters of the packets, plus rounding to
+    /// nanoseconds. Covers random queueing, but not path changes.
     pub error_ppm: f64,
-    /// Where the line is at the time `since`: the least delay there.
+    /// Delay of the line at the time `since`: the min delay there.
     #[serde(skip)]
     pub floor: Span,
-    /// When the first packet was sent.
+    /// Sending time of the first packet.
     #[serde(skip)]
     pub since: Time<Utc>,
 }
 
 impl SkewEstimate {
-    /// Whether it is told from none.
+    /// Whether it differs from zero by more than its uncertainty.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.ppm.abs() > self.error_ppm
@@ -60,7 +58,7 @@ impl SkewEstimate {
 }
 
 impl ClockSkew {
-    /// Takes a packet that was sent at `sent` by A's clock and has `delay` by both.
+    /// Records a packet sent at `sent` by A's clock, with `delay` by both clocks.
     pub fn record(&mut self, sent: Time<Utc>, delay: Span) {
         let first = *self.first.get_or_insert(sent);
         self.packets += 1;
@@ -69,7 +67,7 @@ impl ClockSkew {
         self.parts[part].insert((sent.as_nanos(), delay.as_nanos()));
     }
 
-    /// The skew, or `None` of fewer packets than eight, or if these were all sent at once.
+    /// Skew; `None` for fewer than eight packets, or if all were sent at once.
     #[must_use]
     pub fn estimate(&self) -> Option<SkewEstimate> {
         let first = self.first.filter(|_| self.packets >= 2 * PARTS as u64)?;

@@ -2,11 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// When a packet was sent, and how long it waited in queues, both in nanoseconds.
+/// Sending time and queueing delay of a packet, in nanoseconds.
 type Packet = (i64, i64);
 
-/// What an estimator makes of these packets over a path of 3 ms, if B's clock gains `ppm` on A's and
-/// was a day ahead when A's began.
+/// Estimate for these packets over a path of 3 ms, if B's clock gains `ppm` on A's and was a day ahead at the start.
 fn estimate(packets: &[Packet], ppm: f64) -> Option<SkewEstimate> {
     let mut skew = ClockSkew::default();
     for &(sent, queued) in packets {
@@ -20,9 +19,9 @@ fn delay(sent: i64, queued: i64, ppm: f64) -> i64 {
     86_400_000_000_000 + 3_000_000 + queued + (nanos_to_f64(sent) * ppm / 1e6).round() as i64
 }
 
-/// How far the line can be off for these waits. It lies below the true floor plus the wait of every
-/// packet, and at the mean time not below the floor: so its slope errs by at most the least of wait
-/// over distance from the mean, on the side of each sign.
+/// Max error of the line for these queueing delays. It lies below the true floor plus the delay of every packet, and
+/// at the mean time not below the floor. So its slope errs by at most the min of delay over distance from the mean, on
+/// the side of each sign.
 fn bound_ppm(packets: &[Packet]) -> f64 {
     let count = count_to_f64(packets.len() as u64);
     let mean = packets.iter().map(|(sent, _)| nanos_to_f64(*sent)).sum::<f64>() / count;
@@ -36,7 +35,7 @@ fn bound_ppm(packets: &[Packet]) -> f64 {
     side(1.0).max(side(-1.0)) * 1e6
 }
 
-/// Waits as at a queue that is empty for one packet in five: none, or exponential.
+/// Queueing delays at a queue that is empty for one packet in five: zero or exponential.
 fn waits() -> impl Strategy<Value = i64> {
     let waits = (0.0..1.0_f64).prop_map(|share| {
         #[expect(clippy::cast_possible_truncation, reason = "some milliseconds")]
@@ -58,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_estimate_is_off_by_no_more_than_the_least_waits_allow(
+    fn estimate_error_is_within_the_bound(
         packets in packets(),
         ppm in -500.0..500.0_f64,
     ) {
@@ -68,8 +67,8 @@ proptest! {
     }
 }
 
-/// A shift register as good as chance (taps of x^32 + x^22 + x^2 + x + 1, which is primitive).
-fn chance(mut state: u32) -> impl FnMut() -> f64 {
+/// A pseudo-random shift register (taps of x^32 + x^22 + x^2 + x + 1, which is primitive).
+fn random(mut state: u32) -> impl FnMut() -> f64 {
     move || {
         for _ in 0..32 {
             let bit = (state ^ (state >> 10) ^ (state >> 30) ^ (state >> 31)) & 1;
@@ -81,13 +80,13 @@ fn chance(mut state: u32) -> impl FnMut() -> f64 {
 
 /// The worst case for the method: no packet finds the queue empty, ever.
 #[test]
-fn the_error_that_is_stated_holds_the_truth_nearly_always() {
-    let held = (1..=200_u32).filter(|seed| {
-        let mut chance = chance(seed * 7919);
+fn stated_error_covers_the_true_skew() {
+    let covered = (1..=200_u32).filter(|seed| {
+        let mut random = random(seed * 7919);
         let packets: Vec<_> = (0..2000)
             .map(|number| {
                 #[expect(clippy::cast_possible_truncation, reason = "some milliseconds")]
-                let wait = (-2e6 * (1.0 - 0.999 * chance()).ln()) as i64;
+                let wait = (-2e6 * (1.0 - 0.999 * random()).ln()) as i64;
                 (number * 20_000_000, wait)
             })
             .collect();
@@ -95,12 +94,12 @@ fn the_error_that_is_stated_holds_the_truth_nearly_always() {
         assert!((found.ppm - 37.5).abs() < 1.0, "{found:?}");
         (found.ppm - 37.5).abs() <= found.error_ppm
     });
-    let held = held.count();
-    assert!(held >= 190, "{held} of 200");
+    let covered = covered.count();
+    assert!(covered >= 190, "{covered} of 200");
 }
 
 #[test]
-fn an_empty_network_shows_the_skew_to_the_nanosecond() {
+fn empty_network_gives_the_exact_skew() {
     let packets: Vec<_> = (0..3000).map(|number| (number * 20_000_000, 0)).collect();
     let found = estimate(&packets, -12.0).expect("a skew");
     assert!((found.ppm + 12.0).abs() < 1e-4 && found.error_ppm < 1e-3, "{found:?}");
@@ -111,7 +110,7 @@ fn an_empty_network_shows_the_skew_to_the_nanosecond() {
 }
 
 #[test]
-fn too_few_packets_or_no_time_between_them_show_no_skew() {
+fn too_few_packets_give_no_skew() {
     assert_eq!(estimate(&[(0, 0), (1_000_000_000, 0)], 5.0), None);
     assert_eq!(estimate(&[(7, 0); 100], 5.0), None);
     assert_eq!(ClockSkew::default().estimate(), None);

@@ -1,4 +1,4 @@
-//! A histogram to be kept: little in a file, and added up without any loss.
+//! Histogram for storage: small, and merged without loss.
 
 use std::collections::BTreeMap;
 
@@ -9,51 +9,50 @@ use crate::Distribution;
 use crate::histogram::{bucket_of, least_of, middle_of};
 use crate::numeric::nearest_rank;
 
-/// Buckets of each power of two: 2^6.
+/// Buckets per power of two: 2^6.
 const BITS: u32 = 6;
 
-/// The place of the bucket of the least of all values; that of the greatest is nearly as far above 0.
+/// Index of the bucket of the min value; that of the max is nearly as far above 0.
 const FIRST: i32 = -((64 - BITS.cast_signed()) << BITS);
 
-/// How often spans occurred, in buckets whose bounds are the same everywhere: what several of these
-/// counted is added up exactly.
+/// Counts of spans in buckets with fixed bounds, so that several histograms merge exactly.
 ///
-/// Spans up to 127 ns have a bucket each, of either sign. From there on a bucket is at most a 64th of
-/// its values wide, so that its middle is within [`CompactHistogram::ERROR`] of each of them.
+/// Spans up to 127 ns of either sign have a bucket each. Above that, a bucket is at most a 64th of its values wide, so
+/// that its middle is within [`CompactHistogram::ERROR`] of each of them.
 ///
-/// Encoded, it takes a byte for each value of which there is one in a bucket, and rarely more than
-/// two for a bucket of several. serde has it as these bytes.
+/// Encoded, a bucket with one value takes one byte, and one with several rarely more than two. Serialised as these
+/// bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct CompactHistogram {
-    /// By the places of the buckets: 0 is that of 0, and below it are negative values.
+    /// By bucket index: 0 is that of 0, negative values are below it.
     counts: BTreeMap<i32, u64>,
 }
 
 /// A bucket that is not empty. Spans are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its values are this at the least,
+    /// Min value, inclusive.
     pub from: i64,
-    /// and below this.
+    /// Max value, exclusive.
     pub until: i64,
-    /// How many they are.
+    /// Number of values.
     pub count: u64,
 }
 
-/// What is no histogram.
+/// Error for bytes that are not a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("it is no histogram, or is cut off")]
+#[error("cannot decode the histogram: the bytes are malformed or truncated")]
 pub struct MalformedHistogram;
 
 impl CompactHistogram {
-    /// How far a percentile may be off, as a share of it: the half of a 64th.
+    /// Max relative error of a percentile: half of a 64th.
     pub const ERROR: f64 = 1.0 / 128.0;
 
-    /// The percentiles that are told: those of a [`crate::Summary`].
+    /// Percentiles: those of a [`crate::Summary`].
     const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (place, count) in &other.counts {
             self.add(*place, *count);
@@ -65,14 +64,14 @@ impl CompactHistogram {
         *counted = counted.saturating_add(count);
     }
 
-    /// How many values there are.
+    /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The median and the 90th, 99th and 99.9th percentile, in nanoseconds, by the nearest rank: each
-    /// is within [`Self::ERROR`] of that value. `None` without values.
+    /// The median and the 90th, 99th and 99.9th percentile, in nanoseconds, by the nearest rank, each within
+    /// [`Self::ERROR`]. `None` without values.
     #[must_use]
     pub fn percentiles(&self) -> Option<[i64; 4]> {
         let count = self.count();
@@ -96,7 +95,7 @@ impl CompactHistogram {
         })
     }
 
-    /// The buckets that are not empty, the least first.
+    /// Non-empty buckets, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.counts.iter().map(|(place, count)| {
             let bucket = bucket(*place);
@@ -110,9 +109,9 @@ impl CompactHistogram {
         })
     }
 
-    /// As bytes: of each bucket, in their order, how many empty ones are ahead of it, doubled, and one
-    /// more if it has several values; of these how many they are beyond two. Numbers are in groups
-    /// of seven bits, the least first (LEB128). Nothing at all without values.
+    /// Encodes the histogram: for each bucket in order, twice the number of empty buckets before it, plus one if it
+    /// has several values; then the number of values beyond two. Numbers are LEB128: groups of seven bits, the lowest
+    /// first. Empty without values.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let (mut bytes, mut next) = (Vec::new(), FIRST);
@@ -127,10 +126,11 @@ impl CompactHistogram {
         bytes
     }
 
-    /// What was encoded.
+    /// Decodes a histogram.
     ///
     /// # Errors
-    /// When it was not.
+    ///
+    /// The bytes are not an encoded histogram.
     pub fn decode(mut bytes: &[u8]) -> Result<Self, MalformedHistogram> {
         let (mut counts, mut next) = (BTreeMap::new(), FIRST);
         while !bytes.is_empty() {
@@ -164,7 +164,7 @@ impl TryFrom<Vec<u8>> for CompactHistogram {
 }
 
 impl From<&Distribution> for CompactHistogram {
-    /// Of a distribution: its own buckets are parts of these.
+    /// Converts a distribution, whose buckets are parts of these.
     fn from(distribution: &Distribution) -> Self {
         let mut histogram = Self::default();
         for (value, count) in distribution.buckets() {
@@ -179,7 +179,7 @@ fn place_of(value: i64) -> i32 {
     if value < 0 { -bucket } else { bucket }
 }
 
-/// The bucket of the magnitudes of a place.
+/// Bucket of the magnitudes of an index.
 fn bucket(place: i32) -> usize {
     usize::try_from(place.unsigned_abs()).unwrap_or(usize::MAX)
 }

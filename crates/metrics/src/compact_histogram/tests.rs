@@ -15,14 +15,14 @@ fn histogram(values: &[i64]) -> CompactHistogram {
 }
 
 #[test]
-fn without_values_there_is_nothing_to_keep() {
+fn empty_histogram_has_no_bytes() {
     let empty = histogram(&[]);
     assert_eq!((empty.count(), empty.percentiles(), empty.encode().len()), (0, None, 0));
     assert_eq!(CompactHistogram::decode(&[]), Ok(empty));
 }
 
 #[test]
-fn buckets_are_as_wide_as_is_said() {
+fn bucket_widths_match_the_documentation() {
     let buckets: Vec<_> = histogram(&[-200, -1, 0, 127, 128, 129, 8_000_000]).buckets().collect();
     let [a, b, c, d] = [-201, -1, 0, 127].map(|from| (from, from + 1));
     let bounds: Vec<_> = buckets.iter().map(|it| (it.from, it.until)).collect();
@@ -31,7 +31,7 @@ fn buckets_are_as_wide_as_is_said() {
 }
 
 #[test]
-fn the_ends_of_the_range_are_taken() {
+fn range_limits_are_accepted() {
     let ends = histogram(&[i64::MIN, i64::MAX]);
     assert_eq!(CompactHistogram::decode(&ends.encode()), Ok(ends.clone()));
     let buckets: Vec<_> = ends.buckets().collect();
@@ -48,7 +48,7 @@ fn a_second_of_fifty_packets_takes_less_than_200_bytes() {
 }
 
 #[test]
-fn what_is_no_histogram_is_refused() {
+fn malformed_bytes_are_rejected() {
     let beyond = u64::from(FIRST.unsigned_abs()) * 2;
     let mut bytes = Vec::new();
     push(&mut bytes, beyond << 1);
@@ -64,13 +64,13 @@ fn values() -> impl Strategy<Value = Vec<i64>> {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(values in values()) {
+    fn encoding_round_trips(values in values()) {
         let histogram = histogram(&values);
         prop_assert_eq!(CompactHistogram::decode(&histogram.encode()), Ok(histogram));
     }
 
     #[test]
-    fn any_bytes_are_a_histogram_or_not(bytes: Vec<u8>) {
+    fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
         if let Ok(histogram) = CompactHistogram::decode(&bytes) {
             prop_assert!(histogram.buckets().all(|it| it.from < it.until));
             prop_assert!(histogram.percentiles().is_some() || bytes.is_empty());
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn merged_is_as_if_it_had_been_one(one in values(), other in values()) {
+    fn merge_equals_recording_together(one in values(), other in values()) {
         let mut merged = histogram(&one);
         merged.merge(&histogram(&other));
         prop_assert_eq!(merged, histogram(&[one, other].concat()));

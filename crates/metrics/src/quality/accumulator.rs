@@ -6,19 +6,16 @@ use super::volume::Volume;
 use crate::duplication::Duplication;
 use crate::{Distribution, Observation, Outcome, Point};
 
-/// What the network did to one flow, or to many taken together: counts and distributions over
-/// the [`Outcome`]s of a correlator.
+/// Quality of one flow, or of several combined: counts and distributions over the [`Outcome`]s of a correlator.
 ///
-/// Reordering and delay variation are taken within each flow even where several are recorded
-/// together, because packets of different flows have no order to keep. What takes a flow's packets
-/// in their order is the [`SequenceMetrics`]: that of one flow is recorded by [`Quality::of_flow`], that of
-/// several is put together with [`Quality::merge`].
+/// Reordering and delay variation are computed within each flow, even where several are recorded together, because
+/// packets of different flows have no order. Metrics of the packet order are in [`SequenceMetrics`]: recorded for one
+/// flow by [`Quality::of_flow`], combined for several with [`Quality::merge`].
 ///
-/// Serialised, it is the counts; `owd_ns`, `ipdv_ns` and `pdv_ns` (distributions); `clock_error_ns`,
-/// the greatest bound of the clocks' error in any of the delays (null without delays), with
-/// `clock_error_mean_ns`; `throughput_bps`, `sent_bps`, `sent_bytes` and `received_bytes`;
-/// `duplication`; and of the sequence_metrics, if there is one, `reordering`, `loss_pattern`, `gap_a_ns` and
-/// `gap_b_ns`.
+/// Serialised: the counts; `owd_ns`, `ipdv_ns` and `pdv_ns` (distributions); `clock_error_ns`, the max bound of the
+/// clock error in any of the delays (null without delays), with `clock_error_mean_ns`; `throughput_bps`, `sent_bps`,
+/// `sent_bytes` and `received_bytes`; `duplication`; and with sequence metrics also `reordering`, `loss_pattern`,
+/// `gap_a_ns` and `gap_b_ns`.
 #[derive(Clone, Debug, Default)]
 pub struct Quality {
     pub(super) counts: Counts,
@@ -32,14 +29,13 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// A quality over no packets, of any number of flows.
+    /// An empty quality, for any number of flows.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A quality over no packets yet of one flow, with its [`SequenceMetrics`]. Nothing but that flow's outcomes
-    /// may be recorded.
+    /// An empty quality of one flow, with [`SequenceMetrics`]. Only outcomes of that flow may be recorded.
     #[must_use]
     pub fn of_flow() -> Self {
         Self { sequence_metrics: Some(Box::default()), ..Self::default() }
@@ -113,7 +109,7 @@ impl Quality {
         self.received.record(received);
     }
 
-    /// Adds what the network did to other flows, when all of it is recorded.
+    /// Adds the quality of other flows, after all of it is recorded.
     pub fn merge(&mut self, other: &Self) {
         self.clock_error.merge(self.counts.matched, &other.clock_error, other.counts.matched);
         self.counts.add(&other.counts);
@@ -127,35 +123,34 @@ impl Quality {
         }
     }
 
-    /// How often each thing happened.
+    /// Counts by outcome.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The one-way delays of the matched packets (RFC 7679 section 3.4). The delay of a lost packet
-    /// is undefined, not infinite: it is in the count of losses and in no percentile.
+    /// One-way delays of the matched packets (RFC 7679 section 3.4). The delay of a lost packet is undefined, not
+    /// infinite: it is in the loss count and in no percentile.
     #[must_use]
     pub fn delay(&self) -> &Distribution {
         &self.delay
     }
 
-    /// The delay variations (RFC 3393 section 2.4): for each two packets of a flow that left A one
-    /// directly after the other and were both matched, the delay of the later less that of the
-    /// earlier. Undefined, and left out, where either was lost; a loss therefore costs two.
-    /// Reordered packets take part.
+    /// Delay variations (RFC 3393 section 2.4): for each two consecutive packets of a flow at A that were both
+    /// matched, the delay of the later minus that of the earlier. Undefined and left out where either was lost; a loss
+    /// therefore removes two. Includes reordered packets.
     #[must_use]
     pub fn variation(&self) -> &Distribution {
         &self.variation
     }
 
-    /// What the clocks may have added to the delays, or `None` without delays.
+    /// Clock error in the delays, or `None` without delays.
     #[must_use]
     pub fn clock_error(&self) -> Option<ClockError> {
         (self.counts.matched > 0).then_some(self.clock_error)
     }
 
-    /// What the order of the packets tells, or `None` where flows were recorded together.
+    /// Metrics of the packet order, or `None` where flows were recorded together.
     #[must_use]
     pub fn sequence_metrics(&self) -> Option<&SequenceMetrics> {
         self.sequence_metrics.as_deref()
@@ -167,9 +162,8 @@ impl Quality {
         self.sent.bits_per_second()
     }
 
-    /// Bits per second at B, link headers included, over the time from the first to the last
-    /// packet; the first packet's bits are left out, because they arrived before that time began.
-    /// `None` below two packets, or if they all have the same stamp.
+    /// Bits per second at B, with link headers, over the time from the first to the last packet. Excludes the bits of
+    /// the first packet, which arrived before that time. `None` below two packets, or if all have the same stamp.
     #[must_use]
     pub fn throughput(&self) -> Option<f64> {
         self.received.bits_per_second()

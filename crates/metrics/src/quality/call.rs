@@ -1,4 +1,4 @@
-//! A flow as a phone call: as a whole, and over time.
+//! Rating of a flow as a phone call: as a whole, and over time.
 
 use wirestamp_clock::{Span, Time, Utc};
 
@@ -7,30 +7,28 @@ use super::sequence::SequenceMetrics;
 use crate::emodel::{Codec, Parameters};
 use crate::numeric::{count_to_f64, round_to_span};
 
-/// The shortest stretch of a call that is judged by itself. Shorter ones have too few packets to have a
-/// share of losses.
+/// Min length of an interval. Shorter ones have too few packets for a loss ratio.
 const SHORTEST: Span = Span::from_secs(1);
-/// Stretches of a call: of longer calls, each is longer.
+/// Max intervals of a call; intervals of longer calls are longer.
 const INTERVALS: usize = 300;
 
 /// A call in intervals of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallOverTime {
-    /// When the first stretch begins.
+    /// Start of the first interval.
     pub begins: Time<Utc>,
-    /// How long each is: 1.024 s, or twice that, or four times that, and so on.
+    /// Length of an interval: 1.024 s times a power of two.
     pub interval: Span,
-    /// What is known of each, from the first packet to the last; none where no packet was sent.
+    /// Parameters of each interval, from the first packet to the last; none where no packet was sent.
     pub intervals: Vec<Option<Parameters>>,
 }
 
 impl Quality {
-    /// What the flow would be like as a phone call with this codec, or a part of one: its
-    /// mean delay, losses and burst ratio in the E-model (ITU-T G.107). `None` if nothing arrived, if
-    /// flows were recorded together, or if the codec's robustness against loss is not known.
+    /// Parameters of the E-model (ITU-T G.107) for the flow as a phone call with this codec: mean delay, losses and
+    /// burst ratio. `None` if no packet arrived, if several flows were recorded together, or if the loss robustness of
+    /// the codec is unknown.
     ///
-    /// What end systems add is not in it: packing and unpacking the voice, and the buffer that takes
-    /// out the jitter.
+    /// Excludes what end systems add: packetisation and the de-jitter buffer.
     #[must_use]
     pub fn as_call(&self, codec: Codec) -> Option<Parameters> {
         let losses = self.sequence_metrics()?.loss_pattern();
@@ -38,9 +36,8 @@ impl Quality {
         Parameters::of_call(codec, delay, losses.loss_ratio()?, self.burst_ratio())
     }
 
-    /// The same over time: mean delay and losses of each stretch of the call. The burst ratio is that of
-    /// the whole call, because a stretch has too few losses to tell one, and so is the delay of a
-    /// stretch of which nothing arrived.
+    /// As [`Self::as_call`], for each interval of the call. The burst ratio is that of the whole call, because an
+    /// interval has too few losses for one; so is the delay of an interval without arrivals.
     #[must_use]
     pub fn as_call_over_time(&self, codec: Codec) -> Option<CallOverTime> {
         let delay = self.delay.summary()?.mean;

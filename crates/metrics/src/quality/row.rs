@@ -1,4 +1,4 @@
-//! A quality as a row of JSON.
+//! JSON form of a quality.
 
 use serde::{Serialize, Serializer};
 
@@ -9,7 +9,7 @@ use crate::numeric::count_to_f64;
 use crate::reordering::Reordering;
 use crate::{CountSummary, Distribution, LossPattern, Summary};
 
-/// n-reordering is listed for n from 1 to this. TCP takes 3 for a loss (RFC 5681 section 3.2).
+/// Max n of the n-reordering list. TCP treats 3 as a loss (RFC 5681 section 3.2).
 const MAX_N: usize = 8;
 
 #[derive(Serialize)]
@@ -97,7 +97,7 @@ impl Serialize for Quality {
 
 fn duplication(quality: &Quality) -> DuplicationRow {
     let Counts { matched, duplicated, .. } = quality.counts;
-    let copies = quality.duplication.copies();
+    let copies = quality.duplication.duplicates();
     let share = |part| (matched > 0).then(|| count_to_f64(part) / count_to_f64(matched));
     DuplicationRow {
         fraction: share(duplicated),

@@ -1,4 +1,4 @@
-//! What one flow tells by the order of its packets.
+//! Metrics of one flow that depend on the order of its packets.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use crate::reordering::{Arrival, Reordering};
 use crate::train::MatchedPacket;
 use crate::{LossPattern, Observation, Series, TrainGaps};
 
-/// Arrivals of a flow that reordering is looked for in (RFC 4737 section 6): 40 KiB where so many come.
+/// Window of arrivals for reordering (RFC 4737 section 6): 40 KiB when full.
 const WINDOW: usize = 1024;
 
-/// The metrics of one flow that depend on the order in which its packets were sent and came, or
-/// those of several flows added up.
+/// Metrics of one flow that depend on the order in which its packets were sent and received, or the sum for several
+/// flows.
 ///
-/// A flow of few packets takes little memory, and one of many about 100 KiB.
+/// A flow of few packets takes little memory, one of many about 100 KiB.
 #[derive(Clone, Debug)]
 pub struct SequenceMetrics {
-    /// Packets of which it is known what became.
+    /// Packets with a known outcome.
     decided: u64,
     reordering: Reordering,
-    losses: Losses,
+    losses: PendingLosses,
     train: TrainGaps,
     series: Series,
 }
@@ -30,7 +30,7 @@ impl Default for SequenceMetrics {
         Self {
             decided: 0,
             reordering: Reordering::new(WINDOW),
-            losses: Losses::default(),
+            losses: PendingLosses::default(),
             train: TrainGaps::default(),
             series: Series::default(),
         }
@@ -38,7 +38,7 @@ impl Default for SequenceMetrics {
 }
 
 impl SequenceMetrics {
-    /// Takes a packet that was seen at both points, in the order of arrival.
+    /// Records a packet matched at both points, in the order of arrival.
     pub(super) fn record_match(
         &mut self,
         sequence: u64,
@@ -53,19 +53,19 @@ impl SequenceMetrics {
         self.series.record(sent_at, delay);
     }
 
-    /// Takes a lost packet.
+    /// Records a lost packet.
     pub(super) fn record_loss(&mut self, sequence: u64, sent: &Observation) {
         self.decided += 1;
-        self.losses.record(sequence, Fate::Lost, self.decided);
+        self.losses.record(sequence, NotArrived::Lost, self.decided);
         self.series.record_loss(sent.stamp.utc);
     }
 
-    /// Takes note that it is not known what became of a packet.
+    /// Records an undetermined packet.
     pub(super) fn record_unknown(&mut self, sequence: u64) {
-        self.losses.record(sequence, Fate::Unknown, self.decided);
+        self.losses.record(sequence, NotArrived::Unknown, self.decided);
     }
 
-    /// Adds the figures of another flow, when all of both is recorded.
+    /// Adds the figures of another flow, after all packets of both are recorded.
     pub(super) fn merge(&mut self, other: &Self) {
         self.losses.settle(self.decided);
         self.losses.pattern.merge(&other.loss_pattern());
@@ -76,14 +76,13 @@ impl SequenceMetrics {
         self.series.merge(&other.series);
     }
 
-    /// Reordering (RFC 4737), with the lengths on the wire for the payloads of byte offsets. Copies
-    /// do not take part: the correlator tells them.
+    /// Reordering (RFC 4737). Byte offsets use lengths on the wire. Duplicates are excluded by the correlator.
     #[must_use]
     pub const fn reordering(&self) -> &Reordering {
         &self.reordering
     }
 
-    /// How losses are spread (RFC 3357). Packets that were given up are left out.
+    /// Distribution of losses (RFC 3357). Undetermined packets are left out.
     #[must_use]
     pub fn loss_pattern(&self) -> LossPattern {
         let mut losses = self.losses.clone();
@@ -91,7 +90,7 @@ impl SequenceMetrics {
         losses.pattern
     }
 
-    /// The gaps between neighbours.
+    /// Gaps between neighbours.
     #[must_use]
     pub const fn train(&self) -> &TrainGaps {
         &self.train
@@ -104,63 +103,62 @@ impl SequenceMetrics {
     }
 }
 
-/// Losses and their places. They become known late, but nearly in the order of sending, so that those
-/// that arrived between them need not be kept.
+/// Losses and their positions. They become known late, but nearly in the order of sending, so packets that arrived
+/// between them need not be stored.
 #[derive(Clone, Debug)]
-struct Losses {
+struct PendingLosses {
     pattern: LossPattern,
-    /// The last packets that did not arrive: whether they were lost, or it is not known what became
-    /// of them.
-    pending: BTreeMap<u64, Fate>,
-    /// The place of the packet behind the last one in the pattern.
+    /// Latest packets that did not arrive: lost or undetermined.
+    pending: BTreeMap<u64, NotArrived>,
+    /// Position after the last packet in the pattern.
     next: u64,
-    /// Packets of which it is not known what became. They have no place.
+    /// Undetermined packets, which have no position.
     unknown: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum NotArrived {
     Lost,
     Unknown,
 }
 
-/// So many packets that did not arrive are kept until their order is settled.
-const PENDING: usize = 64;
+/// Max packets kept until their order is settled.
+const MAX_PENDING: usize = 64;
 
-impl Default for Losses {
+impl Default for PendingLosses {
     fn default() -> Self {
-        // What distance is noticeable depends on the decoder; no one is known here.
+        // The noticeable distance depends on the decoder, which is unknown here.
         let pattern = LossPattern::new(0);
         Self { pattern, pending: BTreeMap::new(), next: 0, unknown: 0 }
     }
 }
 
-impl Losses {
-    /// Takes a packet that did not arrive; `decided` packets are known to have arrived or not.
-    fn record(&mut self, sequence: u64, fate: Fate, decided: u64) {
-        self.pending.insert(sequence, fate);
-        if self.pending.len() > PENDING {
+impl PendingLosses {
+    /// Records a packet that did not arrive; `decided` packets have a known outcome.
+    fn record(&mut self, sequence: u64, kind: NotArrived, decided: u64) {
+        self.pending.insert(sequence, kind);
+        if self.pending.len() > MAX_PENDING {
             self.settle_first(decided);
         }
     }
 
-    /// Enters the first of the pending packets into the pattern.
+    /// Adds the first pending packet to the pattern.
     fn settle_first(&mut self, decided: u64) {
         match self.pending.pop_first() {
-            Some((sequence, Fate::Lost)) => {
-                // No more than that have arrived, wherever numbers were left out.
+            Some((sequence, NotArrived::Lost)) => {
+                // Upper bound of the packets that arrived, wherever numbers were skipped.
                 let arrived = decided.saturating_sub(self.pattern.lost() + 1);
                 let place = sequence.saturating_sub(self.unknown);
                 self.close(place.min(arrived + self.pattern.lost()));
                 self.pattern.record(true);
                 self.next += 1;
             }
-            Some((_, Fate::Unknown)) => self.unknown += 1,
+            Some((_, NotArrived::Unknown)) => self.unknown += 1,
             None => {}
         }
     }
 
-    /// Enters all that is known into the pattern: `decided` packets.
+    /// Adds all pending packets to the pattern; `decided` packets have a known outcome.
     fn settle(&mut self, decided: u64) {
         while !self.pending.is_empty() {
             self.settle_first(decided);
@@ -168,7 +166,7 @@ impl Losses {
         self.close(decided);
     }
 
-    /// Adds the packets up to `place`, which have arrived.
+    /// Adds the packets up to `place`, which arrived.
     fn close(&mut self, place: u64) {
         self.pattern.record_arrivals(place.saturating_sub(self.next));
         self.next = self.next.max(place);

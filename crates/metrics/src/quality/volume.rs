@@ -1,28 +1,28 @@
-//! How much traffic passed a point, and in what time.
+//! Traffic volume at a point, and its duration.
 
 use wirestamp_clock::{Time, Utc};
 
 use crate::Observation;
 use crate::numeric::{count_to_f64, nanos_to_f64};
 
-/// The bytes of the packets that passed a point, with link headers and without check sequences.
+/// Bytes of the packets at a point, with link headers and without frame check sequences.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Volume {
     pub(super) bytes: u64,
     ends: Option<Ends>,
 }
 
-/// When traffic began and ended.
+/// First and last packet.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     first: Time<Utc>,
-    /// The length of the first packet.
+    /// Length of the first packet.
     length: u32,
     last: Time<Utc>,
 }
 
 impl Volume {
-    /// Takes a packet, in any order of time.
+    /// Records a packet, in any order of time.
     pub(super) fn record(&mut self, packet: &Observation) {
         self.bytes = self.bytes.saturating_add(packet.length.into());
         let time = packet.stamp.utc;
@@ -43,8 +43,8 @@ impl Volume {
         }));
     }
 
-    /// Bits per second from the first to the last packet. The first one's bits are left out, because
-    /// they passed before that time began. `None` below two packets, or if all have one stamp.
+    /// Bits per second from the first to the last packet. Excludes the bits of the first one, which passed before that
+    /// time. `None` below two packets, or if all have one stamp.
     pub(super) fn bits_per_second(&self) -> Option<f64> {
         let Ends { first, length, last } = self.ends?;
         let nanos = (last - first).as_nanos();

@@ -1,25 +1,25 @@
-//! Where the order of a stream breaks: RFC 4737 section 4.5.
+//! Reordering discontinuities of a stream: RFC 4737 section 4.5.
 
 use wirestamp_clock::{Time, Utc};
 
 use crate::{CountDistribution, Distribution};
 
-/// The reordering discontinuities of a stream, and the gaps between them.
+/// Reordering discontinuities of a stream, and the gaps between them.
 ///
-/// A discontinuity is a packet that came before one sent earlier, and the first to do so: all that
-/// is known when the late packet comes. One that becomes known after a later one has become known
-/// is left out, because the definition of the gap (section 4.5.4) goes forward only.
+/// A discontinuity is a packet that was the first to arrive before one sent earlier; it becomes known when the late
+/// packet arrives. One that becomes known after a later one is left out, because the gap (section 4.5.4) is defined
+/// only forwards.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Discontinuities {
     count: u64,
-    /// Its place among the arrivals, and when it arrived.
+    /// Position among the arrivals, and arrival time.
     last: Option<(u64, Time<Utc>)>,
     gaps: CountDistribution,
     times: Distribution,
 }
 
 impl Discontinuities {
-    /// Takes note that a packet has come late behind the arrival number `place`, at `time`.
+    /// Records a late packet behind the arrival number `place`, at `time`.
     pub(super) fn record(&mut self, place: u64, time: Time<Utc>) {
         match self.last {
             Some((last, _)) if last >= place => return,

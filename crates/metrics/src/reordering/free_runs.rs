@@ -1,24 +1,24 @@
-//! How long the order of a stream holds: RFC 4737 section 4.6.
+//! Reordering-free runs of a stream: RFC 4737 section 4.6.
 
 use crate::CountDistribution;
 use crate::numeric::count_to_f64;
 
-/// The reordering-free runs of a stream: counts of packets in order between reordered ones. The
-/// letters are those of RFC 4737 section 4.6.2.
+/// Reordering-free runs of a stream: packets in order between reordered ones. The letters are those of RFC 4737
+/// section 4.6.2.
 #[derive(Clone, Debug, Default)]
 pub struct FreeRuns {
     /// r: packets in order since the last reordered one.
     open: u64,
-    /// The lengths of the runs that a reordered packet has ended; x of them.
+    /// Lengths of the runs ended by a reordered packet; x of them.
     lengths: CountDistribution,
     /// q: the sum of their squares, saturating.
     squares: u64,
-    /// a: packets in order, those of the open run among them.
+    /// a: packets in order, including the open run.
     in_order: u64,
 }
 
 impl FreeRuns {
-    /// Takes the next packet.
+    /// Records the next packet.
     pub(super) fn record(&mut self, in_order: bool) {
         if in_order {
             self.open += 1;
@@ -37,22 +37,22 @@ impl FreeRuns {
         self.in_order += other.in_order;
     }
 
-    /// The lengths in packets of the runs that a reordered packet has ended, 0 where two of them came
-    /// in a row. There are as many as reordered packets.
+    /// Lengths in packets of the runs ended by a reordered packet, 0 for two in a row. There are as many as reordered
+    /// packets.
     #[must_use]
     pub const fn lengths(&self) -> &CountDistribution {
         &self.lengths
     }
 
-    /// a/x, the average run: packets in order over reordered packets. `None` if none was reordered.
+    /// a/x, the average run: packets in order over reordered packets. `None` without reordered packets.
     #[must_use]
     pub fn average(&self) -> Option<f64> {
         let runs = self.lengths.count();
         (runs > 0).then(|| count_to_f64(self.in_order) / count_to_f64(runs))
     }
 
-    /// (q/a)/(a/x), how much runs differ in length: 1 when all are equal, more where a few are long.
-    /// `None` if no packet was reordered, or none in order.
+    /// (q/a)/(a/x), the variation of run lengths: 1 for equal runs, more if a few are long. `None` without reordered
+    /// packets, or without packets in order.
     #[must_use]
     pub fn variation(&self) -> Option<f64> {
         let average = self.average().filter(|average| *average > 0.0)?;

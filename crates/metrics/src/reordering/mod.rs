@@ -18,20 +18,19 @@ pub use free_runs::FreeRuns;
 #[cfg(test)]
 mod tests;
 
-/// The reordering metrics of one stream (RFC 4737), over its packets as they arrive.
+/// Reordering metrics of one stream (RFC 4737), over its packets as they arrive.
 ///
-/// The last arrivals are kept in a window (section 6), whose size is chosen, at 40 bytes each: a
-/// packet that comes later than that is counted as [`Order::Forgotten`] and is in no other figure,
-/// but it has its place among the arrivals. A packet in order takes constant time, a reordered one
-/// time in proportion to its extent.
+/// The last arrivals are kept in a window (section 6) of configurable size, at 40 bytes each. A packet later than the
+/// window counts as [`Order::Forgotten`] and is in no other figure, but has a position among the arrivals. A packet in
+/// order takes constant time, a reordered one time proportional to its extent.
 #[derive(Clone, Debug)]
 pub struct Reordering {
     window: usize,
-    /// First copies in the order of arrival, the newest last.
+    /// First copies in the order of arrival, newest last.
     recent: VecDeque<Recent>,
-    /// The highest sequence number up to the last arrival that left the window.
+    /// Highest sequence number up to the last arrival that left the window.
     forgotten_until: Option<u64>,
-    /// First copies that have left the window.
+    /// First copies that left the window.
     gone: u64,
     counts: OrderCounts,
     extents: CountDistribution,
@@ -39,20 +38,19 @@ pub struct Reordering {
     bytes: CountDistribution,
     discontinuities: Discontinuities,
     free_runs: FreeRuns,
-    /// Of each [`Lateness::n_reordering`], how many packets have it.
+    /// Number of packets by [`Lateness::n_reordering`].
     by_n: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     arrival: Arrival,
-    /// The highest sequence number of all arrivals up to this one; `NextExp` of RFC 4737 section 3.3
-    /// is one more.
+    /// Highest sequence number of all arrivals up to this one; `NextExp` of RFC 4737 section 3.3 is one more.
     highest: u64,
 }
 
 impl Reordering {
-    /// Metrics of a stream that has not begun, with a window of so many arrivals; 0 is taken as 1.
+    /// An empty stream with a window of `window` arrivals; 0 is taken as 1.
     #[must_use]
     pub fn new(window: usize) -> Self {
         Self {
@@ -70,7 +68,7 @@ impl Reordering {
         }
     }
 
-    /// Takes the next packet, in the order of arrival, and says what it is.
+    /// Records the next packet, in the order of arrival, and returns its order.
     pub fn record(&mut self, arrival: Arrival) -> Order {
         let order = self.order_of(&arrival);
         match order {
@@ -93,7 +91,7 @@ impl Reordering {
         if self.recent.back().is_none_or(|last| last.highest < sequence) {
             return Order::InOrder;
         }
-        // Wherever its first copy is, it is not before the packet that first reached its number.
+        // Its first copy cannot be before the packet that first reached its number.
         let reached = self.recent.partition_point(|recent| recent.highest < sequence);
         if self.recent.range(reached..).any(|recent| recent.arrival.sequence == sequence) {
             return Order::Duplicate;
@@ -122,7 +120,7 @@ impl Reordering {
     fn count_reordered(&mut self, lateness: Lateness) {
         self.counts.reordered += 1;
         self.free_runs.record(false);
-        // The extent counts back from behind the window's end to the discontinuity.
+        // The extent counts back from the end of the window to the discontinuity.
         let first = self.recent.len() as u64 - lateness.extent;
         if let Some(first) = usize::try_from(first).ok().and_then(|it| self.recent.get(it)) {
             let place = self.gone + self.recent.len() as u64 - lateness.extent;
@@ -151,8 +149,7 @@ impl Reordering {
         self.recent.push_back(Recent { arrival, highest });
     }
 
-    /// Adds the figures of another stream to these. What has arrived of that stream is not taken over:
-    /// this one goes on as if it had never been.
+    /// Adds the figures of another stream, but not its window: this stream continues unchanged.
     pub fn merge(&mut self, other: &Self) {
         let OrderCounts { in_order, reordered, duplicated, forgotten } = other.counts;
         self.counts.in_order += in_order;
@@ -170,14 +167,14 @@ impl Reordering {
         self.by_n.iter_mut().zip(&other.by_n).for_each(|(count, more)| *count += more);
     }
 
-    /// How often each order came up.
+    /// Counts by order.
     #[must_use]
     pub const fn counts(&self) -> &OrderCounts {
         &self.counts
     }
 
-    /// The ratio of reordered packets to packets received (RFC 4737 section 4.1), 0 to 1; copies and
-    /// forgotten packets are in neither. `None` without packets.
+    /// Ratio of reordered packets to packets received (RFC 4737 section 4.1), 0 to 1; without duplicates and forgotten
+    /// packets. `None` without packets.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let OrderCounts { in_order, reordered, .. } = self.counts;
@@ -185,38 +182,38 @@ impl Reordering {
         (all > 0).then(|| count_to_f64(reordered) / count_to_f64(all))
     }
 
-    /// The extents of the reordered packets, in packets.
+    /// Extents of the reordered packets, in packets.
     #[must_use]
     pub const fn extents(&self) -> &CountDistribution {
         &self.extents
     }
 
-    /// The late time offsets of the reordered packets.
+    /// Late time offsets of the reordered packets.
     #[must_use]
     pub const fn late_times(&self) -> &Distribution {
         &self.times
     }
 
-    /// The byte offsets of the reordered packets.
+    /// Byte offsets of the reordered packets.
     #[must_use]
     pub const fn byte_offsets(&self) -> &CountDistribution {
         &self.bytes
     }
 
-    /// Reordering discontinuities (RFC 4737 section 4.5.3): packets that were the first to come before
-    /// one sent earlier. One that becomes known only after a later one is not counted.
+    /// Reordering discontinuities (RFC 4737 section 4.5.3): packets that were the first to arrive before one sent
+    /// earlier. One that becomes known only after a later one is not counted.
     #[must_use]
     pub const fn discontinuities(&self) -> u64 {
         self.discontinuities.count()
     }
 
-    /// The gaps from each discontinuity to the next, in packets arrived (section 4.5.4).
+    /// Gaps from each discontinuity to the next, in packets arrived (section 4.5.4).
     #[must_use]
     pub const fn gaps(&self) -> &CountDistribution {
         self.discontinuities.gaps()
     }
 
-    /// The same gaps in time.
+    /// Gaps between discontinuities in time.
     #[must_use]
     pub const fn gap_times(&self) -> &Distribution {
         self.discontinuities.times()
@@ -228,11 +225,11 @@ impl Reordering {
         &self.free_runs
     }
 
-    /// How many packets are n-reordered (RFC 4737 section 5.3, m of definition 2), for `n` from 1 on;
-    /// with 0, all reordered packets. With `n` = 3 these are the packets that TCP takes for lost, by
-    /// three duplicate acknowledgements (RFC 5681 section 3.2).
+    /// Number of n-reordered packets (RFC 4737 section 5.3, m of definition 2), for `n` from 1; with 0, all reordered
+    /// packets. With `n` = 3 these are the packets that TCP takes for lost, by three duplicate acknowledgements (RFC
+    /// 5681 section 3.2).
     ///
-    /// Copies are left out, as section 3.6 demands; section 5.2 lets them take part.
+    /// Excludes duplicates, as section 3.6 requires; section 5.2 would include them.
     #[must_use]
     pub fn n_reordered(&self, n: usize) -> u64 {
         self.by_n.iter().skip(n).sum()

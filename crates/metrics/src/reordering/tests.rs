@@ -6,7 +6,7 @@ use wirestamp_clock::Span;
 use super::*;
 
 const MANY: usize = 1000;
-/// The payload of every packet, as in RFC 4737 section 7.1.
+/// Payload of every packet, as in RFC 4737 section 7.1.
 const BYTES: u32 = 100;
 
 fn arrival(sequence: u64, millis: i64) -> Arrival {
@@ -137,13 +137,13 @@ fn merged_streams_have_the_figures_of_both() {
     assert_eq!((merged.n_reordered(1), merged.n_reordered(2)), (3, 1));
     assert_eq!((merged.discontinuities(), merged.gaps().count()), (3, 1));
     assert_eq!(merged.free_runs().lengths().count(), 3);
-    // The first stream goes on where it was.
+    // The first stream continues unchanged.
     assert_eq!(merged.record(arrival(6, 0)), Order::InOrder);
 }
 
 /// The arrivals in the note of RFC 4737 section 5.3.
 #[test]
-fn of_a_block_that_is_reordered_only_the_first_packet_is_n_reordered() {
+fn only_the_first_of_a_reordered_block_is_n_reordered() {
     let arrivals = [1, 2, 3, 7, 8, 9, 4, 5, 6].map(|sequence| (sequence, 0));
     let (reordering, late) = late(MANY, &arrivals);
     let n_reordering: Vec<_> = late.iter().map(|&(sequence, .., n)| (sequence, n)).collect();
@@ -158,7 +158,7 @@ fn a_loss_is_no_reordering() {
 }
 
 #[test]
-fn copies_have_no_place_in_the_order() {
+fn duplicates_have_no_order() {
     let mut reordering = Reordering::new(MANY);
     let orders = [1, 1, 3, 1, 2, 2, 3].map(|sequence| reordering.record(arrival(sequence, 0)));
     let late = Lateness { extent: 1, time: Span::ZERO, bytes: 100, n_reordering: 1 };
@@ -168,7 +168,7 @@ fn copies_have_no_place_in_the_order() {
 }
 
 #[test]
-fn what_is_older_than_the_window_is_counted_as_forgotten() {
+fn packet_older_than_the_window_is_forgotten() {
     let (reordering, late) = late(2, &[(1, 0), (3, 1), (4, 2), (5, 3), (2, 4), (5, 5)]);
     assert_eq!(late, []);
     let expected = OrderCounts { in_order: 4, reordered: 0, duplicated: 1, forgotten: 1 };
@@ -187,7 +187,7 @@ fn without_packets_there_is_no_ratio() {
     assert_eq!(Reordering::new(0).ratio(), None);
 }
 
-/// The definitions of RFC 4737, word for word, over all that arrived.
+/// The definitions of RFC 4737, literally, over all arrivals.
 fn model(earlier: &[u64], sequence: u64) -> Order {
     if earlier.iter().all(|earlier| *earlier < sequence) {
         return Order::InOrder;
@@ -207,7 +207,7 @@ fn model(earlier: &[u64], sequence: u64) -> Order {
 
 proptest! {
     #[test]
-    fn any_order_of_arrival_gives_what_the_definitions_say(
+    fn any_order_matches_the_definitions(
         sequences in prop::collection::vec(0u64..40, 0..60),
         window in 0usize..80,
     ) {
@@ -219,16 +219,16 @@ proptest! {
             let found = reordering.record(arrival(sequence, position));
             prop_assert!(found == truth || found == Order::Forgotten, "{found:?} {truth:?}");
             let lately = first_copies.len().saturating_sub(window.max(1));
-            let untold = found == Order::Forgotten;
-            if untold {
+            let unknown = found == Order::Forgotten;
+            if unknown {
                 let highest_forgotten = first_copies[..lately].iter().max();
                 prop_assert!(highest_forgotten >= Some(&sequence));
                 prop_assert!(!first_copies[lately..].contains(&sequence));
             }
             if truth != Order::Duplicate {
                 first_copies.push(sequence);
-            } else if untold {
-                // Nothing told it from a first copy, so what follows is another stream.
+            } else if unknown {
+                // It was indistinguishable from a first copy, so the rest is another stream.
                 break;
             }
         }

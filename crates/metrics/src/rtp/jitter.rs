@@ -6,11 +6,10 @@ use wirestamp_clock::{Time, Utc};
 
 use crate::numeric::nanos_to_f64;
 
-/// The interarrival jitter of RFC 3550 section 6.4.1: J += (|D| - J) / 16, where D is the time between
-/// two neighbours in the order of arrival less the time between their timestamps.
+/// Interarrival jitter of RFC 3550 section 6.4.1: J += (|D| - J) / 16, where D is the time between two neighbours in
+/// the order of arrival minus the time between their timestamps.
 ///
-/// All packets take part, late ones and copies too. Arrivals are not rounded to timestamp units first,
-/// as they are in appendix A.8.
+/// Includes late packets and duplicates. Arrivals are not rounded to timestamp units first, unlike in appendix A.8.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
     previous: Option<(u32, Time<Utc>)>,
@@ -18,8 +17,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Takes the next packet, in the order of arrival: its timestamp, the rate of the timestamps in
-    /// Hz, and its arrival.
+    /// Records the next packet, in the order of arrival: its timestamp, the clock rate in Hz, and its arrival.
     pub fn record(&mut self, timestamp: u32, clock_rate: NonZeroU32, arrival: Time<Utc>) {
         if let Some((before, arrived_before)) = self.previous.replace((timestamp, arrival)) {
             let nominal = nominal_nanos(timestamp.wrapping_sub(before).cast_signed(), clock_rate);
@@ -28,25 +26,25 @@ impl Jitter {
         }
     }
 
-    /// Forgets the last packet: what comes next has nothing to do with it. The jitter stays.
+    /// Removes the last packet, which is unrelated to the next. The jitter remains.
     pub const fn interrupt(&mut self) {
         self.previous = None;
     }
 
-    /// The jitter in nanoseconds; 0 below two packets.
+    /// Jitter in nanoseconds; 0 below two packets.
     #[must_use]
     pub const fn as_nanos(&self) -> f64 {
         self.nanos
     }
 
-    /// The jitter in timestamp units, of which RTCP carries the whole part.
+    /// Jitter in timestamp units; RTCP carries the integer part.
     #[must_use]
     pub fn as_units(&self, clock_rate: NonZeroU32) -> f64 {
         self.nanos * f64::from(clock_rate.get()) / 1e9
     }
 }
 
-/// So many timestamp units in nanoseconds.
+/// Timestamp units in nanoseconds.
 pub(super) fn nominal_nanos(units: i32, clock_rate: NonZeroU32) -> f64 {
     f64::from(units) * 1e9 / f64::from(clock_rate.get())
 }

@@ -1,13 +1,13 @@
-//! What RTP says of itself: loss by sequence numbers, jitter and skew by timestamps.
+//! RTP metrics: loss by sequence numbers, jitter and skew by timestamps.
 //!
-//! Of one synchronisation source at one observation point, as RFC 3550 defines it and as Wireshark
-//! shows it; where the two differ is said at [`Analysis`].
+//! For one synchronisation source at one observation point, as defined by RFC 3550 and as shown by Wireshark;
+//! [`Analysis`] lists the differences.
 //!
 //! | file | computes |
 //! |---|---|
 //! | `sequence.rs` | extended sequence numbers, packets expected and lost: RFC 3550 appendices A.1 and A.3 |
 //! | `jitter.rs` | interarrival jitter: RFC 3550 section 6.4.1 |
-//! | `skew.rs` | skew: how far the sender's clock and ours have come apart |
+//! | `skew.rs` | skew: difference between the sender's clock and the capture clock |
 //! | `wireshark.rs` | the figures of `tshark -z rtp,streams` |
 //! | `packet.rs` | the fields of a packet; the clock rates of static payload types: RFC 3551 section 6 |
 

@@ -1,60 +1,57 @@
-//! Sequence numbers without wraps, and what they say of loss.
+//! Extended sequence numbers, and the losses that they show.
 
-/// From here on a packet is too far ahead of the highest number so far: `MAX_DROPOUT` of RFC 3550
-/// appendix A.1, one minute at 50 packets a second. The appendix's code, not its prose, excludes it.
+/// Min distance of a packet too far ahead of the highest number: `MAX_DROPOUT` of RFC 3550 appendix A.1, one minute at
+/// 50 packets a second. Excluded as in the code of the appendix, unlike in its prose.
 const MAX_DROPOUT: u16 = 3000;
-/// From here on it is too far behind: `MAX_MISORDER` there, two seconds at 50 packets a second.
+/// Min distance of a packet too far behind: `MAX_MISORDER` there, two seconds at 50 packets a second.
 const MAX_MISORDER: u16 = 100;
-/// Where extended numbers begin: with one cycle, so that what comes late to the very first packet has
-/// a number too.
+/// Base of extended numbers: one cycle, so that packets from before the first one have a number.
 const FIRST_CYCLE: u64 = 1 << 16;
 
-/// The sequence numbers of one source (RFC 3550 appendix A.1, without its probation: what is recorded
-/// here has been recognised as a stream already).
+/// Sequence numbers of one source (RFC 3550 appendix A.1, without its probation: the stream is already recognised).
 ///
-/// Where the sender begins anew, the appendix forgets all counts and the first packet of the new run;
-/// here the counts go on and include it.
+/// After a restart of the sender, the appendix clears all counts and drops the first packet of the new run. Here, the
+/// counts continue and include it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequence {
     run: Option<Run>,
-    /// The number that would confirm a jump: one more than that of a packet far off.
+    /// Number that would confirm a jump: one more than that of a stray packet.
     suspect: Option<u16>,
-    /// Packets expected in the runs before this one.
+    /// Packets expected in previous runs.
     expected_before: u64,
     received: u64,
     stray: u64,
     restarts: u64,
 }
 
-/// Numbers without a restart in between, extended.
+/// Extended numbers without a restart.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     base: u64,
     highest: u64,
 }
 
-/// What a packet's number says.
+/// Classification of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The highest so far, or the same again, with its extended number.
+    /// Highest so far, or a repetition of it; the extended number.
     Ahead(u64),
-    /// Behind the highest by less than 100: late, or a copy; with its extended number.
+    /// Less than 100 behind the highest: late or duplicate; the extended number.
     Behind(u64),
-    /// Far from all others. It counts as received only if the number after it is the next far one.
+    /// Far from all others. Counts as received only if the next far packet has the following number.
     Stray,
-    /// The number after a stray's: the sender has begun anew. The extended numbers
-    /// have no relation to those before.
+    /// Follows a stray packet: the sender restarted. Extended numbers are unrelated to those before.
     Restarted(u64),
 }
 
 impl Sequence {
-    /// A source that has sent nothing.
+    /// A source without packets.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next packet's number, in the order of arrival.
+    /// Records the next sequence number, in the order of arrival.
     pub fn record(&mut self, number: u16) -> Step {
         let step = self.step(number);
         match step {
@@ -91,7 +88,7 @@ impl Sequence {
         }
     }
 
-    /// Begins anew with the packet before, which was taken for a stray.
+    /// Restarts with the previous packet, which was classified as stray.
     fn restart(&mut self, extended: u64) {
         self.expected_before = self.expected();
         self.run = Some(Run { base: extended - 1, highest: extended });
@@ -101,41 +98,41 @@ impl Sequence {
         self.restarts += 1;
     }
 
-    /// Packets that the numbers say were sent, from the first to the highest (appendix A.3). What was
-    /// sent between a restart and the packets on both sides of it is not known and not in it.
+    /// Packets sent by the numbers, from the first to the highest (appendix A.3). Excludes packets sent around a
+    /// restart, which are unknown.
     #[must_use]
     pub fn expected(&self) -> u64 {
         self.expected_before + self.run.map_or(0, |run| run.highest - run.base + 1)
     }
 
-    /// Packets that came, copies included.
+    /// Packets received, including duplicates.
     #[must_use]
     pub const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Packets expected less packets received (appendix A.3): negative where copies are more than
-    /// losses, which they hide. Not clamped to the 24 bits of RTCP.
+    /// Packets expected minus packets received (appendix A.3): negative if there are more duplicates than losses. Not
+    /// clamped to the 24 bits of RTCP.
     #[must_use]
     pub fn lost(&self) -> i64 {
         // Both are counts of packets and far from the limits.
         self.expected().wrapping_sub(self.received).cast_signed()
     }
 
-    /// Packets far from all others that no restart followed, in none of the counts above.
+    /// Stray packets without a restart; in none of the counts above.
     #[must_use]
     pub const fn stray(&self) -> u64 {
         self.stray
     }
 
-    /// How often the sender has begun anew.
+    /// Number of restarts.
     #[must_use]
     pub const fn restarts(&self) -> u64 {
         self.restarts
     }
 }
 
-/// The number in the packet.
+/// Sequence number in the packet.
 #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits are what is wanted")]
 const fn low_half(extended: u64) -> u16 {
     extended as u16
@@ -160,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_after_a_wrap() {
+    fn numbers_continue_after_a_wrap() {
         let mut sequence = sequence([65_534, 65_535]);
         assert_eq!(sequence.record(1), Step::Ahead(2 * 65_536 + 1));
         assert_eq!(sequence.record(0), Step::Behind(2 * 65_536));
@@ -176,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_to_the_first_packet_is_no_wrap() {
+    fn packet_before_the_first_is_no_wrap() {
         assert_eq!(sequence([0]).record(65_535), Step::Behind(65_535));
         assert_eq!(sequence([0, 65_535]).expected(), 1);
     }
 
     #[test]
-    fn one_packet_far_off_is_a_stray_and_two_in_a_row_are_a_restart() {
+    fn two_stray_packets_in_a_row_are_a_restart() {
         let stray = sequence([1, 2, 40_000, 3]);
         assert_eq!((counts(&stray), stray.stray()), ((3, 3, 0), 1));
         let restarted = sequence([1, 2, 4, 40_000, 40_001, 40_003]);

@@ -1,4 +1,4 @@
-//! How far the sender's clock and ours have come apart.
+//! Difference between the sender's clock and the capture clock.
 
 use std::num::NonZeroU32;
 
@@ -7,23 +7,21 @@ use wirestamp_clock::{Span, Time, Utc};
 use super::jitter::nominal_nanos;
 use crate::numeric::{nanos_to_f64, round_to_span};
 
-/// The skew of a stream: the time since its first packet by its timestamps, less that by the arrivals.
+/// Skew of a stream: time since its first packet by its timestamps, minus that by the arrivals.
 ///
-/// Positive where the timestamps run ahead, that is if the sender's clock is fast or packets come
-/// faster than at first; it is a jitter that does not forget. Wireshark shows the same with the same
-/// sign while packets arrive in order.
+/// Positive where the timestamps run ahead: the sender's clock is fast, or packets come earlier than at first. Equals
+/// the skew of Wireshark, with its sign, while packets arrive in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Skew {
     first_arrival: Option<Time<Utc>>,
-    /// The last timestamp, and the nanoseconds that the timestamps went on up to it.
+    /// Last timestamp, and the time that the timestamps advanced up to it, in nanoseconds.
     last: (u32, f64),
     now: f64,
     greatest: f64,
 }
 
 impl Skew {
-    /// Takes the next packet, in the order of arrival: its timestamp, the rate of the timestamps in Hz,
-    /// and its arrival.
+    /// Records the next packet, in the order of arrival: its timestamp, the clock rate in Hz, and its arrival.
     pub fn record(&mut self, timestamp: u32, clock_rate: NonZeroU32, arrival: Time<Utc>) {
         let Some(first_arrival) = self.first_arrival else {
             self.first_arrival = Some(arrival);
@@ -39,18 +37,18 @@ impl Skew {
         }
     }
 
-    /// Begins anew with the next packet: the sender's timestamps have. The greatest skew stays.
+    /// Restarts with the next packet, after the sender's timestamps did. The max skew remains.
     pub const fn interrupt(&mut self) {
         self.first_arrival = None;
     }
 
-    /// The skew at the last packet.
+    /// Skew at the last packet.
     #[must_use]
     pub fn now(&self) -> Span {
         round_to_span(self.now)
     }
 
-    /// The greatest skew so far, by magnitude, with its sign.
+    /// Max skew so far, by magnitude, with its sign.
     #[must_use]
     pub fn greatest(&self) -> Span {
         round_to_span(self.greatest)

@@ -1,4 +1,4 @@
-//! One RTP stream.
+//! An RTP stream.
 
 use super::jitter::Jitter;
 use super::packet::Packet;
@@ -6,7 +6,7 @@ use super::sequence::{Sequence, Step};
 use super::skew::Skew;
 use super::wireshark::Analysis;
 
-/// All that one RTP stream says of itself, in constant memory.
+/// Metrics of one RTP stream, in constant memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
     sequence: Sequence,
@@ -16,13 +16,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream that has not begun.
+    /// An empty stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next packet, in the order of arrival, and says what its sequence number means.
+    /// Records the next packet, in the order of arrival. Returns the classification of its sequence number.
     pub fn record(&mut self, packet: &Packet) -> Step {
         self.wireshark.record(packet);
         let step = self.sequence.record(packet.sequence);
@@ -45,19 +45,19 @@ impl Stream {
         &self.sequence
     }
 
-    /// The interarrival jitter by RFC 3550, at the last packet.
+    /// Interarrival jitter by RFC 3550, at the last packet.
     #[must_use]
     pub const fn jitter(&self) -> &Jitter {
         &self.jitter
     }
 
-    /// How far the sender's clock and ours have come apart.
+    /// Difference between the sender's clock and the capture clock.
     #[must_use]
     pub const fn skew(&self) -> &Skew {
         &self.skew
     }
 
-    /// The figures as Wireshark has them.
+    /// Figures as Wireshark computes them.
     #[must_use]
     pub const fn wireshark(&self) -> &Analysis {
         &self.wireshark
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_begins_anew_makes_neither_loss_nor_jitter() {
+    fn restart_causes_neither_loss_nor_jitter() {
         let mut stream = Stream::new();
         for number in 0..10u16 {
             let at = i64::from(number) * 20;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn telephone_events_and_strays_have_no_part_in_jitter() {
+    fn telephone_events_and_strays_are_excluded_from_jitter() {
         let mut stream = Stream::new();
         stream.record(&packet(1, 160, 0));
         stream.record(&Packet { clock_rate: None, ..packet(2, 160, 50) });

@@ -1,4 +1,4 @@
-//! RTP figures as Wireshark has them.
+//! RTP figures as Wireshark computes them.
 
 use std::num::NonZeroU32;
 
@@ -8,31 +8,29 @@ use super::jitter::nominal_nanos;
 use super::packet::Packet;
 use crate::numeric::{count_to_f64, nanos_to_f64};
 
-/// The payload types of comfort noise: that of RFC 3551 table 4, and that of its drafts.
+/// Payload types of comfort noise: RFC 3551 table 4, and its drafts.
 const COMFORT_NOISE: [u8; 2] = [13, 19];
 
-/// The payload types that RFC 3551 reserves and Wireshark gives the rate they once had: 1 and 2, which
-/// RFC 1890 section 6 bound to 1016 and G721, and 19, which drafts of RFC 3551 bound to comfort noise.
+/// Payload types that RFC 3551 reserves and Wireshark gives their former rate: 1 and 2, which RFC 1890 section 6
+/// assigned to 1016 and G721, and 19, which drafts of RFC 3551 assigned to comfort noise.
 const RESERVED: [u8; 3] = [1, 2, 19];
 const RATE_OF_RESERVED: NonZeroU32 = NonZeroU32::new(8000).expect("not 0");
 
-/// The figures that `tshark -z rtp,streams` and Wireshark's stream analysis print (as seen of version
-/// 4.0), so that they can be laid side by side.
+/// Figures that `tshark -z rtp,streams` and Wireshark's stream analysis print (as of version 4.0), for comparison.
 ///
-/// The jitter is that of RFC 3550, but the beginning of a talk spurt, that is a packet with the marker,
-/// and comfort noise and the packet after it, are in none of the maxima and means, though they
-/// change the jitter. The mean jitter is that of the smoothed values, in which a packet left out takes
-/// the weight, though not the value, of one before. Loss is counted up to the last packet, not
-/// up to the highest number.
+/// The jitter is that of RFC 3550, with these exceptions. The first packet of a talk spurt (with the marker), comfort
+/// noise and the packet after it change the jitter, but are in none of the maxima and means. The mean jitter is that
+/// of the smoothed values, in which an excluded packet adds the weight of one before, but not its value. Losses are
+/// counted up to the last packet, not up to the highest number.
 ///
-/// Wireshark cuts clock rates to whole kilohertz; this does not, so the figures of 11.025, 22.05 and
-/// 44.1 kHz differ. Neither does this leave out packets that were sent before the first one seen.
+/// Two differences remain: Wireshark truncates clock rates to whole kilohertz, which changes the figures of 11.025,
+/// 22.05 and 44.1 kHz, and excludes packets sent before the first one captured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Analysis {
     previous: Option<Packet>,
     packets: u64,
     first_number: i64,
-    /// The extended number of the last packet, whichever that was.
+    /// Extended number of the last packet, in any order.
     last_number: i64,
     jitter: f64,
     mean_jitter: f64,
@@ -41,7 +39,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Takes the next packet, in the order of arrival.
+    /// Records the next packet, in the order of arrival.
     pub fn record(&mut self, packet: &Packet) {
         match self.previous.replace(*packet) {
             None => {
@@ -76,14 +74,14 @@ impl Analysis {
         }
     }
 
-    /// Packets, copies included.
+    /// Packets, including duplicates.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Packets from the first number to that of the last packet, less those that came. Negative where
-    /// copies are more than losses, or where the last packet came late.
+    /// Packets from the first number to that of the last packet, minus those received. Negative if there are more
+    /// duplicates than losses, or if the last packet was late.
     #[must_use]
     pub fn lost(&self) -> i64 {
         if self.packets == 0 {
@@ -93,19 +91,19 @@ impl Analysis {
         expected.wrapping_sub_unsigned(self.packets)
     }
 
-    /// The mean of the jitter, in nanoseconds.
+    /// Mean jitter, in nanoseconds.
     #[must_use]
     pub const fn mean_jitter(&self) -> f64 {
         self.mean_jitter
     }
 
-    /// The greatest jitter, in nanoseconds.
+    /// Max jitter, in nanoseconds.
     #[must_use]
     pub const fn max_jitter(&self) -> f64 {
         self.max_jitter
     }
 
-    /// The longest time from one packet to the next in the same talk spurt.
+    /// Max time between two packets of a talk spurt.
     #[must_use]
     pub const fn max_delta(&self) -> Span {
         self.max_delta

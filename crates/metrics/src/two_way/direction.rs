@@ -1,4 +1,4 @@
-//! One direction of a test whose packets are numbered.
+//! One direction of a test with numbered packets.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use wirestamp_packet::{FlowKey, PacketId};
 
 use crate::{Observation, Outcome, Point, Quality, UndeterminedReason};
 
-/// How many packets a packet may overtake for the delay variation of the two to be known still.
+/// Max packets that a packet may overtake for the delay variation to be known.
 const WINDOW: usize = 1024;
 
-/// A packet where it was sent: its place, its time there, its bytes on the wire.
+/// A packet at its sender: number, stamp, bytes on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {
     pub(super) number: u64,
@@ -18,14 +18,14 @@ pub(super) struct Departure {
     pub(super) length: u32,
 }
 
-/// What became of the packets of one direction. Who sent which is known from their numbers, so that no
-/// correlator is needed, and clocks that are days apart do no harm.
+/// Outcomes of the packets of one direction. Packets are identified by their numbers, so no correlator is needed, and
+/// clocks days apart are allowed.
 pub(super) struct Direction {
     flow: FlowKey,
     quality: Quality,
     /// NextExp of RFC 4737 section 3.3.
     expected: u64,
-    /// The delays of the last packets that came.
+    /// Delays of the last packets received.
     delays: BTreeMap<u64, Span>,
     impossible: u64,
 }
@@ -49,8 +49,8 @@ impl Direction {
         self.observation(departure.number, departure.stamp, departure.length)
     }
 
-    /// The first copy of a packet came. Calls are in the order of arrival.
-    pub(super) fn arrive(&mut self, departure: Departure, received: Stamp) {
+    /// Records the first arrival of a packet, in the order of arrival.
+    pub(super) fn record_arrival(&mut self, departure: Departure, received: Stamp) {
         let Departure { number, stamp, length } = departure;
         let (delay, error) = (received.utc - stamp.utc, stamp.error + received.error);
         self.impossible += u64::from(delay + error < Span::ZERO);
@@ -74,20 +74,20 @@ impl Direction {
         }
     }
 
-    /// One more copy came of a packet that had come before.
-    pub(super) fn repeat(&mut self, departure: Departure, received: Stamp) {
+    /// Records a duplicate of a packet.
+    pub(super) fn record_duplicate(&mut self, departure: Departure, received: Stamp) {
         let received = self.observation(departure.number, received, departure.length);
         self.quality.record(&Outcome::Duplicated { sent: self.sent(departure), received });
     }
 
-    /// A packet did not come. In the order of sending.
-    pub(super) fn lose(&mut self, departure: Departure) {
+    /// Records a lost packet, in the order of sending.
+    pub(super) fn record_loss(&mut self, departure: Departure) {
         let sent = self.sent(departure);
         self.quality.record(&Outcome::Lost { sent, sequence: departure.number });
     }
 
-    /// It is not known whether a packet came; or it did and nobody said when.
-    pub(super) fn give_up(&mut self, departure: Departure, reason: UndeterminedReason) {
+    /// Records a packet of which the arrival or its time is unknown.
+    pub(super) fn record_undetermined(&mut self, departure: Departure, reason: UndeterminedReason) {
         self.quality.record(&Outcome::Undetermined {
             point: Point::A,
             observation: self.sent(departure),
@@ -96,7 +96,7 @@ impl Direction {
         });
     }
 
-    /// Delays below zero by more than the clocks can be wrong, as far as they say.
+    /// Negative delays beyond the stated clock errors.
     pub(super) fn impossible(&self) -> u64 {
         self.impossible
     }

@@ -1,11 +1,12 @@
-//! What a test tells of both directions whose packets are returned, as those of STAMP are (RFC 8762).
+//! Metrics of both directions of a test whose packets are returned, such as STAMP (RFC 8762).
 //!
-//! The sender knows what it sent and what came back, and from each answer when its packet reached the
-//! reflector and left it. So each direction has the metrics of two points. What did not come back is
-//! ascribed to a direction by the reflector's own numbers, where it counts what it returns: numbers that
-//! never came were lost on the way back, and of the sender's packets between the same two neighbours all
-//! the others on the way there. A packet that was overtaken on the way there and whose answer was lost has
-//! its number among later neighbours, and is taken to be lost there.
+//! The sender has its own packets and the replies. Each reply states when its packet reached the reflector and when
+//! the reply left. So each direction has the metrics of two points.
+//!
+//! A missing reply is assigned to a direction by the numbers of the reflector, where it counts its replies: numbers
+//! that never arrived were lost on the way back; of the sender's packets between the same two neighbours, all others
+//! were lost on the way there. A packet that was overtaken on the way there and whose reply was lost has its number
+//! among later neighbours, and counts as lost there.
 
 mod direction;
 mod numbers;
@@ -19,98 +20,96 @@ use self::direction::{Departure, Direction};
 use self::numbers::Numbers;
 use crate::{Distribution, Quality, UndeterminedReason};
 
-/// Packets in a row that are kept until something comes back behind them. Of more in a row the oldest are
-/// ascribed to neither direction.
-const LONGEST_RUN: usize = 1 << 16;
+/// Max consecutive packets kept until a later reply arrives. Beyond that, the oldest are assigned to neither
+/// direction.
+const MAX_RUN: usize = 1 << 16;
 
-/// An answer of the reflector's.
+/// A reply of the reflector.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
-    /// Which packet it answers, counted from 0.
+    /// Number of the packet that it answers, from 0.
     pub sequence: u64,
-    /// Its own number, by the reflector.
+    /// Number of the reply, set by the reflector.
     pub number: u64,
-    /// When the packet came to the reflector, by its clock.
+    /// Arrival of the packet at the reflector, by its clock.
     pub received: Stamp,
-    /// When the answer left the reflector, by its clock.
+    /// Departure of the reply from the reflector, by its clock.
     pub returned: Stamp,
-    /// When the answer came back.
+    /// Arrival of the reply at the sender.
     pub back: Stamp,
-    /// Its bytes on the wire, with the link header.
+    /// Bytes of the reply on the wire, with the link header.
     pub length: u32,
 }
 
-/// What an answer was taken for.
+/// Classification of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyKind {
-    /// The first answer to its packet.
+    /// First reply to its packet.
     First,
     /// Another reply to the same packet.
     Duplicate,
-    /// It came after the time-out, and its packet counts as lost.
+    /// After the timeout; its packet counts as lost.
     Late,
-    /// There was no such packet.
+    /// To a packet that was never sent.
     Foreign,
 }
 
-/// How often each thing happened to the packets of a two-way test.
+/// Packets of a two-way test by outcome.
 ///
-/// `sent = answered + lost` once all is decided, and `lost = lost_there + lost_back + undecided`.
+/// Once all is decided, `sent = answered + lost` and `lost = lost_there + lost_back + undecided`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TwoWayCounts {
     /// Packets sent.
     pub sent: u64,
-    /// Packets whose answer came within the time-out.
+    /// Packets with a reply within the timeout.
     pub answered: u64,
-    /// Packets without one.
+    /// Packets without a reply within the timeout.
     pub lost: u64,
-    /// Those of them that did not reach the reflector.
+    /// Lost packets that did not reach the reflector.
     pub lost_there: u64,
-    /// Those whose answer was lost.
+    /// Lost packets whose reply was lost.
     pub lost_back: u64,
-    /// Those of which it is not known where: the last ones, late ones, and all where the reflector does not
-    /// count what it returns.
+    /// Lost packets of unknown direction: the last ones, late ones, and all if the reflector does not count its
+    /// replies.
     pub undecided: u64,
-    /// Answers that came after the time-out.
+    /// Replies after the timeout.
     pub late: u64,
-    /// Answers to packets that were never sent.
+    /// Replies to packets never sent.
     pub foreign: u64,
-    /// Delays there that are below zero by more than both clocks' errors: one of them is not as right as it
-    /// says.
+    /// Negative delays there beyond both clock errors: one of the clocks has a larger error than stated.
     pub impossible_there: u64,
-    /// The same for delays back.
+    /// Negative delays back beyond both clock errors.
     pub impossible_back: u64,
 }
 
-/// A packet whose fate is not settled.
+/// An undecided packet.
 struct Packet {
     sent: Stamp,
     length: u32,
-    /// The first answer's number, and when that left.
+    /// Number and departure of the first reply.
     answer: Option<(u64, Stamp)>,
     is_late: bool,
 }
 
-/// Puts the answers of a reflector together with what was sent.
+/// Matches the replies of a reflector to the packets sent.
 ///
-/// Each direction is measured as by a [`Correlator`](crate::Correlator): the delays there are of the times
-/// at which packets reached the reflector, in the order of those times. Memory goes with the packets of
-/// twice the time-out.
+/// Each direction is measured as by a [`Correlator`](crate::Correlator): delays there are of the arrival times at the
+/// reflector, in their order. Memory is proportional to the packets of twice the timeout.
 pub struct TwoWayTest {
     timeout: Span,
-    /// Whether the reflector counts what it returns.
+    /// Whether the reflector counts its replies.
     is_counted: bool,
-    /// The number of the first of `packets`.
+    /// Number of the first of `packets`.
     first: u64,
     packets: VecDeque<Packet>,
-    /// Answers in the order in which their packets reached the reflector, by that time and the number.
+    /// Replies in the order in which their packets reached the reflector, by that time and the number.
     answers: BTreeMap<(Time<Utc>, u64), (Departure, Stamp)>,
     numbers: Numbers,
-    /// The number of the last answer ahead of `run`.
+    /// Number of the last reply before `run`.
     before_run: Option<u64>,
-    /// The number and the time of an answer behind all packets.
+    /// Number and time of a reply after all packets.
     end: Option<(u64, Stamp)>,
-    /// Packets in a row without an answer.
+    /// Consecutive packets without a reply.
     run: VecDeque<(Departure, bool)>,
     there: Direction,
     back: Direction,
@@ -120,7 +119,7 @@ pub struct TwoWayTest {
 }
 
 impl TwoWayTest {
-    /// A test that has sent nothing yet, between these addresses, whose packets are waited for this long.
+    /// A test between these addresses without packets, with this timeout.
     #[must_use]
     pub fn new(flow: FlowKey, timeout: Span) -> Self {
         let FlowKey { source, destination, protocol } = flow;
@@ -142,14 +141,14 @@ impl TwoWayTest {
         }
     }
 
-    /// Whether the reflector is known to count what it returns, in the stateful mode of RFC 8762 section 4.2.
-    /// One that copies the sender's numbers cannot be told from it while nothing is lost; one whose number
-    /// is not the sender's counts, whatever was said before.
+    /// Sets whether the reflector counts its replies (stateful mode, RFC 8762 section 4.2). A reflector that copies
+    /// the sender's numbers is indistinguishable from it while nothing is lost; a reply with another number proves
+    /// that it counts, whatever was set.
     pub fn set_counted(&mut self, is_counted: bool) {
         self.is_counted = is_counted;
     }
 
-    /// A packet was sent; returns its number.
+    /// Records a packet sent; returns its number.
     pub fn send(&mut self, sent: Stamp, length: u32) -> u64 {
         self.packets.push_back(Packet { sent, length, answer: None, is_late: false });
         self.counts.sent += 1;
@@ -160,21 +159,21 @@ impl TwoWayTest {
         self.first + self.packets.len() as u64
     }
 
-    /// When a packet was sent, if it is not settled.
+    /// Send stamp of an undecided packet.
     #[must_use]
     pub fn sent_at(&self, sequence: u64) -> Option<Stamp> {
         let nth = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
         self.packets.get(nth).map(|packet| packet.sent)
     }
 
-    /// The packet that was sent last was not sent after all.
+    /// Removes the last packet: it was not sent.
     pub fn unsend(&mut self) {
         if self.packets.pop_back().is_some() {
             self.counts.sent -= 1;
         }
     }
 
-    /// A better stamp for a packet that has no answer yet; false if it has, or is settled.
+    /// Replaces the stamp of a packet without a reply. Returns false if it has one or is decided.
     pub fn restamp(&mut self, sequence: u64, sent: Stamp) -> bool {
         let packet = self.packet(sequence).filter(|packet| packet.answer.is_none());
         packet.map(|packet| packet.sent = sent).is_some()
@@ -185,7 +184,7 @@ impl TwoWayTest {
         self.packets.get_mut(nth)
     }
 
-    /// An answer came. Calls are in the order in which they came.
+    /// Records a reply, in the order of arrival.
     pub fn take(&mut self, answer: Reply) -> ReplyKind {
         let Reply { sequence, number, received, returned, back, length } = answer;
         if sequence >= self.next() {
@@ -201,13 +200,13 @@ impl TwoWayTest {
             return ReplyKind::Late;
         };
         let there = Departure { number: sequence, stamp: packet.sent, length: packet.length };
-        let way_back = Departure { number, stamp: returned, length };
+        let reply_departure = Departure { number, stamp: returned, length };
         if let Some((first, _)) = packet.answer {
             if first == number || !is_new {
-                self.back.repeat(way_back, back);
+                self.back.record_duplicate(reply_departure, back);
             } else {
-                self.there.repeat(there, received);
-                self.back.arrive(way_back, back);
+                self.there.record_duplicate(there, received);
+                self.back.record_arrival(reply_departure, back);
             }
             return ReplyKind::Duplicate;
         }
@@ -219,14 +218,14 @@ impl TwoWayTest {
         packet.answer = Some((number, returned));
         self.counts.answered += 1;
         self.answers.insert((received.utc, sequence), (there, received));
-        self.back.arrive(way_back, back);
+        self.back.record_arrival(reply_departure, back);
         let response = returned.utc - received.utc;
         self.response.record(response);
         self.round_trip.record(back.utc - there.stamp.utc - response);
         ReplyKind::First
     }
 
-    /// An answer came to a packet that counts as lost already: its direction cannot be told.
+    /// Records a reply to a packet already counted as lost, whose direction is then unknown.
     fn was_late(&mut self, sequence: u64) {
         let nth = self.run.binary_search_by_key(&sequence, |(departure, _)| departure.number);
         if let Some((_, is_late)) = nth.ok().and_then(|nth| self.run.get_mut(nth)) {
@@ -234,43 +233,42 @@ impl TwoWayTest {
         }
     }
 
-    /// An answer came to a packet that is none of the test's, sent behind all of them: with its number, the
-    /// last losses can be ascribed too.
+    /// Records the reply to a closing packet sent after all others: its number assigns the last losses.
     pub fn end(&mut self, number: u64, returned: Stamp) {
         if self.numbers.see(number) {
             self.end = Some((number, returned));
         }
     }
 
-    /// Settles what can be by now, by the sender's clock.
+    /// Decides all packets that can be decided at `now`, by the sender's clock.
     pub fn advance(&mut self, now: Time<Utc>) {
-        // What was sent a time-out before has its answer or never will; and what had not come to the
-        // reflector by then comes there behind it. So another time-out earlier, order is settled.
-        let settled = now - self.timeout - self.timeout;
+        // Packets older than one timeout have their reply or never will; packets that had not reached the reflector by
+        // then are ordered after it. So the order of packets older than two timeouts is final.
+        let decided = now - self.timeout - self.timeout;
         while let Some((at, (departure, received))) = self.answers.pop_first() {
-            // More than that is the doing of a clock that makes no sense.
-            let is_settled = departure.stamp.utc < settled;
-            if !is_settled && self.answers.len() < self.packets.len() {
+            // More replies than packets result from an invalid clock.
+            let is_decided = departure.stamp.utc < decided;
+            if !is_decided && self.answers.len() < self.packets.len() {
                 self.answers.insert(at, (departure, received));
                 break;
             }
-            self.there.arrive(departure, received);
+            self.there.record_arrival(departure, received);
         }
-        while self.packets.front().is_some_and(|packet| packet.sent.utc < settled) {
-            self.settle();
+        while self.packets.front().is_some_and(|packet| packet.sent.utc < decided) {
+            self.decide_first();
         }
     }
 
-    /// Settles the first of the packets.
-    fn settle(&mut self) {
+    /// Decides the first packet.
+    fn decide_first(&mut self) {
         let Some(packet) = self.packets.pop_front() else { return };
         let departure = Departure { number: self.first, stamp: packet.sent, length: packet.length };
         self.first += 1;
         let Some((number, returned)) = packet.answer else {
             self.counts.lost += 1;
             self.run.push_back((departure, packet.is_late));
-            if self.run.len() > LONGEST_RUN {
-                self.give_up_oldest();
+            if self.run.len() > MAX_RUN {
+                self.release_oldest();
             }
             return;
         };
@@ -278,52 +276,52 @@ impl TwoWayTest {
         self.before_run = Some(number);
     }
 
-    /// Ascribes the run to a direction each, before the answer with this number.
+    /// Assigns each packet of the run to a direction, before the reply with this number.
     fn ascribe(&mut self, number: u64, returned: Stamp) {
         let begin = self.before_run.map_or(0, |before| before + 1);
-        // A reflector that went on counting from an earlier test says nothing of what is before its first.
+        // The first number of a reflector that continued counting from an earlier test has no meaning.
         let is_counted =
             self.is_counted && (self.before_run.is_some() || number <= self.run.len() as u64);
         let range = if is_counted { begin..number } else { 0..0 };
         let on_time = self.run.iter().filter(|(_, is_late)| !is_late).count();
-        let mut unheard = self.numbers.take_unseen(range, on_time).into_iter();
+        let mut unseen = self.numbers.take_unseen(range, on_time).into_iter();
         for (departure, is_late) in std::mem::take(&mut self.run) {
             if is_late || !is_counted {
-                self.there.give_up(departure, UndeterminedReason::Missed);
+                self.there.record_undetermined(departure, UndeterminedReason::Missed);
                 self.counts.undecided += 1;
-            } else if let Some(number) = unheard.next() {
-                self.there.give_up(departure, UndeterminedReason::Missed);
+            } else if let Some(number) = unseen.next() {
+                self.there.record_undetermined(departure, UndeterminedReason::Missed);
                 let length = departure.length;
-                self.back.lose(Departure { number, stamp: returned, length });
+                self.back.record_loss(Departure { number, stamp: returned, length });
                 self.counts.lost_back += 1;
             } else {
-                self.there.lose(departure);
+                self.there.record_loss(departure);
                 self.counts.lost_there += 1;
             }
         }
     }
 
-    fn give_up_oldest(&mut self) {
+    fn release_oldest(&mut self) {
         if let Some((departure, _)) = self.run.pop_front() {
-            self.there.give_up(departure, UndeterminedReason::Missed);
+            self.there.record_undetermined(departure, UndeterminedReason::Missed);
             self.counts.undecided += 1;
         }
     }
 
-    /// Settles everything: nothing more will come.
+    /// Decides all packets: no more replies will come.
     #[must_use]
     pub fn finish(mut self) -> TwoWayResult {
         for (departure, received) in std::mem::take(&mut self.answers).into_values() {
-            self.there.arrive(departure, received);
+            self.there.record_arrival(departure, received);
         }
         while !self.packets.is_empty() {
-            self.settle();
+            self.decide_first();
         }
         if let Some((number, returned)) = self.end {
             self.ascribe(number, returned);
         }
         while !self.run.is_empty() {
-            self.give_up_oldest();
+            self.release_oldest();
         }
         TwoWayResult {
             counts: self.counts(),
@@ -335,7 +333,7 @@ impl TwoWayTest {
         }
     }
 
-    /// How often each thing has happened by now. What has not come back yet is in `sent` only.
+    /// Counts so far. Packets without a reply yet are only in `sent`.
     #[must_use]
     pub fn counts(&self) -> TwoWayCounts {
         TwoWayCounts {
@@ -345,34 +343,33 @@ impl TwoWayTest {
         }
     }
 
-    /// The round-trip times so far ([`TwoWayResult::round_trip`]).
+    /// Round-trip times so far ([`TwoWayResult::round_trip`]).
     #[must_use]
     pub fn round_trip(&self) -> &Distribution {
         &self.round_trip
     }
 
-    /// What is settled of the way back so far.
+    /// Decided part of the way back.
     #[must_use]
     pub fn back(&self) -> &Quality {
         self.back.quality()
     }
 }
 
-/// What a two-way test found.
+/// Result of a two-way test.
 #[derive(Clone, Debug)]
 pub struct TwoWayResult {
-    /// How often each thing happened.
+    /// Counts by outcome.
     pub counts: TwoWayCounts,
-    /// Whether the reflector counts what it returns, so that losses can be ascribed to a direction.
+    /// Whether the reflector counts its replies.
     pub is_counted: bool,
-    /// From the sender to the reflector. Packets whose answer was lost are given up in it.
+    /// From the sender to the reflector. Packets whose reply was lost are undetermined in it.
     pub there: Quality,
-    /// From the reflector to the sender, of what the reflector returned as far as that is known.
+    /// From the reflector to the sender, of the replies that are known.
     pub back: Quality,
-    /// Round-trip times without the time that the packets were at the reflector: differences of two times
-    /// of the same clock each.
+    /// Round-trip times without the time at the reflector: differences of two times of one clock each.
     pub round_trip: Distribution,
-    /// How long packets were at the reflector.
+    /// Time of the packets at the reflector.
     pub response: Distribution,
 }
 

@@ -1,13 +1,12 @@
-//! The numbers that a reflector gives to what it returns.
+//! Numbers that a reflector assigns to its replies.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Numbers that are kept while they have not been seen; beyond it the lowest are forgotten, and of more in a
-/// row all.
-const MOST: u64 = 1 << 16;
+/// Max missing numbers kept. Beyond that, the lowest are removed, and all of a longer run.
+const MAX_UNSEEN: u64 = 1 << 16;
 
-/// Which numbers have been seen.
+/// Numbers seen and missing.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     next: u64,
@@ -15,29 +14,29 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Takes note of a number; false if it cannot have been seen for the first time.
+    /// Records a number. Returns false if it cannot be new.
     pub(super) fn see(&mut self, number: u64) -> bool {
         if number < self.next {
             return self.unseen.remove(&number);
         }
-        if number - self.next > MOST {
+        if number - self.next > MAX_UNSEEN {
             self.unseen.clear();
         } else {
             self.unseen.extend(self.next..number);
         }
-        while self.unseen.len() as u64 > MOST {
+        while self.unseen.len() as u64 > MAX_UNSEEN {
             self.unseen.pop_first();
         }
         self.next = number + 1;
         true
     }
 
-    /// Takes out up to `most` of the numbers in the range that have not been seen.
-    pub(super) fn take_unseen(&mut self, range: Range<u64>, most: usize) -> Vec<u64> {
+    /// Removes up to `max` missing numbers in the range.
+    pub(super) fn take_unseen(&mut self, range: Range<u64>, max: usize) -> Vec<u64> {
         if range.is_empty() {
             return Vec::new();
         }
-        let taken: Vec<u64> = self.unseen.range(range).take(most).copied().collect();
+        let taken: Vec<u64> = self.unseen.range(range).take(max).copied().collect();
         for number in &taken {
             self.unseen.remove(number);
         }
@@ -61,11 +60,11 @@ mod tests {
     }
 
     #[test]
-    fn a_number_far_ahead_takes_no_more_memory_than_is_allowed() {
+    fn large_jump_stays_within_the_memory_limit() {
         let mut numbers = Numbers::default();
-        for number in [10, 1 << 40, (1 << 40) + MOST, (1 << 40) + 2 * MOST] {
+        for number in [10, 1 << 40, (1 << 40) + MAX_UNSEEN, (1 << 40) + 2 * MAX_UNSEEN] {
             assert!(numbers.see(number));
         }
-        assert_eq!(numbers.unseen.len() as u64, MOST);
+        assert_eq!(numbers.unseen.len() as u64, MAX_UNSEEN);
     }
 }

@@ -16,23 +16,23 @@ fn stamp(nanos: i64) -> Stamp {
     Stamp { raw, utc: Time::from_nanos(nanos), error: Span::from_micros(1) }
 }
 
-/// What happens to a packet.
+/// Path of a packet.
 #[derive(Clone, Copy, Debug)]
-struct Fate {
-    /// How long it takes in each direction in microseconds, or that it is lost there.
+struct Path {
+    /// Delay in each direction in microseconds; none if lost there.
     there: Option<i64>,
     back: Option<i64>,
 }
 
-/// A packet each millisecond through this, with the reflector's clock ahead.
-fn run(fates: &[Fate], ahead: Span, counts: bool) -> TwoWayResult {
+/// Sends a packet each millisecond; the clock of the reflector is ahead.
+fn run(paths: &[Path], ahead: Span, counts: bool) -> TwoWayResult {
     let mut test = TwoWayTest::new(flow(), TIMEOUT);
     if counts {
         test.set_counted(true);
     }
     let sent = |nth: usize| i64::try_from(nth).unwrap() * MILLI;
-    let mut arrivals: Vec<_> = (0..fates.len())
-        .filter_map(|nth| Some((sent(nth) + fates[nth].there? * 1000, nth)))
+    let mut arrivals: Vec<_> = (0..paths.len())
+        .filter_map(|nth| Some((sent(nth) + paths[nth].there? * 1000, nth)))
         .collect();
     arrivals.sort_unstable();
     let mut answers: Vec<_> = arrivals
@@ -41,13 +41,13 @@ fn run(fates: &[Fate], ahead: Span, counts: bool) -> TwoWayResult {
         .filter_map(|(number, (received, nth))| {
             let returned = received + 10_000;
             let number = if counts { number } else { nth };
-            Some((returned + fates[nth].back? * 1000, nth, number, received, returned))
+            Some((returned + paths[nth].back? * 1000, nth, number, received, returned))
         })
         .collect();
     answers.sort_unstable();
     let mut answers = answers.into_iter().peekable();
-    for now in 0..fates.len() + 200 {
-        if now < fates.len() {
+    for now in 0..paths.len() + 200 {
+        if now < paths.len() {
             test.send(stamp(sent(now)), 86);
         }
         while let Some((back, nth, number, received, returned)) =
@@ -68,14 +68,14 @@ fn run(fates: &[Fate], ahead: Span, counts: bool) -> TwoWayResult {
     test.finish()
 }
 
-const GOOD: Fate = Fate { there: Some(300), back: Some(700) };
-const LOST_THERE: Fate = Fate { there: None, back: None };
-const LOST_BACK: Fate = Fate { there: Some(300), back: None };
+const GOOD: Path = Path { there: Some(300), back: Some(700) };
+const LOST_THERE: Path = Path { there: None, back: None };
+const LOST_BACK: Path = Path { there: Some(300), back: None };
 
 #[test]
-fn losses_are_ascribed_to_their_direction() {
-    let fates = [GOOD, LOST_THERE, LOST_BACK, GOOD, LOST_BACK, GOOD, LOST_THERE, GOOD, LOST_BACK];
-    let found = run(&fates, Span::ZERO, true);
+fn losses_are_assigned_to_their_direction() {
+    let paths = [GOOD, LOST_THERE, LOST_BACK, GOOD, LOST_BACK, GOOD, LOST_THERE, GOOD, LOST_BACK];
+    let found = run(&paths, Span::ZERO, true);
     let TwoWayCounts { sent, answered, lost, lost_there, lost_back, undecided, .. } = found.counts;
     assert_eq!((sent, answered, lost, lost_there, lost_back, undecided), (9, 4, 5, 2, 2, 1));
     let (there, back) = (found.there.counts(), found.back.counts());
@@ -96,7 +96,7 @@ fn a_reflector_that_does_not_count_leaves_the_direction_open() {
 }
 
 #[test]
-fn clocks_a_day_apart_do_no_harm_but_to_the_delays() {
+fn clocks_a_day_apart_affect_only_the_delays() {
     let day = Span::from_secs(-86_400);
     let found = run(&[GOOD, GOOD, LOST_THERE, GOOD], day, true);
     assert_eq!((found.counts.answered, found.counts.lost_there), (3, 1));
@@ -107,7 +107,7 @@ fn clocks_a_day_apart_do_no_harm_but_to_the_delays() {
 }
 
 #[test]
-fn copies_are_told_by_the_direction_that_made_them() {
+fn duplicates_are_assigned_to_their_direction() {
     let mut test = TwoWayTest::new(flow(), TIMEOUT);
     for _ in 0..2 {
         test.send(stamp(0), 86);
@@ -130,64 +130,64 @@ fn copies_are_told_by_the_direction_that_made_them() {
 }
 
 #[test]
-fn an_answer_behind_the_end_tells_where_the_last_were_lost() {
+fn closing_reply_assigns_the_last_losses() {
     let mut test = TwoWayTest::new(flow(), TIMEOUT);
     test.set_counted(true);
     for _ in 0..5 {
         test.send(stamp(0), 86);
     }
-    // The reflector has seen three of them.
+    // The reflector received three of them.
     test.end(3, stamp(MILLI));
     let TwoWayCounts { lost, lost_there, lost_back, undecided, .. } = test.finish().counts;
     assert_eq!((lost, lost_there, lost_back, undecided), (5, 2, 3, 0));
 }
 
 #[test]
-fn what_comes_after_the_time_out_is_lost_and_late() {
-    let slow = Fate { there: Some(90_000), back: Some(20_000) };
+fn reply_after_the_timeout_is_lost_and_late() {
+    let slow = Path { there: Some(90_000), back: Some(20_000) };
     let found = run(&[GOOD, slow, GOOD], Span::ZERO, true);
     let TwoWayCounts { answered, lost, late, undecided, .. } = found.counts;
     assert_eq!((answered, lost, late, undecided), (2, 1, 1, 1));
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn path() -> impl Strategy<Value = Path> {
     let way = || prop_oneof![1 => Just(None), 9 => (100..5_000_i64).prop_map(Some)];
-    (way(), way()).prop_map(|(there, back)| Fate { there, back })
+    (way(), way()).prop_map(|(there, back)| Path { there, back })
 }
 
 proptest! {
     #[test]
-    fn the_books_balance_and_delays_are_true(
-        fates in prop::collection::vec(fate(), 1..60), ahead in -5_000..5_000_i64,
+    fn counts_balance_and_delays_are_exact(
+        paths in prop::collection::vec(path(), 1..60), ahead in -5_000..5_000_i64,
     ) {
-        let found = run(&fates, Span::from_micros(ahead), true);
+        let found = run(&paths, Span::from_micros(ahead), true);
         let counts = found.counts;
-        prop_assert_eq!(counts.sent, fates.len() as u64);
+        prop_assert_eq!(counts.sent, paths.len() as u64);
         prop_assert_eq!(counts.sent, counts.answered + counts.lost);
         prop_assert_eq!(counts.lost, counts.lost_there + counts.lost_back + counts.undecided);
-        let arrived = fates.iter().filter(|fate| fate.there.is_some() && fate.back.is_some());
+        let arrived = paths.iter().filter(|path| path.there.is_some() && path.back.is_some());
         prop_assert_eq!(counts.answered, arrived.clone().count() as u64);
-        let truth = arrived.clone().map(|fate| fate.there.unwrap() + ahead).min();
+        let truth = arrived.clone().map(|path| path.there.unwrap() + ahead).min();
         let least = found.there.delay().summary().map(|delay| delay.min);
         prop_assert_eq!(least, truth.map(|micros| micros * 1000));
-        let truth = arrived.map(|fate| fate.there.unwrap() + fate.back.unwrap()).max();
+        let truth = arrived.map(|path| path.there.unwrap() + path.back.unwrap()).max();
         let longest = found.round_trip.summary().map(|trip| trip.max);
         prop_assert_eq!(longest, truth.map(|micros| micros * 1000));
     }
 
     #[test]
-    fn where_nothing_overtakes_each_loss_is_ascribed_rightly(
+    fn losses_without_reordering_are_assigned_exactly(
         lost in prop::collection::vec((any::<bool>(), any::<bool>()), 1..60),
     ) {
         let way = |lost: bool, micros| (!lost).then_some(micros);
-        let fates: Vec<_> = lost
+        let paths: Vec<_> = lost
             .iter()
-            .map(|&(there, back)| Fate { there: way(there, 300), back: way(back, 700) })
+            .map(|&(there, back)| Path { there: way(there, 300), back: way(back, 700) })
             .collect();
-        let last = fates.iter().rposition(|fate| fate.there.is_some() && fate.back.is_some());
-        let located = &fates[..last.unwrap_or(0)];
-        let found = run(&fates, Span::ZERO, true);
-        let there = located.iter().filter(|fate| fate.there.is_none()).count() as u64;
+        let last = paths.iter().rposition(|path| path.there.is_some() && path.back.is_some());
+        let located = &paths[..last.unwrap_or(0)];
+        let found = run(&paths, Span::ZERO, true);
+        let there = located.iter().filter(|path| path.there.is_none()).count() as u64;
         let back = located.iter().filter(|it| it.there.is_some() && it.back.is_none()).count();
         prop_assert_eq!((found.counts.lost_there, found.counts.lost_back), (there, back as u64));
     }
