@@ -1,5 +1,4 @@
-//! Builds the XDP programs that stamp frames, those that tell what a stamp costs, and those that follow
-//! packets through their host.
+//! Builds the BPF programs that stamp frames, measure the cost of a stamp, and follow packets through their host.
 
 #[path = "../../bpf/skeleton.rs"]
 mod skeleton;

@@ -1,4 +1,4 @@
-//! Files of anchors; what can be read converts any raw value, and can be written again.
+//! Files of anchors: a valid file converts any raw value, and can be written again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,8 +7,8 @@ use wirestamp_clock::{AnchorFile, AnchorWriter};
 const HEADER: &str = "raw_ticks,utc_ns,monotonic_raw_ns,error_ns,epoch,clock,boot_id,\
                       granularity_ns,frequency_hz,rate_error_ppm\n";
 
-/// A file with the header and a row for each 27 bytes: a fuzzer alone hardly finds them. Rows ascend,
-/// by steps that the bytes give.
+/// A file with the header and a row for each 27 bytes, which a fuzzer alone rarely finds. Rows ascend by steps that
+/// the bytes define.
 fn well_formed(bytes: &[u8]) -> Vec<u8> {
     let (mut text, mut epoch) = (HEADER.to_owned(), 0_u32);
     let (mut raw, mut utc, mut monotonic_raw) = (1_u64 << 40, 1_i64 << 60, 1_i64 << 40);

@@ -1,4 +1,4 @@
-//! Capture files: pcapng and classic pcap, whole, damaged, compressed, or anything else.
+//! Capture files: pcapng and classic pcap, complete, damaged or compressed, or any other bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use wirestamp_capture::file::Reader;
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    // Mutation hardly ever makes a whole frame.
+    // Mutation rarely produces a complete zstd frame.
     if let Ok(compressed) = zstd::encode_all(bytes, 1) {
         read(&compressed);
     }

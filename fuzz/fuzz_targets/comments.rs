@@ -18,9 +18,9 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// A pcapng file of one packet, with `comment` wherever there can be one.
+/// A pcapng file of one packet, with `comment` in every possible place.
 fn file(comment: &str) -> Vec<u8> {
-    // The longest that an option's length can say, cut between two characters.
+    // The max length of an option, cut between two characters.
     let end = comment.floor_char_boundary(65_000);
     let option = option(1, &comment.as_bytes()[..end]);
     let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();

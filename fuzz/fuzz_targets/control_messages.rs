@@ -1,4 +1,4 @@
-//! What the kernel says of packets received and sent.
+//! Control messages of packets received and sent.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

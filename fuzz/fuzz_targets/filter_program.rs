@@ -1,4 +1,4 @@
-//! Programs of classic BPF, and what they are translated to.
+//! Programs of classic BPF, and their translations.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Frames at any times, as the flows that they make.
+//! Frames at any times, and their flows.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Answers of generic netlink and of rtnetlink.
+//! Responses of generic netlink and of rtnetlink.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What a probe tells a collector, with any bytes.
+//! Reports from a probe to a collector, with any bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
-//! `netring-capture IF FILE MIB`: writes what arrives at IF to FILE, until SIGINT.
+//! `netring-capture IF FILE MIB`: writes packets received on IF to FILE, until SIGINT.
 //!
-//! Set up as netring's own guide says (docs/TUNING_GUIDE.md of the crate): its default blocks of
-//! 4 MiB, as many as make up the memory asked for, no receive hashes, and batches of whole blocks.
-//! The file is written by the crate's own writer, through a buffer of 64 KiB.
+//! Set up according to netring's guide (docs/TUNING_GUIDE.md of the crate): default blocks of 4 MiB, as many as fit into
+//! the requested memory, no receive hashes, and batches of whole blocks. The file is written by the crate's own writer,
+//! through a buffer of 64 KiB.
 
 use std::error::Error;
 use std::fs::File;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .block_count(blocks)
         .fill_rxhash(false)
         .build()?;
-    // The crate's writer gives its file back to nobody, so that the buffer is kept outside of it.
+    // The crate's writer does not return its file, so the buffer is kept outside of it.
     let mut file = BufWriter::with_capacity(64 << 10, File::create(path)?);
     let mut writer = CaptureWriter::create(&mut file)?;
     eprintln!("capturing on {interface}");

@@ -1,8 +1,7 @@
-//! What a stamp costs where an XDP program takes it, in the driver's softIRQ.
+//! Measures the cost of a stamp in an XDP program, in the driver's softIRQ.
 //!
-//! All stamps take turns in every round, so that a drift of the CPU's clock meets them alike, and the
-//! cost of a run without a stamp is subtracted within a round. Run by `make bench`, as root; prints one
-//! table.
+//! All stamps are measured in turn in every round, so that a drift of the CPU's frequency affects them equally. The
+//! cost of a run without a stamp is subtracted within a round. Run by `make bench`, as root; prints one table.
 
 #[expect(dead_code, reason = "not every benchmark needs all of it")]
 #[path = "../../clock/benches/common/mod.rs"]
@@ -17,7 +16,7 @@ use wirestamp_clock::Counter;
 const ROUNDS: usize = 31;
 const FRAMES: u32 = 1_000_000;
 
-/// Median, and what lies between the 10th and the 90th percentile.
+/// Median, and the range from the 10th to the 90th percentile.
 fn spread(mut values: Vec<f64>) -> String {
     values.sort_unstable_by(f64::total_cmp);
     let [low, median, high] = [0.1, 0.5, 0.9].map(|part| quantile(&values, part));

@@ -1,4 +1,4 @@
-//! Times in file names: strftime(3) in the local time zone, as tcpdump has them.
+//! Times in file names: strftime(3) in the local time zone, as in tcpdump.
 #![expect(unsafe_code, reason = "localtime_r(3) and strftime(3)")]
 
 use std::ffi::{CString, OsString};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use wirestamp_clock::{Time, Utc};
 
-/// No path is longer (PATH_MAX of linux/limits.h).
-const LONGEST: usize = 4096;
+/// Max length of a path (PATH_MAX of linux/limits.h).
+const MAX_PATH: usize = 4096;
 
-/// `path` with the conversions in it, such as %H, replaced by the parts of `time`.
+/// Replaces the conversions in `path`, such as %H, by the parts of `time`.
 ///
 /// # Errors
-/// When that becomes longer than a path may be, or empty, or there is no such time.
+/// The result is too long for a path, or empty, or the time is out of range.
 pub(super) fn format(path: &Path, time: Time<Utc>) -> io::Result<PathBuf> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let seconds: libc::time_t = time.as_nanos().div_euclid(1_000_000_000);
@@ -26,15 +26,18 @@ pub(super) fn format(path: &Path, time: Time<Utc>) -> io::Result<PathBuf> {
     if unsafe { libc::localtime_r(&raw const seconds, &raw mut parts) }.is_null() {
         return Err(io::Error::last_os_error());
     }
-    let mut name = vec![0_u8; LONGEST];
-    // SAFETY: there is room for so many bytes, the format ends in a zero, and the parts were filled
-    // in; the zone's name that they point to belongs to the C library.
+    let mut name = vec![0_u8; MAX_PATH];
+    // SAFETY: there is room for that many bytes, the format ends in a zero, and the parts were filled in; the zone's
+    // name that they point to belongs to the C library.
     let length = unsafe {
         libc::strftime(name.as_mut_ptr().cast(), name.len(), path.as_ptr(), &raw const parts)
     };
     name.truncate(length);
     if name.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidFilename, "no name with that time in it"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidFilename,
+            "the name with that time is empty or too long",
+        ));
     }
     Ok(OsString::from_vec(name).into())
 }
@@ -46,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_gets_the_parts_of_the_time() {
+    fn conversions_are_replaced_by_time() {
         let time = Time::from_nanos(1_795_269_909_999_999_999);
         let name = |path: &str| format(Path::new(path), time).unwrap();
         assert_eq!(name("/tmp/at-%s.pcapng"), Path::new("/tmp/at-1795269909.pcapng"));
@@ -55,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_becomes_too_long_or_empty_is_refused() {
+    fn too_long_or_empty_name_is_refused() {
         let time = Time::from_nanos(0);
         assert!(format(Path::new(&"%c".repeat(1000)), time).is_err());
         assert!(format(Path::new(""), time).is_err());
@@ -63,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_name_and_no_time_leads_astray(name in "(%[a-zA-Z%]|.){0,40}", nanos: i64) {
+        fn any_name_and_time_are_handled(name in "(%[a-zA-Z%]|.){0,40}", nanos: i64) {
             if let Ok(name) = format(Path::new(&name), Time::from_nanos(nanos)) {
                 prop_assert!(!name.as_os_str().is_empty());
             }
