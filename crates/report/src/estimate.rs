@@ -3,7 +3,7 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::format::{length, micros, real};
+use crate::format::{NOTHING, length, micros, real, signed};
 
 /// How sure an interval is.
 const CONFIDENCE: f64 = 0.95;
@@ -76,6 +76,15 @@ pub fn squares(values: &[f64], mean: f64) -> f64 {
 pub fn t(freedom: f64) -> f64 {
     let quantile = |t: StudentsT| t.inverse_cdf(f64::midpoint(1.0, CONFIDENCE));
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, quantile)
+}
+
+/// An estimate with so many decimals, and its interval of 95 % confidence.
+pub fn decimal(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
+    match ci95 {
+        _ if !mean.is_finite() => NOTHING.to_owned(),
+        Some(ci95) => signed(&format!("{mean:.decimals$}")) + &format!(" ± {ci95:.decimals$}"),
+        None => signed(&format!("{mean:.decimals$}")),
+    }
 }
 
 /// Nanoseconds as microseconds, for a row of many.

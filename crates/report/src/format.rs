@@ -2,8 +2,6 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::estimate::Estimate;
-
 /// Between groups of digits, and between a number and its unit: narrow, and never a line's end.
 pub const THIN_SPACE: char = '\u{202f}';
 
@@ -68,15 +66,6 @@ pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
-/// An estimate with so many decimals, and its interval of 95 % confidence.
-pub fn estimate(Estimate { mean, ci95 }: Estimate, decimals: usize) -> String {
-    match ci95 {
-        _ if !mean.is_finite() => NOTHING.to_owned(),
-        Some(ci95) => signed(&format!("{mean:.decimals$}")) + &format!(" ± {ci95:.decimals$}"),
-        None => signed(&format!("{mean:.decimals$}")),
-    }
-}
-
 /// A time in nanoseconds as a real number.
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns, which is 104 days")]
 pub fn approximate(ns: i64) -> f64 {
@@ -109,7 +98,7 @@ fn significant(value: f64) -> String {
 }
 
 /// A number in decimal with a true minus sign and its integer digits grouped.
-fn signed(number: &str) -> String {
+pub(crate) fn signed(number: &str) -> String {
     let (sign, digits) = match number.strip_prefix('-') {
         Some(digits) => ("\u{2212}", digits),
         None => ("", number),

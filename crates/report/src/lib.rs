@@ -18,124 +18,17 @@ pub mod format;
 mod histogram;
 pub mod layers;
 mod page;
+mod report;
 pub mod sheet;
 mod stream;
 mod text;
 mod timeline;
 
-use serde::Serialize;
-use wirestamp_metrics::Summary;
-
 pub use circumstances::{Circumstances, date};
 pub use delay::{Call, DelayReport, Subject, verdict};
 pub use page::html;
+pub use report::{Check, Ledger, Report, Stream};
 pub use text::Table;
-
-/// Everything the page says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Report {
-    /// The headline, and the title of the browser's window.
-    pub title: String,
-    /// When the run was made, as people write it.
-    pub generated_at: String,
-    /// What was found, in whole sentences; they become the opening paragraph.
-    pub summary: Vec<String>,
-    /// What the run was made on: pairs of what and which (kernel, processor, clock).
-    pub machine: Vec<(String, String)>,
-    /// The streams of packets, in the order of their sections.
-    pub streams: Vec<Stream>,
-    /// Comparisons of what was measured with what is known.
-    pub checks: Vec<Check>,
-    /// Where each packet went, one ledger for each observation point.
-    pub ledgers: Vec<Ledger>,
-    /// Files written by the run: pairs of name and description.
-    pub files: Vec<(String, String)>,
-    /// Command lines with which to look at the files.
-    pub commands: Vec<String>,
-}
-
-/// A stream of packets between two observation points.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Stream {
-    /// What the stream is, for example "Phone call (G.729)".
-    pub name: String,
-    /// Its pattern, for example "140-byte frames every 20 ms".
-    pub description: String,
-    /// What the network did to it, in a sentence.
-    pub verdict: String,
-    /// Packets seen at the first point.
-    pub sent: u64,
-    /// Of those, packets seen at the second point.
-    pub received: u64,
-    /// Of those sent, packets never seen at the second point (RFC 7680).
-    pub lost: u64,
-    /// Extra copies seen at the second point (RFC 5560).
-    pub duplicated: u64,
-    /// Packets that arrived after one that was sent later (RFC 4737).
-    pub reordered: u64,
-    /// One-way delay (RFC 7679); none if nothing was received.
-    pub delay: Option<Summary>,
-    /// Delay of a packet minus that of the one before it (RFC 3393); none if there is no pair.
-    pub variation: Option<Summary>,
-    /// Half-width in nanoseconds of the interval that holds the true delay; none if unknown.
-    pub clock_error_ns: Option<i64>,
-    /// For each packet received: when it was sent, in seconds since the start of the stream, and
-    /// its one-way delay in nanoseconds.
-    pub delays: Vec<(f64, i64)>,
-    /// When each lost packet was sent, in seconds since the start of the stream.
-    pub lost_at: Vec<f64>,
-    /// Times between one arrival and the next in nanoseconds, with the name of the point
-    /// ("at tap A"). All of them are drawn on the same axes.
-    pub interarrival: Vec<(String, Vec<i64>)>,
-}
-
-/// A measured value beside one known or measured in another way.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Check {
-    /// What is compared, for example "lost packets".
-    pub what: String,
-    /// The value known or measured independently.
-    pub truth: String,
-    /// The value this report gives.
-    pub measured: String,
-    /// By how many percent the two may differ; none where they have to be equal.
-    pub within_percent: Option<f64>,
-    /// Whether the two agree as closely as they must.
-    pub holds: bool,
-    /// Where the truth comes from.
-    pub how: String,
-}
-
-/// What became of the packets at one observation point.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Ledger {
-    /// The name of the point.
-    pub point: String,
-    /// Pairs of what happened and to how many packets.
-    pub rows: Vec<(String, u64)>,
-    /// Whether every packet is accounted for.
-    pub balanced: bool,
-}
-
-impl Ledger {
-    /// That of a capture at `point`.
-    #[must_use]
-    pub fn of(point: &str, ledger: &wirestamp_capture::Ledger) -> Self {
-        let rows = [
-            ("reached the receiver", ledger.seen),
-            ("dropped by the kernel, ring full", ledger.kernel_dropped),
-            ("left in the ring at the end", ledger.left_behind),
-            ("dropped because the consumer failed", ledger.consumer_dropped),
-            ("delivered", ledger.delivered),
-            ("dropped by the interface itself, before", ledger.interface_dropped),
-        ];
-        Self {
-            point: point.into(),
-            rows: rows.map(|(what, count)| (what.to_owned(), count)).into(),
-            balanced: ledger.balances(),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

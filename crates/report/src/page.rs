@@ -7,7 +7,7 @@ use super::sheet::{Heading, document, pairs, table, terms};
 use super::stream;
 use wirestamp_metrics::Summary;
 
-use super::{Check, Ledger, Report, Stream};
+use super::report::{Check, Ledger, Report, Stream};
 
 /// Terms and their meaning, with where they are defined.
 const DEFINITIONS: [(&str, &str, &str); 6] = [

@@ -5,7 +5,7 @@ use super::format::{Escaped, NOTHING, approximate, count, micros, percent};
 use super::sheet::{figure, key, on_every_screen, table};
 use wirestamp_metrics::Summary;
 
-use super::Stream;
+use super::report::Stream;
 
 /// The size of a figure in pixels that takes half of the page.
 const HALF: (u32, u32) = (490, 290);

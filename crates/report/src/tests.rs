@@ -1,3 +1,5 @@
+use wirestamp_metrics::Summary;
+
 use super::*;
 
 const HOSTILE: &str = "</title></style><script>alert(\"1\")</script><img src='x' onerror=go()>&";

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod figures;
 pub mod flows;
 mod live;
 mod pair_session;
@@ -13,7 +14,8 @@ mod point_state;
 mod recording;
 
 pub use compare::{Comparison, Correction, PipeReport, Survey, Terms, compare, survey};
+pub use figures::{AnchorCount, Figures};
 pub use live::{Glance, LiveFigures};
 pub use pair_session::{PairSession, TapReport};
 pub use point_state::PointState;
-pub use recording::{AnchorCount, Figures, Recording};
+pub use recording::Recording;

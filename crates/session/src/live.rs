@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 
-use crate::recording::Figures;
+use crate::figures::Figures;
 
 /// Figures that one thread writes with every packet and others look at meanwhile. Nobody waits for
 /// anybody; what is read together may be a packet apart.

@@ -7,8 +7,9 @@ use wirestamp_capture::{Capture, CaptureLoss, CapturedPacket, Error, Facts, Ledg
 use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
 use wirestamp_packet::LinkType;
 
+use crate::figures::Figures;
 use crate::point_state::PointState;
-use crate::recording::{Figures, Recording};
+use crate::recording::Recording;
 
 /// Where the observations of two points on this machine meet. `record` is told of every outcome.
 pub struct PairSession<R> {

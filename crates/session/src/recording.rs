@@ -1,14 +1,12 @@
 //! What every capture keeps of its packets: a file, if one is asked for, and figures.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Serialize;
 use wirestamp_capture::file::{AnchorLog, Writer};
 use wirestamp_capture::{CaptureLoss, CapturedPacket, Error, Ledger, Sink};
 use wirestamp_clock::{ClockService, DifferenceClock, Domain};
-use wirestamp_metrics::{Distribution, InterArrival};
 
+use crate::figures::{AnchorCount, Figures};
 use crate::live::LiveFigures;
 
 /// After so many packets the clock's rate is fetched anew, on a link that never pauses too.
@@ -26,39 +24,6 @@ pub struct Recording<'a> {
     figures: Figures,
     /// Who looks on meanwhile.
     live: Option<Arc<LiveFigures>>,
-}
-
-/// What was recorded.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Figures {
-    /// Packets captured, and in the file if there is one.
-    pub packets: u64,
-    /// Bytes on the wire, without check sequences, of the packets captured.
-    pub bytes: u64,
-    /// Times between packets.
-    pub interarrival_ns: InterArrival,
-    /// How much later than the kernel's own stamp the raw one was taken; empty where the stamp is
-    /// the kernel's.
-    pub acquisition_lag_ns: Distribution,
-    /// The largest error of a stamp against system time; none without packets.
-    pub error_ns: Option<i64>,
-    /// How often the system clock was stepped meanwhile.
-    pub clock_steps: u32,
-    /// What is in the file of anchors, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub anchors: Option<AnchorCount>,
-    /// The files that have the packets, the oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<PathBuf>,
-}
-
-/// What was kept so that stamps can be converted again.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct AnchorCount {
-    /// Anchors in the file.
-    pub written: u64,
-    /// Stretches of more than half a minute of which no anchors were kept.
-    pub gaps: u32,
 }
 
 impl<'a> Recording<'a> {

@@ -12,6 +12,7 @@ mod interarrival;
 mod limit_rate;
 mod loss;
 pub mod mesh;
+mod options;
 mod overhead;
 mod passive_delay;
 mod probe;
@@ -25,5 +26,6 @@ mod timers;
 mod timestamp_jitter;
 
 pub use account::{Account, Making, Part, Section};
-pub use studies::{Entry, Options, STUDIES, timers_beside};
+pub use options::Options;
+pub use studies::{Entry, STUDIES, timers_beside};
 pub use timers::Elsewhere;

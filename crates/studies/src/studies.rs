@@ -1,7 +1,6 @@
 //! The studies that can be run by name.
 
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,23 +9,12 @@ use wirestamp_capture::Stop;
 use crate::account::{self, Account};
 use crate::experiment::Progress;
 use crate::mesh::BringUp;
+use crate::options::Options;
 use crate::timers::{self, Elsewhere};
 use crate::{
     active_delay, interarrival, limit_rate, loss, overhead, passive_delay, reception, step,
     timestamp_jitter,
 };
-
-/// What a study is asked for.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Whether to do as little as shows something, in less than two minutes on two cores.
-    pub quick: bool,
-    /// What makes the order of the runs.
-    pub seed: u64,
-    /// Where raw results and the report go, if they are wanted. Made if it does not exist; what it
-    /// holds of an earlier run is not measured again.
-    pub folder: Option<PathBuf>,
-}
 
 /// Measures until all is done or the stop is requested.
 type Run = fn(&Options, &Stop, &mut dyn FnMut(&Progress)) -> anyhow::Result<Account>;

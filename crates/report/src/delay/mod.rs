@@ -6,9 +6,9 @@ mod words;
 use wirestamp_metrics::emodel::Rating;
 use wirestamp_metrics::{CallOverTime, Quality};
 
-use super::Ledger;
 use super::format::{Escaped, NOTHING, approximate, count, duration, nanos, percent, plural};
 use super::page::ledgers;
+use super::report::Ledger;
 use super::sheet::{Heading, document, pairs, table, terms};
 use crate::layers;
 

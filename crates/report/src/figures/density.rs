@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use plotters::prelude::*;
 
-use super::{FIRST_SERIES, Figure, Frame, SERIES, ticks};
+use super::frame::{FIRST_SERIES, Figure, Frame, SERIES, ticks};
 use crate::axis::{Axis, round_up};
 use crate::format::{duration, length, plural, real};
 

@@ -5,13 +5,13 @@ use std::ops::Range;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Chart, Drawn, Figure, Frame, INK, SERIES, letters, ticks};
+use super::frame::{Chart, Drawn, Figure, Frame, INK, SERIES, letters, ticks};
 use crate::axis::Axis;
 use crate::format::{approximate, duration, nanos, plural, real};
 use crate::histogram::Histogram;
 use wirestamp_metrics::{Distribution, Summary};
 
-use crate::Stream;
+use crate::report::Stream;
 
 /// How often each one-way delay occurred; nothing if no packet was received.
 pub(crate) fn delay_histogram(stream: &Stream, id: &str, size: (u32, u32)) -> Option<Figure> {

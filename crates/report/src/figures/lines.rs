@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::{Drawn, FIRST_SERIES, Figure, Frame, SERIES};
+use super::frame::{Drawn, FIRST_SERIES, Figure, Frame, SERIES};
 use crate::axis::Axis;
 use crate::estimate::Estimate;
 

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use wirestamp_metrics::CallOverTime;
 
-use super::{Figure, Frame, SERIES, ticks};
+use super::frame::{Figure, Frame, SERIES, ticks};
 use crate::axis::Axis;
 use crate::format::{approximate, nanos};
 

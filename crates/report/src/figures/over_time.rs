@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use plotters::prelude::*;
 
-use super::{Chart, Drawn, Figure, Frame, LOST, SERIES, ticks};
-use crate::Stream;
+use super::frame::{Chart, Drawn, Figure, Frame, LOST, SERIES, ticks};
 use crate::axis::Axis;
 use crate::format::{approximate, duration, length, nanos, plural};
+use crate::report::Stream;
 use crate::timeline::{Slice, moments, slice_length_ns, slices, span};
 
 /// Above this many packets a slice of time is drawn instead of each packet; the figure stays well

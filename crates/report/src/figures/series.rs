@@ -3,8 +3,8 @@
 use wirestamp_clock::{Time, Utc};
 use wirestamp_metrics::Series;
 
+use super::frame::{Figure, Frame, ticks};
 use super::over_time::{strokes, ticks_of_losses};
-use super::{Figure, Frame, ticks};
 use crate::axis::Axis;
 use crate::format::{approximate, duration, nanos, plural};
 use crate::timeline::Slice;

@@ -1,5 +1,8 @@
+use plotters::prelude::*;
+
+use super::frame::{GRID, LOST};
 use super::*;
-use crate::Stream;
+use crate::report::Stream;
 
 const SIZE: (u32, u32) = (1000, 300);
 

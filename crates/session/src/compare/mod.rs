@@ -5,40 +5,25 @@ mod correction;
 mod file;
 mod pipe;
 mod survey;
+mod terms;
 
+use wirestamp_capture::Error;
 use wirestamp_capture::file::Reader;
-use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
 use wirestamp_metrics::{
-    CaptureLoss, ClockSkew, Config, Correlator, Observation, Outcome, Point, SkewEstimate,
+    CaptureLoss, ClockSkew, Correlator, Observation, Outcome, Point, SkewEstimate,
 };
 
 pub use correction::Correction;
 pub(crate) use file::passes;
 pub use pipe::PipeReport;
 pub use survey::{Survey, survey};
+pub use terms::Terms;
 
 use clocks::clock_error;
 use file::File;
 
 use crate::point_state::PointState;
-
-/// How two files are compared.
-#[derive(Clone, Copy, Default)]
-pub struct Terms<'a> {
-    /// What the correlator goes by.
-    pub correlation: Config,
-    /// Whether a damaged file counts up to the damage.
-    pub partial: bool,
-    /// If there is one, only the packets that pass it count, while what the captures lost is not known
-    /// to pass it: then it may account for losses that are the network's.
-    pub filter: Option<&'a Filter>,
-    /// What is taken off the stamps of file B.
-    pub correction: Correction,
-    /// What both points see, as long as they have seen nothing: every packet, and nothing beside, if
-    /// it is not said.
-    pub sight: Option<&'a PointState>,
-}
 
 /// What comparing two files found, beside the outcomes.
 #[derive(Clone, Debug)]

@@ -6,8 +6,9 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Outcome, Point};
 
 use super::clocks::clock_error;
+use super::correction::Correction;
 use super::file::{self, File};
-use super::{Correction, Terms};
+use super::terms::Terms;
 use crate::pair_session::{PairSession, TapReport};
 
 /// What was read from a pipe.

@@ -8,7 +8,8 @@ use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{ClockSkew, SkewEstimate};
 use wirestamp_packet::PacketId;
 
-use super::{File, Terms};
+use super::file::File;
+use super::terms::Terms;
 use crate::point_state::PointState;
 
 /// Identities that are kept of each file; where there are more, half of them go, the same ones in

@@ -5,7 +5,7 @@ use wirestamp_capture::{Error, Filter};
 use wirestamp_clock::Span;
 use wirestamp_metrics::flow::FlowConfig;
 
-use super::Flows;
+use super::table::Flows;
 use crate::compare::passes;
 
 /// Which packets of a file count.

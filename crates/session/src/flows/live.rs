@@ -6,7 +6,7 @@ use wirestamp_capture::{Capture, CaptureLoss, CapturedPacket, Error, Sink, Stop}
 use wirestamp_metrics::flow::{FlowConfig, FlowReport};
 use wirestamp_packet::LinkType;
 
-use super::Flows;
+use super::table::Flows;
 use crate::pair_session::TapReport;
 use crate::recording::Recording;
 

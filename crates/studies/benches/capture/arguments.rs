@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 
 use crate::contenders::Contender;
-use crate::loss::Rate;
+use crate::rate::Rate;
 
 /// Compares capture tools on this machine.
 #[derive(Parser)]

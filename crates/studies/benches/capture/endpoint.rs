@@ -18,8 +18,8 @@ use serde_json::Value;
 use wirestamp_capture::Method;
 use wirestamp_studies::tester::{Bed, RECEIVER, SENDING_INTERFACE, spawn};
 
-use crate::Bench;
 use crate::arguments::Arguments;
+use crate::bench::Bench;
 use crate::contenders::Contender;
 use crate::process::Running;
 use crate::results::Results;

@@ -1,10 +1,10 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
+use super::claims;
 use super::figures::{DELAYS, differences, names};
 use super::findings::Findings;
 use super::measured::Measured;
 use super::paper::{MACHINES, PAPER};
-use super::{DEVIATIONS, claims};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use wirestamp_report::format::plural;
@@ -32,7 +32,7 @@ pub(super) fn account(runs: &Runs<Measured>, findings: &Findings) -> anyhow::Res
             Section::new("compared", "Section 3.7, measured here", parts),
             Section::new("effects", "What makes the difference", effects),
         ],
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: vec![("The paper's machines".to_owned(), MACHINES.to_owned())],
         report: None,
     })

@@ -13,7 +13,7 @@ use wirestamp_lab::{Netns, PathLab, SINK_V6, TAP_A, TAP_B};
 use wirestamp_metrics::{self as metrics, Point};
 
 use super::measured::{Active, Measured, Passive};
-use super::tests_of_a_path::Setting;
+use super::setting::Setting;
 use crate::passive_delay::{Bottleneck, attend, join};
 use wirestamp_session::PairSession;
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::measured::Measured;
 use super::paper::{PUBLISHED, Published};
-use super::tests_of_a_path::Setting;
+use super::setting::Setting;
 use crate::experiment::{Effect, Estimate, Runs, effects, mean};
 use wirestamp_report::format::length;
 

@@ -4,7 +4,7 @@ use wirestamp_capture::Stop;
 
 use super::bed::above_ip;
 use super::measured::Measured;
-use super::tests_of_a_path::Setting;
+use super::setting::Setting;
 use crate::mesh::{self, Kept, Plan, Total, until};
 use crate::passive_delay::Bottleneck;
 use wirestamp_lab::results::Second;

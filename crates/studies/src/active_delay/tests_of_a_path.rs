@@ -7,6 +7,7 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter};
 
 use super::measured::Measured;
+use super::setting::{FRAMES, RATES, Setting};
 use super::{bed, over_mesh};
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::mesh::{BringUp, Kept};
@@ -17,33 +18,6 @@ const AROUND: Duration = Duration::from_millis(1_500);
 
 /// The same where a mesh is brought up, begins to measure, and has settled the last.
 const AROUND_OF_MESH: Duration = Duration::from_secs(8);
-
-/// Frames in bytes, with check sequence as in the report.
-const FRAMES: [u16; 2] = [600, 1500];
-/// Packets a second.
-const RATES: [u32; 2] = [500, 4_167];
-
-/// What is sent in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    /// The length of frames in bytes, with check sequence.
-    pub(super) frame: u16,
-    /// Packets a second.
-    pub(super) rate: u32,
-    /// How many.
-    pub(super) packets: u64,
-}
-
-impl Setting {
-    /// How a cell of any size is run, but for how long.
-    pub(super) fn of(cell: &Cell, lasting: Duration) -> Self {
-        let level = |factor: usize| cell.0.get(factor).copied().unwrap_or(0);
-        let rate = RATES[level(1) % RATES.len()];
-        let packets = u128::from(rate) * lasting.as_millis() / 1000;
-        let packets = u64::try_from(packets).unwrap_or(u64::MAX);
-        Self { frame: FRAMES[level(0) % FRAMES.len()], rate, packets }
-    }
-}
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

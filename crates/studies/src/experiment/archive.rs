@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Design, Turn};
+use super::design::{Design, Turn};
 use wirestamp_report::Circumstances;
 
 /// The name of the file that says what the others are.

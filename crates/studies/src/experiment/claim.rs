@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Estimate, Sign};
+use wirestamp_report::estimate::{Estimate, Sign};
 
 /// Something that a paper finds.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use wirestamp_report::Table;
 use wirestamp_report::estimate::{self, Estimate};
 
-use super::{Cell, Design};
+use super::design::{Cell, Design};
 use wirestamp_report::format::{length, real};
 
 /// What some levels do to the response.

@@ -1,10 +1,10 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
 use super::cable::Row;
+use super::claims;
 use super::figures::{Shown, density, place};
 use super::findings::Findings;
 use super::stamps::Stamps;
-use super::{DEVIATIONS, PAPER, claims};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use crate::overhead::packets::Stamped;
@@ -38,10 +38,10 @@ pub(super) fn account(
         title: "What stamps make of the times between arrivals",
         making,
         claims: claims::claims(stamped, findings),
-        paper: PAPER,
+        paper: crate::overhead::PAPER,
         data: members(findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: vec![("The paper's machine".to_owned(), MACHINE.to_owned())],
         report: None,
     })

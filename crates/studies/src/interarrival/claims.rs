@@ -1,8 +1,9 @@
 //! What the paper finds, and what the data here say of it.
 
 use super::correlation::Correlation;
-use super::findings::{Clock, Findings, passages};
+use super::findings::Findings;
 use super::stamps::between;
+use super::stamps::{Clock, passages};
 use crate::experiment::{Claim, Estimate, Runs, deviation, mean};
 use crate::overhead::packets::{Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};

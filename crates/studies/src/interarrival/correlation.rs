@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::findings::{Clock, passages};
+use super::stamps::{Clock, passages};
 use crate::experiment::{Estimate, Runs, pearson, spearman};
 use crate::overhead::packets::{Packets, Stamped};
 use crate::overhead::paper::{Method, Traffic};

@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::cable::{self, Cable, Row, SOURCES};
 use super::correlation::Correlation;
-use super::stamps::{Stamps, errors};
+use super::stamps::{Clock, Stamps, errors, passages};
 use crate::experiment::{Design, Effect, Factor, Runs, deviation, effects};
 use crate::overhead::packets::{Packets, Size, Stamped};
 use crate::overhead::paper::{Method, Traffic};
-use crate::probe::{Gap, Passage, gaps};
+use crate::probe::{Gap, gaps};
 use wirestamp_report::format::length;
 
 /// What came of it, in numbers.
@@ -30,30 +30,6 @@ pub(super) struct Findings {
 
 /// What the sender's own record is called among the sources.
 const SENDER: &str = "the sender";
-
-/// What tells the time of a packet that was stamped in user space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Clock {
-    /// The stamp itself.
-    Stamp,
-    /// The counter, right before the stamp.
-    Counter,
-    /// The sender's own record, which is its own truth and has no errors.
-    Sender,
-}
-
-/// The packets of a run in user space.
-pub(super) fn passages(run: &[Stamped], clock: Clock) -> impl Iterator<Item = Passage> {
-    run.iter().map(move |stamped| Passage {
-        packet: stamped.packet,
-        sent_ns: (clock != Clock::Sender).then_some(stamped.sent_ns),
-        stamped_ns: match clock {
-            Clock::Stamp => stamped.stamp_ns,
-            Clock::Counter => stamped.at_ns,
-            Clock::Sender => stamped.sent_ns,
-        },
-    })
-}
 
 impl Findings {
     /// Computes what the runs tell.

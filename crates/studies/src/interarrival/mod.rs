@@ -5,7 +5,7 @@
 //! in the study of the overhead; and by captures of several methods and clocks at the end of a cable,
 //! all of them on the same packets. The paper holds the times between stamps against a rhythm that it
 //! takes for constant. Here each is held against the time between the two sendings too, by the sender's
-//! own record. [`DEVIATIONS`] tells where this departs from the paper.
+//! own record. Departures from the paper: `deviations.md`.
 
 mod account;
 mod cable;
@@ -20,8 +20,8 @@ use wirestamp_capture::Stop;
 
 use crate::account::Account;
 use crate::experiment::{self, Progress};
+use crate::options::Options;
 use crate::overhead::packets::{Packets, Size};
-use crate::studies::Options;
 use cable::Cable;
 use findings::Findings;
 
@@ -35,48 +35,6 @@ const QUICK: Size = Size { repetitions: 4, packets: [50, 500] };
 
 /// What the results of the stamps in user space are called.
 const IN_USER_SPACE: &str = "interarrival-user-space";
-
-/// Where this experiment departs from the paper's: the subject, and what is done and why.
-const DEVIATIONS: [(&str, &str); 6] = [
-    (
-        "Truth",
-        "The paper's generator is an FPGA, and its rhythm is taken for constant. Here a program sends, \
-         paced by the counter, and writes down when: each time between two stamps is held against the \
-         time between the two sendings, so that the sender's own unrest is not taken for the stamps'. \
-         A packet whose sending took longer than 250 µs was sent by a thread that was interrupted; on \
-         the cable it has no error.",
-    ),
-    (
-        "Place of the stamp",
-        "The paper stamps in the softIRQ of a changed kernel, one method at a time. Here ktime and the \
-         counter are read one after the other for the same packet by the thread that receives it over \
-         the loopback interface; and captures stamp at the end of a veth cable: ring/kernel, \
-         recvmsg/kernel and xdp-pass/xdp in the softIRQ, ring/raw in a thread.",
-    ),
-    (
-        "Same packets",
-        "All captures run at once, so that they are compared on the same packets. Where there are only \
-         two cores they share one, and a thread that stamps by itself has real-time priority there. The kernel \
-         takes one stamp for ring and recvmsg alike. The confidence of effects takes captures of one \
-         run for independent, which they are not quite.",
-    ),
-    (
-        "Missed packets",
-        "A time between packets of which one between was missed is left out: it is none of the \
-         pattern's.",
-    ),
-    (
-        "Correlation",
-        "The paper observes that large times between arrivals go with large overheads, and shows no \
-         number. Here it is Spearman's rank correlation of the overhead of a stamp with the time since \
-         the stamp before, for each run.",
-    ),
-    (
-        "Figures",
-        "Shares are drawn on a logarithmic scale, so that rare values are seen. One value in 200 lies \
-         beyond each end of the axis.",
-    ),
-];
 
 /// Measures until all is done or `stop` is requested.
 ///

@@ -3,11 +3,36 @@
 use serde::Serialize;
 
 use crate::experiment::{Estimate, deviation};
+use crate::overhead::packets::Stamped;
 use crate::overhead::paper::Traffic;
 use crate::overhead::series;
-use crate::probe::Gap;
+use crate::probe::{Gap, Passage};
 use crate::timers::Cost;
 use wirestamp_report::format::length;
+
+/// What tells the time of a packet that was stamped in user space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The stamp itself.
+    Stamp,
+    /// The counter, right before the stamp.
+    Counter,
+    /// The sender's own record, which is its own truth and has no errors.
+    Sender,
+}
+
+/// The packets of a run in user space.
+pub(super) fn passages(run: &[Stamped], clock: Clock) -> impl Iterator<Item = Passage> {
+    run.iter().map(move |stamped| Passage {
+        packet: stamped.packet,
+        sent_ns: (clock != Clock::Sender).then_some(stamped.sent_ns),
+        stamped_ns: match clock {
+            Clock::Stamp => stamped.stamp_ns,
+            Clock::Counter => stamped.at_ns,
+            Clock::Sender => stamped.sent_ns,
+        },
+    })
+}
 
 /// What the stamps of one source make of a pattern. Times are in nanoseconds.
 #[derive(Clone, Debug, Serialize)]

@@ -4,7 +4,7 @@ use super::figures::{self, AREAS, Shown};
 use super::findings::{Findings, Measured, SeriesFindings};
 use super::paper::{FILTERS, MACHINE, PAPER, PROCESSORS};
 use super::sweeps::Sweep;
-use super::{DEVIATIONS, claims, tables};
+use super::{claims, tables};
 use crate::account::{Account, Making, Part, Section, members};
 use wirestamp_report::figures::Figure;
 
@@ -24,7 +24,7 @@ pub(super) fn account(measured: &Measured) -> anyhow::Result<Account> {
         paper: PAPER,
         data: members(&findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: machine(measured.size.repetitions()),
         report: None,
     })

@@ -5,7 +5,8 @@ use super::model::Area;
 use super::paper::{PROCESSORS, Processor};
 use crate::experiment::Estimate;
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, estimate, real};
+use wirestamp_report::estimate::decimal;
+use wirestamp_report::format::{NOTHING, count, real};
 
 impl Findings {
     /// The saturation points, here and in the report.
@@ -24,11 +25,7 @@ impl Findings {
             ]
         });
         let there = PROCESSORS.map(|Processor { name, limit, .. }| {
-            vec![
-                format!("report: {name}"),
-                estimate(alone(thousands(limit)), 1),
-                NOTHING.to_owned(),
-            ]
+            vec![format!("report: {name}"), decimal(alone(thousands(limit)), 1), NOTHING.to_owned()]
         });
         Table::new(
             "Saturation point, frames of 84 bytes",
@@ -43,7 +40,7 @@ impl Findings {
             let Some(model) = model else {
                 return [vec![part_in_words.clone()], vec![NOTHING.to_owned(); 6]].concat();
             };
-            let rate = |rate: f64| estimate(alone(thousands(rate)), 0);
+            let rate = |rate: f64| decimal(alone(thousands(rate)), 0);
             let or_beyond = |it: Option<f64>| it.map_or_else(|| "not reached".to_owned(), rate);
             vec![
                 part_in_words.clone(),
@@ -75,8 +72,7 @@ impl SeriesFindings {
     /// A row for each line at each point, as the report's numeric results.
     pub(super) fn table(&self, heading: &str) -> Table {
         let row = |cell: &CellFindings| {
-            let percent =
-                |it: Option<Estimate>| it.map_or(NOTHING.to_owned(), |it| estimate(it, 2));
+            let percent = |it: Option<Estimate>| it.map_or(NOTHING.to_owned(), |it| decimal(it, 2));
             let rate = cell.rate.map_or(NOTHING.to_owned(), in_thousands);
             vec![
                 cell.in_words[0].clone(),
@@ -119,7 +115,7 @@ impl SeriesFindings {
 
 fn in_thousands(rate: Estimate) -> String {
     let Estimate { mean, ci95 } = rate;
-    estimate(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1)
+    decimal(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1)
 }
 
 fn alone(mean: f64) -> Estimate {

@@ -2,8 +2,9 @@
 
 use super::findings::Findings;
 use super::paper::{MACHINE, PAPER};
-use super::rounds::{CORES, Round, Size};
-use super::{DEVIATIONS, claims, figures};
+use super::round::Round;
+use super::rounds::{CORES, Size};
+use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 
@@ -23,7 +24,7 @@ pub(super) fn account(runs: &Runs<Round>, size: Size) -> anyhow::Result<Account>
         paper: PAPER,
         data: members(&findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: vec![
             ("Memory".to_owned(), format!("{} MiB for each capture", findings.buffer_mib)),
             ("The paper's machine".to_owned(), MACHINE.to_owned()),

@@ -12,7 +12,7 @@ use wirestamp_capture::{Config, Cores, Method as Reception, StampSource, Stop};
 use wirestamp_clock::ClockService;
 
 use super::paper::Method;
-use super::rounds::Round;
+use super::round::Round;
 use crate::tester::{
     Bed, CAPTURE_CORE, INTERFACE, Load, SENDING_CORE, Tool, Trial, capture_during, packets_in,
 };

@@ -2,7 +2,8 @@
 
 use super::findings::loss_percent;
 use super::paper::Method;
-use super::rounds::{CORES, Condition, Round, Size};
+use super::round::Round;
+use super::rounds::{CORES, Condition, Size};
 use crate::experiment::{Claim, Estimate, Runs, mean};
 use wirestamp_report::format::real;
 

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::rounds::{Condition, Round, Size};
+use super::round::Round;
+use super::rounds::{Condition, Size};
 use crate::experiment::{Effect, Estimate, Runs, effects};
 
 /// What came of it, in numbers.

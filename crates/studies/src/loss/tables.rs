@@ -5,7 +5,8 @@ use super::paper::PACKETS;
 use super::rounds::{CORES, Condition, Size};
 use crate::experiment::Effect;
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, duration, estimate, real};
+use wirestamp_report::estimate::decimal;
+use wirestamp_report::format::{NOTHING, count, duration, real};
 
 impl Findings {
     /// The loss of every way to capture under every condition.
@@ -73,7 +74,7 @@ impl Findings {
         let row = |Effect { levels, effect }: &Effect| {
             let levels: Vec<_> =
                 levels.iter().map(|(factor, level)| format!("{factor} {level}")).collect();
-            vec![levels.join(" with "), estimate(*effect, 2)]
+            vec![levels.join(" with "), decimal(*effect, 2)]
         };
         let is_shown = |effect: &&Effect| {
             effect.levels.len() == 1 || effect.levels.iter().any(|(factor, _)| factor == "method")
@@ -92,11 +93,11 @@ fn of(cell: Option<&CellFindings>, text: fn(&CellFindings) -> Option<String>) ->
 }
 
 fn loss(cell: &CellFindings) -> Option<String> {
-    cell.loss_percent.map(|loss| estimate(loss, 2))
+    cell.loss_percent.map(|loss| decimal(loss, 2))
 }
 
 fn sent(cell: &CellFindings) -> Option<String> {
-    cell.packets_per_second.map(|rate| estimate(rate, 0))
+    cell.packets_per_second.map(|rate| decimal(rate, 0))
 }
 
 fn gap(gap_ns: u64) -> String {

@@ -1,4 +1,4 @@
-use super::rounds::Round;
+use super::round::Round;
 use super::*;
 use crate::account;
 use crate::experiment::{Runs, Verdict};

@@ -3,7 +3,7 @@
 use super::findings::Findings;
 use super::packets::Stamped;
 use super::paper::{MACHINE, PAPER, Traffic};
-use super::{DEVIATIONS, claims, figures};
+use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use wirestamp_report::figures::Figure;
@@ -30,7 +30,7 @@ pub(super) fn account(runs: &Runs<Stamped>, findings: &Findings) -> anyhow::Resu
         paper: PAPER,
         data: members(findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: machine.map(|(name, value)| (name.to_owned(), value)).into(),
         report: None,
     })

@@ -4,7 +4,7 @@
 //! A checkpoint is taken before the stamp and another after it, for each packet of the paper's two
 //! patterns; what lies between them, less what a checkpoint costs, is the overhead of the stamp. In
 //! the softIRQ, where no program can look at the counter on all machines, the kernel itself says what
-//! a program takes with the stamp and without. [`DEVIATIONS`] tells where this departs from the paper.
+//! a program takes with the stamp and without. Departures from the paper: `deviations.md`.
 
 mod account;
 mod claims;
@@ -20,54 +20,12 @@ use wirestamp_capture::Stop;
 
 use crate::account::Account;
 use crate::experiment::{self, Progress};
-use crate::studies::Options;
+use crate::options::Options;
 use findings::Findings;
 use packets::{Packets, Size};
 use softirq::Programs;
 
 pub(crate) use paper::{MACHINE, PAPER};
-
-/// Where this experiment departs from the paper's: the subject, and what is done and why.
-const DEVIATIONS: [(&str, &str); 7] = [
-    (
-        "Place of the stamp",
-        "The paper changes the kernel, to stamp in the softIRQ with checkpoints around. Here the \
-         thread that receives a packet stamps it, with ktime as clock_gettime reads it, by the \
-         kernel's own formula and data. In the softIRQ the kernel is asked what a BPF program takes \
-         with the stamp and without: a mean of many frames, so there is no distribution.",
-    ),
-    (
-        "Traffic",
-        "The paper's generator is an FPGA on a wire. Here the packets are sent by another thread \
-         over the loopback interface, paced by the counter. The overhead is that of the receiver \
-         alone; the rhythm matters because caches cool between packets.",
-    ),
-    (
-        "Checkpoints",
-        "The paper takes them by rdtscll. Here they are ordered by fences, so that nothing of the \
-         stamp is left outside. One more is taken ahead of the first: it finds the caches cold, and \
-         what is subtracted is the cost of a checkpoint that does not.",
-    ),
-    (
-        "Interrupts",
-        "The paper disables them while it stamps. A program cannot: an interrupt between the \
-         checkpoints is in the overhead, of both methods alike.",
-    ),
-    (
-        "Variance",
-        "The paper gives it in ns, as one would a standard deviation. Both are given here.",
-    ),
-    (
-        "Memory",
-        "The paper says of its auto-correlation that it is high with raw stamps, and shows no number. \
-         Here the auto-correlation of one packet and the next is compared between the methods.",
-    ),
-    (
-        "Figures",
-        "Shares are drawn on a logarithmic scale: on a linear one the long overheads of ktime, each of \
-         them rare, would lie on the axis. One in 200 lies beyond it.",
-    ),
-];
 
 /// Repetitions in the softIRQ: each takes a few hundredths of a second.
 const SOFTIRQ_REPETITIONS: u32 = 31;

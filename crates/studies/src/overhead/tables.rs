@@ -5,7 +5,8 @@ use super::paper::{Method, Published};
 use super::softirq::Added;
 use crate::experiment::{Effect, Estimate};
 use wirestamp_report::Table;
-use wirestamp_report::format::{self, NOTHING, count};
+use wirestamp_report::estimate::decimal;
+use wirestamp_report::format::{NOTHING, count};
 
 impl Findings {
     /// Mean and deviation of each method with each pattern, here and in the paper.
@@ -114,5 +115,5 @@ fn in_the_paper(method: Method) -> &'static str {
 }
 
 fn estimate(estimate: Estimate) -> String {
-    format::estimate(estimate, 2)
+    decimal(estimate, 2)
 }

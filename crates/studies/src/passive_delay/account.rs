@@ -1,10 +1,10 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
+use super::claims;
 use super::figures::{Delay, NAMES, View};
 use super::findings::{AllRuns, Findings};
 use super::measurements::{Measurements, Size};
 use super::paper::{MACHINES, PAPER, Question};
-use super::{DEVIATIONS, claims};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::{Cell, Runs};
 use wirestamp_report::format::{length, plural};
@@ -36,7 +36,7 @@ pub(super) fn account(runs: &AllRuns, size: Size, findings: &Findings) -> anyhow
         paper: PAPER,
         data: members(findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: machine.map(|(name, value)| (name.to_owned(), value)).into(),
         report: None,
     })

@@ -10,7 +10,7 @@ use wirestamp_lab::TAP_A;
 use wirestamp_packet::{LinkType, Packet};
 use wirestamp_traffic::Payload;
 
-use super::Source;
+use super::source::Source;
 
 /// Bytes that are kept of a packet: its headers and what the sender wrote into it.
 const SNAPLEN: u32 = 128;

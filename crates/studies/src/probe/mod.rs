@@ -6,15 +6,15 @@
 mod captures;
 mod departures;
 mod gaps;
+mod source;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use wirestamp_capture::{Capture, Cores, Method, StampSource, Stop};
+use wirestamp_capture::{Capture, Cores, Stop};
 use wirestamp_clock::{ClockService, Counter};
 use wirestamp_lab::impair::Wire;
 use wirestamp_traffic::Pattern;
@@ -22,25 +22,13 @@ use wirestamp_traffic::Pattern;
 pub(crate) use captures::Captures;
 pub(crate) use departures::Departures;
 pub(crate) use gaps::{Gap, Passage, gaps};
+pub(crate) use source::Source;
 
 /// A capture that brings no packet for so long has brought all that it will: a block of the ring that
 /// does not fill is handed over after some 10 ms.
 const SILENCE: Duration = Duration::from_millis(150);
 /// How often it is looked whether the last packets have come.
 const LOOK: Duration = Duration::from_millis(1);
-
-/// A way to receive packets, with the clock that stamps them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
-    pub(crate) method: Method,
-    pub(crate) stamp: StampSource,
-}
-
-impl Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.method, self.stamp)
-    }
-}
 
 /// The cable, and why sources were refused on it.
 pub(crate) struct Probe {

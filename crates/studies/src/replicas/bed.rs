@@ -9,9 +9,10 @@ use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span};
 use wirestamp_lab::impair::{FAR, Wire};
 use wirestamp_lab::{Netns, SOURCE_INTERFACE, TAP_A, TAP_B, check_privilege};
 
-use super::Technique;
+use super::round::Round;
 use super::sender::{AHEAD, Sender, Sent};
 use super::tap::Tap;
+use super::technique::Technique;
 use crate::tester::{Spinner, stay_on};
 use wirestamp_report::format::{approximate, length};
 
@@ -25,23 +26,6 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(crate) struct Bed {
     wire: Wire,
     clock: ClockService,
-}
-
-/// Packets to send, and how to receive them.
-pub(crate) struct Round<'a> {
-    pub(crate) technique: Technique,
-    /// Check sequence included.
-    pub(crate) frame_bytes: u16,
-    /// The least time from one packet to the next.
-    pub(crate) interval: Span,
-    /// No more than so many packets, and no longer than that.
-    pub(crate) packets: u32,
-    pub(crate) time: Span,
-    /// How long the device under test takes for the packet of a number, or as long as sending the first
-    /// replica takes if that is longer.
-    pub(crate) delay: &'a (dyn Fn(u32) -> Span + Sync),
-    /// Whether something else runs on the cores of the captures.
-    pub(crate) stressed: bool,
 }
 
 /// What came of a round.

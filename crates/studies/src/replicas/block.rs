@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Measured;
+use super::bed::Measured;
 use crate::experiment::{deviation, mean};
 use wirestamp_report::format::{length, real};
 

@@ -13,10 +13,12 @@
 mod bed;
 mod block;
 mod frame;
+mod round;
 mod sender;
 mod tap;
 mod technique;
 
-pub(crate) use bed::{Bed, Measured, Round};
+pub(crate) use bed::Bed;
 pub(crate) use block::{Block, Moments};
+pub(crate) use round::Round;
 pub(crate) use technique::Technique;

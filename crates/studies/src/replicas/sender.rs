@@ -12,8 +12,8 @@ use wirestamp_capture::xsk::Transmitter;
 use wirestamp_clock::{Counter, DifferenceClock};
 use wirestamp_lab::Netns;
 
-use super::Round;
 use super::frame;
+use super::round::Round;
 
 /// Frames that may be on their way over a link at a time.
 const FRAMES: u32 = 1024;

@@ -12,7 +12,8 @@ use wirestamp_capture::Stop;
 
 use crate::account::Account;
 use crate::experiment::Progress;
-use crate::studies::{Entry, Options};
+use crate::options::Options;
+use crate::studies::Entry;
 
 /// What came of one of them. Serialises as its account, or as what went wrong, with its name.
 #[derive(Clone, Debug, Serialize)]

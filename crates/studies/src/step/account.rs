@@ -2,7 +2,7 @@
 
 use super::findings::{Data, Findings};
 use super::paper::{MACHINE, PAPER};
-use super::{DEVIATIONS, claims, figures};
+use super::{claims, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use crate::replicas::Block;
@@ -34,7 +34,7 @@ pub(super) fn account(runs: &Runs<Block>, findings: &Findings) -> anyhow::Result
         paper: PAPER,
         data: members(findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: vec![("The paper's machine".to_owned(), MACHINE.to_owned())],
         report: None,
     })

@@ -9,7 +9,8 @@ use wirestamp_capture::{Capture, Config, Facts, Ledger, LiveLedger, Sink, Stop};
 use wirestamp_clock::ClockService;
 use wirestamp_traffic::live::LiveReport;
 
-use super::{Bed, Load};
+use super::bed::Bed;
+use super::load::Load;
 
 /// A capture that has consumed nothing for so long has nothing left to consume: many times what a busy
 /// thread keeps a core from it, and the 10 ms for which the kernel keeps a block that does not fill.

@@ -2,10 +2,11 @@
 
 use super::claims::claims;
 use super::contender::Way;
-use super::findings::{Findings, Measured};
+use super::findings::Findings;
+use super::measured::Measured;
 use super::paper::{PAPER, Published, Timer};
 use super::reads::Size;
-use super::{DEVIATIONS, Elsewhere, figures};
+use super::{Elsewhere, figures};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 use wirestamp_report::format::count;
@@ -29,7 +30,7 @@ pub(super) fn account(
         paper: PAPER,
         data: members(findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: machine(findings, clocksource),
         making,
         report: None,

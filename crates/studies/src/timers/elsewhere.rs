@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::findings::Measured;
+use super::measured::Measured;
 use wirestamp_report::Circumstances;
 
 /// Measurements of another machine: what this program keeps of the document of

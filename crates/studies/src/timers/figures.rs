@@ -3,7 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::findings::{Findings, Measured, Moment};
+use super::findings::Findings;
+use super::measured::{Measured, Moment};
 use super::paper::{Published, PublishedCost, Timer};
 use wirestamp_report::axis::Axis;
 use wirestamp_report::figures::{Drawn, FIRST_SERIES, Figure, Frame, SERIES, letters, ticks};

@@ -1,12 +1,11 @@
 //! What is found in the raw results.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use wirestamp_clock::{CounterSource, Survey};
 
 use super::contender::{READS_PER_ROUND, Way};
 use super::elsewhere::Elsewhere;
+use super::measured::{Measured, Moment};
 use super::paper::{PUBLISHED, Published, Timer};
 use super::reads::Size;
 use super::tally::{Cost, Tally, real};
@@ -27,53 +26,6 @@ pub(super) struct Findings {
     pub(super) beside: Option<Elsewhere>,
     /// The paper's numbers.
     pub(super) published: [Published; 2],
-}
-
-/// What one way to read a source costs; or, without costs, why the source cannot be used.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Measured {
-    /// The source by its name in the clock library; `os` for all clocks of the kernel.
-    pub(super) source: Cow<'static, str>,
-    /// What a program calls.
-    pub(super) call: Cow<'static, str>,
-    /// The paper's timer that this is compared with, if it is.
-    pub(super) timer: Option<Timer>,
-    /// Why the source may or may not be used.
-    pub(super) reason: String,
-    /// What emulates the source, if anything is known to: its cost is not that of hardware then.
-    pub(super) emulated_by: Option<String>,
-    /// The smallest usual step of the clock in nanoseconds; none if the source cannot be used.
-    pub(super) step_ns: Option<f64>,
-    /// A read that costs more than so many nanoseconds is a peak.
-    pub(super) peak_above_ns: Option<f64>,
-    /// How many reads are peaks.
-    pub(super) peaks: u64,
-    /// The cost without the peaks.
-    pub(super) filtered: Option<Cost>,
-    /// The cost with them.
-    pub(super) unfiltered: Option<Cost>,
-    /// The cost in the course of the experiment.
-    #[serde(skip)]
-    pub(super) course: Vec<Moment>,
-}
-
-/// A run of reads.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Moment {
-    /// When it began, in seconds that all reads before it took.
-    pub(super) at: f64,
-    /// The mean cost in nanoseconds, without the peaks of this run.
-    pub(super) usual: f64,
-    /// The longest read in nanoseconds.
-    pub(super) longest: f64,
-}
-
-impl Measured {
-    /// Whether the source can be read on this machine. If so and there are still no costs, the
-    /// experiment was stopped before.
-    pub(super) fn is_available(&self) -> bool {
-        self.step_ns.is_some()
-    }
 }
 
 impl Findings {

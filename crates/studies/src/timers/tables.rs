@@ -1,6 +1,7 @@
 //! The findings as tables, for the page and for the terminal alike.
 
-use super::findings::{Findings, Measured};
+use super::findings::Findings;
+use super::measured::Measured;
 use super::paper::Timer;
 use super::tally::Cost;
 use wirestamp_report::Table;

@@ -4,7 +4,7 @@ use wirestamp_clock::{CounterSource, Survey};
 
 use super::account::account;
 use super::contender::Way;
-use super::findings::Measured;
+use super::measured::Measured;
 use super::paper::Timer;
 use super::reads::Size;
 use super::*;

@@ -1,10 +1,10 @@
 //! The experiment's account: its numbers, tables and figures in the order that they are read.
 
+use super::claims;
 use super::figures::{MEASURES, by_size, compared, probes, sizes};
 use super::findings::Findings;
 use super::flows::{Row, SOURCES};
-use super::paper::MACHINES;
-use super::{DEVIATIONS, PAPER, claims};
+use super::paper::{MACHINES, PAPER};
 use crate::account::{Account, Making, Part, Section, members};
 use crate::experiment::Runs;
 
@@ -39,7 +39,7 @@ pub(super) fn account(runs: &Runs<Row>, findings: &Findings) -> anyhow::Result<A
         paper: PAPER,
         data: members(findings)?,
         sections,
-        deviations: &DEVIATIONS,
+        deviations: include_str!("deviations.md"),
         machine: vec![("The report's machines".to_owned(), MACHINES.to_owned())],
         report: None,
     })

@@ -1,16 +1,14 @@
 //! The load: live frames to nobody.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::ensure;
-use serde::{Serialize, Serializer};
 use wirestamp_clock::Span;
 use wirestamp_studies::tester::{self, Ends};
 use wirestamp_traffic::live::{Limit, LiveReport, Pace};
 
-use crate::Bench;
+use crate::bench::Bench;
+use crate::rate::Rate;
 use crate::statistics::real;
 
 /// What a capture file may grow to: it shall stay in the page cache, or the disk is what is measured.
@@ -19,14 +17,6 @@ const FILE_BYTES: f64 = 2e9;
 const RECORD_BYTES: u16 = 36;
 /// More than the generator brings past a tap, to guess how large a file gets.
 const FASTEST: f64 = 1.5e6;
-
-/// Frames a second, of any size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rate {
-    Paced(u64),
-    /// As fast as it goes.
-    Max,
-}
 
 /// Frames of one size at one rate, for some time.
 #[derive(Clone, Copy, Debug)]
@@ -63,32 +53,4 @@ pub(super) fn send(bench: &Bench, load: Load) -> anyhow::Result<LiveReport> {
     let report = load.send(&bench.bed, &bench.clock, &bench.stop)?;
     ensure!(!report.stopped, "interrupted");
     Ok(report)
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Paced(rate) => f.pad(&rate.to_string()),
-            Self::Max => f.pad("max"),
-        }
-    }
-}
-
-impl FromStr for Rate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "max" {
-            return Ok(Self::Max);
-        }
-        let rate = text.parse().map_err(|_| "expected frames a second, such as 200000, or max")?;
-        Pace::rate(rate).map_err(|error| error.to_string())?;
-        Ok(Self::Paced(rate))
-    }
-}
-
-impl Serialize for Rate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }

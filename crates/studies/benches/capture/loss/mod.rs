@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::Value;
 use wirestamp_studies::tester::{CAPTURE_CORE, Spinner};
 
-pub(crate) use self::load::Rate;
 use self::load::{Load, send};
-use crate::Bench;
 use crate::arguments::Arguments;
+use crate::bench::Bench;
 use crate::contenders::Contender;
 use crate::process::Running;
+use crate::rate::Rate;
 use crate::statistics::{micros, real};
 
 /// By how many places the order of the contenders changes from one repetition to the next.

@@ -8,7 +8,7 @@ use wirestamp_traffic::{
     Pattern, SendMethod, SendOptions, Sender, SentPacket, ServiceClock, Stream, StreamPlan,
 };
 
-use crate::Bench;
+use crate::bench::Bench;
 
 /// A packet that left later than this after it could, or by a call that took longer, was sent by a
 /// thread that had been interrupted. A call takes a few microseconds, and some tens where it wakes

@@ -16,8 +16,8 @@ use wirestamp_studies::tester::{CAPTURE_CORE, Spinner};
 
 use self::errors::Errors;
 use self::flow::{Departures, Flow};
-use crate::Bench;
 use crate::arguments::Arguments;
+use crate::bench::Bench;
 use crate::contenders::Contender;
 use crate::process::Running;
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use wirestamp_capture::Stop;
 
 use super::archive::Archive;
-use super::{Cell, Design, Turn};
+use super::design::{Cell, Design, Turn};
 use wirestamp_report::Circumstances;
 
 /// A study: what is varied, and how one cell is run.

@@ -1,11 +1,12 @@
 //! What this project claims of its probe and the report of tasks, and what the data here say of it.
 
-use super::AIM;
 use super::findings::{Findings, Level, ONE_BESIDE, cpu_ns, found};
+use super::trials::AIM;
 use crate::experiment::{Claim, Estimate, Runs};
 use crate::limit_rate::saturation::Saturation;
 use crate::limit_rate::trials::Trial;
-use wirestamp_report::format::{count, estimate, real};
+use wirestamp_report::estimate::decimal;
+use wirestamp_report::format::{count, real};
 
 /// The rate with several tasks is to be as much of that with one.
 const KEPT: f64 = 0.8;
@@ -86,7 +87,7 @@ fn kept(runs: &Runs<Trial>, findings: &Findings, more: usize) -> Claim {
         _ => None,
     };
     let share = pairs(runs, [ONE, more], share)
-        .map_or(String::new(), |share| format!("a share of {}: ", estimate(share, 2)));
+        .map_or(String::new(), |share| format!("a share of {}: ", decimal(share, 2)));
     let in_words = findings.levels.get(more).map_or("more tasks", |level| level.in_words);
     let claim =
         format!("with {in_words} a probe keeps at least {KEPT} of the rate that it has with one");
@@ -99,6 +100,6 @@ fn more(runs: &Runs<Trial>, findings: &Findings) -> Claim {
     let lead = |one: &[Trial], more: &[Trial]| Some(cpu_ns(more)? - cpu_ns(one)?);
     let which = [ONE_BESIDE, FOUR_BESIDE];
     let numbers =
-        each(findings, &which, |level| Some(format!("{} ns a packet", estimate(level.cpu_ns?, 0))));
+        each(findings, &which, |level| Some(format!("{} ns a packet", decimal(level.cpu_ns?, 0))));
     Claim::of("four tasks take more CPU than one", vec![pairs(runs, which, lead)], &numbers)
 }

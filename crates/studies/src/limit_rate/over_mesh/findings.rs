@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::AIM;
-use super::trials::{SETUPS, Setup};
+use super::trials::{AIM, SETUPS, Setup};
 use crate::experiment::{Estimate, Runs};
 use crate::limit_rate::findings::thousands;
 use crate::limit_rate::paper::{PROCESSORS, TOLERATED_PERCENT};
 use crate::limit_rate::saturation::{Saturation, saturation};
 use crate::limit_rate::trials::Trial;
 use wirestamp_report::Table;
-use wirestamp_report::format::{NOTHING, count, estimate};
+use wirestamp_report::estimate::decimal;
+use wirestamp_report::format::{NOTHING, count};
 
 /// What came of it, in numbers.
 #[derive(Clone, Debug, Serialize)]
@@ -104,7 +104,7 @@ impl Findings {
         let there = PROCESSORS.iter().map(|processor| {
             let limit = Estimate { mean: thousands(processor.limit), ci95: None };
             let name = format!("report: {}, one task", processor.name);
-            vec![name, estimate(limit, 1), "the probe".to_owned()]
+            vec![name, decimal(limit, 1), "the probe".to_owned()]
         });
         Table::new(
             "The highest rate without loss, frames of 84 bytes",
@@ -116,7 +116,7 @@ impl Findings {
     /// What packets cost.
     pub(super) fn costs(&self) -> Table {
         let text = |it: Option<Estimate>, decimals| {
-            it.map_or(NOTHING.to_owned(), |it| estimate(it, decimals))
+            it.map_or(NOTHING.to_owned(), |it| decimal(it, decimals))
         };
         let row = |level: &Level| {
             vec![
@@ -160,7 +160,7 @@ impl Level {
     /// Its rate in thousands, which is a lower bound if not all searches found the probe's limit.
     pub(super) fn rate_in_words(&self) -> Option<String> {
         let Estimate { mean, ci95 } = self.rate?;
-        let rate = estimate(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1);
+        let rate = decimal(Estimate { mean: thousands(mean), ci95: ci95.map(thousands) }, 1);
         Some(if self.limited_by_load > 0 { format!("at least {rate}") } else { rate })
     }
 }

@@ -1,3 +1,4 @@
+use super::trials::AIM;
 use super::*;
 use crate::account as accounts;
 use crate::experiment::Verdict;

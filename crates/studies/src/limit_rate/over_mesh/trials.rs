@@ -8,7 +8,6 @@ use anyhow::{Context, ensure};
 use wirestamp_capture::Stop;
 use wirestamp_clock::{ClockService, Counter};
 
-use super::AIM;
 use crate::experiment::{Cell, Design, Factor, Study};
 use crate::limit_rate::saturation::search;
 use crate::limit_rate::setting::Setting;
@@ -16,6 +15,10 @@ use crate::limit_rate::sweeps;
 use crate::limit_rate::trials::Trial;
 use crate::mesh::{self, Confined, Kept, Mesh, Plan, until};
 use crate::tester::{CAPTURE_CORE, SENDING_CORE, WIDE};
+
+/// Rate that a probe is to have without loss: five times the 70,000 packets a second of the report's Pentium 4
+/// (section 2.1.3).
+pub(super) const AIM: u64 = 5 * 70_000;
 
 /// What a probe has to do, and what it has its core for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,21 +2,18 @@
 //!
 //! A study fills in an [`Account`]; how it looks is the same for all of them.
 
-mod page;
-
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::experiment::{Claim, Runs};
+use crate::experiment::{Claim, Runs, Verdict};
 use wirestamp_report::Circumstances;
 use wirestamp_report::Table;
 use wirestamp_report::figures::{FIRST_SERIES, Figure};
-use wirestamp_report::sheet::{key, on_every_screen};
-
-pub(crate) use page::{claims, html};
+use wirestamp_report::format::{Escaped, count, plural};
+use wirestamp_report::sheet::{Heading, document, key, on_every_screen, pairs, section, terms};
 
 /// What came of a study. Serialises as the document of `wirestamp study NAME --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -37,9 +34,9 @@ pub struct Account {
     /// Tables, figures and remarks in the order that they are read.
     #[serde(skip)]
     pub sections: Vec<Section>,
-    /// Where the experiment departs from the paper's: the subject, and what is done and why.
+    /// Departures from the paper's experiment in Markdown: a heading of level 2 for each, and a paragraph.
     #[serde(skip)]
-    pub deviations: &'static [(&'static str, &'static str)],
+    pub deviations: &'static str,
     /// What else to know of the machines, here and in the paper: what, and which.
     #[serde(skip)]
     pub machine: Vec<(String, String)>,
@@ -131,5 +128,93 @@ impl Part {
         let nothing =
             || format!("<h3>{heading}</h3>\n<p class=\"empty\">Nothing was measured.</p>\n");
         Self::Figure(drawn.unwrap_or_else(nothing))
+    }
+}
+
+/// The page. All of its text may be hostile but what is said to be HTML.
+pub(crate) fn html(account: &Account) -> String {
+    let generated_at = format!("{} UTC", account.making.circumstances.date);
+    let summary = summary(account);
+    let heading = Heading { title: account.title, generated_at: &generated_at, summary: &summary };
+    let claims = claims(&account.claims);
+    let mut sections = section("findings", "What the paper finds, and the data here", &claims);
+    sections.extend(account.sections.iter().map(of_section));
+    let deviations: Vec<_> = deviations(account.deviations).collect();
+    let deviations: Vec<_> = deviations.iter().map(|(it, text)| (*it, "", text.as_str())).collect();
+    sections += &terms("deviations", "Where this departs from the paper", &deviations);
+    sections += &pairs("machine", "Machine and run", &machine(account), "");
+    document(&heading, "", &sections)
+}
+
+/// What became of each claim of a paper, in a sentence.
+pub(crate) fn claims(claims: &[Claim]) -> String {
+    let of_claim = |Claim { verdict, sentence, .. }: &Claim| {
+        let (class, mark) = match verdict {
+            Verdict::Confirmed => ("pass", "✓"),
+            Verdict::Contradicted => ("fail", "✗"),
+            Verdict::Open => ("open", "?"),
+        };
+        format!("<li><span class=\"mark {class}\">{mark}</span> {}</li>\n", Escaped(sentence))
+    };
+    let claims: String = claims.iter().map(of_claim).collect();
+    format!("<ul class=\"claims\">\n{claims}</ul>\n")
+}
+
+/// What this is, in sentences.
+fn summary(account: &Account) -> Vec<String> {
+    let mut summary = vec![format!("The experiment of {}, made again.", account.paper)];
+    if account.making.interrupted {
+        summary.push("The experiment was interrupted; this is the part that was done.".into());
+    }
+    summary
+}
+
+/// Headings and paragraphs of Markdown that consists of these alone.
+fn deviations(markdown: &str) -> impl Iterator<Item = (&str, String)> {
+    let entries = markdown.split("## ").filter_map(|entry| entry.split_once("\n\n"));
+    entries.map(|(subject, text)| (subject, text.trim_end().replace('\n', " ")))
+}
+
+fn of_section(Section { id, heading, parts }: &Section) -> String {
+    let body: String = parts.iter().map(of_part).collect();
+    section(id, &Escaped(heading).to_string(), &body)
+}
+
+fn of_part(part: &Part) -> String {
+    match part {
+        Part::Table(table) if table.rows.is_empty() => String::new(),
+        Part::Table(table) => table.html(),
+        Part::Remark(text) => format!("<p class=\"pattern\">{}</p>\n", Escaped(text)),
+        Part::Figure(html) => html.clone(),
+    }
+}
+
+fn machine(account: &Account) -> Vec<(String, String)> {
+    let Making { circumstances: here, sittings, seed, repetitions, .. } = &account.making;
+    let sittings = plural(u64::try_from(*sittings).unwrap_or(u64::MAX), "sitting", "sittings");
+    let runs = format!(
+        "{} of every cell in a random order (seed {seed}), in {sittings}",
+        count(u64::from(*repetitions))
+    );
+    let rows = [
+        ("Command", here.command.clone()),
+        ("Version", here.version.clone()),
+        ("Kernel", format!("{}, keeps time by {}", here.kernel, here.clocksource)),
+        ("Processor", here.processor.clone()),
+        ("Repetitions", runs),
+    ];
+    let rows = rows.map(|(name, value)| (name.to_owned(), value));
+    rows.into_iter().chain(account.machine.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn departures_are_read_from_markdown() {
+        let read: Vec<_> =
+            deviations("## One\n\nFirst line,\nsecond.\n\n## Two\n\nText.\n").collect();
+        assert_eq!(read, [("One", "First line, second.".to_owned()), ("Two", "Text.".to_owned())]);
     }
 }

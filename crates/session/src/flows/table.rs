@@ -1,0 +1,42 @@
+//! Flows of one point.
+
+use wirestamp_capture::CaptureLoss;
+use wirestamp_clock::{Time, Utc};
+use wirestamp_metrics::flow::{FlowConfig, FlowMonitor, FlowPacket};
+use wirestamp_packet::{LinkType, Packet};
+
+/// The flows of one point, and what belongs to none.
+#[derive(Clone, Debug)]
+pub struct Flows {
+    /// The flows.
+    pub monitor: FlowMonitor,
+    /// Frames that are in no flow: not IP, or cut too short to tell.
+    pub not_ip: u64,
+    /// Packets whose stamp is before that of the packet ahead of them.
+    pub out_of_order: u64,
+    newest: Option<Time<Utc>>,
+}
+
+impl Flows {
+    /// Flows of which nothing has been seen.
+    #[must_use]
+    pub fn new(config: FlowConfig) -> Self {
+        Self { monitor: FlowMonitor::new(config), not_ip: 0, out_of_order: 0, newest: None }
+    }
+
+    /// Takes note of what the capture lost.
+    pub fn missed(&mut self, missed: &CaptureLoss) {
+        self.monitor.missed(*missed);
+    }
+
+    /// Takes the next frame, in the order of capture: what was captured of it, its length on the wire,
+    /// and its stamp.
+    pub fn observe(&mut self, link: LinkType, bytes: &[u8], length: u32, time: Time<Utc>) {
+        self.out_of_order += u64::from(self.newest.is_some_and(|newest| time < newest));
+        self.newest = self.newest.max(Some(time));
+        match Packet::parse(link, bytes) {
+            Ok(packet) => self.monitor.observe(&FlowPacket { packet: &packet, length, time }),
+            Err(_) => self.not_ip += 1,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Settings of one round of packets.
+
+use wirestamp_clock::Span;
+
+use super::technique::Technique;
+
+/// Packets to send, and how to receive them.
+pub(crate) struct Round<'a> {
+    pub(crate) technique: Technique,
+    /// Check sequence included.
+    pub(crate) frame_bytes: u16,
+    /// The least time from one packet to the next.
+    pub(crate) interval: Span,
+    /// No more than so many packets, and no longer than that.
+    pub(crate) packets: u32,
+    pub(crate) time: Span,
+    /// How long the device under test takes for the packet of a number, or as long as sending the first
+    /// replica takes if that is longer.
+    pub(crate) delay: &'a (dyn Fn(u32) -> Span + Sync),
+    /// Whether something else runs on the cores of the captures.
+    pub(crate) stressed: bool,
+}
