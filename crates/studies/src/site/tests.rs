@@ -18,7 +18,7 @@ fn account(claims: Vec<Claim>) -> Account {
         paper: "A <paper>",
         data: serde_json::Map::new(),
         sections: Vec::new(),
-        deviations: &[],
+        deviations: "",
         machine: Vec::new(),
         report: None,
     }
