@@ -13,7 +13,7 @@ use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use wirestamp_clock::{Span, Time, Utc};
 
 use super::times::from_epoch;
-use super::{Provenance, account, raw};
+use super::{Provenance, comment, raw};
 use crate::{CaptureLoss, Ledger};
 
 /// An interface of a capture file, as far as the file has been read.
@@ -96,7 +96,7 @@ impl Interface {
     }
 
     fn read_comment(&mut self, text: &str) {
-        if let Some(ledger) = account::read(text) {
+        if let Some(ledger) = comment::read_ledger(text) {
             self.ledger = Some(ledger);
         } else if let Some(mut last) = Provenance::from_comment(text) {
             if let Some(before) = self.provenance.take().filter(|_| self.is_final) {

@@ -5,7 +5,6 @@
 //! comment. If the anchors are stored in a second file ([`AnchorLog`]), each packet has its [`RawValue`], and
 //! [`Restamp`] can convert all of them again.
 
-mod account;
 mod anchors;
 mod buffer;
 mod comment;

@@ -17,8 +17,8 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
-use super::account::LedgerComment;
 use super::buffer::Record;
+use super::comment::LedgerComment;
 use super::raw::PacketComment;
 use super::times::nanos;
 use super::{Provenance, comment};

@@ -25,7 +25,6 @@
 //! moment are not observed, or not at every point. [`Layers::departures`] observes them.
 //! - Drivers that build packets from fragments (`napi_gro_frags`) show them to the stack first.
 
-mod direction;
 mod hooks;
 mod journey;
 mod ledger;
@@ -45,11 +44,10 @@ use crate::interface::Interface;
 use crate::waiter::Waiter;
 use crate::{Error, Limit, Stop};
 
-pub use direction::Direction;
 pub use hooks::ObservedPoint;
 pub use journey::{End, Journey};
 pub use ledger::LayersLedger;
-pub use point::Point;
+pub use point::{Direction, Point};
 pub use reasons::Reasons;
 
 /// Interval at which the reader polls for ended journeys. A longer one would fill more of the ring buffer; a

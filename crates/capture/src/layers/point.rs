@@ -1,8 +1,8 @@
-//! The observation points in a host.
+//! The observation points in a host, by the direction of packets.
 
 use serde::Serialize;
 
-/// A point on a packet's path. [`super::Direction::points`] lists the points of a direction, in order.
+/// A point on a packet's path. [`Direction::points`] lists the points of a direction, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Point {
@@ -36,6 +36,29 @@ impl Point {
             Self::Application => "application",
             Self::Queue => "queue",
             Self::Sent => "sent",
+        }
+    }
+}
+
+/// Whether an interface receives or sends the followed packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The interface receives them.
+    #[default]
+    In,
+    /// The interface sends them.
+    Out,
+}
+
+impl Direction {
+    /// The points on these packets' path, in order. Their indexes are the numbers in `bpf/journey.h` or
+    /// `bpf/leaving.h`.
+    #[must_use]
+    pub const fn points(self) -> [Point; 4] {
+        match self {
+            Self::In => [Point::Driver, Point::Stack, Point::Socket, Point::Application],
+            Self::Out => [Point::Socket, Point::Queue, Point::Driver, Point::Sent],
         }
     }
 }
