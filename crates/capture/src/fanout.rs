@@ -6,6 +6,8 @@
 use std::io;
 use std::sync::OnceLock;
 
+use wirestamp_sys::socket::option;
+
 use crate::packet_socket::PacketSocket;
 
 const HASH: u32 = libc::PACKET_FANOUT_HASH;
@@ -28,7 +30,7 @@ impl Fanout {
         let way = (HASH | ROLL_OVER | unique) << 16;
         socket.set(libc::PACKET_FANOUT, &(way | number))?;
         if founded.is_none() {
-            let [granted] = socket.get_level(libc::SOL_PACKET, libc::PACKET_FANOUT)?;
+            let granted: u32 = option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
             // Sockets are opened one after the other, so nobody else can have set it.
             let _ = self.number.set(granted & 0xffff);
         }

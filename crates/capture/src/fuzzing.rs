@@ -3,12 +3,12 @@
 
 /// Control messages of a packet, cmsg(3).
 pub fn control_messages(bytes: &[u8]) {
-    crate::socket::read_any(bytes);
+    wirestamp_sys::control_message::read_any(bytes);
 }
 
 /// A message of generic netlink, in which an attribute is searched.
 pub fn generic_netlink(bytes: &[u8], attribute: u16) {
-    crate::capabilities::read_any(bytes, attribute);
+    wirestamp_sys::netlink::read_any(bytes, attribute);
 }
 
 /// A program of classic BPF, translated for sockets, XDP and tc.

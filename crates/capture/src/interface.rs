@@ -1,33 +1,17 @@
 //! A network interface as the kernel knows and counts it (netdevice(7)).
-#![expect(unsafe_code, reason = "if_nametoindex(3), and ioctls on a struct ifreq")]
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
+
+use wirestamp_sys::{ethtool, interface};
 
 use crate::Error;
 
 const ETHERNET: u16 = 1; // ARPHRD_ETHER (linux/if_arp.h)
 const LOOPBACK: u16 = 772; // ARPHRD_LOOPBACK, with Ethernet headers of zeroes
-const SIOCETHTOOL: libc::Ioctl = 0x8946; // linux/sockios.h
-const ETHTOOL_GCHANNELS: u32 = 0x3c; // linux/ethtool.h
-
-/// `struct ethtool_channels` of linux/ethtool.h: how many queues there may be, then how many there
-/// are. A combined one receives and sends.
-#[repr(C)]
-#[derive(Default)]
-struct Channels {
-    command: u32,
-    max: [u32; 4],
-    rx: u32,
-    tx: u32,
-    other: u32,
-    combined: u32,
-}
 
 /// An interface of the network namespace in which it was opened.
 #[derive(Debug)]
@@ -57,10 +41,6 @@ impl Interface {
     /// Finds an interface, whatever it is.
     pub(crate) fn find(name: &str) -> Result<Self, Error> {
         let missing = || Error::NoSuchInterface(name.to_owned());
-        let c_name = CString::new(name).map_err(|_| missing())?;
-        // SAFETY: the name is a NUL-terminated string that outlives the call.
-        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-        let index = i32::try_from(index).ok().filter(|&index| index > 0).ok_or_else(missing)?;
         let failed = |cause| Error::System {
             what: "ask the kernel for its state",
             interface: name.to_owned(),
@@ -68,11 +48,10 @@ impl Interface {
         };
         let counters = File::open("/proc/thread-self/net/dev").map_err(failed)?;
         let socket = UnixDatagram::unbound().map_err(failed)?;
-        let mut interface =
-            Self { name: name.to_owned(), index, kind: 0, is_loopback: false, counters, socket };
-        interface.kind = interface.ask_kind().map_err(failed)?;
-        interface.is_loopback = interface.kind == LOOPBACK;
-        Ok(interface)
+        let index = interface::index(&socket, name).map_err(|_| missing())?;
+        let kind = interface::hardware_type(&socket, name).map_err(failed)?;
+        let is_loopback = kind == LOOPBACK;
+        Ok(Self { name: name.to_owned(), index, kind, is_loopback, counters, socket })
     }
 
     /// Whether packets can still arrive here.
@@ -87,89 +66,25 @@ impl Interface {
 
     /// Whether it is up.
     pub(crate) fn is_up(&self) -> io::Result<bool> {
-        let up = u16::try_from(libc::IFF_UP).unwrap_or(1);
-        // SAFETY: of the union, SIOCGIFFLAGS sets this member.
-        let flags = self.ask(libc::SIOCGIFFLAGS, |answer| unsafe { answer.ifru_flags })?;
-        Ok(flags.cast_unsigned() & up != 0)
+        interface::is_up(self, &self.name)
     }
 
     /// The longest packet in bytes that it takes, without the Ethernet header.
     pub(crate) fn mtu(&self) -> Result<u32, Error> {
-        // SAFETY: of the union, SIOCGIFMTU sets this member.
-        let mtu = self.ask(libc::SIOCGIFMTU, |answer| unsafe { answer.ifru_mtu });
-        let mtu =
-            mtu.and_then(|mtu| u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into()));
-        mtu.map_err(|cause| Error::System {
+        interface::mtu(self, &self.name).map_err(|cause| Error::System {
             what: "read the MTU",
             interface: self.name.clone(),
             cause,
         })
     }
 
-    /// How many receive queues it has, if its driver says so (ethtool(8), `--show-channels`).
+    /// The number of its receive queues, if its driver reports it (ethtool(8), `--show-channels`).
     pub(crate) fn receive_queues(&self) -> io::Result<Option<u32>> {
-        let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
-        // SAFETY: it is the struct of that command.
-        match unsafe { self.ethtool(&mut channels) } {
-            Ok(()) => Ok(channels.rx.checked_add(channels.combined).filter(|&count| count > 0)),
+        match ethtool::receive_queues(self, &self.name) {
+            Ok(count) => Ok(Some(count).filter(|&count| count > 0)),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    fn ask_kind(&self) -> io::Result<u16> {
-        // SAFETY: of the union, SIOCGIFHWADDR sets this member.
-        self.ask(libc::SIOCGIFHWADDR, |answer| unsafe { answer.ifru_hwaddr }.sa_family)
-    }
-
-    fn ask<T>(
-        &self,
-        question: libc::Ioctl,
-        answer: impl Fn(libc::__c_anonymous_ifr_ifru) -> T,
-    ) -> io::Result<T> {
-        let mut request = self.request();
-        // SAFETY: the questions asked here read and write an ifreq, which is what they are given.
-        match unsafe { libc::ioctl(self.socket.as_raw_fd(), question, &raw mut request) } {
-            0 => Ok(answer(request.ifr_ifru)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Asks its driver, by way of the kernel, with an ethtool(8) command that `T` begins with and
-    /// that fills the rest of it.
-    ///
-    /// # Safety
-    /// `T` is the struct that the kernel reads and writes for that command (linux/ethtool.h).
-    pub(crate) unsafe fn ethtool<T>(&self, command: &mut T) -> io::Result<()> {
-        // SAFETY: the struct is of the command's kind, as the caller vouches.
-        unsafe { self.ioctl(SIOCETHTOOL, command) }
-    }
-
-    /// Asks its driver with an ioctl(2) whose request leads to `data`.
-    ///
-    /// # Safety
-    /// `T` is the struct that the kernel reads and writes for that question.
-    pub(crate) unsafe fn ioctl<T>(&self, question: libc::Ioctl, data: &mut T) -> io::Result<()> {
-        let mut request = self.request();
-        request.ifr_ifru.ifru_data = std::ptr::from_mut(data).cast();
-        // SAFETY: the request leads to a struct of the question's kind, as the caller vouches, which
-        // outlives the call.
-        match unsafe { libc::ioctl(self.socket.as_raw_fd(), question, &raw mut request) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// A request about this interface, with nothing asked yet.
-    fn request(&self) -> libc::ifreq {
-        // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
-        let mut request: libc::ifreq = unsafe { mem::zeroed() };
-        // The last byte stays zero: the kernel takes the name up to there.
-        let room = request.ifr_name.split_last_mut().map_or(&mut [][..], |(_, room)| room);
-        for (to, from) in room.iter_mut().zip(self.name.bytes()) {
-            *to = libc::c_char::from_ne_bytes([from]);
-        }
-        request
     }
 
     /// The packets that the driver has dropped since the interface came up; zero where the kernel

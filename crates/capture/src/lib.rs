@@ -8,10 +8,9 @@
 //! not the others. [`layers`] follows packets through the layers of their host. [`tune`] tunes the machine. [`xsk`]
 //! has AF_XDP sockets, also for senders.
 //!
-//! `unsafe` is limited to memory shared with the kernel (`mapping`, `receiver`, `ring`, `socket`, `libpcap`,
-//! `vlan`, `xsk`, `af_xdp`, `pass`, `bpf_program`, `pipeline`), to system calls that the libraries lack
-//! (`packet_socket`, `interface`, `card_stamps`, `capabilities::ethtool`, `tune::ethtool`, `priority`), to the type
-//! of `filter`'s instructions and to the C library's `file::local_time`.
+//! System calls are in [`wirestamp_sys`]. `unsafe` here is limited to frames in memory shared with the kernel
+//! (`receiver`, `xsk::transmitter`), to calls of libbpf and libpcap that their crates lack (`bpf_program`,
+//! `libpcap`), and to the skeletons that libbpf-cargo generates.
 #![deny(unsafe_code)]
 
 mod af_xdp;
@@ -46,7 +45,6 @@ pub mod softirq_cost;
 mod source;
 mod stop;
 pub mod tune;
-mod vlan;
 mod waiter;
 pub mod xsk;
 

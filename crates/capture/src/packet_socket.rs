@@ -1,22 +1,18 @@
 //! The packet socket behind `ring`, `recvmsg`, `recvmmsg` and `libpcap`: packet(7), socket(7).
-#![expect(unsafe_code, reason = "socket calls")]
 
 use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use wirestamp_sys::plain::Plain;
+use wirestamp_sys::{packet_socket, socket};
 
 use crate::Error;
 use crate::card_stamps;
 use crate::fanout::Fanout;
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::receiver::KernelCounts;
-use crate::vlan::TAG_BYTES;
+use crate::receiver::{KernelCounts, TAG_BYTES};
 
-const ETH_P_ALL: u16 = 0x0003; // linux/if_ether.h
-#[expect(clippy::cast_possible_truncation, reason = "AF_PACKET is 17")]
-const FAMILY: libc::sa_family_t = libc::AF_PACKET as libc::sa_family_t;
-const PROMISCUOUS: libc::c_ushort = 1; // PACKET_MR_PROMISC (linux/if_packet.h)
 const CAPABILITIES: &str = "cap_net_raw";
 /// What an Ethernet frame has beyond its interface's MTU: its header and a VLAN tag.
 const ETHERNET_BYTES: u32 = 14 + TAG_BYTES;
@@ -53,30 +49,10 @@ pub(crate) struct Promiscuous {
 impl Promiscuous {
     /// For methods that have no packet socket to do it with.
     pub(crate) fn enter(interface: &Interface) -> io::Result<Self> {
-        let fd = open_socket()?;
-        see_everything(fd.as_fd(), interface)?;
-        Ok(Self { _socket: fd })
+        let socket = packet_socket::open()?;
+        packet_socket::receive_promiscuously(&socket, interface.index)?;
+        Ok(Self { _socket: socket })
     }
-}
-
-/// A packet socket that sees nothing.
-fn open_socket() -> io::Result<OwnedFd> {
-    // SAFETY: socket takes no pointers; its result is checked before it is owned.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Has the interface take in packets for other hosts too for as long as the socket is open.
-fn see_everything(socket: BorrowedFd<'_>, interface: &Interface) -> io::Result<()> {
-    // SAFETY: packet_mreq is plain data, for which all zeroes is a valid value.
-    let mut membership: libc::packet_mreq = unsafe { mem::zeroed() };
-    membership.mr_ifindex = interface.index;
-    membership.mr_type = PROMISCUOUS;
-    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
 /// A packet socket that counts what the kernel did for it.
@@ -97,7 +73,7 @@ impl PacketSocket {
         setup: &Setup,
     ) -> Result<Self, Error> {
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
-        Self::prepare(open_socket().map_err(failed)?, interface, filter, setup)
+        Self::prepare(packet_socket::open().map_err(failed)?, interface, filter, setup)
     }
 
     /// Makes a packet socket that sees nothing yet into what [`PacketSocket::open`] returns.
@@ -125,8 +101,7 @@ impl PacketSocket {
         // (Documentation/networking/timestamping.rst, 1.3).
         let arrival = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         let by_card = if setup.card_stamps { card_stamps::WANTED } else { 0 };
-        socket
-            .set_level(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(arrival | by_card))
+        socket::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(arrival | by_card))
             .map_err(failed("have packets stamped on arrival"))?;
         // Until it has joined, a socket would get packets that others get too.
         match setup.fanout {
@@ -138,22 +113,9 @@ impl PacketSocket {
 
     /// Lets the packets of `interface` in, or those of them that are this socket's share.
     pub(crate) fn bind(&self, interface: &Interface, setup: &Setup) -> Result<(), Error> {
-        // SAFETY: sockaddr_ll is plain data, for which all zeroes is a valid value.
-        let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
-        address.sll_family = FAMILY;
-        address.sll_protocol = ETH_P_ALL.to_be();
-        address.sll_ifindex = interface.index;
-        // SAFETY: the address is a sockaddr_ll and its size is passed.
-        let result = unsafe {
-            libc::bind(
-                self.fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size::<libc::sockaddr_ll>(),
-            )
-        };
         let failed = |e| Error::system("capture", &interface.name, CAPABILITIES, e);
-        check(result).map_err(failed)?;
-        see_everything(self.as_fd(), interface).map_err(failed)?;
+        packet_socket::bind(self, interface.index).map_err(failed)?;
+        packet_socket::receive_promiscuously(self, interface.index).map_err(failed)?;
         if let Some(fanout) = setup.fanout {
             let failed = |what| move |e| Error::system(what, &interface.name, CAPABILITIES, e);
             fanout.join(self).map_err(failed("share the packets among threads"))?;
@@ -165,67 +127,26 @@ impl PacketSocket {
     /// Lets in what passes the filter, or everything where there is none.
     fn admit(&self, interface: &Interface) -> Result<(), Error> {
         let filters = self.program.len() > 1; // one instruction only cuts
-        self.attach(&self.program).map_err(|cause| match filters {
+        socket::attach_filter(self, &self.program).map_err(|cause| match filters {
             true => Error::FilterNotInKernel { reason: cause.to_string() },
             false => Error::system("set the snap length", &interface.name, CAPABILITIES, cause),
         })
     }
 
     /// Sets a packet(7) option.
-    pub(crate) fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        self.set_level(libc::SOL_PACKET, option, value)
-    }
-
-    /// Sets an option of `level`.
-    pub(crate) fn set_level<T>(
-        &self,
-        level: libc::c_int,
-        option: libc::c_int,
-        value: &T,
-    ) -> io::Result<()> {
-        set_option(self.as_fd(), level, option, value)
-    }
-
-    /// Reads an option of `level` that consists of 32-bit numbers; those that the kernel does not
-    /// have are 0.
-    pub(crate) fn get_level<const N: usize>(
-        &self,
-        level: libc::c_int,
-        option: libc::c_int,
-    ) -> io::Result<[u32; N]> {
-        let mut numbers = [0; N];
-        let mut length = size::<[u32; N]>();
-        // SAFETY: the buffer is writable and its size is passed.
-        let result = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                numbers.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        check(result)?;
-        Ok(numbers)
-    }
-
-    fn attach(&self, program: &[libc::sock_filter]) -> io::Result<()> {
-        let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // The kernel only reads it (`copy_from_user`), whatever the type says.
-        let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
-        self.set_level(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+    pub(crate) fn set<T: Plain>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+        socket::set_option(self, libc::SOL_PACKET, option, value)
     }
 
     /// Refuses every packet from now on.
     pub(crate) fn refuse_all(&self) -> io::Result<()> {
-        self.attach(&[accept(0)])
+        socket::attach_filter(self, &[accept(0)])
     }
 
     /// The kernel's counts since the socket was opened. Reading `PACKET_STATISTICS` sets them to
     /// zero, so they are added up here.
     pub(crate) fn counts(&mut self) -> io::Result<KernelCounts> {
-        // Version 3 of the ring adds a third number; the first two are the same in every version.
-        let [packets, drops, _] = self.get_level(libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+        let [packets, drops] = packet_socket::statistics(self)?;
         self.counts.seen += u64::from(packets);
         self.counts.dropped += u64::from(drops);
         Ok(self.counts)
@@ -236,35 +157,6 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-/// Sets a socket's option.
-pub(crate) fn set_option<T>(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: the value is readable and its size is passed.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            std::ptr::from_ref(value).cast(),
-            size::<T>(),
-        )
-    };
-    check(result)
-}
-
-/// The size of a `T` as socket calls want it.
-fn size<T>() -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of::<T>()).expect("what goes to the kernel is small")
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The instruction that returns `bytes`: accept and cut to so many, or refuse where it is 0.

@@ -1,13 +1,12 @@
 //! Receive buffers of one size, used in turn.
 
 use std::io;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wirestamp_sys::mmap::Mapping;
+use wirestamp_sys::socket::Part;
 
-use crate::receiver::{FrameMemory, Ticket};
-use crate::vlan::TAG_BYTES;
+use crate::receiver::{FrameMemory, FramePlace, TAG_BYTES, Ticket};
 
 /// Buffers are aligned to cache lines, so that the kernel never writes to a line that holds the end of a packet in
 /// use.
@@ -42,19 +41,24 @@ impl Pool {
         self.count - (taken - self.released.load(Ordering::Acquire))
     }
 
-    /// Start of the packet in the `nth` buffer used. There is room for a VLAN tag before it, and for
-    /// [`Pool::snaplen`] bytes after it.
-    pub(crate) fn packet(&self, nth: usize) -> NonNull<u8> {
-        let offset = nth % self.count * self.buffer_bytes + TAG_BYTES as usize;
-        self.memory.at(offset, self.snaplen as usize)
+    /// The place of a packet of `captured` bytes in the `nth` buffer used. There is room for a
+    /// VLAN tag before it.
+    pub(crate) fn place(&self, nth: usize, captured: u32) -> FramePlace<'_> {
+        FramePlace { memory: &self.memory, offset: self.offset(nth), captured }
     }
 
-    /// I/O vectors of the buffers from the `first` used on.
-    pub(crate) fn vectors(&self, first: usize) -> impl Iterator<Item = libc::iovec> {
-        (first..).map(|nth| libc::iovec {
-            iov_base: self.packet(nth).as_ptr().cast(),
-            iov_len: self.snaplen as usize,
-        })
+    /// The memory of all buffers.
+    pub(crate) fn memory(&self) -> &Mapping {
+        &self.memory
+    }
+
+    /// The buffers from the `first` used on, for the kernel to fill.
+    pub(crate) fn parts(&self, first: usize) -> impl Iterator<Item = Part> {
+        (first..).map(|nth| (self.offset(nth), self.snaplen as usize))
+    }
+
+    fn offset(&self, nth: usize) -> usize {
+        nth % self.count * self.buffer_bytes + TAG_BYTES as usize
     }
 }
 
@@ -77,15 +81,14 @@ mod tests {
         pool.release(Ticket::Release(0));
         pool.release(Ticket::Later);
         assert_eq!(pool.free(3), 1);
-        assert_eq!(pool.packet(3), pool.packet(0));
-        let distance = pool.packet(1).as_ptr() as usize - pool.packet(0).as_ptr() as usize;
-        assert_eq!(distance, 64);
+        assert_eq!(pool.offset(3), pool.offset(0));
+        assert_eq!(pool.offset(1) - pool.offset(0), 64);
     }
 
     #[test]
     fn pool_has_at_least_one_buffer() {
         let pool = Pool::allocate(65_554, 1).unwrap();
         assert_eq!((pool.free(0), pool.free(1)), (1, 0));
-        assert_eq!(pool.vectors(7).next().unwrap().iov_len, 65_554);
+        assert_eq!(pool.parts(7).next().unwrap().1, 65_554);
     }
 }

@@ -7,9 +7,16 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One frame in memory shared with the kernel (zero-copy). The last stage passes its ticket to
-/// [`FrameMemory::release`]; the bytes are invalid after that.
-#[derive(Clone, Copy, Debug)]
+use wirestamp_sys::control_message::VlanTag;
+use wirestamp_sys::mmap::Mapping;
+
+/// One frame in memory shared with the kernel (zero-copy). [`use_and_release`] consumes it in the last stage; the
+/// bytes are invalid after that.
+///
+/// Receivers keep the contract that makes its bytes safe to read: they make a frame only of memory that the kernel
+/// has passed to this process, make no second frame of the same bytes, and do not return the memory to the kernel
+/// before the frame's ticket is released.
+#[derive(Debug)]
 pub(crate) struct Frame {
     /// Raw stamp, in ticks of the receiver's clock domain; [`crate::card_stamps::NONE`] where the network card
     /// should have stamped and did not.
@@ -18,30 +25,111 @@ pub(crate) struct Frame {
     /// replaces a missing network card stamp, its clock is [`crate::method::Pair::card_fallback`].
     pub(crate) kernel: Option<u64>,
     /// First captured byte.
-    pub(crate) data: NonNull<u8>,
+    data: NonNull<u8>,
     /// Captured bytes.
     pub(crate) captured: u32,
     /// Bytes of the frame on the wire.
     pub(crate) length: u32,
     /// Memory to release after use.
-    pub(crate) ticket: Ticket,
+    ticket: Ticket,
 }
 
-// SAFETY: a frame's memory is a mapping that is not bound to a thread; the ticket protocol allows one reader at a
-// time.
+// SAFETY: a frame's memory is a mapping that is not bound to a thread, and only the frame points to it.
 unsafe impl Send for Frame {}
 
+/// The place of a frame in the memory of its receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FramePlace<'a> {
+    pub(crate) memory: &'a Mapping,
+    /// Offset of the first captured byte.
+    pub(crate) offset: usize,
+    /// Bytes that were captured.
+    pub(crate) captured: u32,
+}
+
 impl Frame {
-    /// The captured bytes.
+    /// A frame at `place`, stamped `raw` and by the `kernel`, of `length` bytes on the wire.
     ///
-    /// # Safety
-    /// The frame's ticket has not been released, its memory exists, and both stay so for `'a`.
-    pub(crate) unsafe fn bytes<'a>(&self) -> &'a [u8] {
-        // SAFETY: the receiver set `data` and `captured` to a range inside its mapping, and the caller guarantees
-        // that the kernel does not write there for as long as `'a`.
+    /// # Panics
+    /// The place lies outside of the memory.
+    #[inline]
+    pub(crate) fn new(
+        raw: u64,
+        kernel: Option<u64>,
+        FramePlace { memory, offset, captured }: FramePlace<'_>,
+        length: u32,
+        ticket: Ticket,
+    ) -> Self {
+        let data = memory.at(offset, captured as usize);
+        Self { raw, kernel, data, captured, length, ticket }
+    }
+
+    /// A frame without bytes, for tests.
+    #[cfg(test)]
+    pub(crate) const fn empty(raw: u64, kernel: Option<u64>) -> Self {
+        let (data, ticket) = (NonNull::dangling(), Ticket::Later);
+        Self { raw, kernel, data, captured: 0, length: 0, ticket }
+    }
+
+    /// The same with a VLAN tag that the kernel took out put back, if it had one: its bytes then
+    /// begin [`TAG_BYTES`] earlier, which the receiver leaves free. At most `snaplen` bytes stay.
+    ///
+    /// # Panics
+    /// There is no room in the memory before the frame.
+    #[inline]
+    pub(crate) fn with_tag(mut self, place: FramePlace<'_>, tag: VlanTag, snaplen: u32) -> Self {
+        if tag.status & libc::TP_STATUS_VLAN_VALID != 0 && self.captured >= ADDRESS_BYTES {
+            let offset = place.offset.wrapping_sub(TAG_BYTES as usize);
+            let start = place.memory.at(offset, (self.captured + TAG_BYTES) as usize);
+            let tpid = if tag.tpid == 0 { TPID_8021Q } else { tag.tpid };
+            let ([a, b], [c, d]) = (tpid.to_be_bytes(), tag.tci.to_be_bytes());
+            // SAFETY: both are inside the memory, as was just checked, and the frame has both
+            // addresses; only this frame leads there. `copy_from` allows the overlap, and the tag
+            // lands on bytes that were moved away.
+            unsafe {
+                start.copy_from(self.data, ADDRESS_BYTES as usize);
+                start.add(ADDRESS_BYTES as usize).cast::<[u8; 4]>().write_unaligned([a, b, c, d]);
+            }
+            self.data = start;
+            self.captured += TAG_BYTES;
+            self.length += TAG_BYTES;
+        }
+        // The kernel fills a slot to its end, and the tag came on top of that.
+        self.captured = self.captured.min(snaplen);
+        self
+    }
+
+    /// Copies a packet to the frame's place; bytes that do not fit are left out.
+    pub(crate) fn fill(&mut self, packet: &[u8]) {
+        let length = packet.len().min(self.captured as usize);
+        // SAFETY: the place has room for `captured` bytes, and only this frame leads there.
+        unsafe { self.data.copy_from_nonoverlapping(NonNull::from(packet).cast(), length) };
+    }
+
+    /// The captured bytes.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: a range inside a mapping that its receiver and the last stage keep alive; nothing
+        // writes there until the ticket is released, which consumes the frame.
         unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.captured as usize) }
     }
 }
+
+/// Calls `work` with the frame and its bytes, then releases its `memory`.
+#[inline]
+pub(crate) fn use_and_release(
+    frame: Frame,
+    memory: &dyn FrameMemory,
+    work: impl FnOnce(&Frame, &[u8]),
+) {
+    work(&frame, frame.bytes());
+    memory.release(frame.ticket);
+}
+
+const ADDRESS_BYTES: u32 = 12; // two MAC addresses stand before a VLAN tag
+const TPID_8021Q: u16 = 0x8100;
+
+/// Room before each packet: the size of an 802.1Q tag.
+pub(crate) const TAG_BYTES: u32 = 4;
 
 /// Identifies memory that becomes free with a frame. Only the receiver and its [`FrameMemory`] interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,4 +191,36 @@ pub(crate) trait Receiver: Send {
 
     /// The kernel's current counts.
     fn counts(&mut self) -> io::Result<KernelCounts>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of 16 bytes, numbered from 0, four bytes into a mapping.
+    fn numbered(memory: &Mapping) -> (Frame, FramePlace<'_>) {
+        memory.store(4, [0_u8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+        let place = FramePlace { memory, offset: 4, captured: 16 };
+        (Frame::new(0, None, place, 60, Ticket::Later), place)
+    }
+
+    #[test]
+    fn vlan_tag_is_put_between_the_addresses_and_the_type() {
+        let memory = Mapping::anonymous(64).unwrap();
+        let (frame, place) = numbered(&memory);
+        let tag = VlanTag { status: libc::TP_STATUS_VLAN_VALID, tci: 0x2007, tpid: 0 };
+        let frame = frame.with_tag(place, tag, 64);
+        assert_eq!((frame.captured, frame.length), (20, 64));
+        let (addresses, rest) = frame.bytes().split_at(12);
+        assert_eq!(addresses, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(rest, [0x81, 0x00, 0x20, 0x07, 12, 13, 14, 15]);
+    }
+
+    #[test]
+    fn frame_without_a_tag_is_only_cut() {
+        let memory = Mapping::anonymous(64).unwrap();
+        let (frame, place) = numbered(&memory);
+        let frame = frame.with_tag(place, VlanTag::default(), 3);
+        assert_eq!((frame.bytes(), frame.length), (&[0, 1, 2][..], 60));
+    }
 }

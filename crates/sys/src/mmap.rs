@@ -185,6 +185,20 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// Copies `bytes` to `offset` as fast as the machine can. Nothing else in this process uses the
+    /// mapping meanwhile, because it is borrowed exclusively.
+    ///
+    /// # Panics
+    /// They lie outside.
+    #[inline]
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: inside the mapping, which is borrowed exclusively and is not where `bytes` are.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+    }
+}
+
 /// The largest size of pieces in which a `T` at this place can be accessed.
 #[inline]
 fn piece<T>(place: NonNull<u8>) -> usize {

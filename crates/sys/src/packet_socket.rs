@@ -34,6 +34,14 @@ pub fn bind_to_send(socket: &impl AsFd, index: i32) -> io::Result<()> {
     bind_packet(socket, index, 0)
 }
 
+/// Sends past the interface's queueing discipline (`PACKET_QDISC_BYPASS`, packet(7)).
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn bypass_queue(socket: &impl AsFd) -> io::Result<()> {
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)
+}
+
 /// Has the interface receive packets for other hosts too (promiscuous mode), as a tap or a mirror
 /// port requires, for as long as the socket is open.
 ///

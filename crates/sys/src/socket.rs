@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
 use libc::{c_int, c_void, socklen_t};
+use rustix::net::sockopt;
 
 use crate::control_message::PacketControl;
 use crate::mmap::Mapping;
@@ -39,6 +40,46 @@ pub fn bind_to_interface(socket: &impl AsFd, interface: &str) -> io::Result<()> 
     let (level, option) = (libc::SOL_SOCKET, libc::SO_BINDTODEVICE);
     // SAFETY: bytes, alive and only read.
     unsafe { set_raw(socket, level, option, name.as_ptr().cast(), length(name)) }
+}
+
+/// Requests a receive buffer of `bytes`: beyond the system's limit where this process may
+/// (`SO_RCVBUFFORCE`, socket(7)), up to the limit otherwise.
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn enlarge_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    let set = sockopt::set_socket_recv_buffer_size_force(socket, bytes);
+    Ok(set.or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))?)
+}
+
+/// Requests a send buffer of `bytes`, as [`enlarge_receive_buffer`] does.
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn enlarge_send_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    let set = sockopt::set_socket_send_buffer_size_force(socket, bytes);
+    Ok(set.or_else(|_| sockopt::set_socket_send_buffer_size(socket, bytes))?)
+}
+
+/// Packets that the kernel dropped at this socket since it was made: its buffer was full, or a
+/// checksum was wrong. Unlike the count that comes with packets (`SO_RXQ_OVFL`), it includes those
+/// after the last packet received.
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn dropped(socket: &impl AsFd) -> io::Result<u32> {
+    const DROPS: usize = 8; // SK_MEMINFO_DROPS of linux/sock_diag.h
+    let values: [u32; DROPS + 1] = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    Ok(values[DROPS])
+}
+
+/// A number that differs for each network namespace since the machine was started.
+///
+/// # Errors
+/// `ENOPROTOOPT` from a kernel before 5.14.
+pub fn namespace_cookie(socket: &impl AsFd) -> io::Result<u64> {
+    const SO_NETNS_COOKIE: c_int = 71; // asm-generic/socket.h
+    option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE)
 }
 
 /// Attaches a program of classic BPF as the socket's filter (`SO_ATTACH_FILTER`, socket(7)).

@@ -2,7 +2,7 @@
 
 /// Control messages with a transmit stamp, cmsg(3).
 pub fn stamp_report(bytes: &[u8]) {
-    crate::tx_stamps::read_any(bytes);
+    wirestamp_sys::control_message::read_any(bytes);
 }
 
 /// Messages of rtnetlink(7).

@@ -32,7 +32,6 @@ mod schedule;
 mod sender;
 mod sink;
 mod stream;
-mod sys;
 mod transmit;
 mod tx_stamps;
 

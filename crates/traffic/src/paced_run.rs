@@ -3,10 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use wirestamp_clock::Span;
+use wirestamp_sys::scheduling::disable_timer_slack;
 
 use crate::egress::Egress;
 use crate::pace::{Pacer, WaitResult};
-use crate::{PacingClock, SentPacket, sys};
+use crate::{PacingClock, SentPacket};
 
 /// Time from the start of a run to its first deadline, so that the first packet is not late.
 const START_DELAY: Span = Span::from_millis(1);
@@ -28,7 +29,7 @@ pub(crate) struct PacedRun<'a, C> {
 impl<'a, C: PacingClock> PacedRun<'a, C> {
     /// Starts now. Sets the calling thread's timer slack to the minimum.
     pub(crate) fn start(clock: &'a mut C, stop: &'a AtomicBool) -> Self {
-        sys::end_sleeps_on_time();
+        disable_timer_slack();
         let start = clock.now().saturating_add(clock.ticks(START_DELAY));
         Self { clock, stop, pacer: Pacer::new(), start, overslept: 0, stopped: false }
     }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use thiserror::Error;
+use wirestamp_sys::socket::{dropped, enlarge_receive_buffer};
 
 use crate::arrivals::SequenceTracker;
-use crate::{Payload, StreamArrivals, sys};
+use crate::{Payload, StreamArrivals};
 
 /// The requested receive buffer: half a second at 1 Gbit/s.
-const BUFFER_BYTES: i32 = 64 << 20;
+const BUFFER_BYTES: usize = 64 << 20;
 /// Max number of tracked streams: at 16 MiB each, 256 MiB.
 const MAX_STREAMS: usize = 16;
 /// Max wait for a packet before the next check for a stop request.
@@ -82,7 +83,7 @@ impl Sink {
     pub fn bind(address: SocketAddr) -> Result<Self, SinkError> {
         let open = || {
             let socket = UdpSocket::bind(address)?;
-            sys::enlarge_receive_buffer(&socket, BUFFER_BYTES)?;
+            enlarge_receive_buffer(&socket, BUFFER_BYTES)?;
             socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
             Ok(Self { socket })
         };
@@ -129,7 +130,7 @@ impl Sink {
                 break true;
             }
         };
-        let dropped = sys::dropped(&self.socket).map_err(SinkError::Receive)?;
+        let dropped = dropped(&self.socket).map_err(SinkError::Receive)?;
         Ok(SinkReport { dropped, unfinished, ..counts.report() })
     }
 }
@@ -185,7 +186,7 @@ mod tests {
     fn drop_at_full_buffer_makes_report_incomplete() {
         let sink = Sink::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let sender = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-        sys::enlarge_receive_buffer(&sink.socket, 1).unwrap(); // the kernel's min, 2304 bytes
+        enlarge_receive_buffer(&sink.socket, 1).unwrap(); // the kernel's min, 2304 bytes
         for _ in 0..100 {
             sender.send_to(&[0; 1000], sink.local_addr().unwrap()).unwrap();
         }

@@ -1,5 +1,4 @@
 //! One queue of the interface: its socket and receive ring.
-#![expect(unsafe_code, reason = "reads memory before frames")]
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use super::stamp::FrameStamper;
 use crate::Error;
 use crate::bpf_program::{Hook, Stamped};
 use crate::interface::Interface;
-use crate::receiver::{Frame, Ticket};
+use crate::receiver::{Frame, FramePlace, Ticket};
 use crate::xsk::{Bound, Consumer, Descriptor, HEADROOM, Producer, Rings, Sizes, Socket, Umem};
 
 /// Min chunks per queue: room for a frame of 9 KiB and some more.
@@ -127,8 +126,8 @@ impl Queue {
     ) -> Option<Frame> {
         let umem = self.socket.umem();
         let chunk = umem.chunk(head.address)?;
-        // SAFETY: the chunk was read from the ring just now and has not been passed on.
-        let Stamped { raw, kernel } = unsafe { stamper.stamp(umem, head.address) };
+        // The chunk was read from the ring just now and has not been passed on.
+        let Stamped { raw, kernel } = stamper.stamp(umem, head.address);
         let ticket = self.first_ticket + chunk as usize;
         let (mut last, mut length) = (head, head.length);
         let mut previous = ticket;
@@ -140,14 +139,9 @@ impl Queue {
             chunks.chain(previous, next);
             previous = next;
         }
-        Some(Frame {
-            raw,
-            kernel,
-            data: self.socket.umem().at(head.address, head.length),
-            captured: head.length,
-            length,
-            ticket: Ticket::Release(ticket),
-        })
+        let (memory, offset) = self.socket.umem().place(head.address);
+        let place = FramePlace { memory, offset, captured: head.length };
+        Some(Frame::new(raw, kernel, place, length, Ticket::Release(ticket)))
     }
 }
 

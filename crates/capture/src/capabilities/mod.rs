@@ -3,7 +3,6 @@
 
 mod counter_function;
 mod ethtool;
-mod generic_netlink;
 mod privileges;
 mod verdict;
 mod xdp;
@@ -16,8 +15,6 @@ use crate::interface::Interface;
 use crate::method::{Method, Pair, StampSource};
 pub use counter_function::CounterFunction;
 pub use ethtool::{CardStamps, Stamping};
-#[cfg(fuzzing)]
-pub(crate) use generic_netlink::read_any;
 pub use privileges::{Privileges, how_to_get};
 pub use verdict::{Obstacle, card_stamps, verdict};
 pub(crate) use verdict::{STACK_WITHOUT_XDP, THREAD_WITHOUT_FUNCTION};

@@ -3,8 +3,8 @@
 use std::os::fd::AsFd;
 
 use libbpf_rs::XdpFlags;
+use wirestamp_sys::netlink::Generic;
 
-use super::generic_netlink;
 use crate::interface::Interface;
 
 /// The generic netlink family `netdev` (linux/netdev.h, Documentation/netlink/specs/netdev.yaml).
@@ -39,8 +39,7 @@ pub struct Xdp {
 /// Queries the kernel, which reports it since Linux 6.3.
 pub(super) fn features(interface: &Interface) -> Option<Xdp> {
     let index = interface.index.to_ne_bytes();
-    let answer =
-        generic_netlink::ask(netdev::FAMILY, netdev::DEV_GET, netdev::IFINDEX, &index).ok()?;
+    let answer = Generic::ask(netdev::FAMILY, netdev::DEV_GET, netdev::IFINDEX, &index).ok()?;
     let features = answer.attribute(netdev::XDP_FEATURES).map(u64::from_ne_bytes)?;
     let metadata = answer.attribute(netdev::XDP_RX_METADATA_FEATURES).map_or(0, u64::from_ne_bytes);
     Some(Xdp {

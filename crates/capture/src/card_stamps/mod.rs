@@ -8,9 +8,10 @@
 //!
 //! Of several captures on one card, the one that began first switches the stamps off again. Packets
 //! that come to the others after that have stamps of the kernel, and are counted.
-#![expect(unsafe_code, reason = "ioctls with a struct of their own")]
 
 use std::io;
+
+use wirestamp_sys::interface::{HardwareStamping, hardware_stamping, set_hardware_stamping};
 
 use crate::Error;
 use crate::interface::Interface;
@@ -23,45 +24,24 @@ pub(crate) const NONE: u64 = 0;
 pub(crate) const WANTED: u32 =
     libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
 
-const SIOCSHWTSTAMP: libc::Ioctl = 0x89b0; // linux/sockios.h
-const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
-
 /// `HWTSTAMP_FILTER_ALL` of linux/net_tstamp.h.
 const EVERY_PACKET: i32 = 1;
 
-/// `struct hwtstamp_config` of linux/net_tstamp.h.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Setting {
-    flags: i32,
-    /// Which packets that are sent are stamped.
-    sent: i32,
-    /// Which packets that arrive are stamped.
-    arriving: i32,
-}
-
-const _: () = assert!(size_of::<Setting>() == 12);
-
 /// A network card that stamps packets.
 trait Card {
-    fn read(&self) -> io::Result<Setting>;
+    fn read(&self) -> io::Result<HardwareStamping>;
 
     /// Returns what the driver made of it: it may stamp more than it was told to.
-    fn write(&self, setting: Setting) -> io::Result<Setting>;
+    fn write(&self, setting: HardwareStamping) -> io::Result<HardwareStamping>;
 }
 
 impl Card for Interface {
-    fn read(&self) -> io::Result<Setting> {
-        let mut setting = Setting { flags: 0, sent: 0, arriving: 0 };
-        // SAFETY: Setting is what that ioctl fills.
-        unsafe { self.ioctl(SIOCGHWTSTAMP, &mut setting) }?;
-        Ok(setting)
+    fn read(&self) -> io::Result<HardwareStamping> {
+        hardware_stamping(self, &self.name)
     }
 
-    fn write(&self, mut setting: Setting) -> io::Result<Setting> {
-        // SAFETY: Setting is what that ioctl reads, and writes the answer to.
-        unsafe { self.ioctl(SIOCSHWTSTAMP, &mut setting) }?;
-        Ok(setting)
+    fn write(&self, setting: HardwareStamping) -> io::Result<HardwareStamping> {
+        set_hardware_stamping(self, &self.name, setting)
     }
 }
 
@@ -88,7 +68,7 @@ impl CardStamping {
 struct Switched<C: Card> {
     card: C,
     /// What has to be put back.
-    before: Option<Setting>,
+    before: Option<HardwareStamping>,
 }
 
 impl<C: Card> Switched<C> {
@@ -97,7 +77,7 @@ impl<C: Card> Switched<C> {
         if before.arriving == EVERY_PACKET {
             return Ok(Self { card, before: None });
         }
-        let granted = card.write(Setting { arriving: EVERY_PACKET, ..before })?;
+        let granted = card.write(HardwareStamping { arriving: EVERY_PACKET, ..before })?;
         let mut switched = Self { card, before: Some(before) };
         if granted.arriving == EVERY_PACKET {
             return Ok(switched);

@@ -21,32 +21,32 @@ use crate::ring::BlockRing;
 use crate::socket::{Recvmmsg, Recvmsg, Socket};
 use crate::{Cores, Stop};
 
-const OFF: Setting = Setting { flags: 0, sent: 0, arriving: 0 };
+const OFF: HardwareStamping = HardwareStamping { flags: 0, sent: 0, arriving: 0 };
 /// As ptp4l sets it: `HWTSTAMP_TX_ON` and `HWTSTAMP_FILTER_PTP_V2_EVENT`.
-const PTP: Setting = Setting { flags: 0, sent: 1, arriving: 12 };
+const PTP: HardwareStamping = HardwareStamping { flags: 0, sent: 1, arriving: 12 };
 
 /// A card whose driver grants `grants`, or what it is told.
 struct MadeUp<'a> {
-    setting: &'a Cell<Setting>,
+    setting: &'a Cell<HardwareStamping>,
     grants: Option<i32>,
 }
 
 impl Card for MadeUp<'_> {
-    fn read(&self) -> io::Result<Setting> {
+    fn read(&self) -> io::Result<HardwareStamping> {
         Ok(self.setting.get())
     }
 
-    fn write(&self, setting: Setting) -> io::Result<Setting> {
+    fn write(&self, setting: HardwareStamping) -> io::Result<HardwareStamping> {
         let arriving = match setting.arriving {
             EVERY_PACKET => self.grants.unwrap_or(EVERY_PACKET),
             other => other,
         };
-        self.setting.set(Setting { arriving, ..setting });
+        self.setting.set(HardwareStamping { arriving, ..setting });
         Ok(self.setting.get())
     }
 }
 
-fn card(setting: &Cell<Setting>) -> MadeUp<'_> {
+fn card(setting: &Cell<HardwareStamping>) -> MadeUp<'_> {
     MadeUp { setting, grants: None }
 }
 
@@ -55,7 +55,7 @@ fn a_card_stamps_everything_during_a_capture_and_what_it_did_after_it() {
     for before in [OFF, PTP] {
         let setting = Cell::new(before);
         let mut switched = Switched::on(card(&setting)).unwrap();
-        assert_eq!(setting.get(), Setting { arriving: EVERY_PACKET, ..before });
+        assert_eq!(setting.get(), HardwareStamping { arriving: EVERY_PACKET, ..before });
         switched.restore().unwrap();
         assert_eq!(setting.get(), before);
         setting.set(PTP);
@@ -73,7 +73,7 @@ fn a_capture_that_never_ran_leaves_no_trace() {
 
 #[test]
 fn a_card_that_stamps_everything_goes_on_with_it() {
-    let all = Setting { arriving: EVERY_PACKET, ..PTP };
+    let all = HardwareStamping { arriving: EVERY_PACKET, ..PTP };
     let setting = Cell::new(all);
     drop(Switched::on(card(&setting)).unwrap());
     assert_eq!(setting.get(), all);

@@ -12,7 +12,7 @@ use super::Reason;
 use super::classic::{Condition, Operand, Operation, Register, Size};
 use super::edit::{append, splice};
 use super::reach::remove_unreachable_with_tag;
-use crate::vlan::TAG_BYTES;
+use crate::receiver::TAG_BYTES;
 
 /// Offset of the tag in a frame: after two addresses.
 const TAG: u32 = 12;

@@ -19,7 +19,6 @@
 //! and their acquisition lag is too short. With stamps of the network card (`PCAP_TSTAMP_ADAPTER_UNSYNCED`),
 //! libpcap does not report which packets have the kernel's instead. One file would have two clocks, so these stamps
 //! are not supported.
-#![expect(unsafe_code, reason = "packets are copied into buffers of the pool")]
 
 mod sys;
 
@@ -135,18 +134,13 @@ fn stamp(header: &PacketHeader) -> u64 {
 /// Copies `packet` to the `nth` buffer, which is free.
 fn copy(packet: &Packet<'_>, raw: Option<u64>, pool: &Pool, nth: usize) -> Frame {
     let kernel = stamp(packet.header);
-    let bytes = &packet.data[..packet.data.len().min(pool.snaplen() as usize)];
-    let data = pool.packet(nth);
-    // SAFETY: a buffer has room for that many bytes, it is free, and libpcap's memory is not in the pool.
-    unsafe { data.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len()) };
-    Frame {
-        raw: raw.unwrap_or(kernel),
-        kernel: raw.and(Some(kernel)),
-        data,
-        captured: u32::try_from(bytes.len()).unwrap_or(pool.snaplen()),
-        length: packet.header.len,
-        ticket: Ticket::Release(nth),
-    }
+    let captured = packet.data.len().min(pool.snaplen() as usize);
+    let captured = u32::try_from(captured).unwrap_or(pool.snaplen());
+    let (raw, kernel) = (raw.unwrap_or(kernel), raw.and(Some(kernel)));
+    let place = pool.place(nth, captured);
+    let mut frame = Frame::new(raw, kernel, place, packet.header.len, Ticket::Release(nth));
+    frame.fill(packet.data);
+    frame
 }
 
 impl Receiver for LibPcap {

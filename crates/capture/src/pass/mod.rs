@@ -1,19 +1,18 @@
 //! `xdp-pass` and `tc-pass`: an XDP or tc program stamps each frame in the softIRQ, copies its head to a BPF ring
 //! buffer and passes the frame, so that an endpoint keeps its traffic (`bpf/stamp.bpf.c`;
 //! `Documentation/bpf/ringbuf.rst` in the kernel's source).
-#![expect(unsafe_code, reason = "libbpf's skeleton, and records that the kernel writes")]
+#![expect(unsafe_code, reason = "libbpf's skeleton")]
 
 mod ring_buffer;
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use libbpf_rs::skel::{OpenSkel, Skel};
 
-use self::ring_buffer::RingBuffer;
+use self::ring_buffer::{Record, RingBuffer};
 use self::skeleton::StampSkelBuilder;
 use crate::Error;
 use crate::bpf_program::{
@@ -21,7 +20,7 @@ use crate::bpf_program::{
 };
 use crate::filter::Filter;
 use crate::interface::Interface;
-use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
+use crate::receiver::{Frame, FrameMemory, FramePlace, KernelCounts, Receiver};
 
 #[expect(
     clippy::allow_attributes,
@@ -94,21 +93,17 @@ impl Pass {
     }
 }
 
-/// The frame of the record at `position`, stamped as in `stamped_by`.
-fn frame(position: NonNull<u8>, ticket: Ticket, stamped_by: StampedBy) -> Frame {
-    // SAFETY: the ring buffer checked that a whole record head lies there; the program wrote it before it submitted
-    // the record, which is aligned to 8.
-    let (value, length, captured, clock, data) = unsafe {
-        (
-            position.cast::<u64>().read(),
-            position.add(record::LENGTH).cast::<u32>().read(),
-            position.add(record::CAPTURED).cast::<u16>().read(),
-            position.add(record::CLOCK).cast::<u16>().read(),
-            position.add(record::HEAD),
-        )
-    };
+/// The frame of a record, stamped as in `stamped_by`. The program wrote the record's head before it submitted the
+/// record.
+fn frame(record: Record<'_>, stamped_by: StampedBy) -> Frame {
+    let Record { memory, offset, ticket } = record;
+    let value: u64 = memory.load(offset);
+    let length: u32 = memory.load(offset + record::LENGTH);
+    let captured: u16 = memory.load(offset + record::CAPTURED);
+    let clock: u16 = memory.load(offset + record::CLOCK);
     let Stamped { raw, kernel } = stamped_by.stamped(value, clock.into());
-    Frame { raw, kernel, data, captured: captured.into(), length, ticket }
+    let place = FramePlace { memory, offset: offset + record::HEAD, captured: captured.into() };
+    Frame::new(raw, kernel, place, length, ticket)
 }
 
 impl Receiver for Pass {
@@ -119,8 +114,8 @@ impl Receiver for Pass {
     fn acquire(&mut self, room: usize, mut take: impl FnMut(Frame)) -> usize {
         let mut taken = 0;
         while taken < room {
-            let Some((position, ticket)) = self.buffer.next(record::HEAD) else { break };
-            let frame = frame(position, ticket, self.stamped_by);
+            let Some(record) = self.buffer.next(record::HEAD) else { break };
+            let frame = frame(record, self.stamped_by);
             self.stamped_late += u64::from(frame.kernel.is_some());
             take(frame);
             taken += 1;

@@ -7,7 +7,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use wirestamp_sys::mmap::{Access, Mapping};
@@ -17,6 +16,13 @@ use crate::receiver::{FrameMemory, Ticket};
 const BUSY: u32 = 1 << 31; // BPF_RINGBUF_BUSY_BIT
 const DISCARDED: u32 = 1 << 30; // BPF_RINGBUF_DISCARD_BIT
 const HEADER_BYTES: usize = 8; // BPF_RINGBUF_HDR_SZ
+
+/// A finished record: where it begins, and the ticket that frees it.
+pub(super) struct Record<'a> {
+    pub(super) memory: &'a Mapping,
+    pub(super) offset: usize,
+    pub(super) ticket: Ticket,
+}
 
 /// The mapped ring buffer. Only one thread may call [`RingBuffer::next`].
 pub(super) struct RingBuffer {
@@ -60,8 +66,8 @@ impl RingBuffer {
         self.fd.as_fd()
     }
 
-    /// The next finished record of at min `min` bytes, and the ticket that releases it.
-    pub(super) fn next(&self, min: usize) -> Option<(NonNull<u8>, Ticket)> {
+    /// The next finished record of at least `min` bytes, and the ticket that releases it.
+    pub(super) fn next(&self, min: usize) -> Option<Record<'_>> {
         loop {
             let position = self.read.load(Ordering::Relaxed);
             if position >= self.producer.long(0).load(Ordering::Acquire) {
@@ -76,8 +82,8 @@ impl RingBuffer {
             let end = position + (HEADER_BYTES + bytes).next_multiple_of(8);
             self.read.store(end, Ordering::Relaxed);
             if header & DISCARDED == 0 && bytes >= min {
-                let record = self.producer.at(start + HEADER_BYTES, bytes);
-                return Some((record, Ticket::Release(end)));
+                let (memory, offset) = (&self.producer, start + HEADER_BYTES);
+                return Some(Record { memory, offset, ticket: Ticket::Release(end) });
             }
         }
     }

@@ -1,5 +1,4 @@
 //! Stage three: passes packets with their time to the caller.
-#![expect(unsafe_code, reason = "reads frames in memory shared with the kernel")]
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +6,7 @@ use wirestamp_clock::{Stamp, Time, Utc};
 
 use super::PipelineContext;
 use crate::filter::Filter;
-use crate::receiver::Frame;
+use crate::receiver::{Frame, FrameMemory, use_and_release};
 use crate::{CaptureLoss, Error, Ledger};
 
 /// The sink's `pause` is called at least this often, also on a link without packets.
@@ -110,13 +109,12 @@ impl<'a> Consumer<'a> {
         Self { context, filter, sink, deadline, latest: None, done }
     }
 
-    /// Passes one packet to the sink, or drops it, and counts it.
-    ///
-    /// # Safety
-    /// The frame's ticket has not been released, and its memory exists.
-    pub(super) unsafe fn take(&mut self, frame: &Frame, stamp: Stamp) {
-        // SAFETY: guaranteed by the caller; the bytes are not kept.
-        let bytes = unsafe { frame.bytes() };
+    /// Passes one packet to the sink, or drops it, counts it, and releases its `memory`.
+    pub(super) fn take(&mut self, frame: Frame, memory: &dyn FrameMemory, stamp: Stamp) {
+        use_and_release(frame, memory, |frame, bytes| self.packet(frame, bytes, stamp));
+    }
+
+    fn packet(&mut self, frame: &Frame, bytes: &[u8], stamp: Stamp) {
         let ledger = &mut self.done.ledger;
         ledger.out_of_order += u64::from(self.latest.is_some_and(|latest| stamp.utc < latest));
         self.latest = self.latest.max(Some(stamp.utc));

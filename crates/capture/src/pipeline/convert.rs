@@ -14,7 +14,7 @@ use crate::receiver::Frame;
 const BATCH: usize = 256;
 
 /// A frame with its time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Stamped {
     pub(super) frame: Frame,
     pub(super) stamp: Stamp,
@@ -84,10 +84,9 @@ impl Converter {
         let Ok(chunk) = self.frames.read_chunk(count) else { return 0 };
         let (first, second) = chunk.as_slices();
         let stamps = self.batch.convert(first.iter().chain(second), context);
-        for (&frame, &stamp) in first.iter().chain(second).zip(stamps) {
+        for (frame, &stamp) in chunk.into_iter().zip(stamps) {
             self.stamped.push(Stamped { frame, stamp }).expect("there is room");
         }
-        chunk.commit_all();
         count
     }
 }
@@ -126,18 +125,11 @@ pub(super) fn convert(
 
 #[cfg(test)]
 mod tests {
-    use std::ptr::NonNull;
     use std::sync::Arc;
 
     use wirestamp_clock::{Calibrator, Clocks, MonotonicRaw, RawStamp, Time, Utc};
 
     use super::*;
-    use crate::receiver::Ticket;
-
-    fn frame(raw: u64, kernel: Option<u64>) -> Frame {
-        let (data, ticket) = (NonNull::dangling(), Ticket::Later);
-        Frame { raw, kernel, data, captured: 0, length: 0, ticket }
-    }
 
     /// A clock that was started `epoch` nanoseconds after 1970 and counts nanoseconds. Each reading takes 20 ns.
     struct FakeClock {
@@ -175,9 +167,9 @@ mod tests {
         for fallback in [Arc::new(Timeline::realtime()), timeline(Domain::Monotonic, boot_epoch)] {
             let epoch = if fallback.domain() == Domain::Realtime { 0 } else { boot_epoch };
             let value = START + 1_000;
-            let frames = [frame(card_stamps::NONE, Some(value)), frame(value, None)];
+            let frames = [Frame::empty(card_stamps::NONE, Some(value)), Frame::empty(value, None)];
             let mut stamps = Vec::new();
-            card.convert_batch(&frames.map(|frame| frame.raw), &mut stamps);
+            card.convert_batch(&frames.each_ref().map(|frame| frame.raw), &mut stamps);
             replace_missing(&mut stamps, frames.iter(), &fallback);
             let converted =
                 stamps.iter().zip([(fallback.domain(), epoch), (Domain::Nic, card_epoch)]);

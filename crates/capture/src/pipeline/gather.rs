@@ -1,5 +1,4 @@
 //! Collects packets from the lanes at the consumer.
-#![expect(unsafe_code, reason = "takes frames in memory shared with the kernel")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,17 +85,13 @@ fn take_some(
         let output = &mut outputs[lane];
         output.report_missed(consumer);
         let Ok(Stamped { frame, stamp }) = output.stamped.pop() else { break };
-        // SAFETY: the output keeps the memory, and the ticket is released after this call.
-        unsafe { consumer.take(&frame, stamp) };
-        output.frame_memory.release(frame.ticket);
+        consumer.take(frame, &*output.frame_memory, stamp);
     }
     next
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ptr::NonNull;
-
     use rtrb::{Producer, RingBuffer};
     use wirestamp_clock::{ClockService, Counter, Domain, RawStamp, Span, Stamp, Time};
 
@@ -146,14 +141,7 @@ mod tests {
             live: &LiveLedger::new(Arc::new(Interface::open("lo").unwrap()), 0),
         };
         let (mut stamped_in, stamped) = RingBuffer::new(1);
-        let frame = Frame {
-            raw: 0,
-            kernel: None,
-            data: NonNull::dangling(),
-            captured: 0,
-            length: 0,
-            ticket: Ticket::Later,
-        };
+        let frame = Frame::empty(0, None);
         let raw = RawStamp { domain: Domain::Counter, value: 0 };
         let stamp = Stamp { raw, utc: Time::from_nanos(0), error: Span::from_nanos(0) };
         stamped_in.push(Stamped { frame, stamp }).unwrap();

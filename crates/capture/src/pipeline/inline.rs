@@ -1,5 +1,4 @@
 //! All three stages on one thread, for packets with kernel stamps.
-#![expect(unsafe_code, reason = "takes frames in memory shared with the kernel")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,9 +46,7 @@ impl Downstream for InlineStages<'_> {
     fn batch_done(&mut self) {
         let stamps = self.batch.convert(self.frames.iter(), self.context);
         for (frame, &stamp) in self.frames.drain(..).zip(stamps) {
-            // SAFETY: the memory is kept here, and the ticket is released after this call.
-            unsafe { self.consumer.take(&frame, stamp) };
-            self.frame_memory.release(frame.ticket);
+            self.consumer.take(frame, &*self.frame_memory, stamp);
         }
         self.consumer.check_limits();
         if self.paused.elapsed() > PAUSE_INTERVAL {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use wirestamp_sys::control_message::VlanTag;
 use wirestamp_sys::mmap::{Access, Mapping};
 
 use crate::Error;
@@ -15,8 +16,7 @@ use crate::card_stamps;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup};
-use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
-use crate::vlan::{self, Tag};
+use crate::receiver::{Frame, FrameMemory, FramePlace, KernelCounts, Receiver, Ticket};
 
 /// Block sizes. Each block costs a wake-up, so large ones are cheap, and on a quiet link they are released as early
 /// as small ones. But some must be free while others are read. The smallest holds any packet with its header.
@@ -142,26 +142,22 @@ impl Blocks {
 
     /// The packet at the cursor, the offset of the next one, and whether this one was stamped later than requested.
     fn frame(&self, cursor: Cursor) -> (Frame, usize, bool) {
-        let header = self.memory.at(cursor.offset, size_of::<libc::tpacket3_hdr>());
-        // SAFETY: the kernel wrote a tpacket3_hdr there before it released the block to this process, and does not
-        // write to it until it is released; it keeps packets aligned to TPACKET_ALIGNMENT, 16 bytes.
-        let header = unsafe { header.cast::<libc::tpacket3_hdr>().as_ref() };
+        let header: libc::tpacket3_hdr = self.memory.load(cursor.offset);
         let captured = header.tp_snaplen;
-        let data = self.memory.at(cursor.offset + usize::from(header.tp_mac), captured as usize);
+        let offset = cursor.offset + usize::from(header.tp_mac);
         let time = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
         let Stamped { raw, kernel, late } = stamped(header.tp_status, time, self.by_card);
         let ticket = if cursor.left == 1 { Ticket::Release(cursor.block) } else { Ticket::Later };
-        let mut frame = Frame { raw, kernel, data, captured, length: header.tp_len, ticket };
-        let tag = Tag {
+        let tag = VlanTag {
             status: header.tp_status,
             // The 16-bit tag control information, which the kernel stores in 32.
             tci: (header.hv1.tp_vlan_tci & 0xffff) as u16,
             tpid: header.hv1.tp_vlan_tpid,
         };
-        // SAFETY: the block is ours until it is released, and PACKET_RESERVE left room for a tag before the packet.
-        unsafe { vlan::restore(&mut frame, tag) };
-        // The tag was added to the snap length.
-        frame.captured = frame.captured.min(self.snaplen);
+        let place = FramePlace { memory: &self.memory, offset, captured };
+        // The block is ours until it is released, and PACKET_RESERVE left room for a tag.
+        let frame = Frame::new(raw, kernel, place, header.tp_len, ticket);
+        let frame = frame.with_tag(place, tag, self.snaplen);
         (frame, header.tp_next_offset as usize, late)
     }
 }

@@ -1,6 +1,5 @@
 //! `ring`: a packet socket's ring in shared memory
 //! (`Documentation/networking/packet_mmap.rst` in the kernel's source).
-#![expect(unsafe_code, reason = "headers that the kernel writes")]
 
 mod blocks;
 mod per_frame;
@@ -12,7 +11,7 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup};
-use crate::vlan::TAG_BYTES;
+use crate::receiver::TAG_BYTES;
 
 /// Selects the stamp in the ring, where there are several (linux/if_packet.h;
 /// `Documentation/networking/packet_mmap.rst`, "PACKET_TIMESTAMP").

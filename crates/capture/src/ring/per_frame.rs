@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wirestamp_clock::Counter;
+use wirestamp_sys::control_message::VlanTag;
 use wirestamp_sys::mmap::{Access, Mapping};
 
 use crate::Error;
 use crate::filter::Filter;
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
-use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
-use crate::vlan::{self, Tag};
+use crate::receiver::{Frame, FrameMemory, FramePlace, KernelCounts, Receiver, Ticket};
 
 /// Max bytes that the kernel writes to a slot before the packet: header, address, room for a VLAN tag, and
 /// alignment gaps. For an Ethernet frame they add up to 70 bytes.
@@ -91,23 +91,17 @@ impl Slots {
 
     /// The frame in the slot at `offset`, which the status word has released to this process.
     fn frame(&self, offset: usize, status: u32, raw: u64, ticket: Ticket) -> Frame {
-        let header = self.memory.at(offset, size_of::<libc::tpacket2_hdr>());
-        // SAFETY: the kernel wrote a tpacket2_hdr there before it released the slot to this process; slots begin at
-        // multiples of a power of two of at least 128.
-        let header = unsafe { header.cast::<libc::tpacket2_hdr>().read() };
+        let header: libc::tpacket2_hdr = self.memory.load(offset);
         let captured = header.tp_snaplen;
-        let data = self.memory.at(offset + usize::from(header.tp_mac), captured as usize);
+        let offset = offset + usize::from(header.tp_mac);
         // Otherwise it was taken when the packet was copied, which does not measure the lag.
         let on_arrival = status & libc::TP_STATUS_TS_SOFTWARE != 0;
         let kernel = on_arrival
             .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec));
-        let mut frame = Frame { raw, kernel, data, captured, length: header.tp_len, ticket };
-        let tag = Tag { status, tci: header.tp_vlan_tci, tpid: header.tp_vlan_tpid };
-        // SAFETY: the slot is ours until it is released, and PACKET_RESERVE left room for a tag before the packet.
-        unsafe { vlan::restore(&mut frame, tag) };
-        // The kernel fills a slot to its end, and the tag was added to that.
-        frame.captured = frame.captured.min(self.snaplen);
-        frame
+        let place = FramePlace { memory: &self.memory, offset, captured };
+        let tag = VlanTag { status, tci: header.tp_vlan_tci, tpid: header.tp_vlan_tpid };
+        // The slot is ours until it is released, and PACKET_RESERVE left room for a tag.
+        Frame::new(raw, kernel, place, header.tp_len, ticket).with_tag(place, tag, self.snaplen)
     }
 }
 

@@ -3,23 +3,19 @@
 //!
 //! Packets wait in the socket's queue until a buffer is free. The kernel drops and counts packets that find no room
 //! in the queue. Queue and pool each get half of the requested memory.
-#![expect(unsafe_code, reason = "system calls that write to memory of this process")]
 
-mod control;
 mod recvmmsg;
 mod recvmsg;
 
 use std::io;
-use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use wirestamp_clock::Counter;
+use wirestamp_sys::control_message::PacketFacts;
+use wirestamp_sys::socket::{enlarge_receive_buffer, option};
 
-#[cfg(fuzzing)]
-pub(crate) use self::control::read_any;
-use self::control::{Control, Said};
 pub(crate) use self::recvmmsg::Recvmmsg;
 pub(crate) use self::recvmsg::Recvmsg;
 use crate::Error;
@@ -29,7 +25,6 @@ use crate::interface::Interface;
 use crate::packet_socket::{PacketSocket, Setup, longest_frame};
 use crate::pool::Pool;
 use crate::receiver::{Frame, FrameMemory, KernelCounts, Receiver, Ticket};
-use crate::vlan;
 
 /// Max packets passed on at once: enough to amortize a system call, few enough to wake the converter early.
 const BATCH: usize = 64;
@@ -39,7 +34,7 @@ const BATCH: usize = 64;
 pub(crate) struct Fetched {
     /// Captured bytes.
     captured: u32,
-    said: Said,
+    facts: PacketFacts,
 }
 
 /// The system call of a method.
@@ -102,35 +97,27 @@ impl<C: Call> Socket<C> {
     }
 
     /// The stamp, and the kernel's own if that differs.
-    fn stamps(&mut self, said: Said) -> (u64, Option<u64>) {
-        let requested = if self.by_card { said.by_card } else { said.arrival };
+    fn stamps(&mut self, facts: PacketFacts) -> (u64, Option<u64>) {
+        let requested = if self.by_card { facts.hardware } else { facts.arrival };
         if let Some(stamp) = requested {
             return (stamp, None);
         }
         self.stamped_late += 1;
-        let kernel = said.arrival.unwrap_or_else(now);
+        let kernel = facts.arrival.unwrap_or_else(now);
         if self.by_card { (card_stamps::NONE, Some(kernel)) } else { (kernel, None) }
     }
 
     /// The frame of the next buffer, which holds `fetched`; `counter` was read after the call, if it stamps.
     fn frame(&mut self, fetched: Fetched, counter: Option<u64>) -> Frame {
-        let Fetched { captured, said } = fetched;
+        let Fetched { captured, facts } = fetched;
         let (raw, kernel) = match counter {
-            Some(counter) => (counter, said.arrival),
-            None => self.stamps(said),
+            Some(counter) => (counter, facts.arrival),
+            None => self.stamps(facts),
         };
-        let mut frame = Frame {
-            raw,
-            kernel,
-            data: self.pool.packet(self.acquired),
-            captured,
-            length: said.length.unwrap_or(captured),
-            ticket: Ticket::Release(self.acquired),
-        };
-        // SAFETY: the buffer is ours until it is released, and has room for a tag before the packet.
-        unsafe { vlan::restore(&mut frame, said.tag) };
-        // The tag was added to the snap length.
-        frame.captured = frame.captured.min(self.pool.snaplen());
+        let place = self.pool.place(self.acquired, captured);
+        let length = facts.length.unwrap_or(captured);
+        let frame = Frame::new(raw, kernel, place, length, Ticket::Release(self.acquired));
+        let frame = frame.with_tag(place, facts.tag, self.pool.snaplen());
         self.acquired += 1;
         frame
     }
@@ -141,10 +128,8 @@ impl<C: Call> Socket<C> {
 fn size_queue(socket: &PacketSocket, bytes: usize) -> io::Result<Option<String>> {
     // The kernel doubles the requested size, in a number of the same type.
     let half = u32::try_from(bytes / 2).unwrap_or(u32::MAX).min(i32::MAX.cast_unsigned() / 2);
-    if socket.set_level(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half).is_err() {
-        socket.set_level(libc::SOL_SOCKET, libc::SO_RCVBUF, &half)?;
-    }
-    let [granted] = socket.get_level(libc::SOL_SOCKET, libc::SO_RCVBUF)?;
+    enlarge_receive_buffer(socket, half as usize)?;
+    let granted: u32 = option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)?;
     Ok((granted < 2 * half).then(|| {
         format!(
             "the socket's queue holds {} KiB instead of {}: grant cap_net_admin too, or raise \
@@ -160,28 +145,14 @@ fn now() -> u64 {
     UNIX_EPOCH.elapsed().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Header of a message, received into `vector` and `control`.
-fn header(vector: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
-    let room = control.room();
-    // SAFETY: a msghdr is plain data, for which all zeroes is a valid value.
-    let mut header: libc::msghdr = unsafe { mem::zeroed() };
-    header.msg_iov = vector;
-    header.msg_iovlen = 1;
-    header.msg_controllen = room.len();
-    header.msg_control = room.as_mut_ptr().cast();
-    header
-}
-
 /// Makes a system call that does not wait. None if there is no packet.
-fn attempt<N: TryInto<usize>>(mut call: impl FnMut() -> N) -> Option<usize> {
+fn attempt<T>(mut call: impl FnMut() -> io::Result<T>) -> Option<T> {
     loop {
-        if let Ok(number) = call().try_into() {
-            return Some(number);
-        }
-        match io::Error::last_os_error().raw_os_error() {
+        match call().map_err(|error| error.raw_os_error()) {
+            Ok(fetched) => return Some(fetched),
             // The kernel reports an interface that goes down once, before the packets that arrived earlier.
-            Some(libc::EINTR | libc::ENETDOWN) => {}
-            _ => return None,
+            Err(Some(libc::EINTR | libc::ENETDOWN)) => {}
+            Err(_) => return None,
         }
     }
 }

@@ -34,7 +34,6 @@
 
 mod ring;
 mod socket;
-mod sys;
 mod transmitter;
 mod umem;
 

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpRingOffset};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+    sockopt,
+};
 use wirestamp_sys::mmap::{Access, Mapping};
+use wirestamp_sys::socket::set_option;
 
 use super::ring::{Consumer, Descriptor, Entry, Layout, Producer};
-use super::sys;
 use super::umem::Umem;
-use crate::packet_socket::set_option;
 
 /// Microseconds for `SO_BUSY_POLL`. Only a value above 0 matters: the polling calls here do not wait, and poll the
 /// queue once (`net/xdp/xsk.c`, `sk_busy_loop(sk, 1)`).
@@ -94,24 +98,24 @@ impl Socket {
     /// The kernel's: `EPERM` without `CAP_NET_RAW`, `EAFNOSUPPORT` without AF_XDP, `ENOBUFS` if the memory exceeds
     /// the limit of locked memory (`RLIMIT_MEMLOCK`), `EINVAL` for an invalid size.
     pub fn open(umem: &Arc<Umem>, sizes: Sizes) -> io::Result<(Self, Rings)> {
-        let fd = sys::socket()?;
+        let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let socket = Self { fd, umem: Arc::clone(umem) };
-        socket.set(libc::XDP_UMEM_REG, &umem.registration())?;
+        sockopt::set_xdp_umem_reg(&socket, umem.registration())?;
         let rings = socket.rings(sizes)?;
         Ok((socket, rings))
     }
 
     /// Sets up and maps the rings. Each is mapped at a constant offset.
     fn rings(&self, sizes: Sizes) -> io::Result<Rings> {
-        self.set(libc::XDP_UMEM_FILL_RING, &sizes.fill)?;
-        self.set(libc::XDP_UMEM_COMPLETION_RING, &sizes.completion)?;
+        sockopt::set_xdp_umem_fill_ring_size(self, sizes.fill)?;
+        sockopt::set_xdp_umem_completion_ring_size(self, sizes.completion)?;
         if sizes.receive > 0 {
-            self.set(libc::XDP_RX_RING, &sizes.receive)?;
+            sockopt::set_xdp_rx_ring_size(self, sizes.receive)?;
         }
         if sizes.transmit > 0 {
-            self.set(libc::XDP_TX_RING, &sizes.transmit)?;
+            sockopt::set_xdp_tx_ring_size(self, sizes.transmit)?;
         }
-        let offsets: libc::xdp_mmap_offsets = sys::get(self.as_fd(), libc::XDP_MMAP_OFFSETS)?;
+        let offsets = sockopt::xdp_mmap_offsets(self)?;
         let fill = libc::XDP_UMEM_PGOFF_FILL_RING;
         let completion = libc::XDP_UMEM_PGOFF_COMPLETION_RING;
         let offset = |page: u64| page.try_into().map_err(|_| io::ErrorKind::Unsupported);
@@ -133,7 +137,7 @@ impl Socket {
 
     fn map<T: Entry>(
         &self,
-        offsets: &libc::xdp_ring_offset,
+        offsets: &XdpRingOffset,
         page: libc::off_t,
         size: u32,
     ) -> io::Result<(Mapping, Layout)> {
@@ -141,10 +145,10 @@ impl Socket {
         let layout = Layout {
             producer: at(offsets.producer)?,
             consumer: at(offsets.consumer)?,
-            flags: at(offsets.flags)?,
+            flags: at(offsets.flags.ok_or(io::ErrorKind::Unsupported)?)?,
             entries: at(offsets.desc)?,
         };
-        let length = layout.entries + size as usize * size_of::<T>();
+        let length = layout.entries + size as usize * size_of::<T::Raw>();
         Ok((Mapping::shared(self.as_fd(), page, length, Access::ReadWrite)?, layout))
     }
 
@@ -165,9 +169,9 @@ impl Socket {
         loop {
             let mut refused = io::Error::from(io::ErrorKind::Unsupported);
             for mode in modes {
-                match sys::bind(self.as_fd(), interface, queue, mode.flags()) {
+                match bind(self, &SocketAddrXdp::new(mode.flags(), interface, queue)) {
                     Ok(()) => return Ok(mode),
-                    Err(error) => refused = error,
+                    Err(error) => refused = error.into(),
                 }
                 // A retry must not get less only because the queue became free in between.
                 if refused.raw_os_error() == Some(libc::EBUSY) {
@@ -192,11 +196,12 @@ impl Socket {
     /// # Errors
     /// The kernel's.
     pub fn statistics(&self) -> io::Result<Statistics> {
-        let counted: libc::xdp_statistics = sys::get(self.as_fd(), libc::XDP_STATISTICS)?;
+        let counted = sockopt::xdp_statistics(self)?;
+        let later = |count: Option<u64>| count.unwrap_or(0); // not counted before Linux 5.9
         Ok(Statistics {
             dropped: counted.rx_dropped,
-            ring_full: counted.rx_ring_full,
-            fill_ring_empty: counted.rx_fill_ring_empty_descs,
+            ring_full: later(counted.rx_ring_full),
+            fill_ring_empty: later(counted.rx_fill_ring_empty_descs),
             invalid: counted.rx_invalid_descs,
             transmit_invalid: counted.tx_invalid_descs,
         })
@@ -216,9 +221,9 @@ impl Socket {
             (libc::SO_BUSY_POLL, BUSY_POLL_MICROSECONDS),
             (libc::SO_BUSY_POLL_BUDGET, BUSY_POLL_BUDGET),
         ];
-        options.iter().try_for_each(|(option, value)| {
-            set_option(self.as_fd(), libc::SOL_SOCKET, *option, value)
-        })
+        options
+            .iter()
+            .try_for_each(|(option, value)| set_option(self, libc::SOL_SOCKET, *option, value))
     }
 
     /// Makes the kernel process the fill ring, and arrived frames. With XDP_USE_NEED_WAKEUP, which is set here, the
@@ -227,7 +232,7 @@ impl Socket {
     /// # Errors
     /// The kernel's, which a caller may ignore: `ENETDOWN`, `ENXIO` if the interface is down or gone.
     pub fn wake_receive(&self) -> io::Result<()> {
-        sys::receive_nothing(self.as_fd())
+        Ok(recv(self, &mut [0; 0], RecvFlags::DONTWAIT).map(drop)?)
     }
 
     /// Makes the kernel process the transmit ring. In copy mode, each call sends a batch of 32 frames
@@ -237,19 +242,23 @@ impl Socket {
     /// The kernel's. `EAGAIN`, `ENOBUFS` and `EBUSY` mean that frames are left in the ring: repeat the call. In
     /// copy mode `EBUSY` also means that the interface has dropped a frame.
     pub fn wake_transmit(&self) -> io::Result<()> {
-        sys::send_nothing(self.as_fd())
-    }
-
-    fn set<T>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        set_option(self.as_fd(), libc::SOL_XDP, option, value)
+        Ok(send(self, &[], SendFlags::DONTWAIT).map(drop)?)
     }
 }
 
 impl Bound {
-    fn flags(self) -> libc::__u16 {
-        let copies = if self.zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
-        let pieces = if self.multi_buffer { libc::XDP_USE_SG } else { 0 };
-        copies | pieces | libc::XDP_USE_NEED_WAKEUP
+    fn flags(self) -> SocketAddrXdpFlags {
+        let copies = if self.zero_copy {
+            SocketAddrXdpFlags::XDP_ZEROCOPY
+        } else {
+            SocketAddrXdpFlags::XDP_COPY
+        };
+        let pieces = if self.multi_buffer {
+            SocketAddrXdpFlags::XDP_USE_SG
+        } else {
+            SocketAddrXdpFlags::empty()
+        };
+        copies | pieces | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP
     }
 }
 

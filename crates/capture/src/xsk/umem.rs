@@ -3,6 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 
+use rustix::net::xdp::{XdpUmemReg, XdpUmemRegFlags};
 use wirestamp_sys::mmap::Mapping;
 
 /// Bytes that the kernel keeps free before each frame in a chunk: `XDP_PACKET_HEADROOM` of linux/bpf.h. An XDP
@@ -71,16 +72,21 @@ impl Umem {
     }
 
     /// The whole memory, for the kernel.
-    pub(super) fn registration(&self) -> libc::xdp_umem_reg {
-        let length = self.address(self.chunks);
-        libc::xdp_umem_reg {
+    pub(super) fn registration(&self) -> XdpUmemReg {
+        XdpUmemReg {
             addr: self.at(0, 0).as_ptr() as u64,
-            len: length,
+            len: self.address(self.chunks),
             chunk_size: self.chunk_bytes,
             headroom: 0,
-            flags: 0,
+            flags: XdpUmemRegFlags::empty(),
             tx_metadata_len: 0,
         }
+    }
+
+    /// The memory, and the offset in it of `address`.
+    pub(crate) fn place(&self, address: u64) -> (&Mapping, usize) {
+        // An address that does not fit is outside too.
+        (&self.memory, usize::try_from(address).unwrap_or(usize::MAX))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::os::unix::net::UnixDatagram;
 
+use wirestamp_sys::interface::is_up;
+
 use super::{Direction, LiveError};
 use crate::netlink::{Drops, Link};
-use crate::sys;
 
 /// An interface of the network namespace in which it was opened.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Interface {
 
     /// Returns an error if the interface is down or gone.
     pub(super) fn check(&self) -> Result<(), LiveError> {
-        let what = match sys::interface::is_up(&self.socket, &self.link.name) {
+        let what = match is_up(&self.socket, &self.link.name) {
             Ok(true) => return Ok(()),
             Ok(false) => "is down and passes no frames; bring it up with `ip link set up`",
             Err(_) => "has disappeared while frames were sent",

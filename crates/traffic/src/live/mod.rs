@@ -25,6 +25,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
 
 use wirestamp_clock::Span;
+use wirestamp_sys::scheduling::disable_timer_slack;
 
 use self::burst_run::{BurstRun, run_bursts};
 pub use self::endpoint::{Endpoint, incoming, outgoing};
@@ -33,7 +34,7 @@ use self::interface::Interface;
 pub use self::pace::Pace;
 use self::program::{Program, system};
 pub use self::template::Template;
-use crate::{PacingClock, sys};
+use crate::PacingClock;
 
 /// Direction in which frames pass the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +135,7 @@ impl LiveFrames {
         limit: Limit,
         stop: &AtomicBool,
     ) -> Result<LiveReport, LiveError> {
-        sys::end_sleeps_on_time();
+        disable_timer_slack();
         let (sent_before, dropped_before) = (self.program.sent(), self.dropped()?);
         let BurstRun { elapsed, overslept, stopped } =
             run_bursts(clock, pace, limit, stop, |frames| {

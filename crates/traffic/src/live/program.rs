@@ -201,8 +201,7 @@ fn refused(link: &Link, error: &libbpf_rs::Error) -> LiveError {
 
 /// The verifier also returns "permission denied"; advice to use sudo does not help root.
 fn is_root() -> bool {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }
 
 /// The error of the failed action `what`.

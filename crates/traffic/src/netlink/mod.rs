@@ -7,11 +7,12 @@ mod route;
 use std::io;
 use std::time::Instant;
 
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use wirestamp_sys::netlink::messages;
 
 pub(crate) use link::{Drops, ETHERNET_HEADER, Link};
 pub(crate) use neighbour::hardware_address;
@@ -21,36 +22,16 @@ pub(crate) use route::route;
 struct Netlink(Socket);
 
 impl Netlink {
-    fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        Ok(Self(socket))
-    }
-
-    /// Asks for one thing, and returns the answer.
+    /// Sends one request, and returns the answer.
     fn ask(question: RouteNetlinkMessage) -> io::Result<RouteNetlinkMessage> {
-        let Self(socket) = Self::open()?;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(question));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        socket.send_to(&bytes, &SocketAddr::new(0, 0), 0)?;
-        let (bytes, _) = socket.recv_from_full()?;
-        // The kernel answers one question with one message, and nobody else knows this socket.
-        match messages(&bytes)?.into_iter().next() {
-            Some(NetlinkPayload::InnerMessage(answer)) => Ok(answer),
-            Some(NetlinkPayload::Error(error)) => Err(error.to_io()),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+        wirestamp_sys::netlink::ask(NETLINK_ROUTE, question)
     }
 
     /// Listens to what the kernel tells a multicast group, from now on.
     fn listen(group: u32) -> io::Result<Self> {
-        let listener = Self::open()?;
-        listener.0.add_membership(group)?;
-        Ok(listener)
+        let socket = wirestamp_sys::netlink::open(NETLINK_ROUTE)?;
+        socket.add_membership(group)?;
+        Ok(Self(socket))
     }
 
     /// What the kernel tells next; none if it tells nothing before `deadline`.
@@ -69,23 +50,10 @@ impl Netlink {
     }
 }
 
-/// The messages of one datagram.
-fn messages(mut bytes: &[u8]) -> io::Result<Vec<NetlinkPayload<RouteNetlinkMessage>>> {
-    let mut messages = Vec::new();
-    while !bytes.is_empty() {
-        let message = NetlinkMessage::deserialize(bytes).map_err(io::Error::other)?;
-        // Each begins on a multiple of four bytes (NLMSG_ALIGN, netlink(3)), and is never empty.
-        let length = usize::try_from(message.header.length).map_err(io::Error::other)?;
-        bytes = bytes.get(length.next_multiple_of(4).max(4)..).unwrap_or_default();
-        messages.push(message.payload);
-    }
-    Ok(messages)
-}
-
 /// Takes any bytes for a datagram of messages.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(bytes: &[u8]) {
-    let _ = messages(bytes);
+    let _ = messages::<RouteNetlinkMessage>(bytes);
 }
 
 #[cfg(test)]

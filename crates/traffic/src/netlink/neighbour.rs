@@ -8,9 +8,10 @@ use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use wirestamp_sys::socket::bind_to_interface;
 
 use super::{Link, Netlink};
-use crate::{MacAddress, SendError, sys};
+use crate::{MacAddress, SendError};
 
 /// `RTNLGRP_NEIGH` (linux/rtnetlink.h).
 const NEIGHBOUR_GROUP: u32 = 3;
@@ -80,7 +81,7 @@ fn provoke(link: &Link, next_hop: IpAddr) -> io::Result<()> {
         IpAddr::V6(ip) => ("[::]:0", SocketAddrV6::new(ip, DISCARD_PORT, 0, link.index).into()),
     };
     let socket = UdpSocket::bind(anywhere)?;
-    sys::bind_to_interface(&socket, &link.name)?;
+    bind_to_interface(&socket, &link.name)?;
     socket.send_to(&[], there).map(drop)
 }
 

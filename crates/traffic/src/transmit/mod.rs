@@ -21,7 +21,7 @@ pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// Send buffer for methods that hand over several frames at once: larger than the memory shared with
 /// the kernel.
-const SEND_BUFFER_BYTES: i32 = 16 << 20;
+const SEND_BUFFER_BYTES: usize = 16 << 20;
 
 /// A method to hand packets to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

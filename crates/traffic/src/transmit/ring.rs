@@ -4,20 +4,20 @@
 //! The kernel releases a slot after a real interface has sent the frame. A virtual interface releases
 //! it earlier, while the receiver still reads from the slot. So there are many slots, and each is
 //! reused only after all others.
-#![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{TP_STATUS_AVAILABLE, TP_STATUS_SEND_REQUEST, TP_STATUS_WRONG_FORMAT};
-use memmap2::{MmapOptions, MmapRaw};
+use rustix::net::{SendFlags, send};
+use wirestamp_sys::mmap::{Access, Mapping};
+use wirestamp_sys::packet_socket;
+use wirestamp_sys::socket::{enlarge_send_buffer, set_option};
 
 use super::{PacketCount, SEND_BUFFER_BYTES, SendOptions, Transmit};
 use crate::netlink::Link;
-use crate::sys::packet as sys;
 
 /// Offsets of status, length and frame in a slot: struct `tpacket2_hdr` (linux/if_packet.h), aligned
 /// to 16 bytes (`TPACKET_ALIGN`).
@@ -34,7 +34,7 @@ const BLOCK_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub(super) struct Ring {
     socket: OwnedFd,
-    memory: MmapRaw,
+    memory: Mapping,
     slot_bytes: usize,
     slots: usize,
     /// Frames written so far; the next one goes to slot `written % slots`.
@@ -49,37 +49,33 @@ impl Ring {
         let slot_bytes = (FRAME + link.longest_frame()).next_power_of_two().min(BLOCK_BYTES);
         let slots = RING_BYTES / slot_bytes;
         let number = |number: usize| u32::try_from(number).map_err(io::Error::other);
-        let socket = sys::open()?;
-        sys::make_ring(
-            &socket,
-            libc::tpacket_req {
-                tp_block_size: number(BLOCK_BYTES)?,
-                tp_block_nr: number(RING_BYTES / BLOCK_BYTES)?,
-                tp_frame_size: number(slot_bytes)?,
-                tp_frame_nr: number(slots)?,
-            },
-        )?;
+        let socket = packet_socket::open()?;
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        let layout = libc::tpacket_req {
+            tp_block_size: number(BLOCK_BYTES)?,
+            tp_block_nr: number(RING_BYTES / BLOCK_BYTES)?,
+            tp_frame_size: number(slot_bytes)?,
+            tp_frame_nr: number(slots)?,
+        };
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_TX_RING, &layout)?;
         if options.bypass_queue {
-            sys::bypass_queue(&socket)?;
+            packet_socket::bypass_queue(&socket)?;
         }
-        sys::enlarge_send_buffer(&socket, SEND_BUFFER_BYTES)?;
-        let memory = MmapOptions::new().len(RING_BYTES).map_raw(socket.as_raw_fd())?;
-        sys::bind(&socket, link.index)?;
+        enlarge_send_buffer(&socket, SEND_BUFFER_BYTES)?;
+        let memory = Mapping::shared(socket.as_fd(), 0, RING_BYTES, Access::ReadWrite)?;
+        packet_socket::bind_to_send(&socket, link.index.cast_signed())?;
         Ok(Self { socket, memory, slot_bytes, slots, written: 0, waiting: VecDeque::new() })
     }
 
-    /// Start of the slot of the `nth` frame.
-    fn slot(&self, nth: usize) -> *mut u8 {
-        let offset = nth % self.slots * self.slot_bytes;
-        // SAFETY: there are `slots` slots of `slot_bytes` in the mapping.
-        unsafe { self.memory.as_mut_ptr().add(offset) }
+    /// Offset of the slot of the `nth` frame.
+    fn slot(&self, nth: usize) -> usize {
+        nth % self.slots * self.slot_bytes
     }
 
     /// The status of the `nth` frame's slot, which the kernel may change at any time.
     fn status(&self, nth: usize) -> &AtomicU32 {
-        // SAFETY: inside the mapping, which lives as long as `self`; aligned, because slots begin
-        // on multiples of 16; any bits are a valid integer; every access in this process is atomic.
-        unsafe { &*self.slot(nth).add(STATUS).cast::<AtomicU32>() }
+        self.memory.word(self.slot(nth) + STATUS)
     }
 
     /// Removes the frames that the kernel has taken from the waiting ones.
@@ -102,12 +98,9 @@ impl Transmit for Ring {
             return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
         }
         let slot = self.slot(self.written);
-        // SAFETY: the status gives the slot to this process, the kernel reads it only after the
-        // change below, and the frame fits; the length is aligned like the status.
-        unsafe {
-            slot.add(LENGTH).cast::<u32>().write(length);
-            ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(FRAME), frame.len());
-        }
+        // The slot is ours; the kernel reads it only when its status changes below.
+        self.memory.word(slot + LENGTH).store(length, Ordering::Relaxed);
+        self.memory.write(slot + FRAME, frame);
         self.status(self.written).store(TP_STATUS_SEND_REQUEST, Ordering::Release);
         self.written += 1;
         self.waiting.push_back(frame.len());
@@ -118,13 +111,14 @@ impl Transmit for Ring {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let answer = sys::send(&self.socket, None);
+        let answer = send(&self.socket, &[], SendFlags::DONTWAIT);
         self.remove_taken();
         // The kernel stops without room in its memory or in the interface's queue.
         if self.waiting.is_empty() {
             Ok(())
         } else {
-            answer.and(Err(io::Error::from_raw_os_error(libc::ENOBUFS)))
+            answer?;
+            Err(io::Error::from_raw_os_error(libc::ENOBUFS))
         }
     }
 

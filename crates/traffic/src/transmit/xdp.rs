@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 use wirestamp_capture::xsk::Transmitter;
+use wirestamp_sys::socket::enlarge_send_buffer;
 
 use super::{PacketCount, SEND_BUFFER_BYTES, SEND_TIMEOUT, SendOptions, Transmit};
 use crate::netlink::Link;
-use crate::sys::packet as sys;
 
 /// Max frames in flight.
 const FRAMES: u32 = 4096;
@@ -31,7 +31,7 @@ impl Xdp {
     pub(super) fn open(link: &Link, options: &SendOptions) -> io::Result<Self> {
         let transmitter = Transmitter::open(link.index, options.queue, FRAMES)?;
         // In copy mode, frames in flight use the send buffer.
-        sys::enlarge_send_buffer(transmitter.socket(), SEND_BUFFER_BYTES)?;
+        enlarge_send_buffer(transmitter.socket(), SEND_BUFFER_BYTES)?;
         Ok(Self { transmitter, waiting: VecDeque::new(), refused: PacketCount::default() })
     }
 

@@ -14,8 +14,6 @@ use wirestamp_clock::{Time, Utc};
 
 pub(crate) use pending::PendingStamps;
 pub(crate) use queue::StampQueue;
-#[cfg(fuzzing)]
-pub(crate) use report::read_any;
 
 /// A point of the transmit path that has a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

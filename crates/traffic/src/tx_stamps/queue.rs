@@ -1,19 +1,21 @@
 //! The error queue of a socket, from which its packets' stamps are taken.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
-use super::report::{ROOM, Report};
+use wirestamp_sys::control_message::TRANSMIT_STAMP_BYTES;
+use wirestamp_sys::socket::{enlarge_receive_buffer, receive_message, set_option};
+
+use super::report::Report;
 use super::{StampKind, UnavailableStamps, support};
-use crate::sys::{self, stamps};
 
 /// Room for stamps that wait to be taken; each takes up to 1 KiB of it.
-const QUEUE_BYTES: i32 = 64 << 20;
+const QUEUE_BYTES: usize = 64 << 20;
 
 /// Room for what is said beside a message, aligned as the kernel wants it.
 #[derive(Debug)]
 #[repr(C, align(8))]
-struct Control([u8; ROOM]);
+struct Control([u8; TRANSMIT_STAMP_BYTES]);
 
 /// What a socket was asked to report.
 #[derive(Debug)]
@@ -31,9 +33,9 @@ impl StampQueue {
     ) -> io::Result<Self> {
         let unavailable = support::unavailable(&socket, interface, bypasses_queue);
         let flags = StampKind::ALL.into_iter().filter(|&kind| unavailable.of(kind).is_none());
-        sys::enlarge_receive_buffer(&socket, QUEUE_BYTES)?;
-        stamps::request(&socket, flags.fold(0, |flags, kind| flags | flag(kind)))?;
-        Ok(Self { control: Control([0; ROOM]), unavailable })
+        enlarge_receive_buffer(&socket, QUEUE_BYTES)?;
+        request(socket, flags.fold(0, |flags, kind| flags | flag(kind)))?;
+        Ok(Self { control: Control([0; TRANSMIT_STAMP_BYTES]), unavailable })
     }
 
     /// Why a kind cannot be had.
@@ -47,13 +49,28 @@ impl StampQueue {
         socket: BorrowedFd<'_>,
         mut use_it: impl FnMut(Report),
     ) -> io::Result<bool> {
-        let Some(length) = stamps::take_report(&socket.as_fd(), &mut self.control.0)? else {
-            return Ok(false);
+        let control = &mut self.control.0;
+        let length = match receive_message(&socket, &mut [], control, libc::MSG_ERRQUEUE) {
+            Ok((_, length)) => length,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
         };
         let control = self.control.0.get(..length).unwrap_or(&self.control.0);
         Report::read(control).into_iter().for_each(&mut use_it);
         Ok(true)
     }
+}
+
+/// Has the kernel report the stamps `kinds` (`SOF_TIMESTAMPING_TX_*`) on the socket's error queue,
+/// each with the number of the packet, counted from 0, and without the packet. A software stamp
+/// comes even where a hardware stamp of the same packet does.
+fn request(socket: BorrowedFd<'_>, kinds: libc::c_uint) -> io::Result<()> {
+    let report = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+    let options = libc::SOF_TIMESTAMPING_OPT_ID
+        | libc::SOF_TIMESTAMPING_OPT_TSONLY
+        | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
+    let flags = kinds | report | options;
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &flags)
 }
 
 const fn flag(kind: StampKind) -> libc::c_uint {

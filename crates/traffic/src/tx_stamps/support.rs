@@ -2,8 +2,10 @@
 
 use std::os::fd::AsFd;
 
+use wirestamp_sys::ethtool::timestamping;
+use wirestamp_sys::interface::hardware_stamping;
+
 use super::{PerStampKind, UnavailableStamps};
-use crate::sys::stamps as sys;
 
 /// Why a kind cannot be had of packets that `socket` sends over `interface`.
 pub(super) fn unavailable(
@@ -16,7 +18,7 @@ pub(super) fn unavailable(
         let hardware = Some("it takes a named interface to ask for them".into());
         return PerStampKind { sched, software: None, hardware };
     };
-    let flags = sys::capabilities(socket, interface);
+    let flags = timestamping(socket, interface).map(|can| can.flags);
     let lacks = |flag, what| match &flags {
         Ok(flags) if flags & flag != 0 => None,
         Ok(_) => Some(format!(
@@ -35,7 +37,7 @@ pub(super) fn unavailable(
 /// Whether hardware stamps are on is the whole machine's affair (a PTP daemon may depend on it), so
 /// it is not changed here.
 fn switched_off(socket: &impl AsFd, interface: &str) -> Option<String> {
-    match sys::hardware_is_on(socket, interface) {
+    match hardware_stamping(socket, interface).map(|setting| setting.sent != 0) {
         Ok(true) => None,
         Ok(false) => Some(format!(
             "hardware transmit stamps of {interface} are off; `hwstamp_ctl -i {interface} -t 1` \

@@ -4,10 +4,8 @@
 //! Positions count entries, only grow, and wrap at 2^32. An entry lies at its position modulo the size of the ring,
 //! a power of two. A position is written with release, after the entries, and read with acquire, before them. So an
 //! entry before the producer's position is complete, and one before the consumer's is no longer read.
-#![expect(unsafe_code, reason = "entries in memory shared with the kernel")]
 
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wirestamp_sys::mmap::Mapping;
@@ -16,15 +14,30 @@ use wirestamp_sys::mmap::Mapping;
 pub trait Entry: sealed::Sealed + Copy {}
 
 mod sealed {
-    /// Any bits are a valid value of the type.
-    pub trait Sealed {}
+    use wirestamp_sys::plain::Plain;
+
+    /// How an entry lies in the memory of a ring.
+    pub trait Sealed {
+        type Raw: Plain;
+        fn of(raw: Self::Raw) -> Self;
+        fn raw(self) -> Self::Raw;
+    }
 }
 
-impl sealed::Sealed for u64 {}
 impl Entry for u64 {}
+impl sealed::Sealed for u64 {
+    type Raw = Self;
+
+    fn of(raw: Self) -> Self {
+        raw
+    }
+
+    fn raw(self) -> Self {
+        self
+    }
+}
 
 /// A piece of a frame: `struct xdp_desc`.
-#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptor {
     /// Address of its first byte in the [`Umem`](super::Umem).
@@ -35,8 +48,18 @@ pub struct Descriptor {
     pub options: u32,
 }
 
-impl sealed::Sealed for Descriptor {}
 impl Entry for Descriptor {}
+impl sealed::Sealed for Descriptor {
+    type Raw = libc::xdp_desc;
+
+    fn of(raw: Self::Raw) -> Self {
+        Self { address: raw.addr, length: raw.len, options: raw.options }
+    }
+
+    fn raw(self) -> Self::Raw {
+        libc::xdp_desc { addr: self.address, len: self.length, options: self.options }
+    }
+}
 
 impl Descriptor {
     /// Whether the frame continues in the next descriptor (`XDP_PKT_CONTD`).
@@ -72,11 +95,10 @@ impl<T: Entry> Ring<T> {
         self.memory.word(self.layout.consumer)
     }
 
-    /// Address of the entry at `position`.
-    fn slot(&self, position: u32) -> NonNull<T> {
+    /// Offset of the entry at `position`.
+    fn slot(&self, position: u32) -> usize {
         let index = (position & (self.size - 1)) as usize;
-        let slot = self.memory.at(self.layout.entries + index * size_of::<T>(), size_of::<T>());
-        slot.cast()
+        self.layout.entries + index * size_of::<T::Raw>()
     }
 }
 
@@ -118,9 +140,8 @@ impl<T: Entry> Producer<T> {
         if self.next == self.end && self.free() == 0 {
             return false;
         }
-        // SAFETY: the slot lies in the mapping, entries are aligned there, and the kernel does not read it before
-        // the position that covers it is published.
-        unsafe { self.ring.slot(self.next).write(entry) };
+        // The kernel does not read the slot before the position that covers it is published.
+        self.ring.memory.store(self.ring.slot(self.next), entry.raw());
         self.next = self.next.wrapping_add(1);
         true
     }
@@ -166,9 +187,8 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the slot lies in the mapping, entries are aligned there, any bits are valid, and the kernel does
-        // not write to it before the position after it is released.
-        let entry = unsafe { self.ring.slot(self.next).read() };
+        // The kernel does not write to the slot before the position after it is released.
+        let entry = T::of(self.ring.memory.load(self.ring.slot(self.next)));
         self.next = self.next.wrapping_add(1);
         Some(entry)
     }
