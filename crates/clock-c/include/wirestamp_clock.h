@@ -1,10 +1,9 @@
-// libwirestamp_clock: a clock to stamp events with.
+// libwirestamp_clock: a clock that stamps events.
 //
-// An event is stamped with the raw value of the cheapest counter that can be trusted, and the value
-// is converted later, into the time of day and a bound of its error. A thread of the library
-// compares the counter with the system's clocks four times a second. Of the Rust library, C does
-// not have yet: the survey of the counters, the file of anchors, sleeping until a tick, and what a
-// hypervisor says by VMClock.
+// An event is stamped with the raw value of the cheapest trusted counter. The value is converted
+// later into the time of day with an error bound. A thread of the library compares the counter with
+// the system's clocks four times a second. Features of the Rust library that C does not have yet:
+// the survey of the counters, anchor files, sleeping until a tick, and VMClock.
 //
 //     struct wirestamp_clock *clock;
 //     if (wirestamp_clock_open(NULL, &clock) != WIRESTAMP_CLOCK_ERROR_NONE)
@@ -17,23 +16,23 @@
 // Compile with: cc program.c $(pkg-config --cflags --libs wirestamp_clock)
 //
 // Units. Raw values are ticks of the counter. Everything else is in nanoseconds, unless its name
-// says otherwise. Time of day is CLOCK_REALTIME, and an error is against that clock: how far it is
-// from true UTC is known to whoever synchronises it. A second in a span is one of
-// CLOCK_MONOTONIC_RAW. An error is half the width of an interval that is meant to hold every time,
-// not on average.
+// has another unit. Time of day is CLOCK_REALTIME, and an error is against that clock. Its distance
+// from true UTC is known only to the program that synchronises it. A second in a span is one of
+// CLOCK_MONOTONIC_RAW. An error is half the width of an interval that is meant to contain every
+// time, not the average.
 //
 // Threads. All functions may be called from all threads at once, with the same clock, except that
-// wirestamp_clock_close must be the last one that uses it. Those that read or convert take no lock.
-// Raw values can be passed between threads: the counter is the same for all.
+// wirestamp_clock_close must be the last one that uses it. Functions that read or convert take no
+// lock. Raw values can be passed between threads: the counter is the same for all.
 //
-// Fork. A child process has no calibrating thread. A clock opened before the fork goes on in the
-// child along what was known then, with errors that grow, and may be closed there; the child opens
-// one of its own to do better.
+// Fork. A child process has no calibrating thread. A clock opened before the fork continues in the
+// child from its state at the fork, with growing errors, and may be closed there. For smaller errors
+// the child opens its own clock.
 //
-// Cost. A raw value costs what reading the counter costs, and the call of a function.
+// Cost. A raw value costs a read of the counter and a function call.
 //
-// Errors. Functions return them, and none throws. Every pointer is checked for NULL; that it points
-// to what it should is the caller's part.
+// Errors. Functions return them, and none throws. Every pointer is checked for NULL. The caller must
+// ensure that it points to a valid object.
 //
 // This file is generated; its source is crates/clock-c.
 
@@ -44,62 +43,59 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a function returns: 0 if it did what it is for.
+// Return value of a function: 0 on success.
 enum wirestamp_clock_error {
-  // All is well.
+  // Success.
   WIRESTAMP_CLOCK_ERROR_NONE = 0,
-  // A pointer that must not be NULL is.
+  // A required pointer is NULL.
   WIRESTAMP_CLOCK_ERROR_NULL_POINTER = 1,
-  // There is no counter of the name that was given.
+  // There is no counter with this name.
   WIRESTAMP_CLOCK_ERROR_UNKNOWN_SOURCE = 2,
-  // The counter of that name cannot be used or trusted on this machine, or the process stamps
-  // with another one already.
+  // The counter with this name is not usable or not trusted on this machine, or the process stamps with another
+  // one already.
   WIRESTAMP_CLOCK_ERROR_UNUSABLE_SOURCE = 3,
-  // The clock cannot be started: its counter does not run as it should, or there is no thread
-  // to be had.
+  // The clock cannot be started: its counter does not run correctly, or no thread can be created.
   WIRESTAMP_CLOCK_ERROR_NOT_STARTED = 4,
-  // An error in this library. Standard error tells more.
+  // An error in this library. Standard error has details.
   WIRESTAMP_CLOCK_ERROR_INTERNAL = 5,
 };
 
-// A counter that is calibrated against the system clock by a thread of its own.
+// A counter that its own thread calibrates against the system clock.
 struct wirestamp_clock;
 
-// The state of a clock.
+// The status of a clock.
 struct wirestamp_clock_status {
-  // The counter in use, as a text that is good until the clock is closed.
+  // The counter in use, as a text that is valid until the clock is closed.
   const char *selected;
-  // Its frequency in Hz, measured against CLOCK_MONOTONIC_RAW.
+  // Frequency in Hz, measured against CLOCK_MONOTONIC_RAW.
   double frequency_hz;
-  // How far that frequency can be off, in parts per million.
+  // Error bound of that frequency, in parts per million.
   double rate_error_ppm;
-  // How far a stamp that is taken and converted now can be off from CLOCK_REALTIME, in
-  // nanoseconds.
+  // Error bound against CLOCK_REALTIME of a stamp that is taken and converted now, in nanoseconds.
   int64_t error_ns;
-  // The smallest usual step of the counter, in nanoseconds, rounded up.
+  // Smallest usual step of the counter, in nanoseconds, rounded up.
   int64_t granularity_ns;
-  // Steps of the system clock and disruptions of the counter since the clock was opened. If it
-  // is the same after a measurement as it was before, there was no step in between that is
-  // larger than 125 to 250 us (500 ppm of the time between two samples, twice that against a
-  // slew the other way), as far as it could be noticed: that takes up to 250 ms.
+  // Steps of the system clock and disruptions of the counter since the clock was opened. If the number is the same
+  // before and after a measurement, there was no step of more than 125 to 250 us in between (500 ppm of the time
+  // between two samples, twice that against a slew in the other direction). Detection takes up to 250 ms.
   uint32_t steps;
 };
 
-// A time, and how far off it can be.
+// A time with its error bound.
 struct wirestamp_clock_stamp {
   // CLOCK_REALTIME, in nanoseconds since 1970-01-01 00:00 UTC.
   int64_t utc_ns;
-  // Half the width of the interval around it that holds the true reading of CLOCK_REALTIME, in
-  // nanoseconds; INT64_MAX if there is no bound.
+  // Half the width of the interval around it that contains the true reading of CLOCK_REALTIME, in nanoseconds;
+  // INT64_MAX without a bound.
   int64_t error_ns;
 };
 
-// A distance in time, and how far off it can be.
+// A distance in time with its error bound.
 struct wirestamp_clock_span {
   // In nanoseconds, signed.
   int64_t ns;
-  // Half the width of the interval around it that holds the true span by CLOCK_MONOTONIC_RAW, in
-  // nanoseconds; INT64_MAX if there is no bound.
+  // Half the width of the interval around it that contains the true span by CLOCK_MONOTONIC_RAW, in nanoseconds;
+  // INT64_MAX without a bound.
   int64_t error_ns;
 };
 
@@ -107,71 +103,71 @@ struct wirestamp_clock_span {
 extern "C" {
 #endif // __cplusplus
 
-// The meaning of an error in a few words, for every value of `error`. The text is never freed.
+// Short description of an error, for every value of `error`. The text is never freed.
 const char *wirestamp_clock_strerror(int error);
 
-// What the last function that failed on the calling thread has to say, in one line: what happened
-// to which thing, and often what to do about it. Empty if none failed. Functions that succeed
-// leave it as it is. The text is good until a function fails on the same thread, or that ends.
+// Message of the last failed function on the calling thread, in one line: the action, the object, the cause and
+// often the next step. Empty if none failed. Successful functions do not change it. The text is valid until a
+// function fails on the same thread, or the thread ends.
 const char *wirestamp_clock_last_error(void);
 
-// Opens a clock and writes it to `*clock`, or NULL if that fails. Takes about 0.5 ms, and the
-// first time in a process some milliseconds more. The clock can be used at once; its errors are
-// wide at first and shrink over the first second.
+// Opens a clock and writes it to `*clock`, or NULL on failure. Takes about 0.5 ms, and the first time in a process
+// some milliseconds more. The clock is usable at once; its errors are large at first and shrink within the first
+// second.
 //
-// `source` names the counter: "tsc", "cntvct", "hpet" or "os", as far as the machine has them and
-// can trust them. NULL has the best one chosen. A process stamps with one counter: the first that
-// was opened, also after it was closed. Clocks of that one can be opened again, and each has a
-// thread.
-enum wirestamp_clock_error wirestamp_clock_open(const char *source, struct wirestamp_clock **clock);
+// `source` names the counter: "tsc", "cntvct", "hpet" or "os", if it exists and is trusted on this machine. NULL
+// selects the best one. A process stamps with one counter: the first that was opened, even after it was closed.
+// Clocks of that counter can be opened repeatedly; each has a thread.
+enum wirestamp_clock_error wirestamp_clock_open(const char *source,
+                                                struct wirestamp_clock **clock);
 
-// Closes a clock and ends its thread. No other function may be using the clock, or use it later.
-// Does nothing for NULL.
+// Closes a clock and ends its thread. No other function may use the clock at the same time or later. Does nothing
+// for NULL.
 void wirestamp_clock_close(struct wirestamp_clock *clock);
 
-// The counter's present value in its own ticks, to be converted later: the cheapest stamp there
-// is. The CPU may reorder it with what stands around the call: by some 10 to 30 ns, and at worst by
-// 100 ns, past a load that misses all caches. 0 if `clock` is NULL.
+// The counter's current value in ticks, for later conversion: the cheapest stamp. The CPU may reorder it with the
+// instructions around the call: by 10 to 30 ns, and by up to 100 ns past a load that misses all caches. 0 if `clock`
+// is NULL.
 uint64_t wirestamp_clock_raw(const struct wirestamp_clock *clock);
 
-// The counter's value read after everything earlier in the program and before anything later. The
-// fences for that cost more than the read itself. 0 if `clock` is NULL.
+// The counter's value, read after all earlier and before all later instructions. Its fences cost more than the read
+// itself. 0 if `clock` is NULL.
 uint64_t wirestamp_clock_raw_ordered(const struct wirestamp_clock *clock);
 
-// Writes the present state of the clock to `*status`.
+// Writes the current status of the clock to `*status`.
 enum wirestamp_clock_error wirestamp_clock_get_status(const struct wirestamp_clock *clock,
                                                       struct wirestamp_clock_status *status);
 
-// The time of day, in nanoseconds since 1970-01-01 00:00 UTC. It follows CLOCK_REALTIME without a
-// jump and never goes back on one thread, unless CLOCK_REALTIME is stepped. 0 if `clock` is NULL.
+// The time of day, in nanoseconds since 1970-01-01 00:00 UTC. It follows CLOCK_REALTIME without jumps and never goes
+// back on one thread, unless CLOCK_REALTIME is stepped. 0 if `clock` is NULL.
 int64_t wirestamp_clock_now(const struct wirestamp_clock *clock);
 
-// As wirestamp_clock_now, read after everything earlier in the program and before anything later:
-// never earlier than a time that another thread read so and passed on. 0 if `clock` is NULL.
+// As wirestamp_clock_now, read after all earlier and before all later instructions: never earlier than a time that
+// another thread read in this way and passed on. 0 if `clock` is NULL.
 int64_t wirestamp_clock_now_ordered(const struct wirestamp_clock *clock);
 
-// Writes the time of day, as wirestamp_clock_now gives it, and its error to `*stamp`.
+// Writes the time of day, as wirestamp_clock_now returns it, with its error to `*stamp`.
 enum wirestamp_clock_error wirestamp_clock_now_with_error(const struct wirestamp_clock *clock,
                                                           struct wirestamp_clock_stamp *stamp);
 
-// Writes the time at which the counter had the value `raw` to `*stamp`. Every value has an answer.
-// The error is least within the last minute and grows beyond it; a value that is converted again a
-// second after it was read has a smaller error, because its future is known then.
+// Writes the time at which the counter had the value `raw` to `*stamp`. Every value has a result. The error is
+// smallest within the last minute and grows beyond it. A value converted again one second after it was read has a
+// smaller error, because later samples exist.
 enum wirestamp_clock_error wirestamp_clock_convert(const struct wirestamp_clock *clock,
                                                    uint64_t raw,
                                                    struct wirestamp_clock_stamp *stamp);
 
-// Converts `count` values of `raw` to as many `stamps`, in the same order. That is cheaper for
-// each than wirestamp_clock_convert, most of all if they ascend. The two arrays must not overlap.
-// If `count` is 0, nothing is done, and both may be NULL.
+// Converts `count` values of `raw` to the same number of `stamps`, in the same order. Cheaper per value than
+// wirestamp_clock_convert, mainly for ascending values. The two arrays must not overlap. If `count` is 0, nothing
+// happens, and both may be NULL.
 enum wirestamp_clock_error wirestamp_clock_convert_many(const struct wirestamp_clock *clock,
                                                         const uint64_t *raw,
                                                         size_t count,
                                                         struct wirestamp_clock_stamp *stamps);
 
-// Writes the time from the raw value `from` to the raw value `to` to `*span`; negative if `to` was
-// read first. It is taken in ticks and scaled by the counter's rate, without the time of day in
-// between, so that no slewing or stepping of the system clock is in it.
+// Writes the time from the raw value `from` to the raw value `to` to `*span`; negative if `to` was read first. It is
+// computed in ticks and scaled by the counter's rate, without the time of day, so that it is independent of slewing
+// and stepping of the system clock.
 enum wirestamp_clock_error wirestamp_clock_elapsed(const struct wirestamp_clock *clock,
                                                    uint64_t from,
                                                    uint64_t to,

@@ -1,4 +1,4 @@
-//! Times: the present one, those of raw values, and spans between them.
+//! Times: the current one, those of raw values, and spans between them.
 
 use std::mem::MaybeUninit;
 
@@ -7,28 +7,28 @@ use clock::Domain;
 use crate::error::{Error, given, guarded, outcome};
 use crate::handle::Clock;
 
-/// Values that are converted at a time: a few pages, so that they stay in the cache.
+/// Values per batch: a few pages, so that they stay in the cache.
 const BATCH: usize = 1024;
 
-/// A time, and how far off it can be.
+/// A time with its error bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stamp {
     /// CLOCK_REALTIME, in nanoseconds since 1970-01-01 00:00 UTC.
     pub utc_ns: i64,
-    /// Half the width of the interval around it that holds the true reading of CLOCK_REALTIME, in
-    /// nanoseconds; INT64_MAX if there is no bound.
+    /// Half the width of the interval around it that contains the true reading of CLOCK_REALTIME, in nanoseconds;
+    /// INT64_MAX without a bound.
     pub error_ns: i64,
 }
 
-/// A distance in time, and how far off it can be.
+/// A distance in time with its error bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Span {
     /// In nanoseconds, signed.
     pub ns: i64,
-    /// Half the width of the interval around it that holds the true span by CLOCK_MONOTONIC_RAW, in
-    /// nanoseconds; INT64_MAX if there is no bound.
+    /// Half the width of the interval around it that contains the true span by CLOCK_MONOTONIC_RAW, in nanoseconds;
+    /// INT64_MAX without a bound.
     pub error_ns: i64,
 }
 
@@ -38,23 +38,23 @@ impl From<clock::Stamp> for Stamp {
     }
 }
 
-/// The time of day, in nanoseconds since 1970-01-01 00:00 UTC. It follows CLOCK_REALTIME without a
-/// jump and never goes back on one thread, unless CLOCK_REALTIME is stepped. 0 if `clock` is NULL.
+/// The time of day, in nanoseconds since 1970-01-01 00:00 UTC. It follows CLOCK_REALTIME without jumps and never goes
+/// back on one thread, unless CLOCK_REALTIME is stepped. 0 if `clock` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_now(clock: Option<&Clock>) -> i64 {
     let now = || given(clock, "clock").map(|clock| clock.wall.now().as_nanos());
     guarded("wirestamp_clock_now", now).unwrap_or(0)
 }
 
-/// As wirestamp_clock_now, read after everything earlier in the program and before anything later:
-/// never earlier than a time that another thread read so and passed on. 0 if `clock` is NULL.
+/// As wirestamp_clock_now, read after all earlier and before all later instructions: never earlier than a time that
+/// another thread read in this way and passed on. 0 if `clock` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_now_ordered(clock: Option<&Clock>) -> i64 {
     let now = || given(clock, "clock").map(|clock| clock.wall.now_ordered().as_nanos());
     guarded("wirestamp_clock_now_ordered", now).unwrap_or(0)
 }
 
-/// Writes the time of day, as wirestamp_clock_now gives it, and its error to `*stamp`.
+/// Writes the time of day, as wirestamp_clock_now returns it, with its error to `*stamp`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_now_with_error(
     clock: Option<&Clock>,
@@ -67,9 +67,9 @@ pub extern "C" fn wirestamp_clock_now_with_error(
     })
 }
 
-/// Writes the time at which the counter had the value `raw` to `*stamp`. Every value has an answer.
-/// The error is least within the last minute and grows beyond it; a value that is converted again a
-/// second after it was read has a smaller error, because its future is known then.
+/// Writes the time at which the counter had the value `raw` to `*stamp`. Every value has a result. The error is
+/// smallest within the last minute and grows beyond it. A value converted again one second after it was read has a
+/// smaller error, because later samples exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_convert(
     clock: Option<&Clock>,
@@ -83,9 +83,9 @@ pub extern "C" fn wirestamp_clock_convert(
     })
 }
 
-/// Converts `count` values of `raw` to as many `stamps`, in the same order. That is cheaper for
-/// each than wirestamp_clock_convert, most of all if they ascend. The two arrays must not overlap.
-/// If `count` is 0, nothing is done, and both may be NULL.
+/// Converts `count` values of `raw` to the same number of `stamps`, in the same order. Cheaper per value than
+/// wirestamp_clock_convert, mainly for ascending values. The two arrays must not overlap. If `count` is 0, nothing
+/// happens, and both may be NULL.
 #[unsafe(no_mangle)]
 #[expect(clippy::missing_safety_doc, reason = "the crate's documentation says what C keeps to")]
 pub unsafe extern "C" fn wirestamp_clock_convert_many(
@@ -101,9 +101,9 @@ pub unsafe extern "C" fn wirestamp_clock_convert_many(
         }
         let raw = given((!raw.is_null()).then_some(raw), "raw")?;
         let stamps = given((!stamps.is_null()).then_some(stamps), "stamps")?;
-        // SAFETY: not null, and so an array of `count` values, which nobody changes meanwhile.
+        // SAFETY: not null, so it is an array of `count` values, which no thread changes during the call.
         let raw = unsafe { std::slice::from_raw_parts(raw, count) };
-        // SAFETY: not null, and so room for `count` stamps, which is nobody else's meanwhile.
+        // SAFETY: not null, so it has room for `count` stamps, and no other thread uses it during the call.
         let stamps =
             unsafe { std::slice::from_raw_parts_mut(stamps.cast::<MaybeUninit<Stamp>>(), count) };
         let timeline = clock.service.timeline(Domain::Counter);
@@ -119,9 +119,9 @@ pub unsafe extern "C" fn wirestamp_clock_convert_many(
     })
 }
 
-/// Writes the time from the raw value `from` to the raw value `to` to `*span`; negative if `to` was
-/// read first. It is taken in ticks and scaled by the counter's rate, without the time of day in
-/// between, so that no slewing or stepping of the system clock is in it.
+/// Writes the time from the raw value `from` to the raw value `to` to `*span`; negative if `to` was read first. It is
+/// computed in ticks and scaled by the counter's rate, without the time of day, so that it is independent of slewing
+/// and stepping of the system clock.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_elapsed(
     clock: Option<&Clock>,
@@ -149,7 +149,7 @@ mod tests {
     use crate::handle::tests::open;
     use crate::handle::{wirestamp_clock_raw, wirestamp_clock_raw_ordered};
 
-    /// What a function wrote, which has to have succeeded.
+    /// Result of a function that must succeed.
     fn written<T>(function: impl FnOnce(&mut MaybeUninit<T>) -> Error) -> T {
         let mut place = MaybeUninit::uninit();
         assert_eq!(function(&mut place), Error::None, "{}", last_error());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn now_lies_between_two_readings_of_the_system_clock() {
+    fn now_matches_the_system_clock() {
         let clock = open(None).unwrap();
         for _ in 0..100 {
             let before = system_ns();
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn many_values_are_converted_as_each_alone() {
+    fn batch_equals_single_conversions() {
         let clock = open(None).unwrap();
         let first = wirestamp_clock_raw(Some(&clock));
         let raw: Vec<u64> = (0..3_000).map(|n| first - 1_000 * n).chain([0, u64::MAX]).collect();
         let unwritten = Stamp { utc_ns: 0, error_ns: -1 };
-        // The thread may find a better timeline between the two conversions.
+        // The thread may publish a tighter timeline between the two conversions.
         let equal = (0..10).any(|_| {
             let each: Vec<Stamp> = raw
                 .iter()
@@ -195,7 +195,7 @@ mod tests {
                 })
                 .collect();
             let mut many = vec![unwritten; raw.len() + 1];
-            // SAFETY: two arrays of at least so many elements.
+            // SAFETY: two arrays of at least this many elements.
             let error = unsafe {
                 let (raw, many) = (raw.as_ptr(), many.as_mut_ptr());
                 wirestamp_clock_convert_many(Some(&clock), raw, each.len(), many)
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_has_the_sign_of_later_minus_earlier() {
+    fn span_is_later_minus_earlier() {
         let clock = open(None).unwrap();
         let span =
             |from, to| written(|span| wirestamp_clock_elapsed(Some(&clock), from, to, Some(span)));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn null_pointers_are_refused() {
+    fn null_pointers_are_rejected() {
         let clock = open(None).unwrap();
         let clock = Some(&*clock);
         let refused = |error: Error, name: &str| {

@@ -1,26 +1,25 @@
-//! What can go wrong, and how C is told.
+//! Error codes, and the error message of a thread.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a function returns: 0 if it did what it is for.
+/// Return value of a function: 0 on success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Error {
-    /// All is well.
+    /// Success.
     None = 0,
-    /// A pointer that must not be NULL is.
+    /// A required pointer is NULL.
     NullPointer = 1,
-    /// There is no counter of the name that was given.
+    /// There is no counter with this name.
     UnknownSource = 2,
-    /// The counter of that name cannot be used or trusted on this machine, or the process stamps
-    /// with another one already.
+    /// The counter with this name is not usable or not trusted on this machine, or the process stamps with another
+    /// one already.
     UnusableSource = 3,
-    /// The clock cannot be started: its counter does not run as it should, or there is no thread
-    /// to be had.
+    /// The clock cannot be started: its counter does not run correctly, or no thread can be created.
     NotStarted = 4,
-    /// An error in this library. Standard error tells more.
+    /// An error in this library. Standard error has details.
     Internal = 5,
 }
 
@@ -46,7 +45,7 @@ impl Error {
     }
 }
 
-/// An error and the line about it.
+/// An error with its message.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
@@ -57,14 +56,13 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Runs the body of the function of that name. Keeps panics in, and failures for
-/// [`wirestamp_clock_last_error`].
+/// Runs the body of the function `function`. Catches panics, and stores failures for [`wirestamp_clock_last_error`].
 #[inline]
 pub(crate) fn guarded<T>(
     function: &str,
     body: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Error> {
-    // Unwind safe: what a body changes is replaced as a whole, or dropped.
+    // Unwind safe: values that a body changes are replaced as a whole, or dropped.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(failure)) => Err(remember(function, failure)),
@@ -79,13 +77,13 @@ pub(crate) fn guarded<T>(
     }
 }
 
-/// As [`guarded`], for a function that returns how it went and nothing else.
+/// As [`guarded`], for a function that returns only an error code.
 #[inline]
 pub(crate) fn outcome(function: &str, body: impl FnOnce() -> Result<(), Failure>) -> Error {
     guarded(function, body).err().unwrap_or(Error::None)
 }
 
-/// The parameter of that name, which must not be null.
+/// The parameter `name`, which must not be null.
 #[inline]
 pub(crate) fn given<T>(pointer: Option<T>, name: &str) -> Result<T, Failure> {
     pointer.ok_or_else(|| null(name))
@@ -98,23 +96,23 @@ fn null(name: &str) -> Failure {
 
 #[cold]
 fn remember(function: &str, failure: Failure) -> Error {
-    // One line, whatever names from outside are in it.
+    // One line, also if names from outside contain line breaks.
     let message = format!("{function}: {}", failure.message).replace(char::is_control, " ");
-    // A thread that is ending has nobody left to ask.
+    // On a thread that is ending, no caller can read it any more.
     let _ = LAST.try_with(|last| last.replace(CString::new(message).unwrap_or_default()));
     failure.error
 }
 
-/// The meaning of an error in a few words, for every value of `error`. The text is never freed.
+/// Short description of an error, for every value of `error`. The text is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_strerror(error: c_int) -> *const c_char {
     let known = Error::ALL.into_iter().find(|&known| known as c_int == error);
     known.map_or(c"unknown error", Error::text).as_ptr()
 }
 
-/// What the last function that failed on the calling thread has to say, in one line: what happened
-/// to which thing, and often what to do about it. Empty if none failed. Functions that succeed
-/// leave it as it is. The text is good until a function fails on the same thread, or that ends.
+/// Message of the last failed function on the calling thread, in one line: the action, the object, the cause and
+/// often the next step. Empty if none failed. Successful functions do not change it. The text is valid until a
+/// function fails on the same thread, or the thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
@@ -124,10 +122,10 @@ pub extern "C" fn wirestamp_clock_last_error() -> *const c_char {
 pub(crate) mod tests {
     use super::*;
 
-    /// The text that C finds at a pointer of this library.
+    /// The text at a pointer of this library, as C reads it.
     pub(crate) fn text(pointer: *const c_char) -> String {
-        // SAFETY: the library gives out texts that end with a zero byte, and this one is copied
-        // before anything could replace it.
+        // SAFETY: the library returns texts that end with a zero byte, and this one is copied before it could be
+        // replaced.
         unsafe { CStr::from_ptr(pointer) }.to_str().unwrap().to_owned()
     }
 
@@ -136,7 +134,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_error_has_a_text_and_so_has_what_is_none() {
+    fn all_numbers_have_an_error_text() {
         for (number, error) in (0..).zip(Error::ALL) {
             assert_eq!(error as c_int, number);
             assert_eq!(text(wirestamp_clock_strerror(number)), error.text().to_str().unwrap());
@@ -147,13 +145,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_panic_stays_inside_and_is_told_as_an_error() {
+    fn panic_is_returned_as_an_error() {
         assert_eq!(outcome("f", || panic!("on purpose")), Error::Internal);
         assert!(last_error().starts_with("f: an error in the library"));
     }
 
     #[test]
-    fn an_error_is_one_line_and_stays_on_its_thread() {
+    fn error_message_is_one_line_per_thread() {
         let fail = || Err(Failure { error: Error::NotStarted, message: "a\nb\0c".to_owned() });
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Clocks: opened, closed, asked for their state, and their counters read.
+//! Clocks: open, close, status, and reads of their counters.
 
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use clock::{ClockService, Counter, SourceError, StartError, WallClock};
 
 use crate::error::{Error, Failure, given, guarded, outcome};
 
-/// A counter that is calibrated against the system clock by a thread of its own.
+/// A counter that its own thread calibrates against the system clock.
 pub struct Clock {
     pub(crate) service: ClockService,
     counter: Counter,
@@ -21,25 +21,23 @@ const _: () = {
     shared::<Clock>();
 };
 
-/// The state of a clock.
+/// The status of a clock.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Status {
-    /// The counter in use, as a text that is good until the clock is closed.
+    /// The counter in use, as a text that is valid until the clock is closed.
     pub selected: *const c_char,
-    /// Its frequency in Hz, measured against CLOCK_MONOTONIC_RAW.
+    /// Frequency in Hz, measured against CLOCK_MONOTONIC_RAW.
     pub frequency_hz: f64,
-    /// How far that frequency can be off, in parts per million.
+    /// Error bound of that frequency, in parts per million.
     pub rate_error_ppm: f64,
-    /// How far a stamp that is taken and converted now can be off from CLOCK_REALTIME, in
-    /// nanoseconds.
+    /// Error bound against CLOCK_REALTIME of a stamp that is taken and converted now, in nanoseconds.
     pub error_ns: i64,
-    /// The smallest usual step of the counter, in nanoseconds, rounded up.
+    /// Smallest usual step of the counter, in nanoseconds, rounded up.
     pub granularity_ns: i64,
-    /// Steps of the system clock and disruptions of the counter since the clock was opened. If it
-    /// is the same after a measurement as it was before, there was no step in between that is
-    /// larger than 125 to 250 us (500 ppm of the time between two samples, twice that against a
-    /// slew the other way), as far as it could be noticed: that takes up to 250 ms.
+    /// Steps of the system clock and disruptions of the counter since the clock was opened. If the number is the same
+    /// before and after a measurement, there was no step of more than 125 to 250 us in between (500 ppm of the time
+    /// between two samples, twice that against a slew in the other direction). Detection takes up to 250 ms.
     pub steps: u32,
 }
 
@@ -77,14 +75,13 @@ impl From<StartError> for Failure {
     }
 }
 
-/// Opens a clock and writes it to `*clock`, or NULL if that fails. Takes about 0.5 ms, and the
-/// first time in a process some milliseconds more. The clock can be used at once; its errors are
-/// wide at first and shrink over the first second.
+/// Opens a clock and writes it to `*clock`, or NULL on failure. Takes about 0.5 ms, and the first time in a process
+/// some milliseconds more. The clock is usable at once; its errors are large at first and shrink within the first
+/// second.
 ///
-/// `source` names the counter: "tsc", "cntvct", "hpet" or "os", as far as the machine has them and
-/// can trust them. NULL has the best one chosen. A process stamps with one counter: the first that
-/// was opened, also after it was closed. Clocks of that one can be opened again, and each has a
-/// thread.
+/// `source` names the counter: "tsc", "cntvct", "hpet" or "os", if it exists and is trusted on this machine. NULL
+/// selects the best one. A process stamps with one counter: the first that was opened, even after it was closed.
+/// Clocks of that counter can be opened repeatedly; each has a thread.
 #[unsafe(no_mangle)]
 #[expect(clippy::missing_safety_doc, reason = "the crate's documentation says what C keeps to")]
 pub unsafe extern "C" fn wirestamp_clock_open(
@@ -100,8 +97,8 @@ pub unsafe extern "C" fn wirestamp_clock_open(
     })
 }
 
-/// Closes a clock and ends its thread. No other function may be using the clock, or use it later.
-/// Does nothing for NULL.
+/// Closes a clock and ends its thread. No other function may use the clock at the same time or later. Does nothing
+/// for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_close(clock: Option<Box<Clock>>) {
     outcome("wirestamp_clock_close", || {
@@ -110,24 +107,24 @@ pub extern "C" fn wirestamp_clock_close(clock: Option<Box<Clock>>) {
     });
 }
 
-/// The counter's present value in its own ticks, to be converted later: the cheapest stamp there
-/// is. The CPU may reorder it with what stands around the call: by some 10 to 30 ns, and at worst by
-/// 100 ns, past a load that misses all caches. 0 if `clock` is NULL.
+/// The counter's current value in ticks, for later conversion: the cheapest stamp. The CPU may reorder it with the
+/// instructions around the call: by 10 to 30 ns, and by up to 100 ns past a load that misses all caches. 0 if `clock`
+/// is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_raw(clock: Option<&Clock>) -> u64 {
     let read = || given(clock, "clock").map(|clock| clock.counter.read());
     guarded("wirestamp_clock_raw", read).unwrap_or(0)
 }
 
-/// The counter's value read after everything earlier in the program and before anything later. The
-/// fences for that cost more than the read itself. 0 if `clock` is NULL.
+/// The counter's value, read after all earlier and before all later instructions. Its fences cost more than the read
+/// itself. 0 if `clock` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_raw_ordered(clock: Option<&Clock>) -> u64 {
     let read = || given(clock, "clock").map(|clock| clock.counter.read_ordered());
     guarded("wirestamp_clock_raw_ordered", read).unwrap_or(0)
 }
 
-/// Writes the present state of the clock to `*status`.
+/// Writes the current status of the clock to `*status`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wirestamp_clock_get_status(
     clock: Option<&Clock>,
@@ -153,7 +150,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::error::tests::{last_error, text};
 
-    /// Opens the chosen counter, or the one of a name.
+    /// Opens the selected counter, or the one with this name.
     pub(crate) fn open(source: Option<&CStr>) -> Result<Box<Clock>, Error> {
         let source = source.map_or(std::ptr::null(), CStr::as_ptr);
         let mut clock = MaybeUninit::uninit();
@@ -164,7 +161,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_clock_is_opened_twice_read_and_closed() {
+    fn clock_can_be_opened_twice_and_closed() {
         let [first, second] = [open(None).unwrap(), open(None).unwrap()];
         for clock in [first, second] {
             let raw = wirestamp_clock_raw_ordered(Some(&clock));
@@ -172,7 +169,7 @@ pub(crate) mod tests {
             assert_ne!(wirestamp_clock_raw(Some(&clock)), 0);
             let mut status = MaybeUninit::uninit();
             assert_eq!(wirestamp_clock_get_status(Some(&clock), Some(&mut status)), Error::None);
-            // SAFETY: it was written, as the outcome says.
+            // SAFETY: it was written, as the outcome shows.
             let status = unsafe { status.assume_init() };
             assert_eq!(text(status.selected), Counter::select().name());
             assert!(status.frequency_hz >= 1e6 && status.rate_error_ppm > 0.0);
@@ -182,7 +179,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_not_there_is_refused_by_name() {
+    fn unknown_counter_is_rejected_by_name() {
         assert_eq!(open(Some(c"sundial")).err(), Some(Error::UnknownSource));
         let message = last_error();
         assert!(message.starts_with("wirestamp_clock_open: cannot use the source"), "{message}");
@@ -191,7 +188,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_counter_is_refused_in_the_same_process() {
+    fn second_counter_is_rejected_in_a_process() {
         let clock = open(None).unwrap();
         if Counter::select() != Counter::Os {
             assert_eq!(open(Some(c"os")).err(), Some(Error::UnusableSource));
@@ -201,7 +198,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn null_pointers_are_refused() {
+    fn null_pointers_are_rejected() {
         // SAFETY: null is checked for.
         let opened = unsafe { wirestamp_clock_open(std::ptr::null(), None) };
         assert_eq!(opened, Error::NullPointer);

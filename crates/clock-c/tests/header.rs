@@ -1,11 +1,11 @@
-//! The header that is committed is the one that the source gives.
+//! The committed header equals the generated one.
 
 use std::fs;
 use std::path::Path;
 
 const COMMITTED: &str = "include/wirestamp_clock.h";
 
-/// Set to regenerate the header in place of comparing it.
+/// Environment variable that regenerates the header instead of comparing it.
 const REGENERATE: &str = "WIRESTAMP_REGENERATE_HEADER";
 
 fn generated() -> String {
@@ -22,7 +22,7 @@ fn generated() -> String {
 }
 
 #[test]
-fn the_committed_header_is_the_generated_one() {
+fn committed_header_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(COMMITTED);
     let generated = generated();
     if std::env::var_os(REGENERATE).is_some() {

@@ -1,4 +1,4 @@
-//! The library as C programmers get it: installed, found by pkg-config, compiled against, run.
+//! The library as C programmers use it: installed, found by pkg-config, compiled against, run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use clock::{Time, Utc};
 const PREFIX: &str = "/opt/clock";
 const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
-/// What a packager does: installed for a prefix, into a folder in front of it.
+/// An installation as packagers make it: for a prefix, into a staging folder.
 struct Installed {
     folder: tempfile::TempDir,
 }
@@ -24,7 +24,7 @@ impl Installed {
         Self { folder }
     }
 
-    /// A path below the prefix, where it is now.
+    /// Current path of a file below the prefix.
     fn path(&self, below: &str) -> PathBuf {
         self.folder.path().join(PREFIX.trim_start_matches('/')).join(below)
     }
@@ -39,7 +39,7 @@ impl Installed {
         output(&mut command).split_whitespace().map(str::to_owned).collect()
     }
 
-    /// The example compiled for a language, linked by these arguments.
+    /// The example, compiled for a language and linked with these arguments.
     fn compile(&self, compiler: &[&str], linked: &[String]) -> PathBuf {
         let program = self.folder.path().join("example");
         let mut command = Command::new(compiler[0]);
@@ -73,7 +73,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a command printed, which has to have succeeded.
+/// Output of a command that must succeed.
 fn output(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
@@ -85,7 +85,7 @@ fn utc_ns() -> i64 {
     Time::<Utc>::try_from(SystemTime::now()).unwrap().as_nanos()
 }
 
-/// The lines of the example, which ran between two readings of the system clock.
+/// Checks the lines of the example, which ran between two readings of the system clock.
 fn check(printed: &str, before: i64, after: i64) {
     let lines: Vec<&str> = printed.lines().collect();
     let [counter, begin, delay, now] = lines[..] else { panic!("{printed}") };
@@ -105,7 +105,7 @@ fn check(printed: &str, before: i64, after: i64) {
     assert!(begin.0 - begin.1 < now.0 + now.1, "{printed}");
 }
 
-/// Of "a +- b ns", a and b.
+/// `a` and `b` of "a +- b ns".
 fn value_and_error(text: &str) -> (&str, i64) {
     let (value, error) = text.split_once(" +- ").unwrap();
     (value, error.strip_suffix(" ns").unwrap().parse().unwrap())
@@ -116,7 +116,7 @@ fn is_there(program: &str) -> bool {
 }
 
 #[test]
-fn the_example_in_c_compiles_without_warnings_and_tells_the_time() {
+fn c_example_compiles_without_warnings_and_runs() {
     let installed = Installed::new();
     let shared = installed.pkg_config(&["--libs"]);
     let c = ["cc", "-std=c11", "-pedantic"];
@@ -136,7 +136,7 @@ fn the_example_in_c_compiles_without_warnings_and_tells_the_time() {
         eprintln!("skipped: the example as C++ needs g++");
     }
 
-    // The static library is the only one once the other is gone.
+    // Without the shared library only the static one is left.
     std::fs::remove_file(installed.path("lib/libwirestamp_clock.so")).unwrap();
     let fixed = installed.pkg_config(&["--libs", "--static"]);
     let program = installed.compile(&c, &fixed);

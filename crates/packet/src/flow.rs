@@ -1,4 +1,4 @@
-//! The key that tells one flow from another.
+//! Flow key: the five-tuple of a packet.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,21 +7,20 @@ use serde::{Deserialize, Serialize};
 
 /// The five-tuple of a packet: one direction of one conversation.
 ///
-/// Ports are 0 for protocols that have none, and for every fragment but the first, which do not
-/// carry them. Such fragments therefore form a flow of their own.
+/// Ports are 0 for protocols without ports, and for every fragment but the first, which do not carry them. Such
+/// fragments therefore form their own flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowKey {
     /// Source address and port.
     pub source: SocketAddr,
     /// Destination address and port.
     pub destination: SocketAddr,
-    /// The protocol above IP, as IANA numbers it (6 TCP, 17 UDP). In IPv6 it is the one after the
-    /// extension headers.
+    /// Protocol number above IP (IANA: 6 TCP, 17 UDP). In IPv6 the one after the extension headers.
     pub protocol: u8,
 }
 
 impl fmt::Display for FlowKey {
-    /// `10.77.1.1:5000 > 10.77.2.2:5000 udp`, without the ports where there are none.
+    /// `10.77.1.1:5000 > 10.77.2.2:5000 udp`; without ports if there are none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.source.port() == 0 && self.destination.port() == 0 {
             write!(f, "{} > {} ", self.source.ip(), self.destination.ip())?;
@@ -35,8 +34,7 @@ impl fmt::Display for FlowKey {
     }
 }
 
-/// The name people write for a protocol number (IANA "Assigned Internet Protocol Numbers", in
-/// lower case).
+/// Usual name of a protocol number (IANA "Assigned Internet Protocol Numbers", in lower case).
 fn keyword(protocol: u8) -> Option<&'static str> {
     Some(match protocol {
         1 => "icmp",
@@ -63,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_written_as_people_write_it() {
+    fn flow_is_printed_with_names_and_ports() {
         let written =
             |source, destination, protocol| flow(source, destination, protocol).to_string();
         assert_eq!(

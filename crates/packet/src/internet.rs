@@ -1,4 +1,4 @@
-//! The network layer of a captured packet: IPv4 and IPv6 brought to one form.
+//! Network layer of a captured packet: a common form of IPv4 and IPv6.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,20 +9,20 @@ use etherparse::{
 
 use crate::FlowKey;
 
-/// The fields that tell the fragments of packets apart.
+/// Fields that distinguish the fragments of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    /// IPv4's identification, or that of an IPv6 fragment header; 0 for IPv6 without one.
+    /// Identification of IPv4 or of an IPv6 fragment header; 0 for IPv6 without one.
     pub(crate) identification: u32,
-    /// Where the body belongs in the unfragmented packet, in units of 8 bytes.
+    /// Position of the body in the unfragmented packet, in units of 8 bytes.
     pub(crate) offset: u16,
-    /// Whether more fragments follow.
+    /// True if more fragments follow.
     pub(crate) more: bool,
 }
 
-/// What selection by hash reads of a header, besides the addresses (RFC 5475 section 6.2.4.1).
+/// Header fields for hash-based selection, besides the addresses (RFC 5475 section 6.2.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Selecting {
+pub(crate) enum SelectionFields {
     /// Identification, flags and fragment offset: bits 32 to 63 of the header.
     V4 { fragmentation: u32 },
     /// The length after the fixed header, in bytes.
@@ -36,10 +36,10 @@ pub(crate) struct Internet<'a> {
     destination: IpAddr,
     protocol: u8,
     pub(crate) fragment: Fragment,
-    pub(crate) selecting: Selecting,
-    /// What was captured above IP.
+    pub(crate) selecting: SelectionFields,
+    /// Captured bytes above IP.
     pub(crate) body: &'a [u8],
-    /// How much there was above IP on the wire, where the headers say.
+    /// Bytes above IP on the wire, if the headers state it.
     pub(crate) body_length: Option<usize>,
 }
 
@@ -60,14 +60,14 @@ impl<'a> Internet<'a> {
                 offset: header.fragments_offset().value(),
                 more: header.more_fragments(),
             },
-            selecting: Selecting::V4 { fragmentation },
+            selecting: SelectionFields::V4 { fragmentation },
             body: ip.payload().payload,
             body_length: length_on_wire(ip.payload(), stated),
         }
     }
 
-    /// `extensions` are the packet's extension headers if all of them could be read, and none
-    /// otherwise: etherparse 0.21 iterates past the end of a chain that breaks off.
+    /// `extensions` are the packet's extension headers if all of them are readable, and none otherwise: etherparse
+    /// 0.21 iterates past the end of an incomplete chain.
     pub(crate) fn v6(ip: &LaxIpv6Slice<'a>, extensions: &Ipv6ExtensionsSlice<'a>) -> Self {
         let header = ip.header();
         let stated = usize::from(header.payload_length()).saturating_sub(extensions.slice().len());
@@ -76,14 +76,14 @@ impl<'a> Internet<'a> {
             destination: header.destination_addr().into(),
             protocol: ip.payload().ip_number.0,
             fragment: fragment_header(extensions),
-            selecting: Selecting::V6 { payload_length: header.payload_length() },
+            selecting: SelectionFields::V6 { payload_length: header.payload_length() },
             body: ip.payload().payload,
             body_length: length_on_wire(ip.payload(), stated),
         }
     }
 
-    /// Where the body begins is not known.
-    pub(crate) fn forget_body(&mut self) {
+    /// Discards the body, because its start is unknown.
+    pub(crate) fn discard_body(&mut self) {
         self.body = &[];
         self.body_length = None;
     }
@@ -101,8 +101,8 @@ impl<'a> Internet<'a> {
     }
 }
 
-/// How long `body` was on the wire; `stated` is what the header says, which is nothing where
-/// etherparse had to go by the captured length alone.
+/// Length of `body` on the wire. `stated` is the header's value, which is ignored if etherparse used only the
+/// captured length.
 fn length_on_wire(body: &LaxIpPayloadSlice<'_>, stated: usize) -> Option<usize> {
     if body.incomplete {
         Some(stated)
@@ -125,9 +125,8 @@ fn fragment_header(extensions: &Ipv6ExtensionsSlice<'_>) -> Fragment {
     fragment.unwrap_or_default()
 }
 
-/// Source and destination port: the first four bytes of every transport header that has them.
-/// Read here and not from the transport header, so that a header that was cut off, or a first
-/// fragment, still belongs to its flow.
+/// Source and destination port: the first four bytes of every transport header with ports. Read here and not from the
+/// transport header, so that an incomplete header, or a first fragment, still belongs to its flow.
 fn ports(protocol: u8, body: &[u8]) -> (u16, u16) {
     const WITH_PORTS: [u8; 5] = [
         ip_number::TCP.0,

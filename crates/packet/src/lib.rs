@@ -1,8 +1,8 @@
 //! Views over frames, flows and packet identity.
 //!
-//! A captured frame becomes a [`Packet`]: a view that borrows the bytes and knows the packet's
-//! [`FlowKey`], its transport payload and, if enough of it was captured, its [`PacketId`], which
-//! is the same at every observation point on the path.
+//! A captured frame becomes a [`Packet`]: a view that borrows the bytes and gives access to the packet's [`FlowKey`],
+//! its transport payload and, if enough bytes were captured, its [`PacketId`], which is the same at every observation
+//! point on the path.
 //!
 //! ```
 //! use wirestamp_packet::{IdentityKey, LinkType, Packet};
@@ -17,15 +17,14 @@
 //! }
 //! ```
 //!
-//! What more a packet says has modules of its own: [`psamp`] chooses packets by hash, so that points
-//! choose the same ones, [`iperf3`] reads what that tool's datagrams carry, [`rtp`] the headers of
-//! calls and videos, [`sdp`] where signalling says that they go, [`stamp`] reads and writes the packets of active tests, and [`TcpSegment`] which bytes of a
-//! conversation a packet has.
+//! Modules for further content: [`psamp`] selects packets by hash, so that points select the same ones; [`iperf3`]
+//! parses that tool's datagrams, [`rtp`] the headers of calls and videos, [`sdp`] their destinations in signalling;
+//! [`stamp`] parses and writes the packets of active tests; [`TcpSegment`] holds the sequence range of a TCP segment.
 //!
 //! # No panics
 //!
-//! Whatever the bytes are, nothing in this crate panics: each function reads only what it has
-//! checked to be there, and the tests feed it arbitrary, mutated and truncated frames.
+//! No bytes make a function of this crate panic: each function reads only bytes whose presence it has checked. The
+//! tests use arbitrary, mutated and truncated frames.
 
 #![forbid(unsafe_code)]
 

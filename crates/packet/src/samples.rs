@@ -1,7 +1,6 @@
-//! Frames built by hand for the tests, byte by byte from the RFCs, so that a parser is not tested
-//! against its own writer.
+//! Frames for the tests, built byte by byte from the RFCs, so that no parser is tested against its own writer.
 
-/// A UDP datagram in a frame, with everything a router or a switch may change settable.
+/// A UDP datagram in a frame, with settable values for all fields that routers and switches may change.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) mac: u8,
@@ -88,7 +87,7 @@ impl Datagram {
         bytes
     }
 
-    /// An Ethernet frame around `packet`, with the VLAN tag and the padding asked for.
+    /// An Ethernet frame around `packet`, with the configured VLAN tag and padding.
     pub(crate) fn frame(&self, packet: &[u8]) -> Vec<u8> {
         let mut bytes = vec![self.mac; 12];
         if let Some(tag) = self.vlan {

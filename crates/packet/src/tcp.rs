@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crate::Packet;
 
-/// The number of TCP (IANA "Assigned Internet Protocol Numbers").
+/// Protocol number of TCP (IANA "Assigned Internet Protocol Numbers").
 const TCP: u8 = 6;
 
-/// Where the fields of the header are.
+/// Positions of the fields in the header.
 mod field {
     use std::ops::Range;
 
@@ -21,24 +21,24 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// What a TCP segment says of its place in the conversation.
+/// Sequence range and flags of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
-    /// The number of the first byte, or of the SYN.
+    /// Sequence number of the first byte, or of the SYN.
     pub sequence: u32,
-    /// The number that the sender expects next, if it says so (ACK).
+    /// Next expected sequence number, if acknowledged (ACK).
     pub acknowledgment: Option<u32>,
-    /// Whether this opens the conversation (SYN).
+    /// Opens the connection (SYN).
     pub syn: bool,
-    /// Whether this ends one direction of it (FIN).
+    /// Ends one direction of the connection (FIN).
     pub fin: bool,
     /// Bytes of payload on the wire.
     pub length: u32,
 }
 
 impl TcpSegment {
-    /// The segment in a packet; `None` if it is no TCP, if its header was not captured whole, and if
-    /// the IP header does not tell its length.
+    /// The segment in a packet. `None` for other protocols, if its header was not captured completely, or if the IP
+    /// header does not state its length.
     #[must_use]
     pub fn of(packet: &Packet<'_>) -> Option<Self> {
         if packet.flow().protocol != TCP {
@@ -58,8 +58,7 @@ impl TcpSegment {
         })
     }
 
-    /// How many sequence numbers the segment takes: a SYN and a FIN have one each (RFC 9293
-    /// section 3.4).
+    /// Number of sequence numbers of the segment: SYN and FIN take one each (RFC 9293 section 3.4).
     #[must_use]
     pub fn numbers(&self) -> u32 {
         self.length.saturating_add(u32::from(self.syn)).saturating_add(u32::from(self.fin))
@@ -72,7 +71,7 @@ mod tests {
     use crate::LinkType;
     use crate::samples::Datagram;
 
-    /// The segment of the sample datagram whose UDP header and payload become these bytes.
+    /// The segment of the sample datagram, with its UDP header and payload replaced by these bytes.
     fn segment(body: &[u8], captured: usize) -> Option<TcpSegment> {
         let mut packet = Datagram::new(&body[8..]).ipv4();
         packet[9] = TCP;
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_flags_and_length_are_read() {
+    fn fields_are_parsed() {
         let found = segment(&header(SYN | ACK, 0), 1000).expect("a segment");
         assert_eq!((found.sequence, found.acknowledgment), (256, Some(512)));
         assert_eq!((found.syn, found.fin, found.length, found.numbers()), (true, false, 0, 1));
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_that_on_the_wire_and_a_header_cut_short_is_none() {
+    fn length_is_that_on_the_wire() {
         let whole = header(ACK, 100);
         assert_eq!(segment(&whole, 40).expect("a segment").length, 100);
         assert_eq!(segment(&whole, 39), None);

@@ -1,13 +1,12 @@
-//! Packets that differ have identities that differ.
+//! Different packets have different identities.
 
 use wirestamp_packet::{IdentityKey, LinkType, Packet, PacketId};
 
-/// Packets of each kind: in flight at once are one million, so that the test sees 16 times as many
-/// pairs.
+/// Packets of each kind. One million are in flight at once, so that the test has 16 times as many pairs.
 const PACKETS: u32 = 4_000_000;
 
-/// A UDP datagram in IPv4 as senders make them: the identification counts up and starts again, and
-/// the payload has a sequence number.
+/// An IPv4 UDP datagram of a typical sender: the identification counts up and wraps, and the payload has a sequence
+/// number.
 fn v4(number: u32) -> [u8; 40] {
     let mut packet = [0; 40];
     packet[..10].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 17]);
@@ -32,23 +31,23 @@ fn identity(bytes: &[u8]) -> PacketId {
     packet.identity(IdentityKey::default()).expect("all of it")
 }
 
-/// Pairs of neighbours, once sorted, that are equal.
+/// Number of equal neighbours after sorting.
 fn collisions(mut identities: Vec<PacketId>) -> usize {
     identities.sort_unstable();
     identities.array_windows().filter(|[one, next]| one == next).count()
 }
 
 #[test]
-fn eight_million_packets_that_differ_by_little_have_as_many_identities() {
+fn similar_packets_have_different_identities() {
     let identities = (0..PACKETS).flat_map(|number| [identity(&v4(number)), identity(&v6(number))]);
     // Expected of a random function: (8e6)^2 / 2^65, or 1.7e-6 pairs.
     assert_eq!(collisions(identities.collect()), 0);
 }
 
 #[test]
-fn the_upper_and_the_lower_half_of_identities_collide_as_often_as_random_numbers_do() {
-    // What a whole identity does too seldom to be seen, 32 bits of it do: of n = 200,000 there
-    // should be n^2 / 2^33 = 4.66 pairs, a Poisson number; more than 20 come once in 10^8 times.
+fn half_identities_collide_like_random_numbers() {
+    // Collisions of whole identities are too rare to be seen; those of 32 bits are not. Of n = 200,000 there should
+    // be n^2 / 2^33 = 4.66 pairs, Poisson distributed; more than 20 occur once in 10^8 runs.
     for shift in [0, 32] {
         let half = |number| PacketId((identity(&v4(number)).0 >> shift) & 0xffff_ffff);
         let pairs = collisions((0..200_000).map(half).collect());

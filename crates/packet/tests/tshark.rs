@@ -1,4 +1,4 @@
-//! RTP, session descriptions and STAMP, read by tshark from the same bytes.
+//! RTP, session descriptions and STAMP, parsed by tshark from the same bytes.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A capture of IP packets (pcap `LINKTYPE_RAW`, 101), and what tshark prints of each one's fields.
+/// A capture of IP packets (pcap `LINKTYPE_RAW`, 101), and tshark's output of the fields of each one.
 fn by_tshark(packets: &[Vec<u8>], arguments: &[&str], fields: &[&str]) -> Vec<String> {
     let header = [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 65_535, 101].map(u32::to_le_bytes).concat();
     let records = packets.iter().map(|packet| {
@@ -41,13 +41,13 @@ fn print(file: &Path, arguments: &[&str], fields: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Two hundred RTP packets with every count of sources, extensions and padding.
+/// Two hundred RTP packets with all numbers of sources, extensions and padding.
 fn stream() -> Vec<Vec<u8>> {
     let packet = |number: u16| {
         let [low, high] = number.to_le_bytes();
         let (sources, extended, padding) = (low % 16, number.is_multiple_of(3), low % 4);
         let flags = 0x80 | u8::from(padding > 0) << 5 | u8::from(extended) << 4 | sources;
-        // tshark looks into 99, which it takes for redundant audio.
+        // tshark parses payload type 99 as redundant audio.
         let mut bytes = vec![flags, low << 7 | (100 + low % 27)];
         bytes.extend(number.wrapping_mul(40_503).to_be_bytes());
         bytes.extend(u32::from(number).wrapping_mul(2_654_435_761).to_be_bytes());
@@ -64,7 +64,7 @@ fn stream() -> Vec<Vec<u8>> {
     (0..200).map(packet).collect()
 }
 
-/// What tshark is asked for, as we read it.
+/// Our values of the fields that tshark prints.
 fn written(rtp: &Rtp<'_>) -> String {
     let sources: Vec<_> = rtp.csrc().map(|source| format!("0x{source:08x}")).collect();
     let words = rtp.extension().map_or(String::new(), |(_, data)| (data.len() / 4).to_string());
@@ -80,7 +80,7 @@ fn written(rtp: &Rtp<'_>) -> String {
 }
 
 #[test]
-fn rtp_packets_are_read_as_tshark_reads_them() {
+fn rtp_packets_agree_with_tshark() {
     let packets: Vec<_> = stream().iter().map(|payload| datagram(6000, payload)).collect();
     let fields = ["rtp.p_type", "rtp.seq", "rtp.timestamp", "rtp.ssrc", "rtp.csrc.item"];
     let fields = [&fields[..], &["rtp.ext.len", "rtp.payload"]].concat();
@@ -96,14 +96,13 @@ fn rtp_packets_are_read_as_tshark_reads_them() {
     }
 }
 
-/// What the last format is bound to. tshark prints what the description binds, not what RFC 3551
-/// does.
+/// Encoding of the last format. tshark prints the encoding of the description, not that of RFC 3551.
 fn bound<'a>(medium: &RtpMedia<'a>) -> Encoding<'a> {
     medium.formats.last().and_then(|format| format.encoding).expect("an encoding")
 }
 
 #[test]
-fn a_session_description_is_read_as_tshark_reads_it() {
+fn session_description_agrees_with_tshark() {
     let body = "v=0\r\no=alice 1 1 IN IP4 192.0.2.1\r\ns=-\r\nt=0 0\r\n\
         m=audio 49170 RTP/AVP 0 18 96\r\nc=IN IP4 192.0.2.1\r\na=rtpmap:96 opus/48000/2\r\n\
         m=video 51372 RTP/AVP 97\r\nc=IN IP6 2001:db8::7\r\na=rtpmap:97 H264/90000\r\n";
@@ -155,7 +154,7 @@ fn reflected(number: u8) -> Reflected {
 }
 
 #[test]
-fn tshark_reads_the_reflected_packets_that_are_written() {
+fn tshark_parses_written_stamp_packets() {
     let packet = |number| {
         let mut payload = Vec::new();
         reflected(number).write(Mode::Open, &mut payload);
@@ -163,7 +162,7 @@ fn tshark_reads_the_reflected_packets_that_are_written() {
     };
     let packets: Vec<_> = (1..=200).map(packet).collect();
     let fields = ["seq_number", "sender_seq_number", "sender_ttl", "error_estimate.multiplier"];
-    // The sender's it reads as seconds since 1970 and nanoseconds, whatever the bit Z says.
+    // tshark parses the sender's timestamps as seconds since 1970 and nanoseconds, whatever the bit Z.
     let times = ["timestamp", "receive_timestamp"];
     let fields: Vec<_> =
         fields.iter().chain(&times).map(|field| format!("twamp.test.{field}")).collect();

@@ -1,4 +1,4 @@
-//! Comma-separated values (RFC 4180), with a header. What is missing is empty.
+//! Comma-separated values (RFC 4180), with a header. Missing values are empty.
 
 use std::io;
 use std::path::Path;
@@ -7,10 +7,10 @@ use crate::table::Values;
 use crate::{Error, Table};
 
 impl Table {
-    /// Writes the table to a new file, or over an old one.
+    /// Writes the table to a file, which is created or overwritten.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_csv(&self, path: &Path) -> Result<(), Error> {
         self.try_write_csv(path).map_err(Error::write(path))
     }
@@ -42,7 +42,7 @@ mod tests {
     use crate::Field;
 
     #[test]
-    fn values_are_written_as_they_are_and_missing_ones_as_nothing() {
+    fn missing_values_are_empty_cells() {
         type Row = (Option<i64>, Option<f64>, &'static str);
         let fields: [Field<Row>; 3] = [
             Field::whole("a", |row| row.0),
@@ -56,6 +56,6 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "a,b,c\n-1,,\"x, \"\"y\"\"\"\n,0.1,\n");
         let nowhere = table.write_csv(&folder.path().join("no/where")).unwrap_err().to_string();
-        assert!(nowhere.contains("the folder has to exist"), "{nowhere}");
+        assert!(nowhere.contains("check that the folder exists"), "{nowhere}");
     }
 }

@@ -1,19 +1,19 @@
-//! What can go wrong.
+//! Errors of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a table could not be written.
+/// Error of writing a table.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be written.
     #[error(
-        "cannot write {path}: {cause}; the folder has to exist, with room and permission to write"
+        "cannot write {path}: {cause}; check that the folder exists, is writable and has free space"
     )]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Cause from the system.
         cause: io::Error,
     },
 }

@@ -1,23 +1,23 @@
-//! Metric families: a name, what it means, and a sample for each set of labels.
+//! Metric families: a name, a help text, and a sample for each set of labels.
 
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-/// What the text of a scrape is (exposition format 0.0.4).
+/// Content type of a scrape (exposition format 0.0.4).
 pub const TEXT: &str = prometheus::TEXT_FORMAT;
 
 /// The labels of a sample, by name.
 pub type Labels = [(&'static str, String)];
 
-/// The families of one scrape, in the order in which they were first named.
+/// The families of one scrape, in the order of their first use.
 ///
-/// Names follow <https://prometheus.io/docs/practices/naming/>: they begin with `wirestamp`, say the
-/// base unit, and what only ever grows ends in `_total`.
+/// Names follow <https://prometheus.io/docs/practices/naming/>: they begin with `wirestamp` and contain the base
+/// unit. Names of counters end in `_total`.
 #[derive(Debug, Default)]
 pub struct Families(Vec<MetricFamily>);
 
 impl Families {
-    /// A count that only grows.
+    /// Adds a counter.
     pub fn counter(&mut self, name: &str, help: &str, labels: &Labels, value: u64) {
         let mut counter = Counter::default();
         counter.set_value(float(value));
@@ -25,7 +25,7 @@ impl Families {
         metric.set_counter(counter);
     }
 
-    /// A value that comes and goes.
+    /// Adds a gauge.
     pub fn gauge(&mut self, name: &str, help: &str, labels: &Labels, value: f64) {
         let mut gauge = Gauge::default();
         gauge.set_value(value);
@@ -33,37 +33,37 @@ impl Families {
         metric.set_gauge(gauge);
     }
 
-    /// A time of nanoseconds, which Prometheus has in seconds.
+    /// Adds a gauge of nanoseconds, in seconds.
     pub fn seconds(&mut self, name: &str, help: &str, labels: &Labels, nanos: i64) {
         self.gauge(name, help, labels, seconds(nanos));
     }
 
-    /// A time that only grows, of nanoseconds.
+    /// Adds a counter of nanoseconds, in seconds.
     pub fn seconds_total(&mut self, name: &str, help: &str, labels: &Labels, nanos: u64) {
         let mut counter = Counter::default();
         counter.set_value(float(nanos) / 1e9);
         self.sample(name, help, MetricType::COUNTER, labels).set_counter(counter);
     }
 
-    /// What does not change, as labels of a 1 to join others with.
+    /// Adds constant properties as labels of a sample of 1, for joins.
     pub fn info(&mut self, name: &str, help: &str, labels: &Labels) {
         self.gauge(name, help, labels, 1.0);
     }
 
-    /// Families that the library has counted itself.
+    /// Adds families of the library itself.
     pub fn extend(&mut self, families: Vec<MetricFamily>) {
         self.0.extend(families);
     }
 
-    /// The text that Prometheus reads.
+    /// Text in the exposition format.
     ///
     /// # Errors
-    /// When a family has no samples, which none of those has that are made here.
+    /// If a family has no samples, which does not happen for families made here.
     pub fn text(&self) -> prometheus::Result<String> {
         TextEncoder::new().encode_to_string(&self.0)
     }
 
-    /// A new sample of the family of this name.
+    /// Adds a sample to the family with this name.
     fn sample(&mut self, name: &str, help: &str, kind: MetricType, labels: &Labels) -> &mut Metric {
         let known = self.0.iter().position(|family| family.name() == name);
         let index = known.unwrap_or_else(|| {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_of_one_name_stand_together_under_one_heading() {
+    fn samples_of_a_family_are_grouped() {
         let mut families = Families::default();
         for (point, packets) in [("a", 3), ("b", 4)] {
             let labels = [("point", point.to_owned())];
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_label_says_cannot_end_it() {
+    fn label_values_are_escaped() {
         let mut families = Families::default();
         families.info("x_info", "Facts.", &[("filter", "a\"} 7\n\\".to_owned())]);
         let text = families.text().unwrap();

@@ -1,4 +1,4 @@
-//! Flows as a table for other programs: a row a flow, with the names that they have in JSON.
+//! Flows as a table for other programs: one row per flow, with the names of their JSON keys.
 
 use wirestamp_metrics::Summary;
 use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, VideoReport};
@@ -6,8 +6,8 @@ use wirestamp_metrics::flow::{FlowReport, Iperf3Report, RtpReport, TcpReport, Vi
 use crate::{Field, Table};
 
 impl Table {
-    /// The table of these flows. Its columns have the names of the keys in JSON; what has parts there has them behind
-    /// an underscore here, and series over time are left out.
+    /// The table of these flows. Its columns have the names of the JSON keys; nested keys are joined by an
+    /// underscore. Series over time are left out.
     #[must_use]
     pub fn of_flows(flows: &[FlowReport]) -> Self {
         Self::of(flows, FIELDS)
@@ -74,7 +74,7 @@ const FIELDS: &[Field<FlowReport>] = &[
     Field::whole("rtt_ns_max", |it| trip(it).map(|it| it.max)),
 ];
 
-/// A count, all of which are far below the limit.
+/// A count, always far below the limit.
 fn whole(count: u64) -> Option<i64> {
     i64::try_from(count).ok()
 }

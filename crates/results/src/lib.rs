@@ -1,7 +1,6 @@
-//! Tables of results, written as CSV and as Parquet, which everything reads; and figures for Prometheus
-//! ([`Families`]).
+//! Tables of results in CSV and Parquet, and metrics for Prometheus ([`Families`]).
 //!
-//! A [`Table`] is made of any rows by saying what each column is:
+//! A [`Table`] consists of any rows and a definition of each column:
 //!
 //! ```
 //! use wirestamp_results::{Field, Table};

@@ -1,4 +1,4 @@
-//! Parquet, by the low-level writer: Arrow would be many times as much code for the same file.
+//! Parquet, by the low-level writer: Arrow would need many times the code for the same file.
 
 use std::fs::File;
 use std::io;
@@ -16,10 +16,10 @@ use crate::table::{Column, Values};
 use crate::{Error, Table};
 
 impl Table {
-    /// Writes the table to a new file, or over an old one, compressed with Snappy.
+    /// Writes the table to a file, which is created or overwritten, compressed with Snappy.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_parquet(&self, path: &Path) -> std::result::Result<(), Error> {
         File::create(path)
             .and_then(|file| self.try_write_parquet(file).map_err(into_io))
@@ -44,7 +44,7 @@ impl Table {
     }
 }
 
-/// What the system said, where it was that.
+/// The error of the system, if it is one.
 fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast() {
@@ -89,8 +89,7 @@ impl Values {
     }
 }
 
-/// The values that are there, and for each row 1 if it has one and 0 otherwise, which is how deep it
-/// is defined.
+/// The present values, and the definition level of each row: 1 with a value, 0 without.
 fn present<T, U>(values: &[Option<T>], convert: impl Fn(&T) -> U) -> (Vec<U>, Vec<i16>) {
     let levels = values.iter().map(|value| i16::from(value.is_some())).collect();
     (values.iter().flatten().map(convert).collect(), levels)
@@ -128,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn written_values_are_read_back(
             rows in prop::collection::vec((any::<Option<i64>>(), any::<Option<f64>>(), any::<Option<String>>()), 0..50),
         ) {
             let folder = tempfile::tempdir().unwrap();
@@ -137,13 +136,13 @@ mod tests {
             let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
             let read: Vec<_> = reader.get_row_iter(None).unwrap().map(|it| cells(&it.unwrap())).collect();
             let expected: Vec<_> = rows.iter().map(expected).collect();
-            // What is not a number is not equal to itself.
+            // NaN is not equal to itself.
             prop_assert_eq!(format!("{:?}", read), format!("{:?}", expected));
         }
     }
 
     #[test]
-    fn a_full_disk_is_told_of() {
+    fn full_disk_is_an_error() {
         let rows: Vec<Row> = (0..20_000).map(|it| (Some(it * 7919 % 10_007), None, None)).collect();
         let error = Table::of(&rows, &FIELDS).write_parquet(Path::new("/dev/full")).unwrap_err();
         assert!(error.to_string().contains("/dev/full"), "{error}");

@@ -1,6 +1,6 @@
-//! Columns of values.
+//! Tables: columns of values.
 
-/// What one column has of a row of type `R`.
+/// One column of rows of type `R`.
 pub struct Field<R> {
     name: &'static str,
     get: Get<R>,
@@ -13,7 +13,7 @@ enum Get<R> {
 }
 
 impl<R> Field<R> {
-    /// A column of whole numbers.
+    /// A column of integers.
     pub const fn whole(name: &'static str, get: fn(&R) -> Option<i64>) -> Self {
         Self { name, get: Get::Whole(get) }
     }
@@ -29,14 +29,14 @@ impl<R> Field<R> {
     }
 }
 
-/// A table in columns, each of which may lack values.
+/// A table in columns with optional values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub(crate) rows: usize,
     pub(crate) columns: Vec<Column>,
 }
 
-/// A column: its name, and a value or nothing for each row.
+/// A column: its name, and an optional value for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -63,7 +63,7 @@ impl Table {
         Self { rows: rows.len(), columns: fields.iter().map(column).collect() }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows

@@ -8,42 +8,41 @@ use etherparse::{
 };
 
 use crate::FlowKey;
-use crate::internet::{Fragment, Internet, Selecting};
+use crate::internet::{Fragment, Internet, SelectionFields};
 
-/// What the first byte of a captured frame belongs to.
+/// Protocol of the first byte of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
-    /// An Ethernet II header (pcap `LINKTYPE_ETHERNET`), with up to three tags (VLAN, MACsec that
-    /// does not encrypt).
+    /// An Ethernet II header (pcap `LINKTYPE_ETHERNET`), with up to three tags (VLAN, MACsec without encryption).
     Ethernet,
     /// An IPv4 or IPv6 header (pcap `LINKTYPE_RAW`, and tunnel devices).
     Ip,
 }
 
-/// Tags that a frame may have before its IP packet.
+/// Max number of tags before the IP packet.
 const TAGS: usize = 3;
 
-/// Why a frame is not a [`Packet`]. Callers count such frames; none of these is a fault of theirs.
+/// Reason why a frame is not a [`Packet`]. Callers count such frames; they are not errors of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The frame carries something other than IPv4 or IPv6, such as ARP.
-    #[error("the frame carries no IP packet and is left out")]
+    #[error("cannot read the frame: it carries no IP packet; it is excluded")]
     NotIp,
     /// The captured bytes end inside the link or IP header.
     #[error(
-        "the frame is cut off before the end of its IP header: capture with a longer snap length"
+        "cannot read the frame: it ends inside its IP header; capture with a longer snap length"
     )]
     CutShort,
-    /// The IP header contradicts itself: a wrong version, or a length below its minimum.
-    #[error("the frame's IP header is malformed, and the frame is left out")]
+    /// Inconsistent IP header: a wrong version, or a length below its minimum.
+    #[error("cannot read the frame: its IP header is malformed; it is excluded")]
     Malformed,
 }
 
 /// An IP packet inside a captured frame; borrows the frame's bytes.
 ///
-/// Bytes may be missing at the end, because captures are limited to a snap length: what the
-/// headers say about the packet on the wire is kept apart from what was captured of it. Ethernet
-/// padding is not part of the packet.
+/// Bytes may be missing at the end, because captures are limited to a snap length. The lengths in the headers, which
+/// describe the packet on the wire, are separate from the captured length. Ethernet padding is not part of the
+/// packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     flow: FlowKey,
@@ -53,21 +52,21 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Finds the IP packet in a captured frame.
+    /// Parses the IP packet in a captured frame.
     ///
-    /// `bytes` is what was captured of the frame, without its frame check sequence.
+    /// `bytes` are the captured bytes of the frame, without its frame check sequence.
     ///
     /// # Errors
     ///
-    /// See [`ParseError`]. A packet whose IP header is whole but whose transport header is cut
-    /// off or malformed is a packet, with an empty [`payload`](Self::payload).
+    /// See [`ParseError`]. A packet with a complete IP header and an incomplete or malformed transport header is
+    /// valid, with an empty [`payload`](Self::payload).
     pub fn parse(link: LinkType, bytes: &'a [u8]) -> Result<Self, ParseError> {
         let packet = match link {
             LinkType::Ethernet => packet_of_frame(bytes)?,
             LinkType::Ip => bytes,
         };
         let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|error| ip_error(&error))?;
-        // Where extension headers cannot be read to their end, what is above them is not known.
+        // If extension headers are not readable to their end, the protocol above them is unknown.
         let readable = stop.is_none();
         let mut internet = match &ip {
             LaxIpSlice::Ipv4(ip) => Internet::v4(ip),
@@ -75,42 +74,41 @@ impl<'a> Packet<'a> {
             LaxIpSlice::Ipv6(ip) => Internet::v6(ip, &Ipv6ExtensionsSlice::default()),
         };
         if !readable {
-            internet.forget_body();
+            internet.discard_body();
         }
         let payload = readable.then(|| payload(ip.payload(), internet.body_length)).flatten();
         let (payload, payload_length) = payload.unwrap_or_default();
         Ok(Self { flow: internet.flow(), internet, payload, payload_length })
     }
 
-    /// The flow the packet belongs to.
+    /// Flow of the packet.
     #[must_use]
     pub fn flow(&self) -> FlowKey {
         self.flow
     }
 
-    /// The captured bytes of the UDP or TCP payload. Empty for other protocols and for fragments,
-    /// and shorter than on the wire where the capture cut the packet off.
+    /// The captured bytes of the UDP or TCP payload. Empty for other protocols and for fragments, and shorter than on
+    /// the wire if the capture truncated the packet.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// How many bytes of UDP or TCP payload there were on the wire, or `None` where the headers do
-    /// not say, and for other protocols and fragments.
+    /// Bytes of UDP or TCP payload on the wire; `None` if the headers do not state it, and for other protocols and
+    /// fragments.
     #[must_use]
     pub fn payload_length(&self) -> Option<usize> {
         self.payload_length
     }
 
-    /// The captured bytes above IP: transport header and payload. Empty where the extension
-    /// headers could not be read to their end.
+    /// The captured bytes above IP: transport header and payload. Empty if the extension headers are not readable to
+    /// their end.
     pub(crate) fn body(&self) -> &'a [u8] {
         self.internet.body
     }
 
-    /// How many bytes above IP there were on the wire, or `None` where the headers do not say:
-    /// a length field of 0 (a segment that the network card is to cut up, or a jumbogram), or
-    /// extension headers that could not be read to their end.
+    /// Bytes above IP on the wire. `None` if the headers do not state it: a length field of 0 (a segment for
+    /// segmentation offload, or a jumbogram), or extension headers that are not readable to their end.
     pub(crate) fn body_length(&self) -> Option<usize> {
         self.internet.body_length
     }
@@ -119,15 +117,15 @@ impl<'a> Packet<'a> {
         self.internet.fragment
     }
 
-    pub(crate) fn selecting(&self) -> Selecting {
+    pub(crate) fn selecting(&self) -> SelectionFields {
         self.internet.selecting
     }
 }
 
-/// The IP packet in an Ethernet frame, behind its tags.
+/// The IP packet in an Ethernet frame, after its tags.
 ///
-/// etherparse can do all of this in one call. It takes the frame apart into more than is needed, and copying that
-/// was what looking at a packet spent most of its time on.
+/// etherparse can do all of this in one call. But it parses more than is needed, and copying the result dominated the
+/// cost of parsing.
 fn packet_of_frame(frame: &[u8]) -> Result<&[u8], ParseError> {
     let frame = Ethernet2Slice::from_slice_without_fcs(frame).map_err(|_| ParseError::CutShort)?;
     let mut inside = (frame.ether_type(), frame.payload().payload);
@@ -143,7 +141,7 @@ fn packet_of_frame(frame: &[u8]) -> Result<&[u8], ParseError> {
     }
 }
 
-/// What is behind a tag: of a VLAN, or of MACsec that does not encrypt. None if it is no tag.
+/// The content after a VLAN tag, or a MACsec tag without encryption. None if it is no tag.
 fn tagged(
     (ether_type, bytes): (EtherType, &[u8]),
 ) -> Result<Option<(EtherType, &[u8])>, ParseError> {
@@ -167,8 +165,8 @@ fn tagged(
     }
 }
 
-/// The payload of UDP or TCP, and its length on the wire; `length` is that above IP. UDP says it itself (0 for
-/// a segment that the network card is to cut up), and bytes after its end belong to nobody.
+/// Payload of UDP or TCP, and its length on the wire; `length` is the length above IP. UDP has its own length field
+/// (0 for segmentation offload), and bytes after its end are not payload.
 fn payload<'a>(
     body: &LaxIpPayloadSlice<'a>,
     length: Option<usize>,

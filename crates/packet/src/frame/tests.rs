@@ -11,7 +11,7 @@ fn flow_of(link: LinkType, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_datagram_is_found_behind_ethernet_and_a_vlan_tag() {
+fn datagram_after_vlan_tag_is_found() {
     let mut datagram = Datagram::new(b"hello");
     datagram.padding = 13;
     for vlan in [None, Some(42)] {
@@ -24,7 +24,7 @@ fn a_datagram_is_found_behind_ethernet_and_a_vlan_tag() {
 }
 
 #[test]
-fn a_raw_packet_of_either_version_is_found() {
+fn raw_packets_of_both_ip_versions_are_found() {
     let datagram = Datagram::new(b"hello");
     let expected = "10.77.1.1:5000 > 10.77.2.2:5001 udp";
     assert_eq!(flow_of(LinkType::Ip, &datagram.ipv4()), expected);
@@ -46,7 +46,7 @@ fn later_fragments_have_no_ports() {
 }
 
 #[test]
-fn a_truncated_datagram_keeps_its_flow_and_its_length_on_the_wire() {
+fn truncated_datagram_keeps_flow_and_wire_length() {
     let datagram = Datagram::new(&[1; 400]);
     for packet in [datagram.ipv4(), datagram.ipv6(17, &[])] {
         let header = packet.len() - 408;
@@ -58,7 +58,7 @@ fn a_truncated_datagram_keeps_its_flow_and_its_length_on_the_wire() {
 }
 
 #[test]
-fn the_payload_keeps_its_length_on_the_wire() {
+fn payload_keeps_its_wire_length() {
     let length = |packet: &[u8]| {
         let packet = Packet::parse(LinkType::Ip, packet).expect("an IP packet");
         (packet.payload().len(), packet.payload_length())
@@ -79,11 +79,11 @@ fn the_payload_keeps_its_length_on_the_wire() {
     assert_eq!(length(&with(24, 0xff)), (400, Some(400)), "UDP ends after IP does");
     let mut unset = v4.clone();
     unset[24..26].fill(0);
-    assert_eq!(length(&unset), (400, Some(400)), "UDP does not say");
+    assert_eq!(length(&unset), (400, Some(400)), "UDP states no length");
 }
 
 #[test]
-fn extension_headers_that_break_off_leave_the_body_unknown() {
+fn incomplete_extension_headers_leave_no_body() {
     // Hop-by-hop options, then a routing header that was not captured.
     let datagram = Datagram::new(b"hello");
     let packet = datagram.ipv6(0, &[43, 0, 1, 4, 0, 0, 0, 0]);
@@ -94,7 +94,7 @@ fn extension_headers_that_break_off_leave_the_body_unknown() {
 }
 
 #[test]
-fn an_unset_length_field_leaves_the_length_unknown() {
+fn zero_length_field_means_unknown_length() {
     let mut packet = Datagram::new(b"hello").ipv4();
     packet[2..4].fill(0);
     let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
@@ -103,7 +103,7 @@ fn an_unset_length_field_leaves_the_length_unknown() {
 }
 
 #[test]
-fn what_is_not_an_ip_packet_is_told_apart_from_what_is_cut_short() {
+fn other_protocols_and_truncation_have_different_errors() {
     let parse = |link, bytes: &[u8]| Packet::parse(link, bytes).map(|_| ()).unwrap_err();
     let mut arp = vec![0xff; 12];
     arp.extend([0x08, 0x06]);
@@ -117,7 +117,7 @@ fn what_is_not_an_ip_packet_is_told_apart_from_what_is_cut_short() {
     assert_eq!(parse(LinkType::Ip, &[0x15; 40]), ParseError::Malformed);
 }
 
-/// Calls everything that reads the bytes.
+/// Calls every function that reads the bytes.
 fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
     for link in [LinkType::Ethernet, LinkType::Ip] {
         assert_as_by_etherparse(link, bytes);
@@ -134,7 +134,7 @@ fn read_all(bytes: &[u8]) -> Vec<(usize, Option<PacketId>)> {
         .collect()
 }
 
-/// The payload, or why there is no packet, by etherparse's own way through a whole frame.
+/// Payload or error according to etherparse's own parser of whole frames.
 fn by_etherparse(link: LinkType, bytes: &[u8]) -> Result<&[u8], ParseError> {
     use etherparse::err::packet::SliceError;
     use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
@@ -164,8 +164,8 @@ fn assert_as_by_etherparse(link: LinkType, bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn tags_are_passed_as_by_etherparse(
-        // VLAN (three kinds), MACsec, and what is none.
+    fn tags_are_parsed_as_by_etherparse(
+        // VLAN (three kinds), MACsec, and no tag.
         tags in prop::collection::vec(
             (prop::sample::select(vec![0x8100u16, 0x88a8, 0x9100, 0x88e5, 0x0806]), any::<[u8; 2]>()), 0..6,
         ),
@@ -177,7 +177,7 @@ proptest! {
         let inside = frame.split_off(12);
         for (ether_type, control) in tags {
             frame.extend(ether_type.to_be_bytes());
-            // Of MACsec: no secure channel, not encrypted.
+            // For MACsec: no secure channel, not encrypted.
             frame.extend(if ether_type == 0x88e5 { [0, 0] } else { control });
             frame.extend_from_slice(if ether_type == 0x88e5 { &macsec } else { &[] });
         }
@@ -187,12 +187,12 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read_all(&bytes);
     }
 
     #[test]
-    fn mutated_and_truncated_frames_do_no_harm(
+    fn mutated_and_truncated_frames_do_not_panic(
         v6 in any::<bool>(),
         // Hop-by-hop, routing, fragment, destination options, authentication, UDP.
         first_header in prop::sample::select(vec![0u8, 43, 44, 60, 51, 17]),

@@ -1,4 +1,4 @@
-//! The identity of a packet: what it is recognised by at another observation point.
+//! Identity of a packet, by which another observation point recognises it.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -9,65 +9,58 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::Packet;
 
-/// How many bytes above IP take part in the identity.
+/// Max bytes above IP in the identity.
 ///
-/// Points with different snap lengths agree as long as each captures this much: with 60 bytes of
-/// IPv4 header and an Ethernet header with two VLAN tags that is 178 bytes, below the 256 that
-/// captures of headers commonly keep. It covers the longest TCP header (60 bytes) and what
-/// distinguishes datagrams in the protocols carried by UDP (the sequence number of RTP, the
-/// packet number of QUIC, the transaction number of DNS), which come first.
+/// Points with different snap lengths agree if each captures this much. With 60 bytes of IPv4 header and an Ethernet
+/// header with two VLAN tags that is 178 bytes, below the 256 that captures of headers commonly keep. It covers the
+/// longest TCP header (60 bytes), and the fields at the start of UDP payloads that distinguish datagrams: the
+/// sequence number of RTP, the packet number of QUIC, the transaction number of DNS.
 pub const IDENTITY_BYTES: usize = 96;
 
 /// Addresses (32), fragment identification (4) and offset (2), protocol (1), IP version and "more
 /// fragments" (1), length above IP (4).
 const HEADER_BYTES: usize = 44;
 
-/// The key of the hash. All points that are to recognise each other's packets use the same one; a
-/// secret one keeps senders who never see an identity from making different packets that share
-/// one. The hash (XXH3, 64 bits, the key as its seed) is not a cryptographic one: identities that
-/// are published may give the key away.
+/// Key of the hash. All points that compare packets use the same key. A secret key prevents senders who never see an
+/// identity from making different packets with the same identity. The hash (XXH3, 64 bits, with the key as its seed)
+/// is not cryptographic: published identities may reveal the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IdentityKey(pub u64);
 
-/// What a packet is recognised by: equal at all points for the same packet and the same
-/// [`IdentityKey`]. [`Packet::identity`] computes it.
+/// Identity of a packet: equal at all points for the same packet and the same [`IdentityKey`]. [`Packet::identity`]
+/// computes it.
 ///
-/// A packet is recognised by a hash over fields that stay the same along its path and differ from
-/// packet to packet. That is the input RFC 5475 section 6.2 asks of hash-based selection when
-/// several observation points are to choose the same packets, and we hash for the same reason.
+/// It is a hash over fields that stay the same along the path and differ from packet to packet. RFC 5475 section 6.2
+/// requires such input for hash-based selection of the same packets at several observation points.
 ///
-/// In the hash, for both versions of IP: source and destination address, the protocol above IP
-/// (in IPv6 the one after the extension headers), the fragment's identification and offset and
-/// whether more fragments follow, the length above IP, and the first [`IDENTITY_BYTES`] bytes above
-/// IP, that is the transport header with its ports and sequence numbers, then payload. IPv4's
-/// identification counts whether or not the packet is a fragment.
+/// Hashed for both versions of IP: source and destination address, the protocol above IP (in IPv6 the one after the
+/// extension headers), the fragment's identification and offset and its "more fragments" flag, the length above IP,
+/// and the first [`IDENTITY_BYTES`] bytes above IP. These are the transport header with its ports and sequence
+/// numbers, then payload. IPv4's identification is included for packets that are no fragments too.
 ///
-/// Not in the hash, because routers change it: hop limit (TTL), DSCP and ECN, the IP header
-/// checksum, the flow label, IP options and extension headers, the "don't fragment" flag (cleared
-/// by tunnels). Nor the checksum of TCP, UDP, UDP-Lite, DCCP, SCTP and ICMP: a packet captured on its
-/// sender does not have it yet where the network card fills it in. Nor anything of the link:
-/// addresses, VLAN tags, padding.
+/// Not hashed, because routers change it: hop limit (TTL), DSCP and ECN, the IP header checksum, the flow label, IP
+/// options and extension headers, the "don't fragment" flag (cleared by tunnels). The checksums of TCP, UDP,
+/// UDP-Lite, DCCP, SCTP and ICMP are excluded too: with checksum offload a packet captured on its sender does not
+/// have them yet. Link-layer fields (addresses, VLAN tags, padding) are also excluded.
 ///
-/// # What it cannot do
+/// # Limits
 ///
-/// - A packet that is changed on the way (address translation, fragmentation, a proxy, a source
-///   route in use) is another packet after it.
-/// - So is a packet captured on its sender before the network card has cut a large segment up, or
-///   on its receiver after segments were joined. Capture on another machine, or turn these
-///   offloads off.
-/// - Packets that are equal in all that is hashed have the same identity; a retransmitted IPv6
-///   datagram is one. The correlator matches them in order.
-/// - Two different packets share an identity with probability 2^-64 for a pair, so that among
-///   n packets alive at once about n²/2^65 pairs do: with a million alive, 2.7e-8 pairs in all, and
-///   a given packet shares its identity with one of the others with probability n/2^64 = 5.4e-14.
+/// - A packet that is changed on the path (address translation, fragmentation, a proxy, a source route in use) is
+///   another packet afterwards.
+/// - So is a packet captured on its sender before segmentation offload, or on its receiver after receive offload.
+///   Capture on another machine, or disable these offloads.
+/// - Packets with equal hashed fields have the same identity, for example a retransmitted IPv6 datagram. The
+///   correlator matches them in order.
+/// - Two different packets share an identity with probability 2^-64. Among n packets in flight about n²/2^65 pairs
+///   do: 2.7e-8 pairs for a million. A given packet shares its identity with one of the others with probability
+///   n/2^64 = 5.4e-14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PacketId(pub u64);
 
 impl Packet<'_> {
-    /// The packet's identity, or `None` if less was captured than takes part in it: fewer than
-    /// [`IDENTITY_BYTES`] bytes above IP of a packet that is longer, or not all of a packet that
-    /// is shorter. An identity from fewer bytes would differ from that of a point which captured
-    /// more.
+    /// Identity of the packet. `None` if too few bytes were captured: fewer than [`IDENTITY_BYTES`] bytes above IP of
+    /// a longer packet, or not all of a shorter one. An identity from fewer bytes would differ from that of a point
+    /// that captured more.
     #[must_use]
     pub fn identity(&self, key: IdentityKey) -> Option<PacketId> {
         let window = self.body_length().unwrap_or(IDENTITY_BYTES).min(IDENTITY_BYTES);
@@ -85,11 +78,11 @@ impl Packet<'_> {
         Some(PacketId(xxh3_64_with_seed(&input[..HEADER_BYTES + window], key.0)))
     }
 
-    /// The fields of the IP header that count, the same for both versions of IP.
+    /// The identifying fields of the IP header, the same for both versions of IP.
     fn identifying_header(&self) -> [u8; HEADER_BYTES] {
         let (flow, fragment) = (self.flow(), self.fragment());
         let version = if flow.source.is_ipv4() { 4 } else { 6 };
-        // A length that the headers do not state gets a value that none can have.
+        // An unknown length gets a value that no known length has.
         let length = self.body_length().and_then(|length| u32::try_from(length).ok());
         let mut header = [0; HEADER_BYTES];
         write_address(&mut header[..16], flow.source.ip());
@@ -103,9 +96,9 @@ impl Packet<'_> {
     }
 }
 
-/// Where the checksum is in the transport header: TCP (RFC 9293 section 3.1), UDP (RFC 768) and
-/// UDP-Lite (RFC 3828 section 3.1), DCCP (RFC 4340 section 5.1), SCTP (RFC 9260 section 3.1), ICMP
-/// (RFC 792) and ICMPv6 (RFC 4443 section 2.1).
+/// Position of the checksum in the transport header: TCP (RFC 9293 section 3.1), UDP (RFC 768) and UDP-Lite (RFC 3828
+/// section 3.1), DCCP (RFC 4340 section 5.1), SCTP (RFC 9260 section 3.1), ICMP (RFC 792) and ICMPv6 (RFC 4443
+/// section 2.1).
 fn transport_checksum(protocol: IpNumber) -> Option<Range<usize>> {
     match protocol {
         ip_number::TCP => Some(16..18),
@@ -151,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_header_that_routers_may_change_does_not_count() {
+    fn extension_headers_are_not_hashed() {
         let datagram = Datagram::new(b"hello");
         // Hop-by-hop options: next header UDP, 8 bytes long, one padding option.
         let options = [17, 0, 1, 4, 0, 0, 0, 0];
@@ -163,21 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn fragments_of_one_packet_differ_by_their_offset() {
+    fn fragments_differ_by_their_offset() {
         let first = Datagram::new(&[0; 200]);
         let second = Datagram { fragment_offset: 25, ..first.clone() };
         assert_ne!(identities(&first)[0], identities(&second)[0]);
     }
 
     #[test]
-    fn the_key_changes_the_identity() {
+    fn key_changes_the_identity() {
         let frame = Datagram::new(b"hello").ipv4();
         let packet = Packet::parse(LinkType::Ip, &frame).expect("an IP packet");
         assert_ne!(packet.identity(IdentityKey(0)), packet.identity(IdentityKey(1)));
     }
 
     #[test]
-    fn both_link_types_give_the_same_identity() {
+    fn identity_is_independent_of_the_link() {
         let datagram = Datagram::new(b"hello");
         let [v4, _] = identities(&datagram);
         assert_eq!(v4, identity(LinkType::Ip, &datagram.ipv4()));
@@ -185,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_frame_with_an_unset_length_has_no_identity() {
+    fn short_frame_without_length_has_no_identity() {
         let datagram = Datagram { padding: 18, ..Datagram::new(b"x") };
         let mut packet = datagram.ipv4();
         packet[2..4].fill(0);
@@ -197,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_changed_on_the_way_does_not_count(
+        fn mutable_fields_are_not_hashed(
             payload in prop::collection::vec(any::<u8>(), 0..200),
             (mac, vlan, padding) in (any::<u8>(), any::<Option<u16>>(), 0usize..50),
             (ttl, dscp_ecn, flow_label) in (any::<u8>(), any::<u8>(), any::<u16>()),
@@ -215,7 +208,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_counts_exactly_within_the_window(
+        fn exactly_the_bytes_in_the_window_are_hashed(
             payload in prop::collection::vec(any::<u8>(), 1..200),
             place in any::<prop::sample::Index>(),
             change in 1u8..,
@@ -230,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn snap_lengths_agree_or_leave_no_identity(
+        fn snap_lengths_agree_or_give_no_identity(
             payload in prop::collection::vec(any::<u8>(), 0..200),
             kept in any::<prop::sample::Index>(),
         ) {

@@ -1,4 +1,4 @@
-//! Pairs of frames that are, or are not, the same packet.
+//! Pairs of frames of the same packet, and of different packets.
 
 use proptest::prelude::*;
 
@@ -9,10 +9,10 @@ fn identity(frame: &[u8]) -> Option<PacketId> {
     Packet::parse(LinkType::Ethernet, frame).ok()?.identity(IdentityKey(1))
 }
 
-/// Twenty bytes above UDP, the fifth of which makes a TCP header of twenty bytes of them.
+/// Twenty bytes above UDP; with the fifth they are also a TCP header of twenty bytes.
 const PAYLOAD: &[u8] = &[1, 2, 3, 4, 0x50, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
 
-/// Hop-by-hop or destination options before UDP: one that pads, and may be changed on the way.
+/// Hop-by-hop or destination options before UDP: one padding option, which routers may change.
 const OPTIONS: [u8; 8] = [17, 0, 0x3e, 4, 0, 0, 0, 0];
 
 fn sample() -> Datagram {
@@ -32,7 +32,7 @@ fn extended(first_header: u8, headers: &[u8]) -> Vec<u8> {
     sample().frame(&sample().ipv6(first_header, headers))
 }
 
-/// The sample with a fragment header of this identification, and this offset and flag.
+/// The sample with a fragment header with these values.
 fn fragment(identification: u8, offset_and_more: u8) -> Vec<u8> {
     extended(44, &[17, 0, 0, offset_and_more, 0, 0, 0, identification])
 }
@@ -43,7 +43,7 @@ fn with(mut frame: Vec<u8>, place: usize, byte: u8) -> Vec<u8> {
     frame
 }
 
-/// `frame` with a tag of the kind `protocol` in front of what follows its addresses.
+/// `frame` with a tag of the kind `protocol` after its addresses.
 fn tagged(frame: &[u8], protocol: u16, tag: u16) -> Vec<u8> {
     let (addresses, rest) = frame.split_at(12);
     [addresses, &protocol.to_be_bytes(), &tag.to_be_bytes(), rest].concat()
@@ -55,7 +55,7 @@ fn carrying(protocol: u8) -> Vec<u8> {
 }
 
 #[test]
-fn one_packet_seen_twice_has_one_identity() {
+fn same_packet_has_the_same_identity() {
     let tos = |dscp_ecn| Datagram { dscp_ecn, ..sample() };
     let ttl = |ttl| Datagram { ttl, ..sample() };
     let whole = |flags| v4(&Datagram { flags, ..sample() });
@@ -93,7 +93,7 @@ fn one_packet_seen_twice_has_one_identity() {
 }
 
 #[test]
-fn two_packets_have_two_identities() {
+fn different_packets_have_different_identities() {
     let number = |identification| v4(&Datagram { identification, ..sample() });
     let offset = |fragment_offset| v4(&Datagram { fragment_offset, ..sample() });
     let flags = |flags| v4(&Datagram { flags, ..sample() });
@@ -125,11 +125,11 @@ fn two_packets_have_two_identities() {
     }
 }
 
-/// Where the IP header begins in the frames of the property test: after Ethernet and a tag.
+/// Start of the IP header in the frames of the property test: after Ethernet and a tag.
 const LINK: usize = 18;
 
-/// Whether a router, a switch or a network card may change this bit of a frame with UDP behind
-/// `header` bytes of IP header, eight of which are options.
+/// True if a router, a switch or a network card may change this bit of a frame with UDP after `header` bytes of IP
+/// header, eight of which are options.
 fn is_mutable(v6: bool, header: usize, byte: usize, bit: u32) -> bool {
     let Some(place) = byte.checked_sub(LINK) else { return true };
     let options = if v6 { header - 6..header } else { header - 8..header };
@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn a_bit_counts_unless_it_may_change_on_the_way(
+    fn exactly_the_immutable_bits_are_hashed(
         v6 in any::<bool>(),
         payload in prop::collection::vec(any::<u8>(), 0..88),
     ) {
@@ -162,7 +162,7 @@ proptest! {
             frame[byte] ^= 1u8 << bit;
             let changed = identity(&frame);
             frame[byte] ^= 1u8 << bit;
-            // What no longer is an IP packet to the reader has no identity at all.
+            // Bytes that no longer are an IP packet have no identity at all.
             let is_link_type = (12..14).contains(&byte) || (16..LINK).contains(&byte);
             if !(is_link_type && changed.is_none()) {
                 let mutable = is_mutable(v6, header, byte, bit);

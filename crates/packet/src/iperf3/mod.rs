@@ -1,8 +1,7 @@
 //! A view over the datagrams of iperf3's UDP test.
 //!
-//! Each begins with the sender's clock and a count; what follows is filling. The layout is that of
-//! `iperf_udp_send` in iperf's `src/iperf_udp.c`, as of version 3.21: numbers of 32 bits,
-//! big-endian.
+//! Each begins with the sender's clock and a count; the rest is padding. The layout is that of `iperf_udp_send` in
+//! iperf's `src/iperf_udp.c`, as of version 3.21: 32-bit numbers, big-endian.
 //!
 //! ```text
 //!  0         4         8         12
@@ -10,33 +9,33 @@
 //!  | seconds | micros  | count of 64 bits  | ...     with --udp-counters-64bit
 //! ```
 //!
-//! The datagrams of 4 bytes that open a test are none of these.
+//! The datagrams of 4 bytes that open a test have another layout.
 
 mod recogniser;
 
 pub use recogniser::Recogniser;
 
-/// Where a server listens unless it is told otherwise (iperf3(1), `--port`).
+/// Default port of a server (iperf3(1), `--port`).
 pub const DEFAULT_PORT: u16 = 5201;
 
 const MICROS_PER_SECOND: u32 = 1_000_000;
 
-/// How wide the counts of a test are.
+/// Width of the counts of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// 32 bits, as they are unless asked otherwise.
+    /// 32 bits, the default.
     Bits32,
     /// 64 bits (iperf3(1), `--udp-counters-64bit`).
     Bits64,
 }
 
-/// Why a datagram is not of an iperf3 test.
+/// Reason why a datagram does not belong to an iperf3 test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotIperf3 {
-    /// There are fewer bytes than clock and count take, or fewer were captured.
+    /// Too few bytes for clock and count, or too few were captured.
     #[error("{0} bytes are too few for clock and count of an iperf3 datagram")]
     TooShort(usize),
-    /// A second has no such microsecond.
+    /// Invalid microseconds.
     #[error("{0} microseconds are a second or more")]
     Micros(u32),
     /// Tests count from 1.
@@ -44,20 +43,18 @@ pub enum NotIperf3 {
     Count,
 }
 
-/// What an iperf3 datagram begins with.
+/// Head of an iperf3 datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iperf3 {
-    /// When it was sent, in microseconds of the sender's clock. Since iperf 3.7 that is its
-    /// monotonic clock, which counts from when the machine was started; only differences mean
-    /// something.
+    /// Send time, in microseconds of the sender's clock. Since iperf 3.7 that is its monotonic clock, which counts
+    /// from the boot of the machine; only differences are meaningful.
     pub sent_micros: u64,
-    /// Which datagram of its test it is, from 1.
+    /// Number of the datagram in its test, from 1.
     pub count: u64,
 }
 
 impl Iperf3 {
-    /// Reads the head of a datagram's payload, with counts as wide as [`Recogniser`] has found
-    /// them.
+    /// Parses the head of a datagram's payload, with the width of counts that [`Recogniser`] found.
     ///
     /// # Errors
     /// See [`NotIperf3`].
@@ -100,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_head_is_refused_by_name() {
+    fn invalid_heads_are_rejected() {
         let parse = |bytes: &[u8]| Iperf3::parse(bytes, Counter::Bits32);
         let good = payload(7_000_001, 3, Counter::Bits32);
         assert_eq!(parse(&good), Ok(Iperf3 { sent_micros: 7_000_001, count: 3 }));
@@ -113,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn written_heads_are_parsed(
             seconds: u32, micros in 0_u64..1_000_000, count in 1_u64.., wide: bool,
         ) {
             let sent_micros = u64::from(seconds) * 1_000_000 + micros;
@@ -126,7 +123,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..32)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..32)) {
             let _ = Iperf3::parse(&bytes, Counter::Bits32);
             let _ = Iperf3::parse(&bytes, Counter::Bits64);
         }

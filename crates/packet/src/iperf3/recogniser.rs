@@ -1,24 +1,24 @@
-//! Tells an iperf3 test from other UDP, without being told its port.
+//! Recognition of iperf3 tests among other UDP, on any port.
 
 use super::{Counter, Iperf3};
 
-/// So many neighbours that fit make a test. The counts of two random datagrams are this near by one
-/// in two million, and both their clocks are possible by one in 18 million.
-const ENOUGH: u32 = 3;
-/// How far the counts of neighbours may be apart, by loss or reordering.
-const NEAR: u64 = 1000;
+/// Number of consistent neighbours that make a test. The counts of two random datagrams are this close with
+/// probability one in two million, and both their clocks are valid with probability one in 18 million.
+const MIN_NEIGHBOURS: u32 = 3;
+/// Max difference between the counts of neighbours, by loss or reordering.
+const MAX_DISTANCE: u64 = 1000;
 
-/// Watches the datagrams of one flow and one direction, in the order of arrival.
+/// Checks the datagrams of one flow and one direction, in the order of arrival.
 ///
-/// Neighbours fit if their counts differ by no more than a thousand, and the clock has not gone
-/// against the count. Copies neither fit nor speak against it.
+/// Neighbours are consistent if their counts differ by at most a thousand, and the clock and the count move in the
+/// same direction. Duplicates are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recogniser {
     narrow: Candidate,
     wide: Candidate,
 }
 
-/// The assumption that counts are of one width.
+/// Hypothesis of one width of counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Candidate {
     previous: Option<Iperf3>,
@@ -26,17 +26,17 @@ struct Candidate {
 }
 
 impl Recogniser {
-    /// One that has seen nothing.
+    /// A recogniser without datagrams.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next datagram's payload, and says how wide the counts are once it is certain that
-    /// this is a test. The datagrams until then are part of it: the first has a count near 1.
+    /// Takes the next datagram's payload. Returns the width of the counts once the test is certain. The datagrams
+    /// until then belong to the test: the first has a count near 1.
     ///
-    /// A test with counts of 64 bits shows 0 where others have theirs, for its first four thousand
-    /// million datagrams; the other way round, neighbours are too far apart.
+    /// A test with counts of 64 bits has 0 at the position of 32-bit counts, for its first four thousand million
+    /// datagrams. In the other case neighbours are too far apart.
     pub fn record(&mut self, payload: &[u8]) -> Option<Counter> {
         let narrow = self.narrow.record(Iperf3::parse(payload, Counter::Bits32).ok());
         let wide = self.wide.record(Iperf3::parse(payload, Counter::Bits64).ok());
@@ -49,7 +49,7 @@ impl Recogniser {
 }
 
 impl Candidate {
-    /// Whether enough neighbours fit.
+    /// True if enough neighbours are consistent.
     fn record(&mut self, head: Option<Iperf3>) -> bool {
         match (self.previous, head) {
             (Some(previous), Some(head)) if head == previous => {}
@@ -57,13 +57,14 @@ impl Candidate {
             _ => self.fit = 0,
         }
         self.previous = head;
-        self.fit >= ENOUGH
+        self.fit >= MIN_NEIGHBOURS
     }
 }
 
 fn are_neighbours(one: Iperf3, other: Iperf3) -> bool {
     let (first, second) = if one.count < other.count { (one, other) } else { (other, one) };
-    (1..=NEAR).contains(&(second.count - first.count)) && first.sent_micros <= second.sent_micros
+    (1..=MAX_DISTANCE).contains(&(second.count - first.count))
+        && first.sent_micros <= second.sent_micros
 }
 
 #[cfg(test)]
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn four_datagrams_of_a_test_are_enough_whatever_the_width() {
+    fn four_datagrams_are_enough_for_each_width() {
         for counter in [Counter::Bits32, Counter::Bits64] {
             let mut recogniser = Recogniser::new();
             let found: Vec<_> = (1..=4)
@@ -90,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn loss_reordering_and_copies_do_not_hide_a_test() {
+    fn loss_reordering_and_duplicates_do_not_hide_a_test() {
         let counts = [1, 4, 3, 3, 20];
         let payloads = counts.map(|count| payload(9_000_000 + count, count, Counter::Bits32));
         assert!(is_recognised(payloads));
     }
 
     #[test]
-    fn a_clock_against_the_count_and_a_count_that_stands_still_are_no_test() {
+    fn inconsistent_clock_or_constant_count_is_no_test() {
         let backwards = (1..100).map(|count| payload(9_000_000 - count, count, Counter::Bits32));
         assert!(!is_recognised(backwards));
         let still = (1..100).map(|at| payload(9_000_000 + at, 7, Counter::Bits32));

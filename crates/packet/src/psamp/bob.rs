@@ -1,17 +1,16 @@
-//! Bob Jenkins' hash of 1996, as RFC 5475 appendix A.2 lays it down.
+//! Bob Jenkins' hash of 1996, as in RFC 5475 appendix A.2.
 
 /// "An arbitrary value" that keeps zeros from hashing to zero (RFC 5475 appendix A.2).
 const GOLDEN_RATIO: u32 = 0x9e37_79b9;
 
-/// How many bytes are mixed at a time: three words.
+/// Bytes mixed at a time: three words.
 const BLOCK: usize = 12;
 
-/// The BOB hash of `key` (RFC 5475 appendix A.2), which selection has to use to comply with PSAMP
-/// (section 6.2.4.1) and digests ought to (section 6.2.4.2).
+/// The BOB hash of `key` (RFC 5475 appendix A.2). PSAMP requires it for selection (section 6.2.4.1) and recommends it
+/// for digests (section 6.2.4.2).
 ///
-/// `initial` is the RFC's init value; points that are to agree use the same one, and keep it
-/// private. That does not make the hash a cryptographic one: who sends many packets can find out
-/// which are selected (section 6.2.3).
+/// `initial` is the RFC's init value; points that must agree use the same one, and keep it private. That does not
+/// make the hash cryptographic: a sender of many packets can find out which are selected (section 6.2.3).
 #[must_use]
 pub fn bob(key: &[u8], initial: u32) -> u32 {
     let mut state = [GOLDEN_RATIO, GOLDEN_RATIO, initial];
@@ -20,7 +19,7 @@ pub fn bob(key: &[u8], initial: u32) -> u32 {
         add(&mut state, block);
         mix(&mut state);
     }
-    // The lowest byte of the third word is the length's, so the bytes after the eighth move up.
+    // The length uses the lowest byte of the third word, so the bytes after the eighth move up.
     let mut last = [0; BLOCK];
     let (low, high) = rest.split_at(rest.len().min(8));
     last[..low.len()].copy_from_slice(low);
@@ -40,8 +39,8 @@ fn add(state: &mut [u32; 3], block: &[u8; BLOCK]) {
     }
 }
 
-/// The RFC's `mix`: nine times the two other words are subtracted from one, and one of them is
-/// folded in, shifted to the right, the left and the right in turn.
+/// The RFC's `mix`: nine times the two other words are subtracted from one, and one of them is XORed into it, shifted
+/// right, left and right in turn.
 fn mix([a, b, c]: &mut [u32; 3]) {
     for [right, left, last] in [[13, 8, 13], [12, 16, 5], [3, 10, 15]] {
         *a = a.wrapping_sub(*b).wrapping_sub(*c) ^ (*c >> right);
@@ -59,7 +58,7 @@ mod tests {
     /// The RFC has no test vectors. These were printed by the C code in its appendix A.2,
     /// compiled with `ub4` as 32 bits, for the keys 00 01 02 ... of each length.
     #[test]
-    fn the_hash_is_that_of_the_reference_code() {
+    fn hash_equals_the_reference_code() {
         let key: Vec<u8> = (0..40).collect();
         let expected = [
             (0, 0xbd49_d10d, 0x3df6_41a9),
@@ -83,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_flipped_bit_changes_the_hash(
+        fn flipped_bit_changes_the_hash(
             key in prop::collection::vec(any::<u8>(), 1..60),
             initial in any::<u32>(),
             place in any::<prop::sample::Index>(),

@@ -1,29 +1,29 @@
-//! What the hashes read of a packet.
+//! Packet fields that the hashes read.
 
 use std::net::IpAddr;
 
 use super::{bob, ipsx};
 use crate::Packet;
-use crate::internet::Selecting;
+use crate::internet::SelectionFields;
 
-/// Which bytes above IP are hashed: `length` bytes from `offset` on, counted from the transport
-/// header. Extension headers are not counted, because routers change them.
+/// Range of hashed bytes above IP: `length` bytes from `offset` on, counted from the transport header. Extension
+/// headers are not counted, because routers change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PayloadWindow {
-    /// Bytes above IP that are left out before the window.
+    /// Bytes above IP before the window.
     pub offset: usize,
     /// Bytes in the window, at most [`MAX_LENGTH`](Self::MAX_LENGTH); more are not hashed.
     pub length: usize,
 }
 
 impl PayloadWindow {
-    /// The most bytes a window has: as many as an identity covers.
+    /// Max length of a window, as of an identity.
     pub const MAX_LENGTH: usize = crate::IDENTITY_BYTES;
 }
 
 impl Default for PayloadWindow {
-    /// The eight bytes after UDP's checksum, which are before TCP's: network cards fill both in
-    /// only after a capture on the sender has seen them. RFC 5475 recommends four bytes or more.
+    /// The eight bytes after UDP's checksum, which are before TCP's. With checksum offload both are set only after a
+    /// capture on the sender. RFC 5475 recommends four bytes or more.
     fn default() -> Self {
         Self { offset: 8, length: 8 }
     }
@@ -36,15 +36,14 @@ const HEADER_BYTES: usize = 12;
 const IPV6_ADDRESS_BYTES: [usize; 5] = [9, 10, 13, 14, 15];
 
 impl Packet<'_> {
-    /// The BOB hash of the packet, over the bytes that RFC 5475 section 6.2.4.1 lays down.
+    /// The BOB hash of the packet, over the bytes of RFC 5475 section 6.2.4.1.
     ///
-    /// For IPv4: identification, flags, fragment offset, source and destination address. For
-    /// IPv6: the payload length, and bytes 10, 11, 14, 15 and 16 of either address. Then the bytes
-    /// above IP that `window` names. The RFC does not say what to do where the packet has fewer;
-    /// here those are hashed that it has.
+    /// For IPv4: identification, flags, fragment offset, source and destination address. For IPv6: the payload
+    /// length, and bytes 10, 11, 14, 15 and 16 of both addresses. Then the bytes above IP in `window`. The RFC does
+    /// not define the case of a shorter packet; here its available bytes are hashed.
     ///
-    /// `None` if bytes of the window were on the wire but not captured, or if IP's length field or
-    /// extension headers do not say where the packet ends: another point would hash other bytes.
+    /// `None` if bytes of the window were on the wire but not captured, or if IP's length field or extension headers
+    /// do not determine the end of the packet: another point would hash other bytes.
     #[must_use]
     pub fn bob(&self, window: PayloadWindow, initial: u32) -> Option<u32> {
         let on_wire = self.body_length()?;
@@ -59,15 +58,18 @@ impl Packet<'_> {
 
     /// The IPSX hash of the packet (RFC 5475 appendix A.1).
     ///
-    /// `None` for IPv6, for which it is not defined, and where fewer than eight bytes above IP
-    /// were captured. It reads UDP's checksum, so that a capture on the sender has another hash
-    /// where the network card computes that.
+    /// `None` for IPv6, for which it is not defined, and if fewer than eight bytes above IP were captured. It reads
+    /// UDP's checksum, so that with checksum offload a capture on the sender has another hash.
     #[must_use]
     pub fn ipsx(&self) -> Option<u16> {
         let [_, f4] = self.body().first_chunk::<8>()?.as_chunks::<4>().0 else { return None };
         let flow = self.flow();
         match (self.selecting(), flow.source.ip(), flow.destination.ip()) {
-            (Selecting::V4 { fragmentation }, IpAddr::V4(source), IpAddr::V4(destination)) => {
+            (
+                SelectionFields::V4 { fragmentation },
+                IpAddr::V4(source),
+                IpAddr::V4(destination),
+            ) => {
                 let f4 = u32::from_be_bytes(*f4);
                 Some(ipsx([fragmentation, source.to_bits(), destination.to_bits(), f4]))
             }
@@ -79,8 +81,8 @@ impl Packet<'_> {
     fn header_fields(&self) -> Input {
         let mut input = Input::default();
         match self.selecting() {
-            Selecting::V4 { fragmentation } => input.push(&fragmentation.to_be_bytes()),
-            Selecting::V6 { payload_length } => input.push(&payload_length.to_be_bytes()),
+            SelectionFields::V4 { fragmentation } => input.push(&fragmentation.to_be_bytes()),
+            SelectionFields::V6 { payload_length } => input.push(&payload_length.to_be_bytes()),
         }
         let flow = self.flow();
         for address in [flow.source.ip(), flow.destination.ip()] {
@@ -93,7 +95,7 @@ impl Packet<'_> {
     }
 }
 
-/// The bytes that are hashed, put together without an allocation.
+/// The hashed bytes, collected without an allocation.
 struct Input {
     bytes: [u8; HEADER_BYTES + PayloadWindow::MAX_LENGTH],
     length: usize,
@@ -106,7 +108,7 @@ impl Default for Input {
 }
 
 impl Input {
-    /// Appends bytes; those that find no room, which the callers above rule out, are left out.
+    /// Appends bytes; drops those beyond the capacity, which the callers above rule out.
     fn push(&mut self, bytes: &[u8]) {
         let room = self.bytes.iter_mut().skip(self.length).zip(bytes);
         self.length += room.map(|(to, from)| *to = *from).count();
@@ -128,10 +130,10 @@ mod tests {
         (packet.bob(PayloadWindow::default(), 0x0003_2545), packet.ipsx())
     }
 
-    /// The input was written down by hand from the sample's fields, and hashed by the RFC's C code
-    /// and, for IPSX, its ten steps in Python.
+    /// The input was written by hand from the sample's fields, and hashed by the RFC's C code and, for IPSX, its ten
+    /// steps in Python.
     #[test]
-    fn the_fields_are_those_of_the_rfc() {
+    fn fields_are_those_of_the_rfc() {
         let datagram = Datagram::new(b"hello");
         // 0007 4000, 10.77.1.1, 10.77.2.2, "hello"; in IPSX 000d 1234 for "hello".
         assert_eq!(hashes(&datagram.ipv4()), (Some(0xb06b_1803), Some(0xde5e)));
@@ -142,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_where_the_packet_does() {
+    fn window_ends_with_the_packet() {
         let packet = Datagram::new(b"hello").ipv4();
         let packet = Packet::parse(LinkType::Ip, &packet).expect("an IP packet");
-        // The header's fields only, by the RFC's C code.
+        // Only the header fields, by the RFC's C code.
         for (offset, length) in [(13, 8), (usize::MAX, usize::MAX), (0, 0)] {
             let window = PayloadWindow { offset, length };
             assert_eq!(packet.bob(window, 0x0003_2545), Some(0xea1b_ce09));
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_captured_is_not_hashed() {
+    fn missing_bytes_give_no_hash() {
         let datagram = Datagram::new(b"hello");
         assert_eq!(hashes(&datagram.ipv4()[..32]).0, None);
         assert_eq!(hashes(&datagram.ipv4()[..27]), (None, None));
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_routers_and_network_cards_change_is_not_hashed() {
+    fn mutable_fields_are_not_hashed() {
         let sent = Datagram::new(b"hello, world");
         let received = Datagram {
             ttl: 3,

@@ -7,8 +7,8 @@
 /// 3. destination address;
 /// 4. bytes 4 to 7 above IP: TCP's sequence number, or UDP's length and checksum.
 ///
-/// It may be used for selection and is cheaper than [`bob`](super::bob()), but for digests the
-/// RFC advises against it (section 6.2.4.2), and it has no parameter to keep secret.
+/// It is allowed for selection and cheaper than [`bob`](super::bob()). For digests the RFC advises against it
+/// (section 6.2.4.2), and it has no secret parameter.
 #[must_use]
 pub fn ipsx([f1, f2, f3, f4]: [u32; 4]) -> u16 {
     let v1 = f1 ^ f2;
@@ -26,10 +26,10 @@ mod tests {
 
     use super::ipsx;
 
-    /// The RFC has no test vectors. These were printed by its ten steps written in Python; the
-    /// second and the third can be followed by hand.
+    /// The RFC has no test vectors. These come from its ten steps written in Python; the second and the third can be
+    /// checked by hand.
     #[test]
-    fn the_hash_is_that_of_the_ten_steps() {
+    fn hash_equals_the_ten_steps() {
         let expected = [
             ([0, 0, 0, 0], 0),
             ([1, 0, 0, 0], 1 << 8),
@@ -45,7 +45,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_hash_is_linear(one in any::<[u32; 4]>(), other in any::<[u32; 4]>()) {
+        fn hash_is_linear(one in any::<[u32; 4]>(), other in any::<[u32; 4]>()) {
             let both = std::array::from_fn(|i| one[i] ^ other[i]);
             prop_assert_eq!(ipsx(both), ipsx(one) ^ ipsx(other));
         }

@@ -1,18 +1,18 @@
-//! The part of a hash's values that selects a packet.
+//! Ranges of hash values that select packets.
 
 use std::ops::RangeInclusive;
 
-/// Why ranges do not make a [`HashRange`].
+/// Error of a [`HashRange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// A range ends before it begins.
-    #[error("the hash range {0} to {1} is empty: give the lower end first")]
+    #[error("cannot use the hash range {0} to {1}: it is empty; give the lower end first")]
     Empty(u32, u32),
     /// Two ranges have values in common.
-    #[error("the hash ranges overlap at {0}: give each value once")]
+    #[error("cannot use the hash ranges: they overlap at {0}; give each value once")]
     Overlap(u32),
     /// A share of packets was not a number from 0 to 1.
-    #[error("a share of packets is a number from 0 to 1")]
+    #[error("cannot use the share of packets: it is not a number from 0 to 1")]
     Share,
 }
 
@@ -37,13 +37,12 @@ impl HashRange {
         }
     }
 
-    /// The lowest values, as many as select `share` of all packets where hashes are uniform: the
-    /// configured selection fraction of RFC 5475 section 6.2.2.1, from 0 to 1. A smaller share
-    /// selects a part of what a larger one does, so that points with different shares have the
-    /// smaller one in common.
+    /// The lowest values that select `share` of all packets if hashes are uniform: the configured selection fraction
+    /// of RFC 5475 section 6.2.2.1, from 0 to 1. A smaller share selects a subset of a larger one, so that points
+    /// with different shares have the smaller one in common.
     ///
     /// # Errors
-    /// A `share` below 0, above 1, or that is no number.
+    /// A `share` below 0 or above 1, or NaN.
     pub fn share(share: f64) -> Result<Self, RangeError> {
         if !(0.0..=1.0).contains(&share) {
             return Err(RangeError::Share);
@@ -58,7 +57,7 @@ impl HashRange {
         Ok(Self(last.map(|last| 0..=last).into_iter().collect()))
     }
 
-    /// Whether this hash value selects its packet.
+    /// True if this hash value selects its packet.
     #[must_use]
     pub fn contains(&self, hash: u32) -> bool {
         self.0.iter().any(|range| range.contains(&hash))
@@ -72,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_range_are_in_it() {
+    fn ranges_include_both_ends() {
         let range = HashRange::new(vec![20..=29, 5..=5]).expect("two ranges");
         let chosen: Vec<u32> = (0..40).filter(|hash| range.contains(*hash)).collect();
         assert_eq!(chosen, [5, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
     }
 
     #[test]
-    fn ranges_that_are_empty_or_overlap_are_refused() {
+    fn empty_and_overlapping_ranges_are_rejected() {
         #[expect(clippy::reversed_empty_ranges, reason = "the mistake that is refused")]
         let empty = HashRange::new(vec![0..=1, 9..=8]);
         assert_eq!(empty, Err(RangeError::Empty(9, 8)));
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_that_of_all_values() {
+    fn share_is_of_all_hash_values() {
         let share = |share| HashRange::share(share).expect("a share");
         assert!(!share(0.0).contains(0));
         assert!(share(1.0).contains(0) && share(1.0).contains(u32::MAX));
@@ -100,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_smaller_share_is_part_of_a_larger(
+        fn smaller_share_is_a_subset(
             one in 0.0..=1.0, other in 0.0..=1.0, hash in any::<u32>(),
         ) {
             let (small, large) = if one < other { (one, other) } else { (other, one) };

@@ -1,10 +1,9 @@
-//! Which packets a point looks at, where it does not look at all.
+//! Hash-based selection of packets at a point.
 
 use super::{HashRange, PayloadWindow};
 use crate::Packet;
 
-/// Chooses packets by their BOB hash (RFC 5475 section 6.2): points with equal selectors choose the
-/// same packets.
+/// Selects packets by their BOB hash (RFC 5475 section 6.2): points with equal selectors select the same packets.
 ///
 /// ```
 /// use wirestamp_packet::psamp::{HashRange, HashSelector, PayloadWindow};
@@ -20,28 +19,27 @@ use crate::Packet;
 ///     match selector.selects(&packet) {
 ///         Some(true) => println!("one packet in ten: {}", packet.flow()),
 ///         Some(false) => {}
-///         None => println!("captured too short to say, to be counted"),
+///         None => println!("captured too short for a decision; count it"),
 ///     }
 /// }
 /// # Ok::<(), wirestamp_packet::psamp::RangeError>(())
 /// ```
 ///
-/// Packets that are equal in all that is hashed share their fate, and how evenly the others are
-/// spread depends on how much they differ there: among IPv6 packets, which carry no
-/// identification, the payload has to bring the difference.
+/// Packets with equal hashed fields are all selected or none is. How evenly the others are spread depends on the
+/// differences in these fields. IPv6 packets carry no identification, so that their payload must differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashSelector {
-    /// The bytes above IP that take part.
+    /// The hashed bytes above IP.
     pub window: PayloadWindow,
-    /// The hash's init value; to be kept private, as the range is (RFC 5475 section 6.2.4.1).
+    /// The hash's init value; must be kept private, like the range (RFC 5475 section 6.2.4.1).
     pub initial: u32,
     /// The hash values that select a packet.
     pub range: HashRange,
 }
 
 impl HashSelector {
-    /// Whether the packet is selected; `None` where it [has no hash](Packet::bob), which is to be
-    /// counted, since another point may have captured enough to select it.
+    /// True if the packet is selected; `None` if it [has no hash](Packet::bob). Count such packets, because another
+    /// point may have captured enough to select them.
     #[must_use]
     pub fn selects(&self, packet: &Packet<'_>) -> Option<bool> {
         packet.bob(self.window, self.initial).map(|hash| self.range.contains(hash))
@@ -56,7 +54,7 @@ mod tests {
 
     const PACKETS: u16 = 20_000;
 
-    /// What a selector says of packets that differ in a counter of two bytes.
+    /// Selected ones of packets that differ in a counter of two bytes.
     fn selected(v6: bool, share: f64, initial: u32, change: impl Fn(&mut Datagram)) -> Vec<u16> {
         let range = HashRange::share(share).expect("a share");
         let selector = HashSelector { window: PayloadWindow::default(), initial, range };
@@ -71,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn two_points_choose_the_same_packets_and_about_as_many_as_asked() {
+    fn points_select_the_same_share_of_packets() {
         for v6 in [false, true] {
             for share in [0.01, 0.1, 0.5] {
                 let before = selected(v6, share, 7, |_| {});
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn another_init_value_chooses_other_packets() {
+    fn another_init_value_selects_other_packets() {
         assert_ne!(selected(false, 0.1, 7, |_| {}), selected(false, 0.1, 8, |_| {}));
     }
 }

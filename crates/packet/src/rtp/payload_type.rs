@@ -1,6 +1,6 @@
-//! The payload types that need no negotiation.
+//! Static payload types, which need no negotiation.
 
-/// What a payload type carries.
+/// Content of a payload type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Medium {
     /// Sound.
@@ -11,24 +11,23 @@ pub enum Medium {
     AudioVideo,
 }
 
-/// A payload type that RFC 3551 section 6 binds to an encoding, for the audio and video profile.
-/// The other numbers mean what a session description says they do.
+/// A payload type that RFC 3551 section 6 binds to an encoding, for the audio and video profile. A session
+/// description defines the other numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StaticPayloadType {
     /// The encoding's name, in the RFC's spelling.
     pub name: &'static str,
-    /// What it carries.
+    /// Content.
     pub medium: Medium,
-    /// Ticks of the RTP timestamp a second. For G722 that is 8000 by an old mistake that the RFC
-    /// keeps (section 4.5.2), although 16000 samples a second are carried.
+    /// Ticks of the RTP timestamp per second. For G722 that is 8000 by an old error that the RFC keeps (section
+    /// 4.5.2), although it carries 16000 samples per second.
     pub clock_rate_hz: u32,
-    /// Channels of audio; `None` where the stream itself says, and for video.
+    /// Channels of audio; `None` if the stream itself declares them, and for video.
     pub channels: Option<u8>,
 }
 
 impl StaticPayloadType {
-    /// What `payload_type` is bound to: RFC 3551 tables 4 and 5. `None` for numbers that are
-    /// dynamic, reserved or unassigned.
+    /// Encoding of `payload_type`: RFC 3551 tables 4 and 5. `None` for dynamic, reserved and unassigned numbers.
     #[must_use]
     pub fn of(payload_type: u8) -> Option<Self> {
         Some(match payload_type {
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_the_tables_leave_open_are_bound_to_nothing() {
+    fn unassigned_numbers_have_no_encoding() {
         let bound: Vec<u8> = (0..=255).filter(|n| StaticPayloadType::of(*n).is_some()).collect();
         let mut expected: Vec<u8> = (0..=18).filter(|n| ![1, 2].contains(n)).collect();
         expected.extend([25, 26, 28, 31, 32, 33, 34]);
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn common_calls_and_videos_have_their_names_and_clocks() {
+    fn common_encodings_have_names_and_clocks() {
         let of = |number| StaticPayloadType::of(number).map(|it| (it.name, it.clock_rate_hz));
         assert_eq!(of(0), Some(("PCMU", 8_000)));
         assert_eq!(of(8), Some(("PCMA", 8_000)));

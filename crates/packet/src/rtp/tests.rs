@@ -9,13 +9,13 @@ fn parse(bytes: &[u8]) -> Result<Rtp<'_>, NotRtp> {
     Rtp::parse(bytes, bytes.len())
 }
 
-/// The call's packet with its first two bytes replaced and `rest` instead of its payload.
+/// The call's packet with other first two bytes, and with `rest` instead of its payload.
 fn packet(flags: u8, second: u8, rest: &[u8]) -> Vec<u8> {
     [&[flags, second], &CALL[2..12], rest].concat()
 }
 
 #[test]
-fn a_packet_of_a_call_is_read() {
+fn packet_of_a_call_is_parsed() {
     let rtp = parse(&CALL).expect("RTP");
     assert_eq!((rtp.payload_type(), rtp.marker()), (0, false));
     assert_eq!((rtp.sequence(), rtp.timestamp(), rtp.ssrc()), (0x1234, 160, 0xdead_beef));
@@ -37,7 +37,7 @@ fn sources_extension_and_padding_are_not_payload() {
 }
 
 #[test]
-fn an_extension_may_be_empty_and_so_may_a_payload() {
+fn extension_and_payload_may_be_empty() {
     let bytes = packet(0x90, 0, &[0xbe, 0xde, 0, 0]);
     let rtp = parse(&bytes).expect("RTP");
     assert_eq!(rtp.extension(), Some((0xbede, &[][..])));
@@ -47,7 +47,7 @@ fn an_extension_may_be_empty_and_so_may_a_payload() {
 }
 
 #[test]
-fn what_cannot_be_rtp_is_refused() {
+fn other_datagrams_are_rejected() {
     let refused = |bytes: &[u8]| parse(bytes).expect_err("not RTP");
     assert_eq!(refused(&[]), NotRtp::TooShort);
     assert_eq!(refused(&CALL[..11]), NotRtp::TooShort);
@@ -63,7 +63,7 @@ fn what_cannot_be_rtp_is_refused() {
 }
 
 #[test]
-fn rtcp_is_told_apart_by_its_packet_type() {
+fn rtcp_is_recognised_by_its_packet_type() {
     // Sender report, receiver report, feedback and extended report; then RTP with a marker.
     for packet_type in [192, 200, 201, 205, 207, 223] {
         assert_eq!(parse(&packet(0x80, packet_type, &[])), Err(NotRtp::Rtcp(packet_type)));
@@ -74,7 +74,7 @@ fn rtcp_is_told_apart_by_its_packet_type() {
 }
 
 #[test]
-fn a_cut_off_packet_keeps_its_fields_and_its_length() {
+fn truncated_packet_keeps_its_fields_and_length() {
     let rtp = Rtp::parse(&CALL[..13], 172).expect("RTP");
     assert_eq!((rtp.payload_range(), rtp.payload()), (Some(12..172), &[7][..]));
     let padded = packet(0xa0, 0, &[7, 8]);
@@ -86,7 +86,7 @@ fn a_cut_off_packet_keeps_its_fields_and_its_length() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_do_no_harm(
+    fn arbitrary_bytes_do_not_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 0..120),
         of_version_2 in any::<bool>(),
         on_wire in 0usize..200,
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_written_is_read(
+    fn written_packets_are_parsed(
         (marker, payload_type) in (any::<bool>(), 0u8..64),
         (sequence, timestamp, ssrc) in any::<(u16, u32, u32)>(),
         sources in prop::collection::vec(any::<u32>(), 0..16),

@@ -1,25 +1,25 @@
-//! The values of the lines that matter, each in the grammar of RFC 8866 section 9.
+//! Values of the relevant lines, each in the grammar of RFC 8866 section 9.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Encoding, RtpFormat, RtpMedia};
 use crate::rtp::StaticPayloadType;
 
-/// Where a `c=` line says that media go.
+/// Destination address of a `c=` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connection {
-    /// `None` for a host's name, and for the unspecified address.
+    /// `None` for a host name, and for the unspecified address.
     pub(super) address: Option<IpAddr>,
 }
 
-/// What an `m=` line announces.
+/// Content of an `m=` line.
 pub(super) enum Medium<'a> {
     Rtp(RtpMedia<'a>),
-    /// Something else, or a medium that is refused.
+    /// Another medium, or a rejected one.
     Other,
 }
 
-/// `audio 49170/2 RTP/AVP 0 96`. Addresses are left open.
+/// `audio 49170/2 RTP/AVP 0 96`. Addresses remain unset.
 pub(super) fn medium(value: &str) -> Option<Medium<'_>> {
     let mut words = value.split_ascii_whitespace();
     let (kind, ports, profile) = (words.next()?, words.next()?, words.next()?);
@@ -45,7 +45,7 @@ pub(super) fn medium(value: &str) -> Option<Medium<'_>> {
     }))
 }
 
-/// Payload types, each once: what it means can be said only once.
+/// Payload types without repetitions, because each can be defined only once.
 fn formats<'a>(words: impl Iterator<Item = &'a str>) -> Option<Vec<RtpFormat<'static>>> {
     let mut formats: Vec<RtpFormat<'static>> = Vec::new();
     for word in words {
@@ -62,7 +62,7 @@ fn payload_type(word: &str) -> Option<u8> {
     word.parse().ok().filter(|number| *number < 128)
 }
 
-/// `IN IP4 233.252.0.1/127/3`, without the time to live and the count of groups.
+/// `IN IP4 233.252.0.1/127/3`, without the time to live and the number of groups.
 pub(super) fn connection(value: &str) -> Option<Connection> {
     let mut words = value.split_ascii_whitespace();
     let (network, family, address) = (words.next()?, words.next()?, words.next()?);

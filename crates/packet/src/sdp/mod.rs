@@ -1,4 +1,4 @@
-//! Session descriptions (SDP, RFC 8866): where RTP goes, and what it is.
+//! Session descriptions (SDP, RFC 8866): destinations and formats of RTP.
 
 mod line;
 
@@ -7,66 +7,65 @@ use std::net::IpAddr;
 use crate::rtp::StaticPayloadType;
 use line::{Connection, Medium};
 
-/// What a session description says about RTP; borrows the description's bytes.
+/// The RTP media of a session description; borrows the description's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionDescription<'a> {
-    /// The media sent by RTP, in the order of their descriptions. Those with port 0 are left out:
-    /// they are refused (RFC 3264 section 6).
+    /// The media sent by RTP, in the order of their descriptions. Those with port 0 are left out, because they are
+    /// rejected (RFC 3264 section 6).
     pub media: Vec<RtpMedia<'a>>,
-    /// How many of the lines that matter could not be read, among them the last one if it does
-    /// not end: a capture may have cut it off, and a port short of a digit is another port.
+    /// Number of relevant lines that are not readable. Includes an unterminated last line: a capture may have
+    /// truncated it, and a port without its last digit is another port.
     pub unreadable: usize,
 }
 
-/// One medium of a session that is sent by RTP: an `m=` line and what belongs to it.
+/// One RTP medium of a session: an `m=` line and the lines that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtpMedia<'a> {
     /// `audio`, `video` or another word of RFC 8866 section 5.14.
     pub kind: &'a str,
     /// The profile, such as `RTP/AVP`.
     pub profile: &'a str,
-    /// Where the author of the description wants to receive it, or the group that it is sent to.
-    /// `None` where that is a host's name, `0.0.0.0` or `::` (a call on hold), unreadable, or not
-    /// said; the last of several.
+    /// Address at which the author of the description receives the medium, or the group that it is sent to. `None`
+    /// for a host name, `0.0.0.0` or `::` (a call on hold), an unreadable or a missing address; the last of several.
     pub address: Option<IpAddr>,
     /// The UDP port of RTP; not 0.
     pub port: u16,
-    /// How many streams there are, at ports two apart from `port` on (RFC 8866 section 5.14).
+    /// Number of streams, at ports two apart from `port` on (RFC 8866 section 5.14).
     pub port_count: u16,
-    /// Where RTCP goes, as `address` says it for RTP (RFC 3605).
+    /// Destination of RTCP, as `address` for RTP (RFC 3605).
     pub rtcp_address: Option<IpAddr>,
-    /// The UDP port of RTCP: the one after RTP's where nothing else is said.
+    /// UDP port of RTCP: by default the one after RTP's.
     pub rtcp_port: Option<u16>,
-    /// Whether RTCP may come to the port of RTP instead (RFC 5761 section 5.1.1).
+    /// True if RTCP may use the port of RTP (RFC 5761 section 5.1.1).
     pub rtcp_mux: bool,
-    /// What the payload types mean, the preferred one first.
+    /// Formats of the payload types, the preferred one first.
     pub formats: Vec<RtpFormat<'a>>,
 }
 
-/// A payload type and what it means.
+/// A payload type and its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtpFormat<'a> {
     /// 0 to 127.
     pub payload_type: u8,
-    /// What the description binds it to, or else RFC 3551; `None` where neither does.
+    /// Encoding according to the description, otherwise to RFC 3551; `None` without both.
     pub encoding: Option<Encoding<'a>>,
 }
 
 /// An encoding, as `a=rtpmap` gives it (RFC 8866 section 6.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding<'a> {
-    /// Its name, such as `opus`; capital and small letters mean the same.
+    /// Name, such as `opus`; case-insensitive.
     pub name: &'a str,
-    /// Ticks of the RTP timestamp a second; not 0.
+    /// Ticks of the RTP timestamp per second; not 0.
     pub clock_rate_hz: u32,
-    /// Channels of audio: 1 where a description names none. `None` for other media.
+    /// Channels of audio: 1 by default. `None` for other media.
     pub channels: Option<u8>,
 }
 
 impl<'a> SessionDescription<'a> {
-    /// Finds the session description in a message: one that is alone, or a part of the body of
-    /// SIP (RFC 3261), RTSP or anything else with lines of text. It begins with the first line
-    /// `v=0`, and ends with the first line that is not `letter=value`.
+    /// Finds the session description in a message: one that is alone, or a part of the body of SIP (RFC 3261), RTSP
+    /// or any other protocol with lines of text. It begins with the first line `v=0`, and ends before the first line
+    /// that is not `letter=value`.
     ///
     /// `None` if the message has no such line.
     #[must_use]
@@ -84,15 +83,15 @@ impl<'a> SessionDescription<'a> {
     }
 }
 
-/// What the lines that follow belong to.
+/// Scope of the following lines.
 #[derive(Default)]
 enum Scope {
-    /// The session, and so every medium that says nothing else.
+    /// The session: default for all media.
     #[default]
     Session,
     /// The last medium of the description.
     Medium,
-    /// A medium that is of no interest.
+    /// An irrelevant medium.
     Other,
 }
 
@@ -104,11 +103,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes in one line; `None` if it matters and cannot be read.
+    /// Takes one line; `None` if it is relevant and not readable.
     fn read(&mut self, kind: u8, value: &'a [u8]) -> Option<()> {
         match (kind, &self.scope) {
             (b'm', _) => {
-                // Should the line be unreadable, those after it belong to no medium we know.
+                // If the line is unreadable, the lines after it belong to no known medium.
                 self.scope = Scope::Other;
                 if let Medium::Rtp(medium) = line::medium(text(value)?)? {
                     self.begin(medium);
@@ -159,7 +158,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The value of a line that ends and is UTF-8.
+/// Value of a line that is terminated and UTF-8.
 fn text(value: &[u8]) -> Option<&str> {
     str::from_utf8(value.strip_suffix(b"\n")?.trim_ascii_end()).ok()
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a phone sends with an invitation, over `SIP`'s headers or without.
+/// Offer of a phone, with or without the headers in `SIP`.
 const OFFER: &str = "v=0\r\n\
     o=alice 2890844526 2890844526 IN IP4 host.example\r\n\
     s=-\r\n\
@@ -25,7 +25,7 @@ fn find(message: &str) -> SessionDescription<'_> {
     SessionDescription::find(message.as_bytes()).expect("a session description")
 }
 
-/// The media of a description with these lines after `v=0`, and how many could not be read.
+/// The media of a description with these lines after `v=0`, and the number of unreadable lines.
 fn read(lines: &[&str]) -> (Vec<(Option<String>, u16)>, usize) {
     let message = format!("v=0\n{}\n", lines.join("\n"));
     let found = find(&message);
@@ -48,7 +48,7 @@ fn formats(medium: &RtpMedia<'_>) -> Vec<String> {
 }
 
 #[test]
-fn an_offer_says_where_rtp_goes_and_what_it_is() {
+fn offer_has_destinations_and_formats() {
     let description = find(OFFER);
     let [audio, video] = &description.media[..] else { panic!("two media: {description:?}") };
     assert_eq!((audio.kind, audio.profile), ("audio", "RTP/AVP"));
@@ -69,7 +69,7 @@ fn an_offer_says_where_rtp_goes_and_what_it_is() {
 }
 
 #[test]
-fn it_is_found_in_sip_and_in_one_part_of_several() {
+fn description_is_found_in_sip_and_multipart() {
     let alone = find(OFFER);
     assert_eq!(find(&format!("{SIP}{OFFER}")), alone);
     let parts = format!("{SIP}--part\r\n\r\n{OFFER}--part\r\nm=audio 1 RTP/AVP 0\r\n");
@@ -81,7 +81,7 @@ fn it_is_found_in_sip_and_in_one_part_of_several() {
 }
 
 #[test]
-fn media_that_are_not_rtp_or_are_refused_are_left_out() {
+fn other_and_rejected_media_are_left_out() {
     let media = read(&[
         "c=IN IP4 192.0.2.1",
         "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
@@ -96,7 +96,7 @@ fn media_that_are_not_rtp_or_are_refused_are_left_out() {
 }
 
 #[test]
-fn groups_have_a_time_to_live_and_names_and_holds_have_no_address() {
+fn groups_names_and_holds_are_parsed() {
     let cases = [
         ("c=IN IP4 233.252.0.1/127/3", Some("233.252.0.1")),
         ("c=IN IP6 ff15::101/3", Some("ff15::101")),
@@ -113,7 +113,7 @@ fn groups_have_a_time_to_live_and_names_and_holds_have_no_address() {
 }
 
 #[test]
-fn lines_that_cannot_be_read_are_counted_and_what_follows_them_is_not_mistaken() {
+fn unreadable_lines_are_counted_and_isolated() {
     let lines = [
         "c=IN ATM 1",
         "m=audio 70000 RTP/AVP 0",
@@ -133,7 +133,7 @@ fn lines_that_cannot_be_read_are_counted_and_what_follows_them_is_not_mistaken()
 }
 
 #[test]
-fn where_a_medium_goes_is_not_guessed_from_the_session() {
+fn unreadable_address_does_not_fall_back_to_the_session() {
     let lines = ["c=IN IP4 192.0.2.1", "m=audio 7000 RTP/AVP 0", "c=IN IP5 1", "a=rtcp:70000"];
     let message = format!("v=0\n{}\n", lines.join("\n"));
     let description = find(&message);
@@ -142,7 +142,7 @@ fn where_a_medium_goes_is_not_guessed_from_the_session() {
 }
 
 #[test]
-fn a_line_that_was_cut_off_is_not_believed() {
+fn truncated_line_is_ignored() {
     let cut = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 7000 RTP/AVP 0\r\nm=video 7002 RTP/AVP 3";
     let description = find(cut);
     assert_eq!((description.media.len(), description.unreadable), (1, 1));
@@ -150,21 +150,21 @@ fn a_line_that_was_cut_off_is_not_believed() {
 }
 
 #[test]
-fn the_last_port_has_no_next_one() {
+fn port_65535_has_no_rtcp_port() {
     let message = "v=0\nm=audio 65535 RTP/AVP 0\n";
     assert_eq!(find(message).media[0].rtcp_port, None);
 }
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let message = [b"v=0\n", &bytes[..]].concat();
         prop_assert!(SessionDescription::find(&message).is_some());
         let _ = SessionDescription::find(&bytes);
     }
 
     #[test]
-    fn mutated_and_truncated_messages_do_no_harm(
+    fn mutated_and_truncated_messages_do_not_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
         kept in any::<prop::sample::Index>(),
     ) {

@@ -1,11 +1,11 @@
-//! Packets that nobody else can have made (RFC 8762 section 4.4).
+//! Authentication of test packets (RFC 8762 section 4.4).
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::{Extension, extensions};
 
-/// Bytes of a code: HMAC-SHA-256 is cut to 128 bits.
+/// Bytes of a code: HMAC-SHA-256 truncated to 128 bits.
 pub(super) const CODE: usize = 16;
 
 /// A secret that sender and reflector share.
@@ -22,13 +22,13 @@ impl Key {
     /// Bytes of a code.
     pub const CODE_LENGTH: usize = CODE;
 
-    /// A key of any length; RFC 4868 section 2.1.1 wants 32 bytes at least.
+    /// A key of any length; RFC 4868 section 2.1.1 requires at least 32 bytes.
     #[must_use]
     pub fn new(secret: &[u8]) -> Option<Self> {
         Hmac::new_from_slice(secret).ok().map(Self)
     }
 
-    /// The code of what comes before it in a packet.
+    /// The code of these bytes, which precede it in a packet.
     pub(super) fn code(&self, bytes: &[u8]) -> [u8; CODE] {
         let whole = self.0.clone().chain_update(bytes).finalize().into_bytes();
         let mut code = [0; CODE];
@@ -36,15 +36,15 @@ impl Key {
         code
     }
 
-    /// The code of the extensions of a packet with this sequence number (RFC 8972 section 4.8): those
-    /// in front of the one that carries it.
+    /// The code of the extensions of a packet with this sequence number (RFC 8972 section 4.8): of those before the
+    /// one that carries the code.
     #[must_use]
     pub fn code_of_extensions(&self, sequence: u32, extensions: &[u8]) -> [u8; CODE] {
         self.code(&[&sequence.to_be_bytes(), extensions].concat())
     }
 
-    /// Whether the extensions of a packet with this sequence number carry their code, behind which there
-    /// is but padding; or are but padding, which needs none.
+    /// True if the extensions of a packet with this sequence number carry a valid code, followed only by padding, or
+    /// consist only of padding, which needs no code.
     #[must_use]
     pub fn verifies_extensions(&self, sequence: u32, bytes: &[u8]) -> bool {
         let (mut ahead, mut is_coded, mut only_padding) = (0, false, true);
@@ -63,14 +63,14 @@ impl Key {
         only_padding
     }
 
-    /// Whether `code` is that of `bytes`, in a time that does not tell how much of it is right.
+    /// True if `code` belongs to `bytes`, compared in constant time.
     pub(super) fn verifies(&self, bytes: &[u8], code: &[u8]) -> bool {
-        // Fewer bytes would be right by chance.
+        // A shorter code could be right by chance.
         code.len() == CODE && self.0.clone().chain_update(bytes).verify_truncated_left(code).is_ok()
     }
 }
 
-/// How packets are laid out.
+/// Layout of packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
     /// Without a code.
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_that_of_rfc_4231() {
+    fn codes_equal_those_of_rfc_4231() {
         // Test cases 2 and 5; the latter is cut to 128 bits.
         let key = Key::new(b"Jefe").unwrap();
         let code = [0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e];

@@ -1,4 +1,4 @@
-//! How wrong a time in a test packet can be (RFC 4656 section 4.1.2, RFC 8762 section 4.2.1).
+//! Error of a time in a test packet (RFC 4656 section 4.1.2, RFC 8762 section 4.2.1).
 
 use wirestamp_clock::Span;
 
@@ -10,16 +10,16 @@ const SCALE_SHIFT: u32 = 8;
 const SCALE: u16 = 0x3f;
 const MULTIPLIER: u16 = 0xff;
 
-/// An error estimate: whether the clock is synchronised to UTC by an outside source, the format of the
-/// times beside it, and a bound of the error.
+/// An error estimate: true synchronisation of the clock to UTC by an external source, the format of the accompanying
+/// times, and an error bound.
 ///
-/// The bound is a multiplier of 8 bits times 2^(scale - 32) seconds, so it goes from 0.23 ns on and has two
-/// to three digits.
+/// The bound is a multiplier of 8 bits times 2^(scale - 32) seconds, so that it starts at 0.23 ns and has two to
+/// three digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorEstimate(pub u16);
 
 impl ErrorEstimate {
-    /// The least estimate that is no smaller than `error`; of a negative one, the smallest there is.
+    /// The smallest estimate that is not below `error`; the min estimate for a negative error.
     #[must_use]
     pub fn of(error: Span, is_synchronised: bool, format: Format) -> Self {
         let nanos = u128::try_from(error.as_nanos()).unwrap_or(0);
@@ -28,7 +28,7 @@ impl ErrorEstimate {
         let bits = u128::BITS - units.leading_zeros();
         let scale = bits.saturating_sub(8);
         let multiplier = units.div_ceil(1 << scale);
-        // What was rounded up may have become the next power of two.
+        // Rounding up may give the next power of two.
         let (scale, multiplier) =
             if multiplier > 255 { (scale + 1, 128) } else { (scale, multiplier) };
         let number = |value: u128| u16::try_from(value).unwrap_or(u16::MAX);
@@ -38,8 +38,8 @@ impl ErrorEstimate {
         Self(flags | (number(scale.into()) & SCALE) << SCALE_SHIFT | number(multiplier))
     }
 
-    /// The bound of the error, rounded up to nanoseconds; none if the multiplier is 0, which means that
-    /// the packet must not be used for the times in it.
+    /// The error bound, rounded up to nanoseconds. None if the multiplier is 0: the times in the packet must not be
+    /// used.
     #[must_use]
     pub fn bound(self) -> Option<Span> {
         let multiplier = u128::from(self.0 & MULTIPLIER);
@@ -48,13 +48,13 @@ impl ErrorEstimate {
         (multiplier > 0).then(|| Span::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)))
     }
 
-    /// Whether the clock is synchronised by an outside source.
+    /// True if an external source synchronises the clock.
     #[must_use]
     pub const fn is_synchronised(self) -> bool {
         self.0 & SYNCHRONISED != 0
     }
 
-    /// How the times beside it are to be read.
+    /// Format of the accompanying times.
     #[must_use]
     pub const fn format(self) -> Format {
         if self.0 & PTP == 0 { Format::Ntp } else { Format::Ptp }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimate_is_multiplier_and_scale() {
+    fn estimate_has_multiplier_and_scale() {
         // 1 s is 2^32 units: 128 times 2^25.
         let second = ErrorEstimate::of(Span::from_secs(1), true, Format::Ntp);
         assert_eq!(second, ErrorEstimate(0x8000 | 25 << 8 | 128));
@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bound_is_never_too_small_and_less_than_a_hundredth_too_large(nanos in 0..=i64::MAX) {
+        fn bound_is_rounded_up_by_less_than_1_percent(nanos in 0..=i64::MAX) {
             let error = Span::from_nanos(nanos);
             let estimate = ErrorEstimate::of(error, true, Format::Ptp);
             let bound = estimate.bound().unwrap();

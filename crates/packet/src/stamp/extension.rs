@@ -1,38 +1,38 @@
-//! What follows the fields of a packet: type, length and value (RFC 8972 section 4).
+//! Extensions after the fields of a packet: type, length and value (RFC 8972 section 4).
 
-/// What a reflector says of an extension.
+/// Flags of an extension, which the reflector sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionFlags {
-    /// It does not know the type. Senders set it, so that what comes back with it was not looked at.
+    /// Unknown type. Senders set it, so that an unchanged flag shows that the reflector ignored the extension.
     pub unrecognised: bool,
-    /// Its length was wrong.
+    /// Wrong length.
     pub malformed: bool,
-    /// Its code was wrong.
+    /// Wrong code.
     pub forged: bool,
 }
 
 /// An extension; borrows the packet's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension<'a> {
-    /// What a reflector says of it.
+    /// Flags set by the reflector.
     pub flags: ExtensionFlags,
-    /// What it is about (IANA, STAMP TLV Types).
+    /// Type (IANA, STAMP TLV Types).
     pub kind: u8,
-    /// What it says.
+    /// Value.
     pub value: &'a [u8],
 }
 
 impl Extension<'_> {
-    /// Bytes in front of a value: flags, type, length.
+    /// Bytes before a value: flags, type, length.
     pub const HEAD: usize = 4;
 
-    /// Padding, which makes packets as long as one wants (section 4.1).
+    /// Padding, for packets of a chosen length (section 4.1).
     pub const PADDING: u8 = 1;
 
-    /// The code of the extensions in front of it (section 4.8), the last of an authenticated packet.
+    /// The code of the extensions before it (section 4.8), the last one of an authenticated packet.
     pub const CODE: u8 = 8;
 
-    /// Appends the extension. What a length of 16 bits cannot tell of its value is left out.
+    /// Appends the extension. Bytes of its value beyond a 16-bit length are dropped.
     pub fn write(&self, packet: &mut Vec<u8>) {
         let ExtensionFlags { unrecognised, malformed, forged } = self.flags;
         let flags = u8::from(unrecognised) << 7 | u8::from(malformed) << 6 | u8::from(forged) << 5;
@@ -43,14 +43,14 @@ impl Extension<'_> {
     }
 }
 
-/// The extensions of a packet in their order, from what follows its fields.
+/// The extensions of a packet in their order, from the bytes after its fields.
 #[must_use]
 pub const fn extensions(bytes: &[u8]) -> Extensions<'_> {
     Extensions { rest: bytes }
 }
 
-/// Goes through the extensions of a packet. One that says that it is longer than what is left of the
-/// packet is the last: its value is that rest, and it is marked as malformed.
+/// Iterator over the extensions of a packet. One with a length beyond the end of the packet is the last: its value is
+/// the remaining bytes, and it is marked as malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct Extensions<'a> {
     rest: &'a [u8],

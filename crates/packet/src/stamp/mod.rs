@@ -1,8 +1,8 @@
-//! The test packets of STAMP, the simple two-way active measurement protocol (RFC 8762, with the
-//! session identifier and the extensions of RFC 8972).
+//! Test packets of STAMP, the simple two-way active measurement protocol (RFC 8762, with the session identifier and
+//! the extensions of RFC 8972).
 //!
-//! A sender says when it sent a packet; a reflector sends it back with the times at which it received
-//! and returned it. All numbers are big-endian. Offsets of the fields in bytes:
+//! A sender's packet has its send time. A reflector returns it with the times at which it received and returned it.
+//! All numbers are big-endian. Offsets of the fields in bytes:
 //!
 //! ```text
 //!                            open                authenticated
@@ -20,8 +20,8 @@
 //! extensions                   44          44     112         112
 //! ```
 //!
-//! TWAMP Light (RFC 5357 appendix I) has the same packets without session identifier and extensions, and
-//! of the sender's only the first 14 bytes: what follows is padding.
+//! TWAMP Light (RFC 5357 appendix I) has the same packets without session identifier and extensions. Its sender's
+//! packets have only the first 14 bytes, followed by padding.
 
 mod authentication;
 mod error_estimate;

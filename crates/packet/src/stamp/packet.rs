@@ -1,20 +1,20 @@
-//! The packets of sender and reflector.
+//! Packets of senders and reflectors.
 
 use std::ops::Range;
 
 use super::authentication::CODE;
 use super::{ErrorEstimate, Mode, Stamped};
 
-/// What a TWAMP Light sender's packet has before its padding (RFC 4656 section 4.1.2).
+/// Bytes of a TWAMP Light sender's packet before its padding (RFC 4656 section 4.1.2).
 const TWAMP_LIGHT: usize = 14;
 
-/// Why a datagram is not a test packet.
+/// Reason why a datagram is not a test packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotStamp {
-    /// There are fewer bytes than its fields take.
+    /// Fewer bytes than the fields.
     #[error("{0} bytes are too few for a STAMP packet of {1}")]
     TooShort(usize, usize),
-    /// The code is not that of the key: another key, or a forged packet.
+    /// The code does not match the key: another key, or a forged packet.
     #[error("the packet's HMAC is not that of the key")]
     Forged,
 }
@@ -22,34 +22,34 @@ pub enum NotStamp {
 /// A sender's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Its number, from 0 in each session.
+    /// Sequence number, from 0 in each session.
     pub sequence: u32,
-    /// When it was sent.
+    /// Send time.
     pub timestamp: Stamped,
-    /// The format of that time, and how wrong it can be.
+    /// Format and error of that time.
     pub error: ErrorEstimate,
-    /// Which session it belongs to, of those between the same addresses and ports; 0 for none.
+    /// Session, among those between the same addresses and ports; 0 for none.
     pub session: u16,
 }
 
 /// A reflector's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reflected {
-    /// Its number: that of the sender's packet, or, of a reflector that keeps a state, of its own.
+    /// Sequence number: that of the sender's packet, or the reflector's own in stateful mode.
     pub sequence: u32,
-    /// When it was sent back.
+    /// Return time.
     pub timestamp: Stamped,
-    /// The format of that time and of `received`, and how wrong they can be.
+    /// Format and error of that time and of `received`.
     pub error: ErrorEstimate,
-    /// When the sender's packet was received.
+    /// Time at which the sender's packet was received.
     pub received: Stamped,
-    /// What the sender's packet said.
+    /// Content of the sender's packet.
     pub sent: Sent,
     /// The TTL or hop limit with which the sender's packet arrived.
     pub ttl: u8,
 }
 
-/// Where the fields are.
+/// Positions of the fields.
 struct Layout {
     timestamp: usize,
     received: usize,
@@ -57,7 +57,7 @@ struct Layout {
     sent_timestamp: usize,
     sent_error: usize,
     ttl: usize,
-    /// Bytes with the code, if there is one.
+    /// Length in bytes, including the code, if there is one.
     length: usize,
 }
 
@@ -81,7 +81,7 @@ const AUTHENTICATED: Layout = Layout {
     length: 112,
 };
 
-/// Of an authenticated packet, what its code is of, and the code.
+/// In an authenticated packet, the bytes covered by the code, and the code.
 const CODED: Range<usize> = 0..96;
 const CODE_AT: Range<usize> = 96..96 + CODE;
 
@@ -111,7 +111,7 @@ impl Mode<'_> {
         }
     }
 
-    /// The fields of a packet that is long enough, and not forged.
+    /// The fields of a packet of sufficient length and with a valid code.
     fn read(self, packet: &[u8]) -> Result<&[u8], NotStamp> {
         let length = self.length();
         let bytes = packet.get(..length).ok_or(NotStamp::TooShort(packet.len(), length))?;
@@ -130,7 +130,7 @@ impl Sent {
         mode.write(packet, |fields| fields.put(0, mode.layout().timestamp, self));
     }
 
-    /// Reads a sender's packet. An open one may be as short as one of TWAMP Light.
+    /// Parses a sender's packet. In open mode it may be as short as one of TWAMP Light.
     ///
     /// # Errors
     /// See [`NotStamp`].
@@ -163,7 +163,7 @@ impl Reflected {
         });
     }
 
-    /// Reads a reflector's packet.
+    /// Parses a reflector's packet.
     ///
     /// # Errors
     /// See [`NotStamp`].
@@ -183,7 +183,7 @@ impl Reflected {
     }
 }
 
-/// The fields of a packet that is written.
+/// The fields of a packet to be written.
 struct Fields<'a>(&'a mut [u8]);
 
 impl Fields<'_> {
@@ -191,7 +191,7 @@ impl Fields<'_> {
         self.0[at..at + N].copy_from_slice(&value);
     }
 
-    /// Sequence number, and from `timestamp` on the time, the error estimate and the session.
+    /// Writes the sequence number, and from `timestamp` on the time, the error estimate and the session.
     fn put(&mut self, sequence: usize, timestamp: usize, of: &Sent) {
         self.set(sequence, of.sequence.to_be_bytes());
         self.set(timestamp, of.timestamp.0.to_be_bytes());
@@ -200,7 +200,7 @@ impl Fields<'_> {
     }
 }
 
-/// What both kinds of packet say of a sending, without its session.
+/// The common fields of both kinds of packet, without the session.
 fn head(fields: &[u8], sequence: usize, timestamp: usize, error: usize) -> Sent {
     Sent {
         sequence: u32::from_be_bytes(bytes(fields, sequence)),
@@ -214,7 +214,7 @@ fn half(fields: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(bytes(fields, at))
 }
 
-/// The bytes of a field; zeros where a short packet has none.
+/// The bytes of a field; zeros beyond the end of a short packet.
 fn bytes<const N: usize>(fields: &[u8], at: usize) -> [u8; N] {
     fields.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
 }

@@ -30,7 +30,7 @@ fn key() -> Key {
 }
 
 #[test]
-fn an_open_packet_has_its_fields_where_the_standard_has_them() {
+fn open_packet_has_the_standards_layout() {
     let time = Time::from_nanos(1_500_000_000);
     let sent = Sent {
         sequence: 7,
@@ -42,7 +42,7 @@ fn an_open_packet_has_its_fields_where_the_standard_has_them() {
     sent.write(Mode::Open, &mut packet);
     let head = [0, 0, 0, 7, 0x83, 0xaa, 0x7e, 0x81, 0x80, 0, 0, 0, 0x81, 1, 0x12, 0x34];
     assert_eq!((&packet[..16], packet.len()), (&head[..], 44));
-    // TWAMP Light has neither session nor, with the shortest padding, anything behind.
+    // TWAMP Light has no session and, with the shortest padding, no further bytes.
     let light = Sent::parse(&packet[..14], Mode::Open).unwrap();
     assert_eq!(light, Sent { session: 0, ..sent });
     assert_eq!(Sent::parse(&packet[..13], Mode::Open), Err(NotStamp::TooShort(13, 14)));
@@ -50,7 +50,7 @@ fn an_open_packet_has_its_fields_where_the_standard_has_them() {
 }
 
 #[test]
-fn one_bit_or_another_key_makes_a_packet_forged() {
+fn changed_bit_or_key_makes_a_packet_forged() {
     let (key, other) = (key(), Key::new(b"another").unwrap());
     let sent = Sent { sequence: 1, timestamp: Stamped(2), error: ErrorEstimate(3), session: 4 };
     let mut packet = Vec::new();
@@ -67,7 +67,7 @@ fn one_bit_or_another_key_makes_a_packet_forged() {
 }
 
 #[test]
-fn an_extension_that_is_longer_than_the_packet_is_the_last_and_malformed() {
+fn too_long_extension_is_last_and_malformed() {
     let mut packet = Vec::new();
     let padding = Extension {
         flags: ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() },
@@ -85,7 +85,7 @@ fn an_extension_that_is_longer_than_the_packet_is_the_last_and_malformed() {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(sent in sent(), reflected in reflected(), is_open: bool) {
+    fn written_packets_are_parsed(sent in sent(), reflected in reflected(), is_open: bool) {
         let key = key();
         let mode = if is_open { Mode::Open } else { Mode::Authenticated(&key) };
         let mut packet = Vec::new();
@@ -94,13 +94,13 @@ proptest! {
         packet.clear();
         reflected.write(mode, &mut packet);
         prop_assert_eq!(Reflected::parse(&packet, mode), Ok(reflected));
-        // What follows the fields is no part of them.
+        // Bytes after the fields do not belong to them.
         packet.extend([1; 9]);
         prop_assert_eq!(Reflected::parse(&packet, mode), Ok(reflected));
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let key = key();
         for mode in [Mode::Open, Mode::Authenticated(&key)] {
             let _ = (Sent::parse(&bytes, mode), Reflected::parse(&bytes, mode));
@@ -110,7 +110,7 @@ proptest! {
             extension.write(&mut written);
             !extension.flags.malformed
         });
-        // Bits that are reserved are not kept.
+        // Reserved bits are dropped.
         if whole {
             prop_assert!(written.len() <= bytes.len());
         }

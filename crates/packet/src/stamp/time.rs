@@ -4,27 +4,27 @@ use wirestamp_clock::{Span, Time, Utc};
 
 const NANOS: i128 = 1_000_000_000;
 
-/// From 1900, which NTP counts from, to 1970, in seconds (RFC 868).
+/// Seconds from 1900, the epoch of NTP, to 1970 (RFC 868).
 const NTP_TO_UNIX: i128 = 2_208_988_800;
 
-/// How the 64 bits of a time are to be read (RFC 8762 section 4.2.1, the bit Z of an error estimate).
+/// Format of the 64 bits of a time (RFC 8762 section 4.2.1, the bit Z of an error estimate).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Seconds since 1900 and fractions of 2^-32 s, in UTC (RFC 5905 section 6).
     #[default]
     Ntp,
-    /// Seconds since 1970 and nanoseconds (RFC 8877 section 4.3). PTP's scale is TAI, which is ahead of
-    /// UTC by the leap seconds so far.
+    /// Seconds since 1970 and nanoseconds (RFC 8877 section 4.3). PTP's scale is TAI, which is ahead of UTC by the
+    /// number of leap seconds.
     Ptp,
 }
 
-/// A time as it stands in a packet.
+/// A time in the format of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamped(pub u64);
 
 impl Stamped {
-    /// A time in a format, where TAI is ahead of UTC by `tai`. The seconds have 32 bits: of later and
-    /// earlier times the higher ones are left out.
+    /// A time in a format, with TAI ahead of UTC by `tai`. The seconds have 32 bits: the higher bits of later and
+    /// earlier times are dropped.
     #[must_use]
     pub fn of(time: Time<Utc>, format: Format, tai: Span) -> Self {
         let nanos = i128::from(time.as_nanos());
@@ -43,8 +43,8 @@ impl Stamped {
         Self(low_half(seconds) << 32 | low_half(low))
     }
 
-    /// The time, to the nearest nanosecond. Seconds of NTP with the highest bit set are of 1968 to 2036,
-    /// others of 2036 to 2104 (RFC 4330 section 3); those of PTP are of 1970 to 2106.
+    /// The time, to the nearest nanosecond. NTP seconds with the highest bit set are in 1968 to 2036, others in 2036
+    /// to 2104 (RFC 4330 section 3); PTP seconds are in 1970 to 2106.
     #[must_use]
     pub fn time(self, format: Format, tai: Span) -> Time<Utc> {
         let (seconds, low) = (i128::from(self.0 >> 32), i128::from(self.0 & u64::from(u32::MAX)));
@@ -75,7 +75,7 @@ mod tests {
     const LEAP_SECONDS: Span = Span::from_secs(37);
 
     #[test]
-    fn times_are_those_of_the_standards() {
+    fn times_equal_those_of_the_standards() {
         // RFC 5905 figure 4: the first day of UTC, of Unix, and of NTP's era 1.
         let seconds = |seconds: i64| Time::from_nanos(seconds * 1_000_000_000);
         let ntp = |time| Stamped::of(time, Format::Ntp, Span::ZERO).0 >> 32;
@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_comes_back_to_the_nanosecond(
+        fn times_survive_conversion_to_the_nanosecond(
             nanos in 0..4_200_000_000_000_000_000_i64, is_ptp: bool,
         ) {
             let format = if is_ptp { Format::Ptp } else { Format::Ntp };
@@ -100,7 +100,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_are_a_time(bits: u64, nanos: i64, tai: i64) {
+        fn arbitrary_bits_are_a_time(bits: u64, nanos: i64, tai: i64) {
             for format in [Format::Ntp, Format::Ptp] {
                 let _ = Stamped(bits).time(format, Span::from_nanos(tai));
                 let _ = Stamped::of(Time::from_nanos(nanos), format, Span::from_nanos(tai));

@@ -1,25 +1,25 @@
-//! What extensions say: the values of those that are understood here.
+//! Values of the supported extensions.
 
 use super::{Extension, ExtensionFlags, Stamped};
 
 /// The value of an extension of a fixed length.
 pub trait Value: Sized {
-    /// Its type (IANA, STAMP TLV Types).
+    /// Type (IANA, STAMP TLV Types).
     const KIND: u8;
-    /// Its length in bytes.
+    /// Length in bytes.
     const LENGTH: usize;
-    /// The bytes of the value, which are [`Self::LENGTH`].
+    /// Encodes the value as [`Self::LENGTH`] bytes.
     fn encode(&self) -> Vec<u8>;
-    /// What these bytes say; none if they are not so many.
+    /// Decodes the value; none if the number of bytes is wrong.
     fn decode(value: &[u8]) -> Option<Self>;
 
-    /// Appends the extension as a sender does: marked as not understood, until a reflector has.
+    /// Appends the extension as a sender does: marked as unrecognised until a reflector clears the mark.
     fn ask(&self, packet: &mut Vec<u8>) {
         let flags = ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() };
         Extension { flags, kind: Self::KIND, value: &self.encode() }.write(packet);
     }
 
-    /// What an extension says that a reflector has answered.
+    /// Value of an extension that a reflector has answered.
     fn answered(extension: &Extension<'_>) -> Option<Self> {
         let understood =
             extension.kind == Self::KIND && extension.flags == ExtensionFlags::default();
@@ -27,43 +27,42 @@ pub trait Value: Sized {
     }
 }
 
-/// Who keeps a clock right (RFC 8972 section 4.3, table 3).
+/// Synchronisation source of a clock (RFC 8972 section 4.3, table 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncSource {
     /// NTP.
     Ntp = 1,
     /// PTP.
     Ptp = 2,
-    /// A building's supply of timing (SSU, BITS).
+    /// Building integrated timing supply (SSU, BITS).
     Supply = 3,
     /// Satellites.
     Satellites = 4,
-    /// Nobody.
+    /// None.
     FreeRunning = 5,
 }
 
-/// How packets are stamped (RFC 8972 section 4.3, table 5).
+/// Method of time stamping (RFC 8972 section 4.3, table 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampMethod {
     /// By hardware.
     Hardware = 1,
-    /// By software that forwards packets: here by the kernel, in the driver's softIRQ and before the
-    /// driver sends.
+    /// By forwarding software: here the kernel, in the driver's softIRQ and before the driver sends.
     Local = 2,
-    /// By the program that makes the packets.
+    /// By the program that generates the packets.
     ControlPlane = 3,
 }
 
-/// How the reflector stamps (RFC 8972 section 4.3). Numbers, because there may be new ones.
+/// Time stamping of the reflector (RFC 8972 section 4.3). Numbers, because new ones may be defined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampInformation {
-    /// What keeps the clock right that stamps what is received ([`SyncSource`]).
+    /// Synchronisation source of the clock that stamps received packets ([`SyncSource`]).
     pub received_by: u8,
-    /// How what is received is stamped ([`StampMethod`]).
+    /// Stamping method of received packets ([`StampMethod`]).
     pub received_how: u8,
-    /// The same of what is sent.
+    /// Synchronisation source for sent packets.
     pub sent_by: u8,
-    /// The same of what is sent.
+    /// Stamping method of sent packets.
     pub sent_how: u8,
 }
 
@@ -81,16 +80,16 @@ impl Value for TimestampInformation {
     }
 }
 
-/// Which class packets belong to on their way (RFC 8972 section 4.4).
+/// Traffic class of packets on the path (RFC 8972 section 4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassOfService {
-    /// The differentiated services code point that the reflector is to return the packet with.
+    /// DSCP with which the reflector is requested to return the packet.
     pub wanted: u8,
-    /// That with which the packet reached the reflector.
+    /// DSCP with which the packet reached the reflector.
     pub received: u8,
-    /// The congestion bits with which it did.
+    /// ECN bits with which the packet reached the reflector.
     pub congestion: u8,
-    /// Whether the reflector may not use what is wanted.
+    /// True if the reflector may not use the requested DSCP.
     pub refused: bool,
 }
 
@@ -118,15 +117,14 @@ impl Value for ClassOfService {
     }
 }
 
-/// When the reflector's packet before this one really left (RFC 8972 section 4.7), which it cannot say in
-/// that packet itself.
+/// Actual send time of the reflector's previous packet (RFC 8972 section 4.7), which that packet itself cannot carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowUp {
-    /// That packet's number, by the reflector.
+    /// The reflector's sequence number of that packet.
     pub number: u32,
-    /// When it left; 0 if there was none, or it is not known.
+    /// Its send time; 0 if there was none, or it is unknown.
     pub left: Stamped,
-    /// How that was stamped ([`StampMethod`]).
+    /// Method of that stamp ([`StampMethod`]).
     pub how: u8,
 }
 
@@ -159,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// Written as it is read, and no other length is taken.
+    /// A value survives encoding, and other lengths are rejected.
     fn round_trip<V: Value + PartialEq + std::fmt::Debug>(value: &V) {
         let bytes = value.encode();
         assert_eq!((bytes.len(), V::decode(&bytes).as_ref()), (V::LENGTH, Some(value)));
@@ -174,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_service_has_its_fields_where_the_standard_has_them() {
+    fn class_of_service_has_the_standards_layout() {
         let class = ClassOfService { wanted: 46, received: 10, congestion: 2, refused: true };
         assert_eq!(class.encode(), [46 << 2, 10 << 4 | 2 << 2 | 1, 0, 0]);
     }
 
     proptest! {
         #[test]
-        fn values_are_read_as_they_were_written(
+        fn written_values_are_decoded(
             bytes: [u8; 4], number: u32, left: u64, how: u8, refused: bool,
         ) {
             let [received_by, received_how, sent_by, sent_how] = bytes;
