@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use wirestamp_active::reflector::{Arrival, Reflector};
-use wirestamp_active::sender::{Form, Rhythm, Session, Test};
+use wirestamp_active::sender::{PacketFormat, PacketSchedule, Session, TestConfig};
 use wirestamp_active::{ClockState, SystemClock};
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::Key;
@@ -29,14 +29,14 @@ fuzz_target!(|input: (bool, bool, u8, Vec<&[u8]>)| {
     let at = |port| SocketAddr::from(([192, 0, 2, 7], port));
     let mut reflector = Reflector::new(key.clone());
     let mut session = Session::new(
-        &Test {
+        &TestConfig {
             to: at(862),
             from: at(4000),
             packets: None,
             lasting: None,
-            rhythm: Rhythm::Periodic(Duration::from_millis(1)),
+            schedule: PacketSchedule::Periodic(Duration::from_millis(1)),
             timeout: Span::from_millis(100),
-            form: Form { key, light, ..Form::default() },
+            format: PacketFormat { key, light, ..PacketFormat::default() },
             same_clock: false,
         },
         Still.state(),

@@ -1,16 +1,15 @@
-//! The clock of an end of a test.
+//! The system clock and its error bound.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use wirestamp_clock::{KernelSync, Span, Time, Utc};
 use wirestamp_packet::stamp::{ErrorEstimate, Format};
 
-/// What an end of a test needs to know of its system clock. The kernel's packet stamps are by this clock
-/// too.
+/// The system clock of a sender or reflector. The kernel's packet stamps are of this clock too.
 pub trait SystemClock {
-    /// Its time now.
+    /// The current time.
     fn now(&self) -> Time<Utc>;
-    /// How right it is now.
+    /// The current sync status and error bound.
     fn state(&mut self) -> ClockState;
 }
 
@@ -24,33 +23,33 @@ impl<C: SystemClock + ?Sized> SystemClock for Box<C> {
     }
 }
 
-/// How right a system clock is.
+/// Sync status and error bound of a system clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockState {
-    /// Whether somebody keeps it on UTC.
+    /// Whether it is synchronized to UTC.
     pub synchronised: bool,
-    /// How far it can be from UTC.
+    /// Max offset from UTC.
     pub error: Span,
-    /// How far TAI is ahead of UTC, if the kernel was told.
+    /// TAI minus UTC, if configured in the kernel.
     pub tai: Option<Span>,
 }
 
 impl ClockState {
-    /// As a test packet says it.
+    /// The error estimate of a test packet.
     #[must_use]
     pub fn estimate(self) -> ErrorEstimate {
         ErrorEstimate::of(self.error, self.synchronised, Format::Ntp)
     }
 }
 
-/// How long what the kernel said of the clock is believed.
-const FRESH: Duration = Duration::from_millis(100);
+/// Max age of a state read from the kernel.
+const MAX_STATE_AGE: Duration = Duration::from_millis(100);
 
-/// This machine's clock.
+/// This machine's clock, with the kernel's sync status.
 #[derive(Debug, Default)]
-pub struct Kernel(Option<(Instant, ClockState)>);
+pub struct KernelClock(Option<(Instant, ClockState)>);
 
-impl SystemClock for Kernel {
+impl SystemClock for KernelClock {
     fn now(&self) -> Time<Utc> {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         Time::from_nanos(i64::try_from(now).unwrap_or(i64::MAX))
@@ -58,9 +57,9 @@ impl SystemClock for Kernel {
 
     fn state(&mut self) -> ClockState {
         match self.0 {
-            Some((read, state)) if read.elapsed() < FRESH => state,
+            Some((read, state)) if read.elapsed() < MAX_STATE_AGE => state,
             _ => {
-                let state = ask();
+                let state = read_state();
                 self.0 = Some((Instant::now(), state));
                 state
             }
@@ -68,8 +67,8 @@ impl SystemClock for Kernel {
     }
 }
 
-/// What the kernel says; of a clock that nothing may be asked of, nothing is known.
-fn ask() -> ClockState {
+/// The kernel's sync status; unsynchronized with an unlimited error if it cannot be read.
+fn read_state() -> ClockState {
     match KernelSync::read() {
         Ok(KernelSync { synchronised, max_error, tai, .. }) => {
             ClockState { synchronised, error: max_error, tai }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use wirestamp_active::PORT;
-use wirestamp_active::reflector::{Counts, Server};
+use wirestamp_active::reflector::{ReflectorCounts, Server};
 
 use crate::interrupt::stop_on_signal;
 use crate::namespace;
@@ -83,12 +83,20 @@ fn own_addresses() -> Vec<SocketAddr> {
 struct Document {
     listening: Vec<SocketAddr>,
     #[serde(flatten)]
-    counts: Counts,
+    counts: ReflectorCounts,
 }
 
 fn text(document: &Document) -> String {
-    let Counts { reflected, not_stamp, forged, answers, failed, sessions, stamped_late, .. } =
-        document.counts;
+    let ReflectorCounts {
+        reflected,
+        not_stamp,
+        forged,
+        answers,
+        failed,
+        sessions,
+        stamped_late,
+        ..
+    } = document.counts;
     let mut text = format!(
         "{} of {} reflected\n",
         plural(reflected, "packet", "packets"),

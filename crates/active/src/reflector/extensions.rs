@@ -1,4 +1,4 @@
-//! What a reflector answers to the extensions of a packet (RFC 8972 section 4).
+//! A reflector's answers to the extensions of a packet (RFC 8972 section 4).
 
 use wirestamp_packet::stamp::{
     ClassOfService, Extension, ExtensionFlags, FollowUp, Key, StampMethod, SyncSource,
@@ -7,27 +7,32 @@ use wirestamp_packet::stamp::{
 
 use crate::system_clock::ClockState;
 
-/// What extensions may ask for.
+/// Data for the answers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct AnswerData {
     /// The sender's number of the packet.
     pub(super) sequence: u32,
     /// The number of the answer.
     pub(super) number: u32,
-    /// The traffic class with which the packet came.
+    /// The traffic class of the received packet.
     pub(super) class: u8,
-    /// When the answer before this one left.
+    /// Transmit stamp of the previous answer.
     pub(super) follow_up: FollowUp,
-    /// How right the clock is.
+    /// Sync status and error bound of the clock.
     pub(super) state: ClockState,
 }
 
-/// Writes the answers to what stands behind a packet's fields; returns the traffic class to answer with.
+/// Writes the answers to the data after a packet's fields; returns the traffic class of the answer.
 ///
-/// In an authenticated packet extensions have a code of their own. Where it is wrong or missing they come
-/// back as they are, marked as forged, all but padding alone, which needs none.
-pub(super) fn answer(asked: &[u8], key: Option<&Key>, by: &Asked, answers: &mut Vec<u8>) -> u8 {
-    // What TWAMP Light calls padding.
+/// In an authenticated packet, extensions have a separate authentication code (HMAC). If it is wrong or
+/// missing, they are returned unchanged and marked as forged. Padding alone needs no code.
+pub(super) fn answer(
+    asked: &[u8],
+    key: Option<&Key>,
+    by: &AnswerData,
+    answers: &mut Vec<u8>,
+) -> u8 {
+    // Padding of TWAMP Light.
     if asked.iter().all(|&byte| byte == 0) {
         answers.extend(asked);
         return 0;
@@ -54,16 +59,16 @@ pub(super) fn answer(asked: &[u8], key: Option<&Key>, by: &Asked, answers: &mut 
             _ => answer_one(&extension, by, &mut class, answers),
         }
     }
-    // Too little for one more extension.
+    // The rest is too short for an extension.
     answers.extend(asked.get(read..).unwrap_or_default());
     class
 }
 
-fn answer_one(extension: &Extension<'_>, by: &Asked, class: &mut u8, answers: &mut Vec<u8>) {
+fn answer_one(extension: &Extension<'_>, by: &AnswerData, class: &mut u8, answers: &mut Vec<u8>) {
     let answer = match extension.kind {
         Extension::PADDING => Ok(extension.value.to_vec()),
         TimestampInformation::KIND => answered(extension.value, |_: TimestampInformation| {
-            // What else keeps the clock, the kernel does not say.
+            // The kernel does not report other clock sources.
             let source =
                 if by.state.synchronised { SyncSource::Ntp } else { SyncSource::FreeRunning };
             TimestampInformation {
@@ -92,7 +97,7 @@ fn answer_one(extension: &Extension<'_>, by: &Asked, class: &mut u8, answers: &m
     Extension { flags, kind: extension.kind, value: &value }.write(answers);
 }
 
-/// The answer to a value, or that it is malformed.
+/// The answer to a value; an error if the value is malformed.
 fn answered<V: Value>(
     value: &[u8],
     answer: impl FnOnce(V) -> V,

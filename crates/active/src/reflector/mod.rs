@@ -16,84 +16,84 @@ use crate::system_clock::SystemClock;
 pub use self::serve::Server;
 pub use self::session::SessionId;
 
-/// What a reflector did.
+/// Counts of a reflector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Packets that were returned.
+pub struct ReflectorCounts {
+    /// Packets returned.
     pub reflected: u64,
-    /// Datagrams that were no test packets.
+    /// Datagrams that are not test packets.
     pub not_stamp: u64,
-    /// Packets without the right code.
+    /// Packets without the correct authentication code.
     pub forged: u64,
-    /// Answers of other reflectors, which would go back and forth for ever.
+    /// Answers of other reflectors; not returned, because they would loop.
     pub answers: u64,
-    /// Packets that the kernel did not take.
+    /// Answers that the kernel refused.
     pub failed: u64,
-    /// Sessions that were begun.
+    /// Sessions started.
     pub sessions: u64,
-    /// Sessions that were forgotten for want of room, of those that had been idle longest.
+    /// Sessions evicted because the table was full; the longest idle ones first.
     pub forgotten: u64,
-    /// Packets that were received without the kernel's stamp, and have the program's.
+    /// Packets received without a kernel stamp; the program's time is used.
     pub stamped_late: u64,
 }
 
-/// A test packet as it came.
+/// A received test packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// The datagram's bytes.
     pub bytes: &'a [u8],
-    /// Who sent it.
+    /// Source address.
     pub from: SocketAddr,
-    /// The address that it was sent to.
+    /// Destination address.
     pub to: Option<IpAddr>,
-    /// When it was received.
+    /// Receive time.
     pub at: Time<Utc>,
-    /// Its TTL or hop limit.
+    /// TTL or hop limit.
     pub ttl: u8,
-    /// Its traffic class: the differentiated services code point and two bits for congestion.
+    /// Traffic class: the differentiated services code point and two bits for congestion.
     pub class: u8,
 }
 
-/// What is to be sent back.
+/// Properties of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reflection {
-    /// Whose packet it answers.
+    /// Session of the answered packet.
     pub session: SessionId,
-    /// The number that it has in its session.
+    /// Number of the answer in its session.
     pub number: u32,
-    /// The traffic class to send it with.
+    /// Traffic class of the answer.
     pub class: u8,
-    /// When the packet was made, as its sender has written it.
+    /// The sender's timestamp in the packet.
     pub made: Stamped,
 }
 
-/// Returns packets, in the stateful mode of RFC 8762 section 4.2: it counts what it returns in each
-/// session. An answer is as long as the packet that it answers, but for those shorter than an answer.
+/// Returns packets, in the stateful mode of RFC 8762 section 4.2: counts the answers of each session. An
+/// answer is as long as its packet, but at least as long as the answer's fields.
 #[derive(Debug)]
 pub struct Reflector {
     key: Option<Key>,
     sessions: Sessions,
-    counts: Counts,
+    counts: ReflectorCounts,
 }
 
 impl Reflector {
-    /// A reflector that takes packets with the codes of this key, or open ones.
+    /// A reflector for packets authenticated with this key; without a key, for unauthenticated packets.
     #[must_use]
     pub fn new(key: Option<Key>) -> Self {
-        Self { key, sessions: Sessions::default(), counts: Counts::default() }
+        Self { key, sessions: Sessions::default(), counts: ReflectorCounts::default() }
     }
 
-    /// Whether a packet is itself the answer of a reflector: it says when something was received, where
-    /// senders have zeros, and TWAMP Light's have what they like.
+    /// Whether a packet is itself the answer of a reflector: it has a receive time where senders have
+    /// zeros (TWAMP Light senders may have any bytes there).
     fn is_answer(&self, arrival: &Arrival<'_>) -> bool {
         let mode = self.key.as_ref().map_or(Mode::Open, Mode::Authenticated);
         Reflected::parse(arrival.bytes, mode).is_ok_and(|answer| answer.received != Stamped(0))
     }
 
-    /// Writes the answer to a packet. The time at which it is returned is read last.
+    /// Writes the answer to a packet. The transmit time is read last.
     ///
     /// # Errors
-    /// Why there is none.
+    /// [`NotStamp`] if the datagram is not a valid test packet.
     pub fn reflect(
         &mut self,
         arrival: &Arrival<'_>,
@@ -114,7 +114,7 @@ impl Reflector {
         session.next = number.wrapping_add(1);
         let rest = arrival.bytes.get(mode.length()..).unwrap_or_default();
         let mut behind = Vec::with_capacity(rest.len());
-        let asked = extensions::Asked {
+        let asked = extensions::AnswerData {
             sequence: sent.sequence,
             number,
             class: arrival.class,
@@ -138,15 +138,15 @@ impl Reflector {
         Ok(Reflection { session: id, number, class, made: sent.timestamp })
     }
 
-    /// An answer has left at this time, by the kernel's stamp.
+    /// Records the kernel's transmit stamp of an answer.
     pub fn left(&mut self, session: &SessionId, number: u32, at: Time<Utc>) {
         if let Some(session) = self.sessions.get_mut(session) {
             session.last = Some((number, stamped(at)));
         }
     }
 
-    /// An answer could not be sent: its number goes to the next one, or the sender would take it for lost
-    /// on the way back.
+    /// Records that an answer was not sent: the next one gets its number. Otherwise the sender would count
+    /// it as lost on the way back.
     fn not_sent(&mut self, reflection: &Reflection) {
         if let Some(session) = self.sessions.get_mut(&reflection.session) {
             session.next = reflection.number;
@@ -155,15 +155,14 @@ impl Reflector {
         self.counts.failed += 1;
     }
 
-    /// What it has done so far.
+    /// Counts so far.
     #[must_use]
-    pub const fn counts(&self) -> Counts {
+    pub const fn counts(&self) -> ReflectorCounts {
         self.counts
     }
 }
 
-/// A time as it is written: NTP's format, whose fractions are finer than a nanosecond, and which has no leap
-/// seconds to know.
+/// A time in NTP format: its fractions are finer than a nanosecond, and it needs no leap seconds.
 fn stamped(time: Time<Utc>) -> Stamped {
     Stamped::of(time, Format::Ntp, wirestamp_clock::Span::ZERO)
 }

@@ -9,30 +9,29 @@ use wirestamp_capture::Stop;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_packet::stamp::Key;
 
-use super::{Arrival, Counts, Reflector, SessionId};
+use super::{Arrival, Reflector, ReflectorCounts, SessionId};
 use crate::socket::{Manner, SocketError, StampedSocket};
-use crate::system_clock::{Kernel, SystemClock};
-use crate::{Passage, Witness, on_wire};
+use crate::system_clock::{KernelClock, SystemClock};
+use crate::{PacketObserver, TestPacket, on_wire};
 
-/// How long one wait for packets takes at most, so that it is told that none came.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How long a packet may lie in the kernel's backlog when it is stamped: two ticks of its timer
-/// (`netdev_budget_usecs`, `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
+/// Max wait for packets, so that observers are also notified without packets.
+const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Max time of a stamped packet in the kernel's backlog: two ticks of its timer (`netdev_budget_usecs`,
+/// `Documentation/admin-guide/sysctl/net.rst`), which are 8 ms at 250 Hz.
 const BACKLOG: Span = Span::from_millis(10);
-/// Answers whose stamps are waited for at a time; the kernel hands most over before the call that sends
-/// returns.
-const WAITING: usize = 4096;
-/// Packets of one socket that are answered before the others are looked at.
+/// Max answers waiting for transmit stamps; the kernel reports most before the send call returns.
+const MAX_WAITING: usize = 4096;
+/// Max packets of one socket answered before the next socket is read.
 const BATCH: usize = 64;
 
-/// A reflector, and the addresses that it listens at.
+/// A reflector with its sockets.
 pub struct Server {
     sockets: Vec<Bound>,
     reflector: Reflector,
     clock: Box<dyn SystemClock + Send>,
 }
 
-/// A socket, and the answers sent over it whose stamps have not come.
+/// A socket, and its answers that wait for transmit stamps.
 struct Bound {
     socket: StampedSocket,
     port: u16,
@@ -40,8 +39,8 @@ struct Bound {
 }
 
 impl Server {
-    /// Listens at these addresses, in the network namespace of the thread that calls. Answers packets with
-    /// the codes of the key, or open ones.
+    /// Binds sockets to these addresses, in the network namespace of the calling thread. Answers packets
+    /// authenticated with the key; without a key, unauthenticated packets.
     ///
     /// # Errors
     /// [`SocketError::Bind`].
@@ -52,29 +51,33 @@ impl Server {
             Ok(Bound { socket, port, waiting: VecDeque::new() })
         };
         let sockets = addresses.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { sockets, reflector: Reflector::new(key), clock: Box::<Kernel>::default() })
+        Ok(Self { sockets, reflector: Reflector::new(key), clock: Box::<KernelClock>::default() })
     }
 
-    /// Has somebody who knows more of the system clock than the kernel say how right it is.
+    /// Replaces the kernel's sync status of the system clock with a better source.
     #[must_use]
     pub fn with_clock(mut self, clock: impl SystemClock + Send + 'static) -> Self {
         self.clock = Box::new(clock);
         self
     }
 
-    /// The addresses, with the ports that were chosen where 0 was asked for.
+    /// The bound addresses, with the ports that the kernel chose for port 0.
     ///
     /// # Errors
-    /// [`SocketError::Receive`] when the kernel does not say.
+    /// [`SocketError::Receive`].
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, SocketError> {
         self.sockets.iter().map(|bound| bound.socket.local_addr()).collect()
     }
 
-    /// Answers until `stop` is requested. `witness` may be told of each packet that is answered.
+    /// Answers until `stop` is requested. `observer` is notified of each answered packet.
     ///
     /// # Errors
     /// [`SocketError::Receive`].
-    pub fn run(mut self, stop: &Stop, mut witness: impl Witness) -> Result<Counts, SocketError> {
+    pub fn run(
+        mut self,
+        stop: &Stop,
+        mut observer: impl PacketObserver,
+    ) -> Result<ReflectorCounts, SocketError> {
         let mut answer = Vec::new();
         let ports: Vec<u16> = self.sockets.iter().map(|bound| bound.port).collect();
         while !stop.is_requested() {
@@ -83,10 +86,10 @@ impl Server {
             let mut until = clock.now();
             for bound in sockets {
                 let newest =
-                    bound.answer_all(reflector, clock, &ports, &mut answer, &mut witness)?;
+                    bound.answer_all(reflector, clock, &ports, &mut answer, &mut observer)?;
                 until = until.min(newest.unwrap_or(until));
             }
-            witness.complete(until - BACKLOG);
+            observer.complete(until - BACKLOG);
         }
         Ok(self.reflector.counts())
     }
@@ -94,7 +97,7 @@ impl Server {
     fn wait(&self, stop: &Stop) -> Result<(), SocketError> {
         let sockets = self.sockets.iter().map(|bound| PollFd::new(&bound.socket, PollFlags::IN));
         let mut events: Vec<_> = sockets.chain([PollFd::new(stop, PollFlags::IN)]).collect();
-        match poll(&mut events, Some(&PATIENCE)) {
+        match poll(&mut events, Some(&POLL_TIMEOUT)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(SocketError::Receive(error.into())),
         }
@@ -102,14 +105,14 @@ impl Server {
 }
 
 impl Bound {
-    /// Answers what waits, up to a batch; if that was not all, says when the last of it came.
+    /// Answers waiting packets, up to a batch. Returns the receive time of the last one if more may wait.
     fn answer_all(
         &mut self,
         reflector: &mut Reflector,
         clock: &mut impl SystemClock,
         ports: &[u16],
         answer: &mut Vec<u8>,
-        witness: &mut impl Witness,
+        observer: &mut impl PacketObserver,
     ) -> Result<Option<Time<Utc>>, SocketError> {
         self.take_stamps(reflector);
         let mut newest = None;
@@ -136,12 +139,12 @@ impl Bound {
             let reflection = match reflector.reflect(&arrival, clock, answer) {
                 Ok(reflection) => reflection,
                 Err(why) => {
-                    witness.refuses(why);
+                    observer.rejected(why);
                     continue;
                 }
             };
             let own = to.map_or(from.ip(), |(address, _)| address);
-            witness.passes(&Passage {
+            observer.packet(&TestPacket {
                 mark: reflection.made.0,
                 session: reflection.session.number,
                 at,
@@ -165,7 +168,7 @@ impl Bound {
         Ok(newest)
     }
 
-    /// Takes the stamps of what has left.
+    /// Reads the transmit stamps of answers.
     fn take_stamps(&mut self, reflector: &mut Reflector) {
         while let Some((number, at)) = self.socket.left() {
             let nth = self.waiting.iter().position(|waiting| waiting.0 == number);
@@ -175,7 +178,7 @@ impl Bound {
                 reflector.left(&session, answer, at);
             }
         }
-        if self.waiting.len() > WAITING {
+        if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }
     }

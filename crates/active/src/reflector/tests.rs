@@ -8,7 +8,7 @@ use wirestamp_packet::stamp::{
 use super::*;
 use crate::system_clock::ClockState;
 
-/// A clock that goes on by a microsecond with each reading.
+/// A clock whose reading is a microsecond after its state.
 struct Ticking(i64);
 
 impl SystemClock for Ticking {
@@ -58,7 +58,7 @@ fn reflect(reflector: &mut Reflector, bytes: &[u8]) -> Result<(Reflection, Vec<u
 }
 
 #[test]
-fn an_answer_says_when_the_packet_came_and_counts_in_its_session() {
+fn answer_has_receive_time_and_session_number() {
     let mut reflector = Reflector::new(None);
     for (sequence, session, number) in [(5, 1, 0), (9, 1, 1), (7, 2, 0), (10, 1, 2)] {
         let (reflection, answer) =
@@ -79,7 +79,7 @@ fn an_answer_says_when_the_packet_came_and_counts_in_its_session() {
 }
 
 #[test]
-fn extensions_are_answered_told_off_or_given_back() {
+fn extensions_are_answered_rejected_or_returned() {
     let mut asked = packet(Mode::Open, 1, 0);
     FollowUp::default().ask(&mut asked);
     TimestampInformation::default().ask(&mut asked);
@@ -99,9 +99,9 @@ fn extensions_are_answered_told_off_or_given_back() {
     assert_eq!((second.class, answer.len()), (10 << 2, asked.len()));
 
     let answers: Vec<_> = extensions(&answer[44..]).collect();
-    let told = FollowUp::answered(&answers[0]).unwrap();
-    let left = told.left.time(Format::Ntp, Span::ZERO).as_nanos() - ARRIVAL;
-    assert_eq!((told.number, told.how, left), (0, 2, 7_000));
+    let follow_up = FollowUp::answered(&answers[0]).unwrap();
+    let left = follow_up.left.time(Format::Ntp, Span::ZERO).as_nanos() - ARRIVAL;
+    assert_eq!((follow_up.number, follow_up.how, left), (0, 2, 7_000));
     let how = TimestampInformation::answered(&answers[1]).unwrap();
     assert_eq!((how.received_by, how.received_how, how.sent_how), (1, 2, 3));
     let class = ClassOfService::answered(&answers[2]).unwrap();
@@ -112,7 +112,7 @@ fn extensions_are_answered_told_off_or_given_back() {
 }
 
 #[test]
-fn a_sender_of_twamp_light_gets_its_padding_back() {
+fn twamp_light_padding_is_returned() {
     let mut reflector = Reflector::new(None);
     let mut long = packet(Mode::Open, 1, 0);
     long.resize(100, 0);
@@ -125,7 +125,7 @@ fn a_sender_of_twamp_light_gets_its_padding_back() {
 }
 
 #[test]
-fn without_the_key_there_is_no_answer_and_extensions_come_back_as_forged() {
+fn forged_packets_and_extensions_are_detected() {
     let key = key();
     let mode = Mode::Authenticated(&key);
     let mut reflector = Reflector::new(Some(key.clone()));
@@ -156,7 +156,7 @@ fn without_the_key_there_is_no_answer_and_extensions_come_back_as_forged() {
 }
 
 #[test]
-fn behind_the_code_of_extensions_only_padding_may_stand() {
+fn only_padding_may_follow_the_extensions_code() {
     let (key, flags) = (key(), ExtensionFlags::default());
     let mut coded = Vec::new();
     TimestampInformation::default().ask(&mut coded);
@@ -164,7 +164,7 @@ fn behind_the_code_of_extensions_only_padding_may_stand() {
     let extension = |kind, value| Extension { flags, kind, value };
     let mut short = coded.clone();
     extension(Extension::CODE, &code[..1]).write(&mut short);
-    assert!(!key.verifies_extensions(1, &short), "a part of the code is soon guessed");
+    assert!(!key.verifies_extensions(1, &short), "a part of the code is easy to guess");
     extension(Extension::CODE, &code).write(&mut coded);
     extension(Extension::PADDING, &[7; 5]).write(&mut coded);
     assert!(key.verifies_extensions(1, &coded));
@@ -181,12 +181,12 @@ fn behind_the_code_of_extensions_only_padding_may_stand() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered_at_their_length_or_refused(
+    fn answers_to_any_bytes_keep_their_length(
         bytes in prop::collection::vec(any::<u8>(), 0..300), is_open: bool,
     ) {
         let mut reflector = Reflector::new((!is_open).then(key));
         if let Ok((_, answer)) = reflect(&mut reflector, &bytes) {
-            // An extension that says that it is longer than the packet is given back as long as it is.
+            // An extension with a length beyond the packet is returned with its actual length.
             prop_assert_eq!(answer.len(), bytes.len().max(44));
         }
     }

@@ -1,81 +1,81 @@
-//! Answers that wait for the word of when they left the reflector.
+//! Answers that wait for the follow-up with their transmit stamp at the reflector.
 
 use std::collections::VecDeque;
 
 use wirestamp_clock::{Span, Stamp, Time, Utc};
 use wirestamp_metrics::Reply;
 
-/// How far the word of an answer may come out of its turn. That of an answer further behind was lost.
-const NEAR: usize = 64;
+/// Max reordering of follow-ups, in answers. A follow-up later than that counts as lost.
+const MAX_REORDERING: usize = 64;
 
-/// Answers in the order in which they came, the oldest first. The time at which an answer left is told with
-/// the next one that the reflector returns.
+/// Answers in the order of arrival, the oldest first. The reflector sends the transmit stamp of an answer
+/// with the next answer.
 #[derive(Debug, Default)]
-pub(super) struct FollowedUp {
-    waiting: VecDeque<Told>,
-    /// The greatest number that there was a word of.
+pub(super) struct FollowUpQueue {
+    waiting: VecDeque<WaitingAnswer>,
+    /// The max answer number with a follow-up.
     latest: u64,
 }
 
-/// What an answer says besides, and the clocks claimed when it came.
+/// TTL of an answer, and the clocks' error bounds at its arrival.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beside {
-    /// With which TTL its packet reached the reflector.
+pub(super) struct AnswerContext {
+    /// TTL of the packet at the reflector.
     pub(super) ttl: u8,
-    /// How far our clock can be from UTC; none if it is not on UTC.
+    /// Error bound of the sender's clock; none if it is not synchronized to UTC.
     pub(super) own: Option<Span>,
-    /// The same of the reflector's.
+    /// Error bound of the reflector's clock; none if it is not synchronized to UTC.
     pub(super) theirs: Option<Span>,
 }
 
-/// An answer.
+/// A waiting answer.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct WaitingAnswer {
     pub(super) answer: Reply,
-    pub(super) beside: Beside,
-    /// Whether the time at which it left is that of the word.
-    pub(super) is_told: bool,
+    pub(super) context: AnswerContext,
+    /// Whether its transmit time is the stamp of a follow-up.
+    pub(super) has_stamp: bool,
 }
 
-impl FollowedUp {
-    /// One more answer came.
-    pub(super) fn push(&mut self, answer: Reply, beside: Beside) {
-        self.waiting.push_back(Told { answer, beside, is_told: false });
+impl FollowUpQueue {
+    /// Adds an answer.
+    pub(super) fn push(&mut self, answer: Reply, context: AnswerContext) {
+        self.waiting.push_back(WaitingAnswer { answer, context, has_stamp: false });
     }
 
-    /// The answer with this number left at this time.
-    pub(super) fn tell(&mut self, number: u64, left: Stamp) {
+    /// Sets the transmit stamp of the answer with this number.
+    pub(super) fn set_stamp(&mut self, number: u64, left: Stamp) {
         self.latest = self.latest.max(number);
-        let near = self.waiting.iter_mut().rev().take(NEAR);
-        // A copy of an answer left when it did.
+        let near = self.waiting.iter_mut().rev().take(MAX_REORDERING);
+        // Duplicates have the same stamp.
         for waiting in near.filter(|waiting| waiting.answer.number == number) {
             waiting.answer.returned = left;
-            waiting.is_told = true;
+            waiting.has_stamp = true;
         }
     }
 
-    /// The oldest answer, if it waits no more. The word of what came before `before` is no longer waited for.
-    pub(super) fn next(&mut self, before: Option<Time<Utc>>) -> Option<Told> {
+    /// Removes the oldest answer, unless it still waits. Answers that arrived before `before` no longer wait.
+    pub(super) fn next(&mut self, before: Option<Time<Utc>>) -> Option<WaitingAnswer> {
         let oldest = self.waiting.front()?;
         let is_over = before.is_some_and(|before| oldest.answer.back.utc < before)
-            || self.latest > oldest.answer.number + NEAR as u64;
-        if !oldest.is_told && !is_over {
+            || self.latest > oldest.answer.number + MAX_REORDERING as u64;
+        if !oldest.has_stamp && !is_over {
             return None;
         }
         self.waiting.pop_front()
     }
 
-    /// How many answers there are.
+    /// Number of answers.
     pub(super) fn len(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// Whether the word of an answer is still waited for.
+    /// Whether any answer still waits for its follow-up.
     pub(super) fn is_waiting(&self) -> bool {
-        self.waiting.iter().any(|waiting| !waiting.is_told)
+        self.waiting.iter().any(|waiting| !waiting.has_stamp)
     }
 
-    /// How long the oldest has waited.
+    /// Waiting time of the oldest answer.
     pub(super) fn waited(&self, now: Time<Utc>) -> Span {
         self.waiting.front().map_or(Span::ZERO, |oldest| now - oldest.answer.back.utc)
     }

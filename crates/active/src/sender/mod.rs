@@ -1,6 +1,6 @@
-//! The sender: test packets at a pace, and what their answers say.
+//! The sender: paced test packets, and the evaluation of their answers.
 
-mod exchange;
+mod clock_exchange;
 mod follow_up;
 mod report;
 mod run;
@@ -13,48 +13,48 @@ use std::time::Duration;
 use wirestamp_clock::Span;
 use wirestamp_packet::stamp::Key;
 
-pub use self::exchange::{Exchange, Exchanges};
-pub use self::report::{Peer, Report};
+pub use self::clock_exchange::{ClockExchange, ClockExchanges};
+pub use self::report::{ReflectorInfo, TestReport};
 pub use self::run::Sender;
-pub use self::schedule::Rhythm;
-pub use self::session::{Heard, Session};
+pub use self::schedule::PacketSchedule;
+pub use self::session::{ReceivedAnswer, Session};
 
-/// The shortest and the longest payload of UDP that a test packet may have: the fields of an open one, and
-/// what IPv4 has room for.
+/// Range of UDP payload sizes of a test packet: from the fields of an unauthenticated packet to the max
+/// of IPv4.
 pub const SIZES: std::ops::RangeInclusive<usize> = 44..=65_507;
 
-/// What is to be sent.
+/// Configuration of a test.
 #[derive(Clone, Debug)]
-pub struct Test {
-    /// The reflector.
+pub struct TestConfig {
+    /// Address of the reflector.
     pub to: SocketAddr,
-    /// The address and port to send from; any of this family, where they are 0.
+    /// Source address and port; the kernel chooses where they are 0.
     pub from: SocketAddr,
-    /// How many packets; none ends only when it is stopped.
+    /// Number of packets; none for endless.
     pub packets: Option<u64>,
-    /// For how long they are sent, at the most.
+    /// Max duration of sending.
     pub lasting: Option<Duration>,
-    /// When they are sent.
-    pub rhythm: Rhythm,
-    /// How long the answer to the last is waited for, and after how long one counts as lost.
+    /// Intervals between packets.
+    pub schedule: PacketSchedule,
+    /// Time after which an answer counts as lost; also the wait for the last answer.
     pub timeout: Span,
-    /// What the packets look like.
-    pub form: Form,
-    /// Whether both ends have the same clock, so that the clock's distance from UTC does not count.
+    /// Format of the packets.
+    pub format: PacketFormat,
+    /// Whether both ends use the same clock, so that its offset from UTC does not matter.
     pub same_clock: bool,
 }
 
-/// What the packets of a test look like.
+/// Format of the packets of a test.
 #[derive(Clone, Debug, Default)]
-pub struct Form {
-    /// The secret shared with the reflector; open packets without it.
+pub struct PacketFormat {
+    /// The key shared with the reflector; without it, packets are unauthenticated.
     pub key: Option<Key>,
-    /// The number of the session, of those between the same addresses and ports.
+    /// Number of the session among those between the same addresses and ports.
     pub session: u16,
-    /// Bytes of payload; as many as it takes, if that is more.
+    /// Bytes of payload; more if the fields and extensions need more.
     pub length: usize,
-    /// The differentiated services code point of the packets, and of the answers that are asked for.
+    /// The differentiated services code point of the packets and of the requested answers.
     pub dscp: Option<u8>,
-    /// No extensions, which reflectors of TWAMP Light do not know: what is longer than the fields is zeros.
+    /// TWAMP Light: zeros after the fields instead of extensions.
     pub light: bool,
 }

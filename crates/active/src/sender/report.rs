@@ -1,4 +1,4 @@
-//! What came of a test.
+//! Result of a test.
 
 use wirestamp_clock::Span;
 use wirestamp_metrics::TwoWayResult;
@@ -6,22 +6,22 @@ use wirestamp_packet::stamp::{ClassOfService, ErrorEstimate, Format, TimestampIn
 
 use crate::system_clock::ClockState;
 
-/// What the reflector said of itself.
+/// Properties that the reflector reports of itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Peer {
-    /// How right its clock is, by the worst of its answers; none without any.
+pub struct ReflectorInfo {
+    /// The worst clock state of its answers; none without answers.
     pub clock: Option<ClockState>,
-    /// How it stamps, if it says.
+    /// Its stamp method, if reported.
     pub stamps: Option<TimestampInformation>,
-    /// In which class packets reached it, if it was asked and says.
+    /// Traffic class of the packets it received, if requested and reported.
     pub class: Option<ClassOfService>,
-    /// Whether its times are TAI, and how far that is ahead of UTC is not known here.
+    /// Whether its times are TAI and the kernel's TAI offset is not configured here.
     pub unknown_scale: bool,
 }
 
-impl Peer {
-    /// It said this of its clock.
-    pub(super) fn hear(&mut self, estimate: ErrorEstimate, tai: Option<Span>) {
+impl ReflectorInfo {
+    /// Adds the error estimate of an answer.
+    pub(super) fn add(&mut self, estimate: ErrorEstimate, tai: Option<Span>) {
         self.unknown_scale |= estimate.format() == Format::Ptp && tai.is_none();
         // Without a bound its times must not be used.
         let error = estimate.bound().unwrap_or(Span::MAX);
@@ -35,47 +35,47 @@ impl Peer {
     }
 }
 
-/// What came of a test.
+/// Result of a test.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// Each direction, and the round trip.
+pub struct TestReport {
+    /// Results of each direction and of the round trip.
     pub both: TwoWayResult,
-    /// Packets that were sent behind the end, and are counted nowhere else: their answers tell what became of
-    /// the last ones.
+    /// Closing packets, sent after the end and counted nowhere else: their answers report the outcome of
+    /// the last packets.
     pub closing: u64,
-    /// How right our clock was.
+    /// State of the sender's clock.
     pub own: ClockState,
-    /// Whether both ends are said to have the same clock.
+    /// Whether both ends are configured as having the same clock.
     pub same_clock: bool,
-    /// What the reflector said of itself.
-    pub peer: Peer,
-    /// Datagrams without the right code.
+    /// Properties reported by the reflector.
+    pub peer: ReflectorInfo,
+    /// Datagrams without the correct authentication code.
     pub forged: u64,
-    /// Datagrams that were no answers.
+    /// Datagrams that are not answers.
     pub not_stamp: u64,
-    /// Answers that are not to this session, or did not come from where its packets go to.
+    /// Answers of another session or from another address.
     pub strange: u64,
     /// Bytes of UDP payload of the packets.
     pub length: usize,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel refused.
     pub failed: u64,
-    /// Why it did not take the first of them.
+    /// The kernel's first error.
     pub first_error: Option<String>,
-    /// Packets whose time of sending is the kernel's; those of the others are the program's, which are
-    /// earlier by what a system call takes.
+    /// Packets with the kernel's send time. The others have the program's, which is earlier by the
+    /// duration of a system call.
     pub stamped_by_kernel: u64,
-    /// The same of answers.
+    /// Answers with the kernel's send time.
     pub returned_by_kernel: u64,
 }
 
-impl Report {
-    /// Why one-way delays are not known, if they are not.
+impl TestReport {
+    /// The reason why one-way delays are unknown; none if they are known.
     #[must_use]
     pub fn unknown_delay(&self) -> Option<String> {
         if self.peer.unknown_scale {
-            let how =
-                "the reflector's times are TAI, and this kernel was not told how far ahead that is";
-            return Some(how.to_owned());
+            let reason =
+                "the reflector's times are TAI, and this kernel has no TAI offset configured";
+            return Some(reason.to_owned());
         }
         if self.same_clock {
             return None;

@@ -1,24 +1,24 @@
-//! When packets are sent.
+//! Send times of packets.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// The rhythm of a test.
+/// Intervals between packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rhythm {
-    /// At equal distances (RFC 3432).
+pub enum PacketSchedule {
+    /// Equal intervals (RFC 3432).
     Periodic(Duration),
-    /// As a Poisson process with this mean distance (RFC 2330 section 11.1.1): sees a path as it is on
-    /// average, whatever its own rhythms are.
+    /// A Poisson process with this mean interval (RFC 2330 section 11.1.1): unbiased samples, also of a
+    /// path with periodic behaviour.
     Poisson(Duration),
 }
 
-/// How often the mean distance one distance may be: a part in five hundred million is longer.
-const LONGEST: f64 = 20.0;
+/// Max interval as a multiple of the mean: one in five hundred million would be longer.
+const MAX_FACTOR: f64 = 20.0;
 
-impl Rhythm {
-    /// The mean distance.
+impl PacketSchedule {
+    /// The mean interval.
     #[must_use]
     pub const fn mean(self) -> Duration {
         match self {
@@ -26,14 +26,14 @@ impl Rhythm {
         }
     }
 
-    /// The distance to the next packet.
+    /// The interval to the next packet.
     pub(super) fn next(self, random: &mut Rng) -> Duration {
         match self {
-            Self::Periodic(distance) => distance,
+            Self::Periodic(interval) => interval,
             Self::Poisson(mean) => {
-                // Of 1 less a number below 1, so that it is never the logarithm of 0.
+                // 1 minus a number below 1, so never the logarithm of 0.
                 let factor = -(1.0 - random.f64()).ln();
-                Duration::try_from_secs_f64(mean.as_secs_f64() * factor.min(LONGEST))
+                Duration::try_from_secs_f64(mean.as_secs_f64() * factor.min(MAX_FACTOR))
                     .unwrap_or(Duration::MAX)
             }
         }
@@ -45,10 +45,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_poisson_process_has_its_mean_and_a_deviation_as_large() {
+    fn poisson_deviation_equals_the_mean() {
         let mean = Duration::from_millis(10);
         let mut random = Rng::with_seed(1);
-        let draw = |_| Rhythm::Poisson(mean).next(&mut random).as_secs_f64() / mean.as_secs_f64();
+        let draw =
+            |_| PacketSchedule::Poisson(mean).next(&mut random).as_secs_f64() / mean.as_secs_f64();
         let drawn: Vec<f64> = (0..100_000).map(draw).collect();
         let average = drawn.iter().sum::<f64>() / 1e5;
         let variance = drawn.iter().map(|it| (it - average).powi(2)).sum::<f64>() / 1e5;
@@ -56,6 +57,6 @@ mod tests {
         assert!((average - 1.0).abs() < 0.016, "{average}");
         assert!((variance - 1.0).abs() < 0.05, "{variance}");
         let mut random = Rng::with_seed(1);
-        assert_eq!(Rhythm::Periodic(mean).next(&mut random), mean);
+        assert_eq!(PacketSchedule::Periodic(mean).next(&mut random), mean);
     }
 }

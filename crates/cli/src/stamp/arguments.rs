@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use wirestamp_active::PORT;
-use wirestamp_active::sender::{Form, Rhythm, SIZES, Test};
+use wirestamp_active::sender::{PacketFormat, PacketSchedule, SIZES, TestConfig};
 use wirestamp_clock::Span;
 
 use super::key::read_key;
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// The requested test.
-    pub(super) fn test(self) -> anyhow::Result<Test> {
+    pub(super) fn test(self) -> anyhow::Result<TestConfig> {
         let to = self.resolve()?;
         let any = match to {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -97,14 +97,18 @@ impl Arguments {
             bail!(usage(format!("--from {from} and {} have different address families", to.ip())));
         }
         let mean = Duration::from_nanos(u64::try_from(self.interval.as_nanos()).unwrap_or(0));
-        Ok(Test {
+        Ok(TestConfig {
             to,
             from: SocketAddr::new(from, 0),
             packets: self.count,
             lasting: self.duration.map(Duration::from_secs_f64),
-            rhythm: if self.poisson { Rhythm::Poisson(mean) } else { Rhythm::Periodic(mean) },
+            schedule: if self.poisson {
+                PacketSchedule::Poisson(mean)
+            } else {
+                PacketSchedule::Periodic(mean)
+            },
             timeout: self.timeout,
-            form: Form {
+            format: PacketFormat {
                 key: self.key_file.as_deref().map(read_key).transpose()?,
                 // Random: the reflector may still count packets of an earlier test with the same number.
                 session: self.session.unwrap_or_else(|| fastrand::u16(1..)),

@@ -6,7 +6,7 @@ mod present;
 
 use std::process::ExitCode;
 
-use wirestamp_active::sender::{Heard, Sender};
+use wirestamp_active::sender::{ReceivedAnswer, Sender};
 use wirestamp_clock::Span;
 use wirestamp_metrics::ReplyKind;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     let name = arguments.namespace.clone();
     let test = arguments.test()?;
     let stop = stop_on_signal()?;
-    let (to, rhythm) = (test.to, test.rhythm);
+    let (to, schedule) = (test.to, test.schedule);
     let is_endless = test.packets.is_none() && test.lasting.is_none();
     let sender = namespace::enter(name.as_deref(), || Sender::open(test))??;
     output.remark(format!(
@@ -30,14 +30,14 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
     ));
     // At high rates, single answers are too many to read.
     let shows_each = output.verbose && !output.json;
-    let report = sender.run(&stop, |heard: &Heard| {
+    let report = sender.run(&stop, |heard: &ReceivedAnswer| {
         if shows_each {
             output.detail(line(heard));
         }
     })?;
     let nothing_sent = report.both.counts.sent == 0;
     let error = report.first_error.clone();
-    let document = Document::new(to, rhythm, report)?;
+    let document = Document::new(to, schedule, report)?;
     output.result(&document, text)?;
     if let (true, Some(error)) = (nothing_sent, error) {
         anyhow::bail!("no packet was sent to {to}: {error}");
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: Arguments, output: Output) -> anyhow::Result<ExitCo
 }
 
 /// A line about an answer, as ping prints it.
-fn line(heard: &Heard) -> String {
+fn line(heard: &ReceivedAnswer) -> String {
     let note = match heard.taken {
         ReplyKind::First => "",
         ReplyKind::Duplicate => ", duplicate",
@@ -60,7 +60,7 @@ fn line(heard: &Heard) -> String {
         ReplyKind::Foreign => ", answers no sent packet",
     };
     let known = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| time(span.as_nanos()));
-    let Heard { sequence, round_trip, there, ttl, .. } = *heard;
+    let ReceivedAnswer { sequence, round_trip, there, ttl, .. } = *heard;
     let (trip, there, back) = (known(round_trip), known(there), known(Some(heard.back)));
     format!("{sequence}: round trip {trip}, there {there}, back {back}, TTL there {ttl}{note}")
 }

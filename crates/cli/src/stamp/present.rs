@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use wirestamp_active::ClockState;
-use wirestamp_active::sender::{Report, Rhythm};
+use wirestamp_active::sender::{PacketSchedule, TestReport};
 use wirestamp_metrics::{Quality, Summary, TwoWayCounts};
 
 use crate::output::{count, mean, percent, plural, time};
@@ -13,7 +13,7 @@ use crate::table::table;
 /// The result: its text comes from the report, its JSON is prepared.
 pub(super) struct Document {
     to: SocketAddr,
-    report: Report,
+    report: TestReport,
     json: Value,
 }
 
@@ -24,9 +24,13 @@ impl serde::Serialize for Document {
 }
 
 impl Document {
-    pub(super) fn new(to: SocketAddr, rhythm: Rhythm, report: Report) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        to: SocketAddr,
+        schedule: PacketSchedule,
+        report: TestReport,
+    ) -> anyhow::Result<Self> {
         let counts = report.both.counts;
-        let (mean, is_poisson) = (rhythm.mean(), matches!(rhythm, Rhythm::Poisson(_)));
+        let (mean, is_poisson) = (schedule.mean(), matches!(schedule, PacketSchedule::Poisson(_)));
         let located = |count: u64| report.both.is_counted.then_some(count);
         let reason = report.unknown_delay();
         let direction = |quality: &Quality| direction(quality, reason.as_deref());
@@ -148,7 +152,7 @@ fn row(name: &str, quality: &Quality, lost: Option<u64>, is_known: bool) -> Vec<
 }
 
 /// Notes on the results, a line each.
-fn notes(report: &Report, counts: &TwoWayCounts) -> Vec<String> {
+fn notes(report: &TestReport, counts: &TwoWayCounts) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |line: String| lines.push(line);
     match report.unknown_delay() {

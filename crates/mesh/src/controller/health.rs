@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use wirestamp_active::sender::Exchange;
+use wirestamp_active::sender::ClockExchange;
 use wirestamp_clock::{Span, Time};
 
 use crate::v1;
@@ -138,7 +138,7 @@ impl From<&v1::ClockOffset> for ClockOffset {
     fn from(last: &v1::ClockOffset) -> Self {
         let v1::ClockOffset { task, at, ahead, bound, own_error, their_error } = *last;
         let span = |nanos: u64| i64::try_from(nanos).map_or(Span::MAX, Span::from_nanos);
-        let exchange = Exchange {
+        let exchange = ClockExchange {
             at: Time::from_nanos(at),
             ahead: Span::from_nanos(ahead),
             bound: span(bound),

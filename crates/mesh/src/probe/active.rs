@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 
 use tracing::{info, warn};
 use wirestamp_active::reflector::Server;
-use wirestamp_active::sender::{Form, Rhythm, Sender, Test};
-use wirestamp_active::{Passage, SocketError, Witness, sender};
+use wirestamp_active::sender::{PacketFormat, PacketSchedule, Sender, TestConfig};
+use wirestamp_active::{PacketObserver, SocketError, TestPacket, sender};
 use wirestamp_capture::{Sink, Stop};
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time, Utc};
 use wirestamp_metrics::{Observation, Sampling};
@@ -49,7 +49,7 @@ pub(super) enum Part {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sending {
     pub(super) to: SocketAddr,
-    pub(super) rhythm: Rhythm,
+    pub(super) schedule: PacketSchedule,
     /// Length of the UDP payload, in bytes.
     pub(super) length: usize,
     pub(super) dscp: u8,
@@ -204,21 +204,21 @@ impl Part {
 }
 
 impl Sending {
-    fn test(&self) -> Test {
+    fn test(&self) -> TestConfig {
         let any: IpAddr = match self.to.ip() {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        Test {
+        TestConfig {
             to: self.to,
             from: SocketAddr::new(any, 0),
             packets: None,
             lasting: None,
-            rhythm: self.rhythm,
+            schedule: self.schedule,
             timeout: ANSWER_TIMEOUT,
             // The packet length is exactly the requested one: no extensions, because the probes already know their
             // contents.
-            form: Form {
+            format: PacketFormat {
                 key: self.secret.as_ref().map(Secret::key),
                 session: self.session,
                 length: self.length,
@@ -245,9 +245,9 @@ impl TestObserver {
     }
 }
 
-impl Witness for &mut TestObserver {
-    fn passes(&mut self, passage: &Passage) {
-        let Passage { mark, session, at, error, length, from, to } = *passage;
+impl PacketObserver for &mut TestObserver {
+    fn packet(&mut self, packet: &TestPacket) {
+        let TestPacket { mark, session, at, error, length, from, to } = *packet;
         if session != self.session {
             return;
         }
@@ -267,11 +267,11 @@ impl Witness for &mut TestObserver {
         drop(Sink::complete(&mut self.tap, until));
     }
 
-    fn heard(&mut self, heard: &sender::Heard) {
-        self.stats.exchanges().hear(heard);
+    fn answer(&mut self, answer: &sender::ReceivedAnswer) {
+        self.stats.exchanges().add(answer);
     }
 
-    fn refuses(&mut self, why: NotStamp) {
+    fn rejected(&mut self, why: NotStamp) {
         self.stats.refuse(self.name, why);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::warn;
-use wirestamp_active::sender::Rhythm;
+use wirestamp_active::sender::PacketSchedule;
 use wirestamp_metrics::Sampling;
 
 use super::ChannelName;
@@ -162,14 +162,14 @@ impl CurrentWork {
 fn sending(task: u64, active: &ActiveDelay, to: SocketAddr) -> Sending {
     // The rate is within the limits of tasks.
     let distance = Duration::try_from_secs_f64(active.rate.recip()).unwrap_or(Duration::MAX);
-    let rhythm = match active.distribution {
-        Distribution::Periodic => Rhythm::Periodic(distance),
-        Distribution::Poisson => Rhythm::Poisson(distance),
+    let schedule = match active.distribution {
+        Distribution::Periodic => PacketSchedule::Periodic(distance),
+        Distribution::Poisson => PacketSchedule::Poisson(distance),
     };
     let length = usize::from(active.bytes.saturating_sub(UDP_HEADER));
     // A probe never runs 65535 tests at a time.
     let session = u16::try_from(task % u64::from(u16::MAX)).unwrap_or(0) + 1;
-    Sending { to, rhythm, length, dscp: active.dscp, session, secret: None }
+    Sending { to, schedule, length, dscp: active.dscp, session, secret: None }
 }
 
 fn read_duty(duty: &Duty) -> Result<(Task, Timestamp), String> {
@@ -246,8 +246,8 @@ mod tests {
         let left = vec![name(1, 0), name(5, 0)];
         assert_eq!((names(&now, "eth0"), now.next), (left, Some(at(4600))));
         let to = SocketAddr::from(([192, 0, 2, 7], 49_158));
-        let rhythm = Rhythm::Periodic(Duration::from_millis(20));
-        let sending = Sending { to, rhythm, length: 44, dscp: 0, session: 7, secret: None };
+        let schedule = PacketSchedule::Periodic(Duration::from_millis(20));
+        let sending = Sending { to, schedule, length: 44, dscp: 0, session: 7, secret: None };
         let end = |namespace: Option<&str>, part| TestEnd {
             namespace: namespace.map(str::to_owned),
             part,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::MachineClock;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
-use wirestamp_active::{ClockState, Kernel, SystemClock};
+use wirestamp_active::{ClockState, KernelClock, SystemClock};
 use wirestamp_clock::{Span, Time, Utc, utc_error};
 
 use super::clock_sources::SharedClockSources;
@@ -53,13 +53,13 @@ impl Machine {
 
 /// The machine's clock as stated in test packets.
 pub(super) struct TestClock {
-    kernel: Kernel,
+    kernel: KernelClock,
     machine: Machine,
 }
 
 impl TestClock {
     pub(super) fn new(machine: Machine) -> Self {
-        Self { kernel: Kernel::default(), machine }
+        Self { kernel: KernelClock::default(), machine }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracing::warn;
-use wirestamp_active::sender::Exchanges;
+use wirestamp_active::sender::ClockExchanges;
 use wirestamp_packet::stamp::NotStamp;
 
 use super::ChannelName;
@@ -13,14 +13,14 @@ use crate::v1;
 /// Statistics of an end since its start.
 #[derive(Default)]
 pub(super) struct TestStats {
-    exchanges: Mutex<Exchanges>,
+    exchanges: Mutex<ClockExchanges>,
     forged: AtomicU64,
     too_short: AtomicU64,
 }
 
 impl TestStats {
     /// The sender's exchanges of test packets and answers.
-    pub(super) fn exchanges(&self) -> MutexGuard<'_, Exchanges> {
+    pub(super) fn exchanges(&self) -> MutexGuard<'_, ClockExchanges> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,8 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use wirestamp_active::reflector::{Counts, Server};
-use wirestamp_active::sender::{Form, Heard, Report, Rhythm, Sender, Test};
+use wirestamp_active::reflector::{ReflectorCounts, Server};
+use wirestamp_active::sender::{
+    PacketFormat, PacketSchedule, ReceivedAnswer, Sender, TestConfig, TestReport,
+};
 use wirestamp_capture::{Capture, Config, Method, StampSource, Stop};
 use wirestamp_clock::{ClockService, Span};
 use wirestamp_lab::{Netns, PathLab, SINK_V6, TAP_A, TAP_B};
@@ -56,9 +58,10 @@ pub(super) fn run(setting: Setting, clock: &ClockService, stop: &Stop) -> anyhow
             scope.spawn(move || attend(meeting, point, capture, clock, end))
         });
         let reflector = scope.spawn(move || reflector.run(end, ()));
-        let report: Result<Report, _> = sender.run(stop, |heard: &Heard| active.record(heard));
+        let report: Result<TestReport, _> =
+            sender.run(stop, |heard: &ReceivedAnswer| active.record(heard));
         end.request();
-        let counts: Result<Counts, _> = join(reflector);
+        let counts: Result<ReflectorCounts, _> = join(reflector);
         let [a, b] = taps.map(join);
         anyhow::Ok((report?, counts?, [a?, b?]))
     })?;
@@ -72,18 +75,18 @@ pub(super) fn above_ip(frame: u16) -> u16 {
 }
 
 /// What the sender is asked for.
-fn test(setting: Setting, to: SocketAddr) -> Test {
+fn test(setting: Setting, to: SocketAddr) -> TestConfig {
     let Setting { frame, rate, packets } = setting;
     let length = usize::from(above_ip(frame).saturating_sub(UDP_HEADER));
-    let form = Form { length, ..Form::default() };
-    Test {
+    let format = PacketFormat { length, ..PacketFormat::default() };
+    TestConfig {
         to,
         from: (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
         packets: Some(packets),
         lasting: None,
-        rhythm: Rhythm::Periodic(Duration::from_secs(1) / rate.max(1)),
+        schedule: PacketSchedule::Periodic(Duration::from_secs(1) / rate.max(1)),
         timeout: TIMEOUT,
-        form,
+        format,
         same_clock: true,
     }
 }

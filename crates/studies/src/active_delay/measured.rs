@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wirestamp_active::reflector::Counts;
-use wirestamp_active::sender::{Heard, Report};
+use wirestamp_active::reflector::ReflectorCounts;
+use wirestamp_active::sender::{ReceivedAnswer, TestReport};
 use wirestamp_metrics::{Outcome, ReplyKind};
 
 use crate::mesh::Total;
@@ -53,8 +53,8 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn of(
-        report: &Report,
-        reflector: Counts,
+        report: &TestReport,
+        reflector: ReflectorCounts,
         active: &Active,
         passive: &Passive,
         taps: &[TapReport; 2],
@@ -151,7 +151,7 @@ pub(super) struct Active(Delays);
 
 impl Active {
     /// Takes an answer.
-    pub(super) fn record(&mut self, heard: &Heard) {
+    pub(super) fn record(&mut self, heard: &ReceivedAnswer) {
         if let (Some(there), ReplyKind::First) = (heard.there, heard.taken) {
             self.0.insert(heard.sequence, there.as_nanos());
         }

@@ -1,4 +1,4 @@
-//! A sender's session: makes its packets, and takes what comes back. No socket and no clock of its own.
+//! A sender's session: writes packets and evaluates answers. Has no socket and no clock.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,58 +11,58 @@ use wirestamp_packet::stamp::{
     NotStamp, Reflected, Sent, Stamped, TimestampInformation, Value, extensions,
 };
 
-use super::follow_up::{Beside, FollowedUp, Told};
-use super::report::{Peer, Report};
-use super::{Form, Test};
+use super::follow_up::{AnswerContext, FollowUpQueue, WaitingAnswer};
+use super::report::{ReflectorInfo, TestReport};
+use super::{PacketFormat, TestConfig};
 use crate::system_clock::ClockState;
 use crate::{low_half, nearest, on_wire};
 
-/// An answer, for those who want to see each.
+/// A received answer, for observers.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
-    /// Which packet it answers.
+pub struct ReceivedAnswer {
+    /// Number of the answered packet.
     pub sequence: u64,
-    /// When it came back.
+    /// Receive time.
     pub at: Time<Utc>,
-    /// From sending to coming back, without the time at the reflector; none of a copy that comes very late.
+    /// Round-trip time without the time at the reflector; none for a very late duplicate.
     pub round_trip: Option<Span>,
-    /// From the sender to the reflector, by two clocks.
+    /// Delay from the sender to the reflector, by two clocks.
     pub there: Option<Span>,
-    /// And back.
+    /// Delay from the reflector to the sender, by two clocks.
     pub back: Span,
-    /// With which TTL or hop limit the packet reached the reflector.
+    /// TTL or hop limit of the packet at the reflector.
     pub ttl: u8,
-    /// What it was taken for.
+    /// Kind of the answer.
     pub taken: ReplyKind,
-    /// How far the sender's clock can be from UTC, as it says; none if it is not on UTC.
+    /// Error bound of the sender's clock; none if it is not synchronized to UTC.
     pub own: Option<Span>,
-    /// The same of the reflector's.
+    /// Error bound of the reflector's clock; none if it is not synchronized to UTC.
     pub theirs: Option<Span>,
 }
 
-/// A session.
+/// A sender's session.
 pub struct Session {
-    form: Form,
+    format: PacketFormat,
     to: SocketAddr,
     /// Bytes of the last packet.
     length: usize,
-    /// How wrong a stamp of ours is said to be.
+    /// State of the sender's clock.
     own: ClockState,
     same_clock: bool,
     timeout: Span,
     test: TwoWayTest,
     next: u64,
     expected_number: u64,
-    followed_up: FollowedUp,
-    tells: Tells,
-    /// Whether it was seen to copy our numbers.
+    waiting: FollowUpQueue,
+    follow_ups: FollowUpSupport,
+    /// Whether the reflector copies the sender's numbers instead of counting.
     copies: bool,
-    /// From which number on packets count for nothing: they only ask what became of the last answers.
+    /// Number of the first closing packet; closing packets are not counted.
     closing: Option<u64>,
-    /// Whether one of those was answered.
+    /// Whether a closing packet was answered.
     is_closed: bool,
-    heard: VecDeque<Heard>,
-    peer: Peer,
+    answers: VecDeque<ReceivedAnswer>,
+    peer: ReflectorInfo,
     forged: u64,
     not_stamp: u64,
     strange: u64,
@@ -73,10 +73,10 @@ pub struct Session {
 impl Session {
     /// A session that has sent nothing.
     #[must_use]
-    pub fn new(test: &Test, own: ClockState) -> Self {
+    pub fn new(test: &TestConfig, own: ClockState) -> Self {
         let flow = FlowKey { source: test.from, destination: test.to, protocol: 17 };
         Self {
-            form: test.form.clone(),
+            format: test.format.clone(),
             to: test.to,
             length: 0,
             own,
@@ -85,13 +85,13 @@ impl Session {
             test: TwoWayTest::new(flow, test.timeout),
             next: 0,
             expected_number: 0,
-            followed_up: FollowedUp::default(),
-            tells: Tells::default(),
+            waiting: FollowUpQueue::default(),
+            follow_ups: FollowUpSupport::default(),
             copies: false,
             closing: None,
             is_closed: false,
-            heard: VecDeque::new(),
-            peer: Peer::default(),
+            answers: VecDeque::new(),
+            peer: ReflectorInfo::default(),
             forged: 0,
             not_stamp: 0,
             strange: 0,
@@ -101,15 +101,15 @@ impl Session {
     }
 
     fn mode(&self) -> Mode<'_> {
-        self.form.key.as_ref().map_or(Mode::Open, Mode::Authenticated)
+        self.format.key.as_ref().map_or(Mode::Open, Mode::Authenticated)
     }
 
-    /// What is known of our clock now.
+    /// Updates the state of the sender's clock.
     pub fn set_clock(&mut self, own: ClockState) {
         self.own = own;
     }
 
-    /// Writes the next packet, which is sent at `now`; returns its number.
+    /// Writes the next packet, sent at `now`; returns its number.
     pub fn packet(&mut self, now: Time<Utc>, packet: &mut Vec<u8>) -> u64 {
         packet.clear();
         let sequence = self.next;
@@ -118,11 +118,11 @@ impl Session {
             sequence: low_half(sequence),
             timestamp: mark(now),
             error: self.own.estimate(),
-            session: self.form.session,
+            session: self.format.session,
         };
         fields.write(self.mode(), packet);
-        if self.form.light {
-            packet.resize(packet.len().max(self.form.length), 0);
+        if self.format.light {
+            packet.resize(packet.len().max(self.format.length), 0);
         } else {
             self.ask(low_half(sequence), packet);
         }
@@ -138,17 +138,17 @@ impl Session {
         let begin = packet.len();
         FollowUp::default().ask(packet);
         TimestampInformation::default().ask(packet);
-        if let Some(wanted) = self.form.dscp {
+        if let Some(wanted) = self.format.dscp {
             ClassOfService { wanted, ..ClassOfService::default() }.ask(packet);
         }
-        let code = self.form.key.as_ref().map_or(0, |_| Extension::HEAD + Key::CODE_LENGTH);
+        let code = self.format.key.as_ref().map_or(0, |_| Extension::HEAD + Key::CODE_LENGTH);
         let flags = ExtensionFlags { unrecognised: true, ..ExtensionFlags::default() };
         let length = packet.len() + code;
-        if self.form.length > length {
-            let value = &vec![0; self.form.length.saturating_sub(length + Extension::HEAD)];
+        if self.format.length > length {
+            let value = &vec![0; self.format.length.saturating_sub(length + Extension::HEAD)];
             Extension { flags, kind: Extension::PADDING, value }.write(packet);
         }
-        if let Some(key) = &self.form.key {
+        if let Some(key) = &self.format.key {
             let code = key.code_of_extensions(sequence, &packet[begin..]);
             Extension { flags, kind: Extension::CODE, value: &code }.write(packet);
         }
@@ -162,19 +162,19 @@ impl Session {
         stamp(at, if self.same_clock { Span::ZERO } else { self.own.error })
     }
 
-    /// The kernel says that a packet left at this time.
+    /// Sets the kernel's transmit stamp of a packet.
     pub fn left(&mut self, sequence: u64, at: Time<Utc>) {
-        // What is earlier than the packet was made is of another that had the kernel's number before.
+        // A stamp before the packet's own time belongs to a previous packet with the same kernel number.
         let is_of_it = self.test.sent_at(sequence).is_some_and(|made| made.utc <= at);
         if is_of_it && self.test.restamp(sequence, self.stamp(at)) {
             self.stamped_by_kernel += 1;
         }
     }
 
-    /// Takes a datagram that came from this address at this time.
+    /// Processes a datagram received from this address at this time.
     ///
     /// # Errors
-    /// Why it is no answer.
+    /// [`NotStamp`] if it is not an answer.
     pub fn answer(
         &mut self,
         datagram: &[u8],
@@ -189,7 +189,7 @@ impl Session {
         let Reflected { sequence: number, timestamp, error, received, sent, ttl } = reflected;
         let sequence = nearest(self.next.saturating_sub(1), sent.sequence);
         let is_ours = (from.ip(), from.port()) == (self.to.ip(), self.to.port())
-            && [0, self.form.session].contains(&sent.session)
+            && [0, self.format.session].contains(&sent.session)
             && sequence < self.next;
         if !is_ours {
             self.strange += 1;
@@ -205,7 +205,7 @@ impl Session {
             back: self.stamp(back),
             length: self.on_wire(datagram.len()),
         };
-        self.peer.hear(error, self.own.tai);
+        self.peer.add(error, self.own.tai);
         let behind = datagram.get(self.mode().length()..).unwrap_or_default();
         self.read_extensions(behind, &reflected);
         if self.is_closing(sequence) {
@@ -215,24 +215,24 @@ impl Session {
         }
         let own = self.own.synchronised.then_some(self.own.error);
         let theirs = error.bound().filter(|_| error.is_synchronised());
-        let beside = Beside { ttl, own, theirs };
-        if self.tells.is_expected() {
-            self.followed_up.push(answer, beside);
+        let context = AnswerContext { ttl, own, theirs };
+        if self.follow_ups.is_expected() {
+            self.waiting.push(answer, context);
         } else {
-            self.take(&answer, beside, false);
+            self.take(&answer, context, false);
         }
         Ok(())
     }
 
-    /// Takes an answer of which all is known that will be.
-    fn take(&mut self, answer: &Reply, beside: Beside, is_told: bool) {
+    /// Counts an answer whose data is complete.
+    fn take(&mut self, answer: &Reply, context: AnswerContext, has_stamp: bool) {
         let there = self.test.sent_at(answer.sequence).map(|sent| answer.received.utc - sent.utc);
         let back = answer.back.utc - answer.returned.utc;
         let taken = self.test.take(*answer);
-        self.returned_by_kernel += u64::from(is_told && taken == ReplyKind::First);
+        self.returned_by_kernel += u64::from(has_stamp && taken == ReplyKind::First);
         let round_trip = there.map(|there| there + back);
-        let Beside { ttl, own, theirs } = beside;
-        self.heard.push_back(Heard {
+        let AnswerContext { ttl, own, theirs } = context;
+        self.answers.push_back(ReceivedAnswer {
             sequence: answer.sequence,
             at: answer.back.utc,
             round_trip,
@@ -245,12 +245,12 @@ impl Session {
         });
     }
 
-    /// The next of the answers that have been taken.
-    pub fn heard(&mut self) -> Option<Heard> {
-        self.heard.pop_front()
+    /// Removes and returns the next counted answer.
+    pub fn next_answer(&mut self) -> Option<ReceivedAnswer> {
+        self.answers.pop_front()
     }
 
-    /// A stamp of the reflector's.
+    /// A stamp of the reflector.
     fn theirs(&self, at: Stamped, error: ErrorEstimate) -> Stamp {
         let bound = if self.same_clock { Some(Span::ZERO) } else { error.bound() };
         let tai = self.own.tai.unwrap_or(Span::ZERO);
@@ -258,72 +258,72 @@ impl Session {
     }
 
     fn read_extensions(&mut self, behind: &[u8], of: &Reflected) {
-        let trusted = self.form.key.as_ref();
+        let trusted = self.format.key.as_ref();
         let trusted = trusted.is_none_or(|key| key.verifies_extensions(of.sequence, behind));
-        if !trusted || self.form.light {
+        if !trusted || self.format.light {
             return;
         }
         for extension in extensions(behind) {
-            if let Some(said) = FollowUp::answered(&extension) {
-                self.follow_up(said, of);
+            if let Some(follow_up) = FollowUp::answered(&extension) {
+                self.follow_up(follow_up, of);
             }
-            if let Some(said) = TimestampInformation::answered(&extension) {
-                self.peer.stamps = Some(said);
+            if let Some(stamps) = TimestampInformation::answered(&extension) {
+                self.peer.stamps = Some(stamps);
             }
-            if let Some(said) = ClassOfService::answered(&extension) {
-                self.peer.class = Some(said);
+            if let Some(class) = ClassOfService::answered(&extension) {
+                self.peer.class = Some(class);
             }
         }
     }
 
-    /// The reflector says with an answer when an earlier one left, or could say it.
-    fn follow_up(&mut self, said: FollowUp, with: &Reflected) {
-        let is_word = said.left != Stamped(0);
-        self.tells.hear(is_word);
-        if is_word {
-            // Only one that counts should tell of an earlier answer (RFC 8972 section 4.7). Some copy our
-            // numbers and do too: then not every answer is told of with the next number.
-            let is_next = said.number == with.sequence.wrapping_sub(1);
+    /// Processes the follow-up in an answer: the transmit stamp of an earlier answer, or none.
+    fn follow_up(&mut self, follow_up: FollowUp, with: &Reflected) {
+        let has_stamp = follow_up.left != Stamped(0);
+        self.follow_ups.record(has_stamp);
+        if has_stamp {
+            // Only a reflector that counts should send follow-ups (RFC 8972 section 4.7). Some copy the
+            // sender's numbers and send them too: then follow-ups skip numbers.
+            let is_next = follow_up.number == with.sequence.wrapping_sub(1);
             self.copies |= !is_next && with.sequence == with.sent.sequence;
             self.test.set_counted(!self.copies);
-            let number = nearest(self.expected_number, said.number);
-            self.followed_up.tell(number, self.theirs(said.left, with.error));
+            let number = nearest(self.expected_number, follow_up.number);
+            self.waiting.set_stamp(number, self.theirs(follow_up.left, with.error));
         }
     }
 
-    /// Settles what can be settled at `now`.
+    /// Processes timeouts at `now`.
     pub fn advance(&mut self, now: Time<Utc>) {
-        // Its word may be lost, or never have been meant to come.
-        let until = if self.tells.is_expected() { now - self.timeout } else { now };
-        self.take_followed_up(Some(until));
-        self.test.advance(now - self.followed_up.waited(now));
+        // A follow-up may be lost, or never be sent.
+        let until = if self.follow_ups.is_expected() { now - self.timeout } else { now };
+        self.take_complete(Some(until));
+        self.test.advance(now - self.waiting.waited(now));
     }
 
-    fn take_followed_up(&mut self, before: Option<Time<Utc>>) {
-        while let Some(Told { answer, beside, is_told }) = self.followed_up.next(before) {
-            self.take(&answer, beside, is_told);
+    fn take_complete(&mut self, before: Option<Time<Utc>>) {
+        while let Some(WaitingAnswer { answer, context, has_stamp }) = self.waiting.next(before) {
+            self.take(&answer, context, has_stamp);
         }
     }
 
-    /// Whether more is to be learnt from packets behind the end: when the last answer left, and in which
-    /// direction the last losses were. Only a reflector that counts can tell.
+    /// Whether closing packets can add data: the transmit stamp of the last answer, and the direction of the
+    /// last losses. Only a reflector that counts reports these.
     #[must_use]
-    pub fn wants_closing(&self) -> bool {
-        self.tells.is_expected() && !self.is_complete()
+    pub fn needs_closing(&self) -> bool {
+        self.follow_ups.is_expected() && !self.is_complete()
     }
 
-    /// What is sent from now on counts for nothing.
+    /// Starts closing: later packets are not counted.
     pub fn close(&mut self) {
         self.closing.get_or_insert(self.next);
     }
 
-    /// Whether a packet counts for nothing.
+    /// Whether a packet is a closing packet.
     #[must_use]
     pub fn is_closing(&self, sequence: u64) -> bool {
         self.closing.is_some_and(|first| sequence >= first)
     }
 
-    /// The packet made last was not sent after all.
+    /// Removes the last packet, which was not sent.
     pub fn not_sent(&mut self) {
         self.next -= 1;
         if self.closing.is_none() {
@@ -331,37 +331,37 @@ impl Session {
         }
     }
 
-    /// Whether every packet has its answer, though it may not be known when each left.
+    /// Whether every packet has its answer; follow-ups may be missing.
     #[must_use]
     pub fn all_came(&self) -> bool {
         let TwoWayCounts { sent, answered, .. } = self.test.counts();
-        sent <= answered + self.followed_up.len()
+        sent <= answered + self.waiting.len()
     }
 
-    /// Whether all is known that can be: every packet has its answer and it is known when each left, or the end
-    /// was answered.
+    /// Whether the data is complete: every packet has its answer and follow-up, or a closing packet was
+    /// answered.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let TwoWayCounts { sent, answered, .. } = self.test.counts();
-        self.is_closed || sent == answered && !self.followed_up.is_waiting()
+        self.is_closed || sent == answered && !self.waiting.is_waiting()
     }
 
-    /// How often each thing has happened so far.
+    /// Packet counts so far.
     #[must_use]
     pub fn counts(&self) -> TwoWayCounts {
         self.test.counts()
     }
 
-    /// What came of it: nothing more is waited for.
+    /// Ends the session and returns the result.
     #[must_use]
-    pub fn finish(mut self) -> Report {
-        self.take_followed_up(Some(Time::from_nanos(i64::MAX)));
+    pub fn finish(mut self) -> TestReport {
+        self.take_complete(Some(Time::from_nanos(i64::MAX)));
         let closing = self.closing.map_or(0, |first| self.next - first);
         let Self { own, same_clock, peer, forged, not_stamp, strange, length, .. } = self;
         let (stamped_by_kernel, returned_by_kernel) =
             (self.stamped_by_kernel, self.returned_by_kernel);
         let both = self.test.finish();
-        Report {
+        TestReport {
             both,
             closing,
             own,
@@ -379,7 +379,7 @@ impl Session {
     }
 }
 
-/// When a packet was made, as it is written.
+/// The send time in a packet: its format on the wire.
 pub(super) fn mark(made: Time<Utc>) -> Stamped {
     Stamped::of(made, Format::Ntp, Span::ZERO)
 }
@@ -389,26 +389,26 @@ fn stamp(at: Time<Utc>, error: Span) -> Stamp {
     Stamp { raw: RawStamp { domain: Domain::Realtime, value }, utc: at, error }
 }
 
-/// Whether the reflector tells when its packets really left. One that knows the extension and no time gives
-/// back zeros, as every one does with its first answer.
+/// Whether the reflector sends follow-ups. One that supports the extension but has no stamp returns zeros,
+/// as every reflector does in its first answer.
 #[derive(Debug, Default)]
-struct Tells {
-    has_told: bool,
-    in_vain: u32,
+struct FollowUpSupport {
+    has_stamps: bool,
+    received: u32,
 }
 
-/// Answers without a word after which no more is expected.
-const IN_VAIN: u32 = 16;
+/// Number of follow-ups without a stamp after which none is expected any more.
+const MAX_EMPTY_FOLLOW_UPS: u32 = 16;
 
-impl Tells {
-    fn hear(&mut self, is_word: bool) {
-        self.has_told |= is_word;
-        self.in_vain = self.in_vain.saturating_add(1);
+impl FollowUpSupport {
+    fn record(&mut self, has_stamp: bool) {
+        self.has_stamps |= has_stamp;
+        self.received = self.received.saturating_add(1);
     }
 
-    /// Whether it has answered to the extension at all, and not always in vain.
+    /// Whether follow-ups with stamps are expected.
     const fn is_expected(&self) -> bool {
-        self.has_told || (self.in_vain > 0 && self.in_vain < IN_VAIN)
+        self.has_stamps || (self.received > 0 && self.received < MAX_EMPTY_FOLLOW_UPS)
     }
 }
 

@@ -4,12 +4,12 @@ use wirestamp_metrics::{TwoWayCounts, TwoWayResult};
 
 use super::*;
 use crate::reflector::{Arrival, Reflector};
-use crate::sender::{Exchange, Rhythm};
+use crate::sender::{ClockExchange, PacketSchedule};
 use crate::system_clock::SystemClock;
 
 const MILLI: i64 = 1_000_000;
 const BEGIN: i64 = 1_700_000_000_000_000_000;
-/// From the program's time of sending to the kernel's.
+/// From the program's send time to the kernel's.
 const LATER: i64 = 3_000;
 const THERE: i64 = 400_000;
 const BACK: i64 = 600_000;
@@ -36,27 +36,27 @@ fn key() -> Key {
     Key::new(b"a key that sender and reflector share").unwrap()
 }
 
-fn test(form: Form) -> Test {
-    Test {
+fn test(format: PacketFormat) -> TestConfig {
+    TestConfig {
         to: TO,
         from: ([192, 0, 2, 1], 4000).into(),
         packets: None,
         lasting: None,
-        rhythm: Rhythm::Periodic(std::time::Duration::from_millis(1)),
+        schedule: PacketSchedule::Periodic(std::time::Duration::from_millis(1)),
         timeout: Span::from_millis(100),
-        form,
+        format,
         same_clock: false,
     }
 }
 
-/// Sends packets, of which those in `lost` never arrive, and the answers to those in `unheard` neither.
-fn exchange(form: Form, packets: u64, lost: &[u64], unheard: &[u64]) -> Report {
-    let mut reflector = Reflector::new(form.key.clone());
-    let mut session = Session::new(&test(form), right());
+/// Sends packets. Packets in `lost` do not arrive, and the answers to packets in `lost_answers` neither.
+fn exchange(format: PacketFormat, packets: u64, lost: &[u64], lost_answers: &[u64]) -> TestReport {
+    let mut reflector = Reflector::new(format.key.clone());
+    let mut session = Session::new(&test(format), right());
     let (mut packet, mut answer) = (Vec::new(), Vec::new());
     for nth in 0..=packets {
         if nth == packets {
-            if !session.wants_closing() {
+            if !session.needs_closing() {
                 break;
             }
             session.close();
@@ -81,7 +81,7 @@ fn exchange(form: Form, packets: u64, lost: &[u64], unheard: &[u64]) -> Report {
         let reflection = reflector.reflect(&arrival, &mut clock, &mut answer).unwrap();
         let left = came + 10_000 + LATER;
         reflector.left(&reflection.session, reflection.number, Time::from_nanos(left));
-        if !unheard.contains(&nth) {
+        if !lost_answers.contains(&nth) {
             let back = Time::from_nanos(left + BACK);
             session.answer(&answer, TO, back).unwrap();
         }
@@ -91,8 +91,8 @@ fn exchange(form: Form, packets: u64, lost: &[u64], unheard: &[u64]) -> Report {
 }
 
 #[test]
-fn delays_are_from_the_kernels_stamps_of_both_sides() {
-    let report = exchange(Form::default(), 50, &[], &[]);
+fn delays_use_kernel_stamps_of_both_sides() {
+    let report = exchange(PacketFormat::default(), 50, &[], &[]);
     let TwoWayResult { counts, is_counted, there, back, round_trip, .. } = &report.both;
     assert_eq!((counts.sent, counts.answered, counts.lost, is_counted), (50, 50, 0, &true));
     for (quality, truth) in [(there, THERE), (back, BACK)] {
@@ -109,15 +109,15 @@ fn delays_are_from_the_kernels_stamps_of_both_sides() {
 }
 
 #[test]
-fn losses_are_told_apart_by_direction() {
-    let report = exchange(Form::default(), 20, &[3, 4, 9], &[5, 14]);
+fn losses_are_counted_by_direction() {
+    let report = exchange(PacketFormat::default(), 20, &[3, 4, 9], &[5, 14]);
     let TwoWayCounts { answered, lost, lost_there, lost_back, undecided, .. } = report.both.counts;
     assert_eq!((answered, lost, lost_there, lost_back, undecided), (15, 5, 3, 2, 0));
-    // The word of answers 4 and 13 was in those that were lost.
+    // The follow-ups of answers 4 and 13 were in lost answers.
     assert_eq!(report.returned_by_kernel, 13);
 }
 
-/// An answer that copies the packet's number, and tells when `before` left.
+/// An answer that copies the packet's number, with the follow-up of answer `before`.
 fn copied(packet: &[u8], before: u32, at: Time<Utc>) -> Vec<u8> {
     let sent = Sent::parse(packet, Mode::Open).unwrap();
     let time = Stamped::of(at, Format::Ntp, Span::ZERO);
@@ -132,9 +132,9 @@ fn copied(packet: &[u8], before: u32, at: Time<Utc>) -> Vec<u8> {
 }
 
 #[test]
-fn a_reflector_that_copies_numbers_does_not_tell_where_packets_were_lost_whatever_it_says() {
+fn copying_reflector_leaves_loss_direction_undecided() {
     for (lost, is_counted) in [(&[][..], true), (&[2], false)] {
-        let mut session = Session::new(&test(Form::default()), right());
+        let mut session = Session::new(&test(PacketFormat::default()), right());
         let (mut packet, mut before) = (Vec::new(), 0);
         for nth in 0..6 {
             let now = Time::from_nanos(BEGIN + i64::from(nth) * MILLI);
@@ -151,27 +151,29 @@ fn a_reflector_that_copies_numbers_does_not_tell_where_packets_were_lost_whateve
 }
 
 #[test]
-fn twamp_light_and_authenticated_packets_measure_the_same() {
-    let light = Form { light: true, length: 100, ..Form::default() };
-    let signed = Form { key: Some(key()), length: 300, dscp: Some(46), ..Form::default() };
-    for (form, is_told) in [(light, false), (signed, true)] {
-        let report = exchange(form, 10, &[], &[]);
+fn twamp_light_and_authenticated_packets_measure_equally() {
+    let light = PacketFormat { light: true, length: 100, ..PacketFormat::default() };
+    let signed =
+        PacketFormat { key: Some(key()), length: 300, dscp: Some(46), ..PacketFormat::default() };
+    for (format, has_stamp) in [(light, false), (signed, true)] {
+        let report = exchange(format, 10, &[], &[]);
         assert_eq!(report.both.counts.answered, 10);
         assert_eq!(report.both.there.delay().summary().unwrap().max, THERE);
-        assert_eq!(report.returned_by_kernel, if is_told { 10 } else { 0 });
-        // Without word of when answers left, they seem to take what sending takes more.
+        assert_eq!(report.returned_by_kernel, if has_stamp { 10 } else { 0 });
+        // Without follow-ups, the delay of answers includes the duration of sending.
         let back = report.both.back.delay().summary().unwrap().max;
-        assert_eq!(back, if is_told { BACK } else { BACK + LATER });
+        assert_eq!(back, if has_stamp { BACK } else { BACK + LATER });
     }
 }
 
 #[test]
-fn packets_are_as_long_as_asked_for() {
+fn packets_have_the_requested_length() {
     for (asked, has_key, length) in
         [(44, false, 72), (73, false, 76), (76, false, 76), (200, false, 200), (44, true, 160)]
     {
-        let form = Form { length: asked, key: has_key.then(key), ..Form::default() };
-        let mut session = Session::new(&test(form), right());
+        let format =
+            PacketFormat { length: asked, key: has_key.then(key), ..PacketFormat::default() };
+        let mut session = Session::new(&test(format), right());
         let mut packet = Vec::new();
         session.packet(Time::from_nanos(BEGIN), &mut packet);
         assert_eq!(packet.len(), length);
@@ -179,9 +181,9 @@ fn packets_are_as_long_as_asked_for() {
 }
 
 #[test]
-fn a_clock_that_is_not_synchronised_is_told_of() {
+fn unsynchronized_clock_is_reported() {
     let free = ClockState { synchronised: false, error: Span::from_secs(16), tai: None };
-    let mut session = Session::new(&test(Form::default()), free);
+    let mut session = Session::new(&test(PacketFormat::default()), free);
     let mut packet = Vec::new();
     session.packet(Time::from_nanos(BEGIN), &mut packet);
     let reason = session.finish().unknown_delay().unwrap();
@@ -189,9 +191,9 @@ fn a_clock_that_is_not_synchronised_is_told_of() {
 }
 
 #[test]
-fn what_is_no_answer_is_counted() {
-    let form = Form { key: Some(key()), ..Form::default() };
-    let mut session = Session::new(&test(form), right());
+fn invalid_answers_are_counted() {
+    let format = PacketFormat { key: Some(key()), ..PacketFormat::default() };
+    let mut session = Session::new(&test(format), right());
     let at = Time::from_nanos(BEGIN);
     assert!(session.answer(&[0; 30], TO, at).is_err());
     assert!(session.answer(&[0; 112], TO, at).is_err());
@@ -200,11 +202,11 @@ fn what_is_no_answer_is_counted() {
 }
 
 #[test]
-fn an_answer_tells_how_far_the_clocks_are_apart_and_what_they_claim() {
+fn answer_gives_clock_offset_and_error_bounds() {
     for (ahead, is_wrong) in [(30_000, false), (5 * MILLI, true)] {
         let mut reflector = Reflector::new(None);
-        let form = Form { light: true, ..Form::default() };
-        let mut session = Session::new(&test(form), right());
+        let format = PacketFormat { light: true, ..PacketFormat::default() };
+        let mut session = Session::new(&test(format), right());
         let (mut packet, mut answer) = (Vec::new(), Vec::new());
         session.packet(Time::from_nanos(BEGIN), &mut packet);
         let arrival = Arrival {
@@ -219,8 +221,8 @@ fn an_answer_tells_how_far_the_clocks_are_apart_and_what_they_claim() {
         reflector.reflect(&arrival, &mut clock, &mut answer).unwrap();
         let back = Time::from_nanos(BEGIN + THERE + 10_000 + BACK);
         session.answer(&answer, TO, back).unwrap();
-        let exchange = Exchange::of(&session.heard().unwrap()).unwrap();
-        // Half of what the way back takes longer.
+        let exchange = ClockExchange::of(&session.next_answer().unwrap()).unwrap();
+        // Half of the difference of both delays.
         assert_eq!(exchange.ahead.as_nanos(), ahead - (BACK - THERE) / 2);
         assert_eq!((exchange.at, exchange.bound.as_nanos()), (back, (THERE + BACK) / 2 + 1));
         assert_eq!(exchange.own, Some(right().error));

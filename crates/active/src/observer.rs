@@ -1,0 +1,52 @@
+//! Notifications for each packet of a test.
+
+use std::net::SocketAddr;
+
+use wirestamp_clock::{Span, Time, Utc};
+use wirestamp_packet::stamp::NotStamp;
+
+use crate::sender::ReceivedAnswer;
+
+/// A test packet that has left its sender, or has reached the reflector.
+#[derive(Clone, Copy, Debug)]
+pub struct TestPacket {
+    /// Identity at both ends: the sender's timestamp in the packet, in its format on the wire.
+    pub mark: u64,
+    /// Number of the session.
+    pub session: u16,
+    /// Send or receive time, by the system clock.
+    pub at: Time<Utc>,
+    /// Max error of `at` relative to the clock; zero if it is a kernel stamp.
+    pub error: Span,
+    /// Bytes on the wire, with an Ethernet header, without the frame check sequence.
+    pub length: u32,
+    /// The sender's address, as seen at this end.
+    pub from: SocketAddr,
+    /// The reflector's address, as seen at this end.
+    pub to: SocketAddr,
+}
+
+/// Receives notifications from a sender or reflector. All methods are optional.
+pub trait PacketObserver {
+    /// A packet has left the sender, or has reached the reflector.
+    fn packet(&mut self, _: &TestPacket) {}
+
+    /// All packets before this time have been reported.
+    fn complete(&mut self, _: Time<Utc>) {}
+
+    /// A received datagram is not a packet of the test. The total is in the final counts.
+    fn rejected(&mut self, _: NotStamp) {}
+
+    /// The sender has counted an answer.
+    fn answer(&mut self, _: &ReceivedAnswer) {}
+}
+
+/// Ignores all notifications.
+impl PacketObserver for () {}
+
+/// Receives answers only.
+impl<F: FnMut(&ReceivedAnswer)> PacketObserver for F {
+    fn answer(&mut self, answer: &ReceivedAnswer) {
+        self(answer);
+    }
+}
