@@ -7,6 +7,7 @@ mod capture;
 mod clock_sources;
 mod commands;
 mod common;
+mod contract;
 mod delay;
 mod demo;
 mod flows;
