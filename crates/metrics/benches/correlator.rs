@@ -1,11 +1,10 @@
-//! How many observations a second one core correlates, and what memory it takes.
+//! Observations per second that one core correlates, and the memory used.
 //!
-//! Traffic is made in advance, some thousand observations at a time, and only the correlator's own
-//! time counts: the thread's CPU time, so that others on the machine are not in it (but for what they
-//! do to the caches). Run by `make bench`; prints two tables, and which targets are missed: 5 million
-//! observations a second, and 1.1 times the memory that was allowed. With a word as its argument, as in
-//! `cargo bench -p wirestamp-metrics --bench correlator -- 100,000`, only the scenarios are run whose
-//! names it is in.
+//! Traffic is generated in advance, some thousand observations at a time. Only the CPU time of the correlator's thread
+//! counts, which excludes other processes (except for their effect on the caches). Run by `make bench`. Prints two
+//! tables, and the targets missed: 5 million observations a second, and 1.1 times the memory limit. An argument such
+//! as in `cargo bench -p wirestamp-metrics --bench correlator -- 100,000` selects the scenarios whose names contain
+//! it.
 
 #[path = "../tests/peak/mod.rs"]
 mod peak;
@@ -21,20 +20,20 @@ use wirestamp_clock::Span;
 use wirestamp_metrics::{Config, Correlator, Outcome};
 
 const ROUNDS: usize = 5;
-/// Packets that pass A in a round, after those that fill the tables.
+/// Packets that pass A in a round, after the warm-up.
 const PACKETS: u64 = 10_000_000;
 const WARM_UP: u64 = 2_500_000;
-/// Packets between two looks at the clock.
+/// Packets between two reads of the clock.
 const BATCH: u64 = 2000;
-/// Millions of observations a second, at least, in the median of the rounds.
+/// Min median of the rounds, in million observations a second.
 const TARGET: f64 = 5.0;
-/// Packets of the run in too little memory: 100 million observations.
+/// Packets of the run with too little memory: 100 million observations.
 const MANY_PACKETS: u64 = 51_100_000;
 const MEMORIES: [usize; 2] = [16 << 20, 64 << 20];
-/// What may be taken of the memory allowed.
-const MOST: f64 = 1.1;
+/// Max share of the memory limit.
+const MAX_SHARE: f64 = 1.1;
 
-/// Traffic, and how many microseconds its packets are waited for.
+/// Traffic, and the timeout in microseconds.
 struct Scenario {
     name: &'static str,
     traffic: Traffic,
@@ -43,38 +42,38 @@ struct Scenario {
 
 const SCENARIOS: [Scenario; 4] = [
     Scenario {
-        name: "1,000 packets under way, 16 flows",
+        name: "1,000 packets in flight, 16 flows",
         traffic: Traffic { under_way: 1000, flows: 16, random_flows: true },
         timeout: 2000,
     },
     Scenario {
-        name: "20,000 under way, kept for 1 s, 1,000 flows",
+        name: "20,000 in flight, kept for 1 s, 1,000 flows",
         traffic: Traffic { under_way: 20_000, flows: 1000, random_flows: true },
         timeout: 1_000_000,
     },
     Scenario {
-        name: "1,000,000 under way, 1,000 flows",
+        name: "1,000,000 in flight, 1,000 flows",
         traffic: Traffic { under_way: 1_000_000, flows: 1000, random_flows: true },
         timeout: 1_000_500,
     },
     Scenario {
-        name: "1,000,000 under way, 100,000 flows",
+        name: "1,000,000 in flight, 100,000 flows",
         traffic: Traffic { under_way: 1_000_000, flows: 100_000, random_flows: true },
         timeout: 1_000_500,
     },
 ];
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Default)]
 struct Run {
     observations: u64,
     matched: u64,
     lost: u64,
-    given_up: u64,
+    undetermined: u64,
     time: Duration,
 }
 
-/// Lets `packets` pass A, and takes the time of those from `warm_up` on.
+/// Runs `packets` packets past A; measures the time of those from `warm_up` on.
 fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
     let mut run = Run::default();
     let mut correlator = Correlator::new(config);
@@ -88,7 +87,7 @@ fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
         correlator.observe_all(&seen, &mut |outcome| match outcome {
             Outcome::Matched { .. } => run.matched += 1,
             Outcome::Lost { .. } => run.lost += 1,
-            Outcome::Undetermined { .. } => run.given_up += 1,
+            Outcome::Undetermined { .. } => run.undetermined += 1,
             _ => {}
         });
         if first >= warm_up {
@@ -99,7 +98,7 @@ fn run(traffic: Traffic, config: Config, warm_up: u64, packets: u64) -> Run {
     run
 }
 
-/// The CPU time of this thread.
+/// CPU time of this thread.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().expect("it began at 0")
 }
@@ -116,7 +115,7 @@ fn speed(scenario: &Scenario) {
     let mut rates: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let run = run(scenario.traffic, config, WARM_UP, WARM_UP + PACKETS);
-            assert!(run.given_up == 0 && run.lost > 0 && run.matched > PACKETS / 2);
+            assert!(run.undetermined == 0 && run.lost > 0 && run.matched > PACKETS / 2);
             real(run.observations) / run.time.as_secs_f64() / 1e6
         })
         .collect();
@@ -135,7 +134,7 @@ fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "MISSED" }
 }
 
-/// Prints the peak of memory where more packets are under way than fit.
+/// Prints the peak memory where more packets are in flight than fit.
 fn bounded(memory: usize) {
     let traffic = Traffic { under_way: 2_000_000, flows: 10_000, random_flows: true };
     let config = Config { timeout: Span::from_secs(10), memory, ..Config::default() };
@@ -147,8 +146,8 @@ fn bounded(memory: usize) {
         memory >> 20,
         real(peak as u64) / f64::from(1 << 20),
         found.observations,
-        found.given_up,
-        verdict(found.given_up > 0 && share <= MOST),
+        found.undetermined,
+        verdict(found.undetermined > 0 && share <= MAX_SHARE),
     );
 }
 
@@ -157,13 +156,15 @@ fn main() {
         "2 points, 1 thread: million observations a second of CPU time, median of {ROUNDS} rounds \
          (spread), target {TARGET}"
     );
-    // Cargo adds an option of its own.
-    let word = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = |it: &&Scenario| word.as_ref().is_none_or(|word| it.name.contains(word));
+    // Cargo adds an option.
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |it: &&Scenario| filter.as_ref().is_none_or(|filter| it.name.contains(filter));
     SCENARIOS.iter().filter(chosen).for_each(speed);
-    if word.is_some() {
+    if filter.is_some() {
         return;
     }
-    println!("\n   allowed           peak    share   observations       given up, target {MOST}");
+    println!(
+        "\n   allowed           peak    share   observations   undetermined, target {MAX_SHARE}"
+    );
     MEMORIES.into_iter().for_each(bounded);
 }

@@ -189,7 +189,7 @@ mod tests {
         assert!((found - 10.0).abs() < 1e-9, "{found}");
     }
 
-    /// As RFC 4445 section 3.1 says.
+    /// RFC 4445 section 3.1.
     #[test]
     fn the_first_interval_has_a_loss_rate_but_no_delay_factor() {
         let indices = indices([packet(0, 1000, 0), packet(30, 1000, 2), packet(1000, 1000, 0)]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_is_made_up_for_needs_a_buffer_as_long() {
+    fn recovered_pause_needs_a_buffer_as_long() {
         // Nothing for 60 ms, then six packets at once: from -60 ms of media up to 0.
         let found = delay_factor([990, 1000, 1060, 1060, 1060, 1060, 1060, 1060, 1070]);
         assert!((found - 60.0).abs() < 1e-9, "{found}");

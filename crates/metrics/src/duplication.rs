@@ -78,7 +78,7 @@ mod tests {
     fn duplicates_are_counted_by_packet() {
         let mut found = duplicates([1, 2, 1, 1]);
         found.merge(&duplicates([9]));
-        let summary = found.duplicates().summary().expect("copies");
+        let summary = found.duplicates().summary().expect("duplicates");
         assert_eq!((summary.count, summary.min, summary.max), (3, 1, 3));
     }
 
@@ -86,7 +86,7 @@ mod tests {
     fn memory_is_bounded() {
         let found = duplicates((0..1000).flat_map(|id| [id, id]));
         assert_eq!(found.open.len(), MAX_OPEN);
-        let summary = found.duplicates().summary().expect("copies");
+        let summary = found.duplicates().summary().expect("duplicates");
         assert_eq!((summary.count, summary.min, summary.max), (1000, 2, 2));
     }
 }

@@ -1,36 +1,35 @@
-//! The correlator of observation points, and the RFC metrics on top of it.
+//! Correlator of observation points, and RFC metrics based on it.
 //!
-//! A packet seen at a point is an [`Observation`]. The [`Correlator`] takes the observations of
-//! two points and says of each what became of it, as an [`Outcome`]; a [`Chain`] does so for more
-//! points, [`Shards`] on more cores, and [`Lag`] tells of clocks too far apart for it. [`Quality`] counts outcomes
-//! into the metrics of one flow or of all, and a [`FlowTable`] keeps one `Quality` for each flow.
-//! A [`TwoWayTest`] measures both directions of a test whose packets are returned. [`InterArrival`] needs one point only. A [`Distribution`] holds the values of any of them in
-//! constant memory.
+//! A packet captured at a point is an [`Observation`]. The [`Correlator`] takes the observations of two points and
+//! reports an [`Outcome`] for each. A [`Chain`] correlates more points, [`Shards`] use more cores, and [`Lag`]
+//! estimates clock differences beyond the timeout. [`Quality`] computes the metrics of one or several flows from
+//! outcomes; a [`FlowTable`] holds one `Quality` per flow. A [`TwoWayTest`] measures both directions of a test with
+//! returned packets. [`InterArrival`] needs one point only. A [`Distribution`] holds values in constant memory.
 //!
 //! | metric | defined in | here |
 //! |---|---|---|
 //! | one-way delay | RFC 7679 section 3.4 | [`Outcome::Matched`], [`Quality::delay`] |
 //! | delay variation (IPDV) | RFC 3393 section 2.4 | [`Outcome::Matched`], [`Quality::variation`] |
-//! | delay variation from the least (PDV) | RFC 5481 section 4.2 | [`Summary::above_minimum`] |
+//! | delay variation above the min (PDV) | RFC 5481 section 4.2 | [`Summary::above_minimum`] |
 //! | loss | RFC 7680 section 2.4 | [`Outcome::Lost`], [`Counts::lost`] |
 //! | duplication | RFC 5560 sections 3 and 5 | [`Outcome::Duplicated`], [`Counts::duplicated`], [`Duplication`] |
 //! | reordering | RFC 4737 section 3.3 | [`Outcome::Matched`], [`Counts::reordered`] |
 //! | reordering extent, late time and byte offset, gaps, free runs, n-reordering | RFC 4737 sections 4.2 to 4.6, 5.3 | [`reordering`], [`SequenceMetrics::reordering`] |
 //! | loss distance, loss periods, burst ratio | RFC 3357 sections 5 and 6, ITU-T G.107 section 7.5 | [`LossPattern`], [`SequenceMetrics::loss_pattern`] |
-//! | R-factor, mean opinion score | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`], [`Quality::as_call_over_time`] |
+//! | R-factor, MOS | ITU-T G.107 section 7 and Annex B, G.113 Appendix I | [`emodel`], [`Quality::as_call`], [`Quality::as_call_over_time`] |
 //! | jitter, loss and skew of RTP | RFC 3550 section 6.4.1, appendices A.1, A.3 and A.8 | [`rtp`] |
-//! | jitter and loss as iperf3 has them | its `src/iperf_udp.c` | [`iperf3`] |
-//! | gaps of packet trains, before and behind | | [`TrainGaps`] |
+//! | jitter and loss of iperf3 | its `src/iperf_udp.c` | [`iperf3`] |
+//! | gaps of packet trains, before and after the network | | [`TrainGaps`] |
 //! | skew between the clocks of the points | Moon, Skelly and Towsley 1999 | [`ClockSkew`] |
 //! | media delivery index | RFC 4445 section 3 | [`MediaDelivery`] |
 //!
-//! The RFCs on IP performance (all but 3550 and 4445) define these for test traffic; here they are
-//! taken of whatever packets pass both points.
+//! The RFCs on IP performance (all but 3550 and 4445) define these metrics for test traffic; here they apply to all
+//! packets that pass both points.
 //!
-//! What the *capture* lost is kept apart from what the network lost where the capture says when it
-//! lost how many packets ([`Correlator::missed`]): such packets are given up, not lost. Otherwise a
-//! packet that the capture at point B dropped is indistinguishable from one that the network
-//! dropped, and the capture's own ledger of drops must read zero before a loss is believed.
+//! Losses of the *capture* are separated from losses of the network where the capture reports the time and number of
+//! its losses ([`Correlator::missed`]): such packets are undetermined, not lost. Otherwise, a packet dropped by the
+//! capture at point B is indistinguishable from one dropped by the network. The drop counts of the capture must then
+//! be zero for a valid loss figure.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Memory stays within its bound, with more packets under way than fit.
+//! Memory stays within its limit, with more packets in flight than fit.
 
 mod peak;
 mod traffic;
@@ -11,17 +11,17 @@ use wirestamp_metrics::{CaptureLoss, Config, Correlator, Outcome, UndeterminedRe
 const MEMORY: usize = 8 << 20;
 const PACKETS: u64 = 1_000_000;
 
-/// The peak of a correlator's memory as a share of its bound, and how many packets were given up for
-/// want of it. If `missing`, the captures lose packets all the time.
+/// Peak memory of a correlator as a share of its limit, and the number of packets undetermined for lack of memory. If
+/// `missing`, the captures lose packets continuously.
 fn run(traffic: Traffic, timeout: Span, missing: bool) -> (f64, u64) {
     let config = Config { timeout, memory: MEMORY, ..Config::default() };
-    let mut given_up = 0;
+    let mut undetermined = 0;
     let mut seen = Vec::with_capacity(4);
     let peak = peak_of(|| {
         let mut sink = |outcome| {
             let memory =
                 matches!(outcome, Outcome::Undetermined { reason: UndeterminedReason::Memory, .. });
-            given_up += u64::from(memory);
+            undetermined += u64::from(memory);
         };
         let mut correlator = Correlator::new(config);
         for number in 0..PACKETS {
@@ -38,14 +38,14 @@ fn run(traffic: Traffic, timeout: Span, missing: bool) -> (f64, u64) {
     });
     #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
     let share = peak as f64 / MEMORY as f64;
-    (share, given_up)
+    (share, undetermined)
 }
 
 /// No packet arrives before the memory is full.
 const NONE_ARRIVES: Traffic = Traffic { under_way: u64::MAX, flows: 1, random_flows: false };
 
 #[test]
-fn packets_under_way_take_what_is_allowed_and_no_more() {
+fn memory_stays_within_the_limit() {
     let long = Span::from_secs(3600);
     for traffic in [
         NONE_ARRIVES,
@@ -53,12 +53,12 @@ fn packets_under_way_take_what_is_allowed_and_no_more() {
         Traffic { flows: 1 << 24, ..NONE_ARRIVES },
         Traffic { under_way: 500_000, flows: 1000, random_flows: true },
     ] {
-        let (share, given_up) = run(traffic, long, false);
-        assert!((0.9..1.1).contains(&share), "{share} of the bound, {traffic:?}");
-        assert!(given_up > 0, "{traffic:?}");
+        let (share, undetermined) = run(traffic, long, false);
+        assert!((0.9..1.1).contains(&share), "{share} of the limit, {traffic:?}");
+        assert!(undetermined > 0, "{traffic:?}");
     }
-    // All that arrives is too late, and may be what the captures lost.
+    // All packets arrive too late, and may be capture losses.
     let late = Traffic { under_way: 5000, ..NONE_ARRIVES };
-    let (share, given_up) = run(late, Span::from_millis(1), true);
-    assert!(share < 1.1 && given_up > 0, "{share} of the bound, {given_up} given up");
+    let (share, undetermined) = run(late, Span::from_millis(1), true);
+    assert!(share < 1.1 && undetermined > 0, "{share} of the limit, {undetermined} undetermined");
 }

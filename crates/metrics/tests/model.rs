@@ -1,12 +1,12 @@
-//! The correlator against a model that looks at the whole of both streams at once.
+//! The correlator compared to a model of both complete streams.
 
 mod common;
-mod said;
+mod event;
 
 use Point::{A, B};
 use common::{ERROR_NS, SKEW_MS, TIMEOUT_MS, outcomes, seen_in};
+use event::Event;
 use proptest::prelude::*;
-use said::Said;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::{CaptureLoss, Observation, Outcome, Point, UndeterminedReason};
 
@@ -14,12 +14,12 @@ const MANY: usize = 10_000;
 const TIMEOUT: Span = Span::from_millis(TIMEOUT_MS);
 const SKEW: Span = Span::from_millis(SKEW_MS);
 
-/// What was seen at both points, each in its order.
+/// Observations of both points, each in its order.
 #[derive(Clone, Debug)]
 struct Streams {
     sent: Vec<Observation>,
     received: Vec<Observation>,
-    /// What the captures at A and at B missed, each with the number of observations before it.
+    /// Capture losses at A and at B, each with the number of observations before it.
     missed: [Vec<(usize, CaptureLoss)>; 2],
 }
 
@@ -32,8 +32,7 @@ fn places(stream: &[Observation]) -> Vec<Time<Utc>> {
     stream.iter().scan(Time::from_nanos(i64::MIN), latest).collect()
 }
 
-/// For each observation at B, the packet at A that it is matched to; and where there is none, the
-/// packet that it is a duplicate of.
+/// For each observation at B, the packet at A that it matches; if there is none, the packet that it duplicates.
 fn pair_up(streams: &Streams) -> Vec<(Option<usize>, Option<usize>)> {
     let departures = places(&streams.sent);
     let arrivals = places(&streams.received);
@@ -57,9 +56,8 @@ fn pair_up(streams: &Streams) -> Vec<(Option<usize>, Option<usize>)> {
     pairs
 }
 
-/// The stretches as they hold, at a point that delivered observations with these places; each with
-/// the time from which on its packets may have passed.
-fn stretches(
+/// Loss intervals in effect at a point with observations at these places; each with the earliest time of its packets.
+fn loss_intervals(
     missed: &[(usize, CaptureLoss)],
     places: &[Time<Utc>],
 ) -> Vec<(Time<Utc>, CaptureLoss)> {
@@ -73,19 +71,18 @@ fn stretches(
     missed.iter().filter(|(_, missed)| missed.packets > 0).map(hold).collect()
 }
 
-/// Which of a point's packets the stretches at the other point account for. Of each packet its
-/// place at this point is given and, if the other saw it, its place there; packets are up to `before`
-/// earlier at the other point than at this one, and up to `after` later.
+/// Packets of a point that the intervals at the other point account for. Each packet has its place here and, if
+/// observed there, its place there; packets are up to `before` earlier at the other point, and up to `after` later.
 fn accounted_for(
     packets: &[(Time<Utc>, Option<Time<Utc>>)],
-    stretches: &[(Time<Utc>, CaptureLoss)],
+    loss_intervals: &[(Time<Utc>, CaptureLoss)],
     (before, after): (Span, Span),
 ) -> Vec<bool> {
     let mut accounted_for = vec![false; packets.len()];
-    for (open, stretch) in stretches {
+    for (open, interval) in loss_intervals {
         let mut nearest = Vec::new();
         for (number, &(here, there)) in packets.iter().enumerate() {
-            let possible = here - before <= stretch.until && here + after >= *open;
+            let possible = here - before <= interval.until && here + after >= *open;
             if there.is_some() || accounted_for[number] || !possible {
                 continue;
             }
@@ -93,15 +90,15 @@ fn accounted_for(
             let mut neighbours = packets[number..].iter().filter_map(|(_, there)| *there);
             let next = neighbours.find(|there| latest.is_none_or(|latest| *there > latest));
             let place = latest.unwrap_or(here);
-            let is_ahead = place < stretch.from && next.is_some_and(|next| next <= stretch.from);
+            let is_ahead = place < interval.from && next.is_some_and(|next| next <= interval.from);
             nearest.push(if is_ahead {
-                (stretch.from - place, 0, place, number)
+                (interval.from - place, 0, place, number)
             } else {
-                ((place - stretch.until).max(Span::ZERO), 1, place, number)
+                ((place - interval.until).max(Span::ZERO), 1, place, number)
             });
         }
         nearest.sort();
-        let packets = usize::try_from(stretch.packets).expect("a few");
+        let packets = usize::try_from(interval.packets).expect("a few");
         nearest.iter().take(packets).for_each(|(.., number)| accounted_for[*number] = true);
     }
     accounted_for
@@ -124,17 +121,18 @@ fn model(streams: &Streams) -> Vec<Outcome> {
         .map(|departure| (departures[departure], arrival_of(departure).map(|at| arrivals[at])))
         .collect();
     let missed_at_b =
-        accounted_for(&missed_at_b, &stretches(&missed[1], &arrivals), (SKEW, TIMEOUT));
-    // A duplicate needs nothing to account for it, and says nothing of places at A.
+        accounted_for(&missed_at_b, &loss_intervals(&missed[1], &arrivals), (SKEW, TIMEOUT));
+    // A duplicate needs no loss interval, and has no place at A.
     let missed_at_a: Vec<_> = (0..received.len())
         .filter(|arrival| pairs[*arrival].0.is_some() || pairs[*arrival].1.is_none())
         .map(|arrival| (arrival, (arrivals[arrival], pairs[arrival].0.map(|at| departures[at]))))
         .collect();
     let (numbers, packets): (Vec<usize>, Vec<_>) = missed_at_a.into_iter().unzip();
-    let missed_at_a = accounted_for(&packets, &stretches(&missed[0], &departures), (TIMEOUT, SKEW));
+    let missed_at_a =
+        accounted_for(&packets, &loss_intervals(&missed[0], &departures), (TIMEOUT, SKEW));
     let missed_at_a =
         |arrival| numbers.iter().zip(&missed_at_a).any(|(at, missed)| *at == arrival && *missed);
-    let given_up = |point, observation, sequence| Outcome::Undetermined {
+    let undetermined = |point, observation, sequence| Outcome::Undetermined {
         point,
         observation,
         sequence,
@@ -165,14 +163,14 @@ fn model(streams: &Streams) -> Vec<Outcome> {
             (None, Some(original)) => {
                 Outcome::Duplicated { sent: sent[original], received: received[arrival] }
             }
-            (None, None) if missed_at_a(arrival) => given_up(B, received[arrival], None),
+            (None, None) if missed_at_a(arrival) => undetermined(B, received[arrival], None),
             (None, None) => Outcome::Unexpected { received: received[arrival] },
         });
     }
     for departure in 0..sent.len() {
         let sequence = sequence(departure);
         if missed_at_b[departure] {
-            outcomes.push(given_up(A, sent[departure], Some(sequence)));
+            outcomes.push(undetermined(A, sent[departure], Some(sequence)));
         } else if arrival_of(departure).is_none() {
             outcomes.push(Outcome::Lost { sent: sent[departure], sequence });
         }
@@ -191,16 +189,16 @@ fn sorted(outcomes: &[Outcome]) -> Vec<String> {
     lines
 }
 
-/// A packet: what it is, the pause before it leaves, how far its stamp is off, and the delay of
-/// each of its copies. All times in milliseconds.
+/// A packet: identity, pause before it leaves, stamp offset, and the delay of each of its copies. All times in
+/// milliseconds.
 fn packet(identities: u64) -> impl Strategy<Value = (u64, i64, i64, Vec<i64>)> {
     let delays = prop_oneof![8 => 1i64..60, 2 => -150i64..1500];
     let copies = prop::collection::vec(delays, 0..3);
     (0..identities, prop_oneof![8 => 0i64..40, 1 => 0i64..1500], 0i64..20, copies)
 }
 
-/// Packets that are dropped, copied, delayed into one another and mixed with strangers. If
-/// `distinct`, no two packets have the same identity.
+/// Packets that are dropped, duplicated, reordered and mixed with unexpected ones. If `distinct`, all identities
+/// differ.
 fn streams(distinct: bool) -> impl Strategy<Value = Streams> {
     let packets = prop::collection::vec(packet(8), 0..60);
     let strangers = prop::collection::vec((100u64..104, 0i64..3000), 0..4);
@@ -217,7 +215,7 @@ fn streams(distinct: bool) -> impl Strategy<Value = Streams> {
             now += pause;
             sent.push(seen_in(flow, id, now - stamp_off));
             for delay in delays {
-                // What was stamped late was captured in the order of arrival all the same.
+                // A late stamp does not change the order of capture.
                 arrivals.push((now + delay, seen_in(flow, id, now + delay - stamp_off)));
             }
         }
@@ -227,11 +225,11 @@ fn streams(distinct: bool) -> impl Strategy<Value = Streams> {
     })
 }
 
-/// The same with captures that missed packets, before the observations with these numbers and in
-/// stretches that need not lie between their neighbours.
+/// Streams with capture losses, before the observations with these numbers and in intervals that need not lie between
+/// their neighbours.
 fn with_missed(streams: impl Strategy<Value = Streams>) -> impl Strategy<Value = Streams> {
-    let stretch = (0usize..60, 0i64..3000, 0i64..50, prop_oneof![4 => 0u64..4, 1 => 50u64..60]);
-    let missed = || prop::collection::vec(stretch.clone(), 0..5);
+    let interval = (0usize..60, 0i64..3000, 0i64..50, prop_oneof![4 => 0u64..4, 1 => 50u64..60]);
+    let missed = || prop::collection::vec(interval.clone(), 0..5);
     (streams, [missed(), missed()]).prop_map(|(streams, missed)| {
         let lengths = [streams.sent.len(), streams.received.len()];
         let of_point = |(missed, length): (Vec<_>, usize)| {
@@ -252,19 +250,19 @@ fn with_missed(streams: impl Strategy<Value = Streams>) -> impl Strategy<Value =
     })
 }
 
-/// Both streams in one, A's next observation wherever `choice` says so.
-fn interleave(streams: &Streams, choice: &[bool]) -> Vec<(Point, Said)> {
-    let said = |point, seen: &[Observation], missed: &[(usize, CaptureLoss)]| {
-        let mut said = Vec::new();
+/// Both streams merged; `choice` selects the point of the next event.
+fn interleave(streams: &Streams, choice: &[bool]) -> Vec<(Point, Event)> {
+    let events = |point, seen: &[Observation], missed: &[(usize, CaptureLoss)]| {
+        let mut events = Vec::new();
         for number in 0..=seen.len() {
             let here = missed.iter().filter(|(before, _)| *before == number);
-            said.extend(here.map(|(_, missed)| (point, Said::Missed(*missed))));
-            said.extend(seen.get(number).map(|seen| (point, Said::Seen(*seen))));
+            events.extend(here.map(|(_, missed)| (point, Event::Missed(*missed))));
+            events.extend(seen.get(number).map(|seen| (point, Event::Seen(*seen))));
         }
-        said.into_iter()
+        events.into_iter()
     };
-    let mut sent = said(A, &streams.sent, &streams.missed[0]);
-    let mut received = said(B, &streams.received, &streams.missed[1]);
+    let mut sent = events(A, &streams.sent, &streams.missed[0]);
+    let mut received = events(B, &streams.received, &streams.missed[1]);
     let mut merged = Vec::new();
     for from_a in choice {
         merged.extend(if *from_a { sent.next() } else { received.next() });
@@ -284,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_interleaving_gives_what_the_definition_says(
+    fn any_interleaving_matches_the_model(
         streams in with_missed(streams(false)),
         choice in interleaving(),
     ) {
@@ -293,7 +291,7 @@ proptest! {
     }
 
     #[test]
-    fn where_memory_runs_out_nothing_is_said_that_is_not_so(
+    fn outcomes_are_correct_without_enough_memory(
         streams in streams(true),
         choice in interleaving(),
         packets in 0usize..5,
@@ -305,7 +303,7 @@ proptest! {
             match outcome {
                 Outcome::Lost { sent: lost, .. } => {
                     sent += 1;
-                    // A flow that had to be forgotten leaves numbers out.
+                    // A removed flow skips sequence numbers.
                     let so = |it: &Outcome| matches!(it, Outcome::Lost { sent, .. } if sent == lost);
                     prop_assert!(truth.iter().any(so), "{:?}", outcome);
                 }

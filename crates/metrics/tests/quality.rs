@@ -1,4 +1,4 @@
-//! What the recorders make of outcomes and stamps.
+//! Metrics of outcomes and stamps.
 
 mod common;
 
@@ -13,8 +13,8 @@ use wirestamp_metrics::{
 
 const MANY: usize = 100;
 
-/// Two flows: in the first, packet 1 arrives twice, 2 is lost, 3 and 4 change places, 9 comes from
-/// nowhere; in the second, all is well.
+/// Two flows. In the first, packet 1 arrives twice, 2 is lost, 3 and 4 are reordered, 9 is unexpected; in the second,
+/// all packets arrive.
 fn two_flows() -> Vec<(Point, Observation)> {
     let sent = [(0, 1, 0), (0, 2, 10), (1, 6, 15), (0, 3, 20), (0, 4, 30), (1, 7, 35)];
     let received =
@@ -25,7 +25,7 @@ fn two_flows() -> Vec<(Point, Observation)> {
     [at(A, &sent), at(B, &received)].concat()
 }
 
-/// The quality of a flow in the table.
+/// Quality of a flow in the table.
 fn of_flow(table: &FlowTable, number: u16) -> Option<Quality> {
     let mut flows = table.flows().into_iter();
     flows.find(|(key, _)| *key == flow(number)).map(|(_, quality)| quality.clone())
@@ -127,7 +127,7 @@ fn inter_arrival_times_are_differences_of_neighbours() {
     for millis in [0, 20, 41, 60] {
         let mut stamp = seen_in(0, 1, millis).stamp;
         stamp.raw.domain = Domain::Realtime;
-        // The system clock runs away; the raw values do not.
+        // The system clock drifts; the raw values do not.
         stamp.utc = stamp.utc + Span::from_millis(millis * 1000);
         recorder.record(stamp);
     }
@@ -137,27 +137,27 @@ fn inter_arrival_times_are_differences_of_neighbours() {
 }
 
 #[test]
-fn the_course_of_a_flow_is_that_of_its_packets_in_their_order() {
+fn sequence_metrics_follow_the_packet_order() {
     let table = table(MANY);
     let first = of_flow(&table, 0).expect("the flow is in the table");
-    let course = first.sequence_metrics().expect("one flow");
+    let metrics = first.sequence_metrics().expect("one flow");
     // 1, 4, 3 arrived; 2 was lost.
-    let reordering = course.reordering();
+    let reordering = metrics.reordering();
     assert_eq!((reordering.ratio(), reordering.extents().max()), (Some(1.0 / 3.0), 1));
     assert_eq!(reordering.late_times().summary().expect("a late packet").max, 1_000_000);
-    let losses = course.loss_pattern();
+    let losses = metrics.loss_pattern();
     assert_eq!((losses.lost(), losses.periods(), losses.loss_ratio()), (1, 1, Some(0.25)));
-    assert_eq!(course.train().at_a().count(), 0, "no two neighbours stayed neighbours");
+    assert_eq!(metrics.train().at_a().count(), 0, "no two neighbours stayed neighbours");
     let second = of_flow(&table, 1).expect("the flow is in the table");
     let train = second.sequence_metrics().expect("one flow").train();
     let gap = |gaps: &wirestamp_metrics::Distribution| gaps.summary().map(|gaps| gaps.max);
     assert_eq!((gap(train.at_a()), gap(train.at_b())), (Some(20_000_000), Some(24_000_000)));
-    let slots = course.series().slots();
+    let slots = metrics.series().slots();
     assert_eq!(slots.map(|(_, slot)| slot.matched + slot.lost).sum::<u64>(), 4);
 }
 
 #[test]
-fn losses_are_placed_among_the_packets_that_arrived_however_late_they_become_known() {
+fn late_losses_have_their_correct_position() {
     // Of ten packets 2, 5, 7, 9 and 10 are lost, as in RFC 3357 section 5.4.3.
     let sent = (1..=10).map(|id| (A, seen_in(0, id, 10 * id.cast_signed())));
     let arrive = [1, 3, 4, 6, 8].map(|id: u64| (B, seen_in(0, id, 10 * id.cast_signed() + 5)));
@@ -172,18 +172,18 @@ fn losses_are_placed_among_the_packets_that_arrived_however_late_they_become_kno
 }
 
 #[test]
-fn packets_that_were_given_up_leave_no_gap_between_losses() {
+fn undetermined_packets_leave_no_gap_between_losses() {
     let observation = |id: u64| seen_in(0, id, 0);
     let lost = |id| Outcome::Lost { sent: observation(id), sequence: id };
-    let given_up = |id| Outcome::Undetermined {
+    let undetermined = |id| Outcome::Undetermined {
         point: A,
         observation: observation(id),
         sequence: Some(id),
         reason: UndeterminedReason::Missed,
     };
     let mut quality = Quality::of_flow();
-    // What the capture missed is found out late.
-    for outcome in [lost(0), lost(3), lost(4), given_up(1), lost(2)] {
+    // The capture loss becomes known late.
+    for outcome in [lost(0), lost(3), lost(4), undetermined(1), lost(2)] {
         quality.record(&outcome);
     }
     let losses = quality.sequence_metrics().expect("one flow").loss_pattern();
@@ -191,13 +191,13 @@ fn packets_that_were_given_up_leave_no_gap_between_losses() {
 }
 
 #[test]
-fn the_total_has_what_all_flows_have() {
+fn total_combines_all_flows() {
     let all = table(MANY).total();
-    let course = all.sequence_metrics().expect("flows in the table");
-    assert_eq!((course.reordering().counts().reordered, course.loss_pattern().lost()), (1, 1));
-    assert_eq!(course.loss_pattern().loss_ratio(), Some(1.0 / 6.0));
-    assert_eq!(course.train().at_b().count(), 1);
-    // Counts and delays are whole where flows had to be counted together; their course is not known.
+    let metrics = all.sequence_metrics().expect("flows in the table");
+    assert_eq!((metrics.reordering().counts().reordered, metrics.loss_pattern().lost()), (1, 1));
+    assert_eq!(metrics.loss_pattern().loss_ratio(), Some(1.0 / 6.0));
+    assert_eq!(metrics.train().at_b().count(), 1);
+    // Counts and delays are complete where flows were counted together; their sequence metrics are unknown.
     let some = table(1).total();
     assert_eq!(some.counts(), all.counts());
     assert_eq!(some.delay().summary().map(|delay| delay.max), Some(19_000_000));
@@ -205,7 +205,7 @@ fn the_total_has_what_all_flows_have() {
 }
 
 #[test]
-fn a_flow_is_rated_as_a_call_by_its_delay_and_losses() {
+fn flow_is_rated_as_a_call() {
     let rating = |number| {
         let quality = of_flow(&table(MANY), number).expect("the flow is in the table");
         quality.as_call(Codec::G711).expect("it arrived").rating()
@@ -217,8 +217,8 @@ fn a_flow_is_rated_as_a_call_by_its_delay_and_losses() {
 }
 
 #[test]
-fn a_call_is_rated_over_time_by_what_was_lost_then() {
-    // Stretches of 1.024 s: all arrives, every fourth is lost, nothing is sent, all arrives.
+fn call_is_rated_per_interval() {
+    // Intervals of 1.024 s: all arrive, every fourth is lost, none is sent, all arrive.
     let sent = (0..200_i64).filter(|number| !(100..150).contains(number));
     let packets = sent.flat_map(|number| {
         let (id, at) = (number.unsigned_abs(), number * 1024 / 50);

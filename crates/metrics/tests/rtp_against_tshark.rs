@@ -1,4 +1,4 @@
-//! The figures of RTP streams beside those that tshark prints of the same packets.
+//! RTP figures compared to those of tshark for the same packets.
 
 use std::fs;
 use std::process::Command;
@@ -9,20 +9,20 @@ use proptest::test_runner::TestRunner;
 use wirestamp_clock::{Span, Time, Utc};
 use wirestamp_metrics::rtp::{Packet, Stream, static_clock_rate};
 
-/// When the first packet arrives.
+/// Arrival of the first packet.
 const BEGINNING: Time<Utc> = Time::from_nanos(1_700_000_000_000_000_000);
 
-/// What a stream is made of: where its numbers begin, its payload type, and of each packet how late it
-/// arrives, in microseconds, and whether it is lost, copied, marked, or comfort noise.
+/// Parameters of a stream: first number, first timestamp, payload type; and of each packet the lateness in
+/// microseconds, and whether it is lost, duplicated, marked, or comfort noise.
 #[derive(Clone, Debug)]
-struct Plan {
+struct StreamPlan {
     first_number: u16,
     first_timestamp: u32,
     payload_type: u8,
     packets: Vec<(u32, bool, bool, bool, bool)>,
 }
 
-fn plan() -> impl Strategy<Value = Plan> {
+fn plan() -> impl Strategy<Value = StreamPlan> {
     let late = prop_oneof![6 => 0u32..3000, 2 => 0u32..70_000];
     let weighted = |share| prop::bool::weighted(share);
     let packet = (late, weighted(0.03), weighted(0.02), weighted(0.03), weighted(0.02));
@@ -30,7 +30,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     let timestamps = prop_oneof![any::<u32>(), Just(u32::MAX - 5000)];
     let payload_types = prop::sample::select(vec![0u8, 8, 18]);
     (numbers, timestamps, payload_types, prop::collection::vec(packet, 30..300)).prop_map(
-        |(first_number, first_timestamp, payload_type, packets)| Plan {
+        |(first_number, first_timestamp, payload_type, packets)| StreamPlan {
             first_number,
             first_timestamp,
             payload_type,
@@ -39,8 +39,8 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-impl Plan {
-    /// The packets in the order of arrival. The first is never late, and none is later than the last.
+impl StreamPlan {
+    /// Packets in the order of arrival. The first is never late, and none is later than the last.
     fn arrivals(&self) -> Vec<Packet> {
         let mut packets = Vec::new();
         let last = self.packets.len() - 1;
@@ -71,7 +71,7 @@ impl Plan {
     }
 }
 
-/// A capture of these packets: classic pcap in nanoseconds, Ethernet, IPv4, UDP.
+/// A capture of these packets: pcap with nanoseconds, Ethernet, IPv4, UDP.
 fn capture(streams: &[Vec<Packet>]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -112,12 +112,11 @@ fn frame(id: u8, packet: &Packet) -> Vec<u8> {
     frame
 }
 
-/// One line of tshark's table: packets, lost, and as they are printed maximum delta, mean jitter and
-/// maximum jitter, in milliseconds.
+/// A row of tshark's table: packets, lost, and as printed the max delta, mean jitter and max jitter, in milliseconds.
 type Row = (u64, i64, String, String, String);
 
-/// What tshark prints, in the order of the streams.
-fn by_tshark(capture: &[u8]) -> Vec<Row> {
+/// Rows printed by tshark, in the order of the streams.
+fn tshark_rows(capture: &[u8]) -> Vec<Row> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rtp.pcap");
     fs::write(&path, capture).expect("a capture");
@@ -132,8 +131,8 @@ fn by_tshark(capture: &[u8]) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The source and the figures of a line; `None` for headings. Payloads have spaces in their names, so the
-/// columns are counted from the share of losses, "(1.2%)".
+/// Source and figures of a row; `None` for headings. Payload names contain spaces, so columns are counted from the
+/// share of losses, "(1.2%)".
 fn row(line: &str) -> Option<(String, Row)> {
     let words: Vec<_> = line.split_whitespace().collect();
     let source = words.iter().find(|word| word.starts_with("0x"))?;
@@ -144,7 +143,7 @@ fn row(line: &str) -> Option<(String, Row)> {
     Some(((*source).to_owned(), (packets, lost, figure(3), figure(5), figure(6))))
 }
 
-fn by_us(packets: &[Packet]) -> (Row, Stream) {
+fn own_row(packets: &[Packet]) -> (Row, Stream) {
     let mut stream = Stream::new();
     for packet in packets {
         stream.record(packet);
@@ -163,24 +162,24 @@ fn by_us(packets: &[Packet]) -> (Row, Stream) {
 }
 
 #[test]
-fn loss_jitter_and_delta_are_those_that_tshark_prints() {
+fn loss_jitter_and_delta_match_tshark() {
     let mut runner = TestRunner::deterministic();
     let streams: Vec<_> = (0..200)
         .map(|_| plan().new_tree(&mut runner).expect("a plan").current().arrivals())
         .collect();
-    let theirs = by_tshark(&capture(&streams));
-    assert_eq!(theirs.len(), streams.len());
+    let tshark = tshark_rows(&capture(&streams));
+    assert_eq!(tshark.len(), streams.len());
     let mut lost = 0;
-    for (mut theirs, packets) in theirs.into_iter().zip(&streams) {
-        let (ours, stream) = by_us(packets);
+    for (mut tshark, packets) in tshark.into_iter().zip(&streams) {
+        let (own, stream) = own_row(packets);
         if wraps(packets) {
-            // Out of order across the wrap, tshark counts cycles that there were not.
-            theirs.1 = (theirs.1 + 32_768).rem_euclid(65_536) - 32_768;
+            // tshark counts nonexistent cycles for packets out of order across the wrap.
+            tshark.1 = (tshark.1 + 32_768).rem_euclid(65_536) - 32_768;
         }
-        assert_eq!(ours, theirs);
-        // The last packet has the highest number, so both mean the same.
-        assert_eq!(stream.sequence().lost(), ours.1);
-        lost += ours.1;
+        assert_eq!(own, tshark);
+        // The last packet has the highest number, so both counts are equal.
+        assert_eq!(stream.sequence().lost(), own.1);
+        lost += own.1;
     }
     assert!(lost > 0, "nothing was lost in any stream");
 }

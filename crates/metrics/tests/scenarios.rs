@@ -1,4 +1,4 @@
-//! What the correlator makes of packets whose fate is known.
+//! Outcomes of packets with a known path.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn seen(id: u64, millis: i64) -> Observation {
     seen_in(0, id, millis)
 }
 
-/// An outcome in short: its name, the packet and, for matches, the delay in milliseconds.
+/// Short form of an outcome: its name, the packet and, for matches, the delay in milliseconds.
 fn brief(outcome: &Outcome) -> String {
     let name = |name: &str, id: u64| format!("{name} {id}");
     match outcome {
@@ -28,7 +28,7 @@ fn brief(outcome: &Outcome) -> String {
         Outcome::Unexpected { received } => name("unexpected", received.id.0),
         Outcome::Identical { sent } => name("identical", sent.id.0),
         Outcome::Undetermined { point, observation, .. } => {
-            format!("given up at {point:?} {}", observation.id.0)
+            format!("undetermined at {point:?} {}", observation.id.0)
         }
     }
 }
@@ -37,71 +37,74 @@ fn briefs(outcomes: &[Outcome]) -> Vec<String> {
     outcomes.iter().map(brief).collect()
 }
 
-/// Packets seen at a point: (identity, milliseconds).
+/// Packets observed at a point: (identity, milliseconds).
 fn at(point: Point, packets: &[(u64, i64)]) -> Vec<(Point, Observation)> {
     packets.iter().map(|(id, millis)| (point, seen(*id, *millis))).collect()
 }
 
-/// All of A, then all of B; and the other way round. Both must give the same, but for the order.
-fn fates(sent: &[(u64, i64)], received: &[(u64, i64)]) -> Vec<String> {
+/// Outcomes for all of A, then all of B; and in reverse order. Both must be equal except for the order.
+fn outcomes_of(sent: &[(u64, i64)], received: &[(u64, i64)]) -> Vec<String> {
     let (sent, received) = (at(A, sent), at(B, received));
     let run = |first: &[_], second: &[_]| {
-        let mut fates = briefs(&outcomes(MANY, first.iter().chain(second).copied()));
-        fates.sort();
-        fates
+        let mut outcomes_of = briefs(&outcomes(MANY, first.iter().chain(second).copied()));
+        outcomes_of.sort();
+        outcomes_of
     };
-    let fates = run(&sent, &received);
-    assert_eq!(fates, run(&received, &sent), "the order of the calls must not matter");
-    fates
+    let outcomes_of = run(&sent, &received);
+    assert_eq!(outcomes_of, run(&received, &sent), "the order of the calls must not matter");
+    outcomes_of
 }
 
 #[test]
 fn packets_that_arrive_in_order_are_matched() {
     assert_eq!(
-        fates(&[(1, 0), (2, 10)], &[(1, 5), (2, 17)]),
+        outcomes_of(&[(1, 0), (2, 10)], &[(1, 5), (2, 17)]),
         ["matched 1 after 5", "matched 2 after 7"]
     );
 }
 
 #[test]
 fn a_packet_that_never_arrives_is_lost() {
-    assert_eq!(fates(&[(1, 0), (2, 10)], &[(2, 15)]), ["lost 1", "matched 2 after 5"]);
+    assert_eq!(outcomes_of(&[(1, 0), (2, 10)], &[(2, 15)]), ["lost 1", "matched 2 after 5"]);
 }
 
 #[test]
 fn a_packet_later_than_the_time_out_is_lost_and_unexpected() {
-    let fates = fates(&[(1, 0), (2, 10)], &[(2, 1010), (1, 1011)]);
-    assert_eq!(fates, ["lost 1", "matched 2 after 1000", "unexpected 1"]);
+    let outcomes_of = outcomes_of(&[(1, 0), (2, 10)], &[(2, 1010), (1, 1011)]);
+    assert_eq!(outcomes_of, ["lost 1", "matched 2 after 1000", "unexpected 1"]);
 }
 
 #[test]
 fn packets_exactly_as_late_as_the_time_out_are_matched() {
-    let fates = fates(&[(1, 0), (2, 0), (3, 2000)], &[(2, 1000), (1, 1000), (3, 2005)]);
-    assert_eq!(fates, ["matched 2 after 1000", "matched 3 after 5", "reordered 1 after 1000"]);
+    let outcomes_of = outcomes_of(&[(1, 0), (2, 0), (3, 2000)], &[(2, 1000), (1, 1000), (3, 2005)]);
+    assert_eq!(
+        outcomes_of,
+        ["matched 2 after 1000", "matched 3 after 5", "reordered 1 after 1000"]
+    );
 }
 
 #[test]
 fn a_packet_seen_at_b_only_is_unexpected() {
-    assert_eq!(fates(&[(1, 0)], &[(7, 3), (1, 5)]), ["matched 1 after 5", "unexpected 7"]);
+    assert_eq!(outcomes_of(&[(1, 0)], &[(7, 3), (1, 5)]), ["matched 1 after 5", "unexpected 7"]);
 }
 
 #[test]
 fn a_packet_seen_twice_is_a_duplicate_and_not_reordered() {
-    let fates = fates(&[(1, 0), (2, 10)], &[(1, 5), (2, 15), (1, 16), (1, 17)]);
+    let outcomes_of = outcomes_of(&[(1, 0), (2, 10)], &[(1, 5), (2, 15), (1, 16), (1, 17)]);
     let expected = ["duplicated 1", "duplicated 1", "matched 1 after 5", "matched 2 after 5"];
-    assert_eq!(fates, expected);
+    assert_eq!(outcomes_of, expected);
 }
 
 #[test]
 fn a_packet_overtaken_in_its_flow_is_reordered() {
-    let fates = fates(&[(1, 0), (2, 10), (3, 20)], &[(2, 25), (1, 26), (3, 27)]);
-    assert_eq!(fates, ["matched 2 after 15", "matched 3 after 7", "reordered 1 after 26"]);
+    let outcomes_of = outcomes_of(&[(1, 0), (2, 10), (3, 20)], &[(2, 25), (1, 26), (3, 27)]);
+    assert_eq!(outcomes_of, ["matched 2 after 15", "matched 3 after 7", "reordered 1 after 26"]);
 }
 
 #[test]
 fn a_loss_is_no_reordering() {
-    let fates = fates(&[(1, 0), (2, 10), (3, 20)], &[(3, 25)]);
-    assert_eq!(fates, ["lost 1", "lost 2", "matched 3 after 5"]);
+    let outcomes_of = outcomes_of(&[(1, 0), (2, 10), (3, 20)], &[(3, 25)]);
+    assert_eq!(outcomes_of, ["lost 1", "lost 2", "matched 3 after 5"]);
 }
 
 #[test]
@@ -120,15 +123,15 @@ fn a_packet_of_another_flow_does_not_overtake() {
 
 #[test]
 fn a_delay_may_be_negative_up_to_the_skew() {
-    let fates = fates(&[(1, 200), (2, 210)], &[(1, 100), (2, 109)]);
-    assert_eq!(fates, ["lost 2", "matched 1 after -100", "unexpected 2"]);
+    let outcomes_of = outcomes_of(&[(1, 200), (2, 210)], &[(1, 100), (2, 109)]);
+    assert_eq!(outcomes_of, ["lost 2", "matched 1 after -100", "unexpected 2"]);
 }
 
 #[test]
 fn identical_packets_are_matched_in_the_order_of_departure() {
-    let fates = fates(&[(1, 0), (1, 10), (1, 20)], &[(1, 5), (1, 16), (1, 27)]);
+    let outcomes_of = outcomes_of(&[(1, 0), (1, 10), (1, 20)], &[(1, 5), (1, 16), (1, 27)]);
     assert_eq!(
-        fates,
+        outcomes_of,
         [
             "identical 1",
             "identical 1",
@@ -141,11 +144,11 @@ fn identical_packets_are_matched_in_the_order_of_departure() {
 
 #[test]
 fn packets_further_apart_than_the_time_out_are_not_identical() {
-    let fates = fates(&[(1, 0), (1, 1001)], &[(1, 1006)]);
-    assert_eq!(fates, ["lost 1", "matched 1 after 5"]);
+    let outcomes_of = outcomes_of(&[(1, 0), (1, 1001)], &[(1, 1006)]);
+    assert_eq!(outcomes_of, ["lost 1", "matched 1 after 5"]);
 }
 
-/// What is reported at each of these observations: (point, identity, milliseconds).
+/// Outcomes reported at each of these observations: (point, identity, milliseconds).
 fn reported(observations: &[(Point, u64, i64)]) -> Vec<Vec<String>> {
     let mut correlator = Correlator::new(config(MANY));
     let mut observe = |&(point, id, millis): &(Point, u64, i64)| {
@@ -157,7 +160,7 @@ fn reported(observations: &[(Point, u64, i64)]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn an_observation_at_b_waits_for_a_and_holds_what_is_behind_it() {
+fn observation_at_b_waits_for_a() {
     let reported = reported(&[(A, 2, 10), (B, 1, 5), (B, 2, 15), (A, 3, 105), (A, 4, 106)]);
     let expected: [&[&str]; 5] = [&[], &[], &[], &[], &["unexpected 1", "matched 2 after 5"]];
     assert_eq!(reported, expected);
@@ -172,12 +175,12 @@ fn a_loss_is_reported_once_time_has_passed_it_at_both_points() {
 
 #[test]
 fn a_duplicate_after_the_time_out_is_unexpected() {
-    let fates = fates(&[(1, 0)], &[(1, 5), (1, 1001)]);
-    assert_eq!(fates, ["matched 1 after 5", "unexpected 1"]);
+    let outcomes_of = outcomes_of(&[(1, 0)], &[(1, 5), (1, 1001)]);
+    assert_eq!(outcomes_of, ["matched 1 after 5", "unexpected 1"]);
 }
 
-/// What becomes of packets 1 to 1000, a millisecond apart, where the memory does not do if all are
-/// seen at `first` before any is seen at the other point.
+/// Outcomes of packets 1 to 1000, a millisecond apart, with too little memory to observe all at `first` before any at
+/// the other point.
 fn in_little_memory(first: Point) -> Vec<Outcome> {
     let sent: Vec<_> = (1..=1000).zip(0..).collect();
     let received: Vec<_> = (1..=1000).zip(5..).collect();
@@ -186,8 +189,8 @@ fn in_little_memory(first: Point) -> Vec<Outcome> {
     outcomes(40, one.into_iter().chain(other))
 }
 
-/// The packets given up at a point.
-fn given_up(outcomes: &[Outcome], at: Point) -> Vec<u64> {
+/// Packets undetermined at a point.
+fn undetermined(outcomes: &[Outcome], at: Point) -> Vec<u64> {
     let id = |outcome: &Outcome| match outcome {
         Outcome::Undetermined {
             point, observation, reason: UndeterminedReason::Memory, ..
@@ -198,22 +201,26 @@ fn given_up(outcomes: &[Outcome], at: Point) -> Vec<u64> {
 }
 
 #[test]
-fn where_memory_runs_out_the_oldest_packets_are_given_up_and_not_lost() {
+fn oldest_packets_are_undetermined_without_memory() {
     for first in [A, B] {
         let outcomes = in_little_memory(first);
-        let forgotten = given_up(&outcomes, first);
-        let count = u64::try_from(forgotten.len()).expect("at most a thousand");
+        let evicted = undetermined(&outcomes, first);
+        let count = u64::try_from(evicted.len()).expect("at most a thousand");
         assert!((500..1000).contains(&count), "{count}");
-        assert_eq!(forgotten, (1..=count).collect::<Vec<_>>(), "the oldest first");
+        assert_eq!(evicted, (1..=count).collect::<Vec<_>>(), "the oldest packets first");
         let other = if first == A { B } else { A };
-        assert_eq!(given_up(&outcomes, other), forgotten, "nor is their counterpart known");
+        assert_eq!(
+            undetermined(&outcomes, other),
+            evicted,
+            "their counterparts are undetermined too"
+        );
         let matched = outcomes.iter().filter(|it| matches!(it, Outcome::Matched { .. })).count();
-        assert_eq!(matched + forgotten.len(), 1000);
+        assert_eq!(matched + evicted.len(), 1000);
     }
 }
 
 #[test]
-fn delay_variation_is_taken_once_for_each_pair_of_neighbours_that_both_arrived() {
+fn each_pair_of_neighbours_has_one_delay_variation() {
     // Delays 5, 8, lost, 20, 6; the last overtakes the one before it.
     let sent = [(1, 0), (2, 10), (3, 20), (4, 30), (5, 40)];
     let received = [(1, 5), (2, 18), (5, 46), (4, 50)];
@@ -250,8 +257,8 @@ fn delay_variation_of_a_flow_slower_than_the_time_out_is_known() {
     assert_eq!(variations, [Span::from_millis(2), Span::from_millis(-3)]);
 }
 
-/// The delay and the error of one packet whose system clock was stepped while it was under way,
-/// with stamps of this domain and a difference clock of nanoseconds.
+/// Delay and error of one packet whose system clock was stepped while it was in flight, with stamps of this domain and
+/// a difference clock of nanoseconds.
 fn delay_across_a_step(domain: Domain) -> (Span, Span) {
     let (mut sent, mut received) = (seen(1, 0), seen(1, 5));
     (sent.stamp.raw.domain, received.stamp.raw.domain) = (domain, domain);
@@ -270,7 +277,7 @@ fn delay_across_a_step(domain: Domain) -> (Span, Span) {
 }
 
 #[test]
-fn with_a_difference_clock_the_delay_does_not_pass_through_utc() {
+fn difference_clock_replaces_utc() {
     let clock = Timeline::realtime().difference();
     let delay = Span::from_millis(5);
     assert_eq!(delay_across_a_step(Domain::Realtime), (delay, clock.error(delay)));

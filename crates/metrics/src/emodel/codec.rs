@@ -1,4 +1,4 @@
-//! Codecs and what they cost: ITU-T G.113 (11/2007) Appendix I.
+//! Codecs and their impairment: ITU-T G.113 (11/2007) Appendix I.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use serde::Serialize;
 use thiserror::Error;
 
-/// A narrow-band codec of which ITU-T G.113 Appendix I says how it sounds.
+/// A narrow-band codec with values in ITU-T G.113 Appendix I.
 ///
-/// Codecs that are not here have no published values that we could check; iLBC, Opus and the
-/// wide-band ones (G.722, AMR-WB), for which G.107.1 and G.107.2 have other scales, are among them.
+/// Other codecs have no published values that could be verified, among them iLBC, Opus and the wide-band codecs
+/// (G.722, AMR-WB), for which G.107.1 and G.107.2 have other scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
@@ -32,7 +32,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// All of them.
+    /// All codecs.
     pub const ALL: [Self; 8] = [
         Self::G711,
         Self::G711Concealing,
@@ -44,7 +44,7 @@ impl Codec {
         Self::GsmEnhancedFullRate,
     ];
 
-    /// What it is called where people name it.
+    /// Name on the command line and in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,8 +59,8 @@ impl Codec {
         }
     }
 
-    /// The equipment impairment factor Ie without packet loss, on the scale of R: G.113 Appendix I,
-    /// provisional planning values of Ie.
+    /// Equipment impairment factor Ie without packet loss, on the scale of R: G.113 Appendix I, provisional planning
+    /// values of Ie.
     #[must_use]
     pub const fn equipment_impairment(self) -> f64 {
         match self {
@@ -74,9 +74,9 @@ impl Codec {
         }
     }
 
-    /// The packet-loss robustness factor Bpl: G.113 Appendix I, provisional planning values of Ie and
-    /// Bpl. These hold for packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms (G.723.1).
-    /// `None` where the table has no row for the codec.
+    /// Packet-loss robustness factor Bpl: G.113 Appendix I, provisional planning values of Ie and Bpl. Valid for
+    /// packets of 10 ms (G.711), 20 ms (G.729A, GSM) and 30 ms (G.723.1). `None` where the table has no row for the
+    /// codec.
     #[must_use]
     pub const fn loss_robustness(self) -> Option<f64> {
         match self {
@@ -96,7 +96,7 @@ impl fmt::Display for Codec {
     }
 }
 
-/// What is the name of no codec.
+/// Error for an unknown codec name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("choose among {}", Codec::ALL.map(Codec::name).join(", "))]
 pub struct UnknownCodec;

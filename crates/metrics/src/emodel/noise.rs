@@ -1,13 +1,13 @@
-//! The basic signal-to-noise ratio: G.107 section 7.2.
+//! Basic signal-to-noise ratio: G.107 section 7.2.
 
 use super::parameters::Parameters;
 
-/// Ro, equation 7-2, from the sum of noises that [`sum`] gives.
+/// Basic signal-to-noise ratio Ro, equation 7-2, from the noise of [`sum`].
 pub(super) fn signal_to_noise(parameters: &Parameters, noise: f64) -> f64 {
     15.0 - 1.5 * (parameters.send_loudness + noise)
 }
 
-/// No, equation 7-3: the power sum of all noises, in dBm0p.
+/// Power sum of all noises No, equation 7-3, in dBm0p.
 pub(super) fn sum(parameters: &Parameters) -> f64 {
     power_sum([
         parameters.circuit_noise,
@@ -18,7 +18,7 @@ pub(super) fn sum(parameters: &Parameters) -> f64 {
     ])
 }
 
-/// Nos, equation 7-4: the room noise at the send side as it is heard.
+/// Room noise at the send side Nos, equation 7-4.
 fn of_send_room(parameters: &Parameters) -> f64 {
     let Parameters { send_loudness, receive_loudness, send_d_value, send_room_noise, .. } =
         *parameters;
@@ -27,7 +27,7 @@ fn of_send_room(parameters: &Parameters) -> f64 {
     send_room_noise - send_loudness - send_d_value - 100.0 + 0.004 * excess.powi(2)
 }
 
-/// Nor, equations 7-5 and 7-6: the room noise at the receive side.
+/// Room noise at the receive side Nor, equations 7-5 and 7-6.
 fn of_receive_room(parameters: &Parameters) -> f64 {
     let effective = power_sum([
         parameters.receive_room_noise,
@@ -36,7 +36,7 @@ fn of_receive_room(parameters: &Parameters) -> f64 {
     parameters.receive_loudness - 121.0 + effective + 0.008 * (effective - 35.0).powi(2)
 }
 
-/// The level of several levels in decibels together.
+/// Sum of levels in decibels.
 fn power_sum<const N: usize>(levels: [f64; N]) -> f64 {
     10.0 * levels.iter().map(|level| 10f64.powf(level / 10.0)).sum::<f64>().log10()
 }
@@ -48,7 +48,7 @@ mod tests {
     /// The equations by hand: -36 + 0.004 · 48², and with Pre = 75 + 10 log (1 + 10^-0.8) = 75.64,
     /// -43.36 + 0.008 · 40.64².
     #[test]
-    fn loud_rooms_are_heard_as_the_equations_say() {
+    fn room_noise_matches_the_equations() {
         let loud =
             Parameters { send_room_noise: 75.0, receive_room_noise: 75.0, ..Parameters::default() };
         assert!((of_send_room(&loud) + 26.784).abs() < 0.001, "{}", of_send_room(&loud));

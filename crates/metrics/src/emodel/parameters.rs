@@ -5,9 +5,9 @@ use wirestamp_clock::Span;
 use super::codec::Codec;
 use crate::numeric::nanos_to_f64;
 
-/// What the E-model knows of a call. [`Default`] are the default values of G.107 table 2; the ranges
-/// for which the model was made, of the same table, are given with each. Values beyond them
-/// extrapolate it, see [`Parameters::extrapolates`].
+/// Parameters of a call. [`Default`] has the default values of G.107 table 2. Each field states the range for which
+/// the model was made, from the same table, and its default. Values outside extrapolate the model, see
+/// [`Parameters::extrapolates`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Send loudness rating SLR, 0 to 18 dB; 8.
@@ -48,7 +48,7 @@ pub struct Parameters {
     pub send_room_noise: f64,
     /// Room noise at the receive side Pr, 35 to 85 dB(A); 35.
     pub receive_room_noise: f64,
-    /// Advantage factor A, 0 to 20: what users forgive for being mobile; 0.
+    /// Advantage factor A, 0 to 20: tolerance of users for mobility; 0.
     pub advantage: f64,
 }
 
@@ -80,12 +80,11 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// A call over a network with this mouth-to-ear delay (the same in both directions), share of lost
-    /// packets (0 to 1, clamped) and burst ratio; all else is default.
+    /// A call over a network with this mouth-to-ear delay (equal in both directions), share of lost packets (0 to 1,
+    /// clamped) and burst ratio; all else is default.
     ///
-    /// A negative delay, which only clocks can make, is taken as 0; a burst ratio below 1 as 1, which
-    /// is where the model begins. `None` where packets were lost and G.113 does not say what that
-    /// does to the codec.
+    /// A negative delay, which only clock errors cause, is taken as 0; a burst ratio below 1 as 1, the min of the
+    /// model. `None` where packets were lost and G.113 has no loss robustness for the codec.
     #[must_use]
     pub fn of_call(codec: Codec, delay: Span, loss_ratio: f64, burst_ratio: f64) -> Option<Self> {
         let loss_ratio = loss_ratio.clamp(0.0, 1.0);
@@ -108,8 +107,8 @@ impl Parameters {
         })
     }
 
-    /// Whether delay, loss or burst ratio lie beyond what the model was made for: the rating is then
-    /// worse than that at the end of the range, but how much worse is an extrapolation.
+    /// Whether delay, loss or burst ratio are outside the range of the model. The rating is then worse than at the end
+    /// of the range, by an extrapolated amount.
     #[must_use]
     pub fn extrapolates(&self) -> bool {
         let within = (0.0..=500.0).contains(&self.echo_delay_ms)

@@ -1,20 +1,20 @@
-//! What impairs the voice while it is heard: G.107 section 7.3.
+//! Simultaneous impairment: G.107 section 7.3.
 
 use super::parameters::Parameters;
 
-/// Is, equation 7-8, from Ro and No.
+/// Simultaneous impairment Is, equation 7-8, from Ro and No.
 pub(super) fn impairment(parameters: &Parameters, basic: f64, noise: f64) -> f64 {
     too_loud(parameters, noise) + sidetone(parameters) + quantisation(parameters, basic)
 }
 
-/// Iolr, equations 7-9 and 7-10: a connection that is too loud.
+/// Excessive loudness Iolr, equations 7-9 and 7-10.
 fn too_loud(parameters: &Parameters, noise: f64) -> f64 {
     let Parameters { send_loudness, receive_loudness, .. } = *parameters;
     let excess = (send_loudness + receive_loudness + 0.2 * (64.0 + noise - receive_loudness)) / 8.0;
     20.0 * (soft_maximum(excess, 8.0) - excess)
 }
 
-/// Ist, equations 7-11 and 7-12: a sidetone that is not right.
+/// Unsuitable sidetone Ist, equations 7-11 and 7-12.
 pub(super) fn sidetone(parameters: &Parameters) -> f64 {
     let Parameters { sidetone_masking, talker_echo_loudness, echo_delay_ms, .. } = *parameters;
     let echo = (-echo_delay_ms / 4.0).exp() * 10f64.powf(-talker_echo_loudness / 10.0);
@@ -25,7 +25,7 @@ pub(super) fn sidetone(parameters: &Parameters) -> f64 {
         + 29.0
 }
 
-/// Iq, equations 7-13 to 7-17: the distortion of quantisation.
+/// Quantisation distortion Iq, equations 7-13 to 7-17.
 fn quantisation(parameters: &Parameters, basic: f64) -> f64 {
     let ratio = 37.0 - 15.0 * parameters.quantisation_units.log10();
     let quality = 1.07 + 0.258 * ratio + 0.0602 * ratio.powi(2);
@@ -46,7 +46,7 @@ mod tests {
     /// Equation 7-11 by hand, term by term, without an echo that would add to the sidetone:
     /// 16.19 - 28 - 13 + 29, 12 - 28 - 13 + 29, 24.01 - 37.53 - 13.01 + 29, 64 - 66.39 - 16.60 + 29.
     #[test]
-    fn a_sidetone_that_is_too_loud_or_missing_costs_what_the_equation_says() {
+    fn sidetone_impairment_matches_the_equation() {
         let found = [5.0, 15.0, 25.0, 45.0].map(|sidetone_masking| {
             sidetone(&Parameters {
                 sidetone_masking,

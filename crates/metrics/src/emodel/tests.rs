@@ -19,28 +19,28 @@ fn the_default_rating_is_that_of_the_recommendation() {
     let rating = Parameters::default().rating();
     assert!(close(rating.r_factor(), 93.2, 0.05), "{rating:?}");
     assert!(close(rating.mos(), 4.41, 0.005), "{}", rating.mos());
-    // The parts, as the literature gives them (Cole & Rosenbluth, "Voice over IP Performance
-    // Monitoring", ACM SIGCOMM CCR 31(2), 2001: Ro = 94.77, Is = 1.41).
+    // The parts, from the literature (Cole & Rosenbluth, "Voice over IP Performance Monitoring", ACM SIGCOMM CCR
+    // 31(2), 2001: Ro = 94.77, Is = 1.41).
     assert!(close(rating.basic, 94.77, 0.005), "{rating:?}");
     assert!(close(rating.simultaneous, 1.41, 0.005), "{rating:?}");
 }
 
 /// G.107 table B.1, which rounds the 4.024 that belong to R = 80 up.
 #[test]
-fn opinions_are_those_of_the_table() {
+fn mos_matches_the_table() {
     for (r, mos) in [(90.0, 4.34), (80.0, 4.03), (70.0, 3.60), (60.0, 3.10), (50.0, 2.58)] {
-        assert!(close(mean_opinion_score(r), mos, 0.0065), "{r}: {}", mean_opinion_score(r));
+        assert!(close(mos_of(r), mos, 0.0065), "{r}: {}", mos_of(r));
     }
 }
 
 #[test]
-fn opinions_stay_on_the_scale() {
-    let found = [-20.0, 0.0, 3.0, 100.0, 120.0].map(mean_opinion_score);
+fn mos_stays_on_the_scale() {
+    let found = [-20.0, 0.0, 3.0, 100.0, 120.0].map(mos_of);
     assert_eq!(found, [1.0, 1.0, 1.0, 4.5, 4.5]);
 }
 
 #[test]
-fn what_is_not_a_number_is_no_opinion() {
+fn nan_input_gives_nan() {
     let undefined = call(Codec::G711, 0, f64::NAN, 1.0);
     assert!(undefined.r_factor().is_nan() && undefined.mos().is_nan());
     assert!(call(Codec::G711, 0, 0.1, f64::NAN).mos().is_nan());
@@ -56,7 +56,7 @@ fn without_loss_a_codec_costs_its_impairment() {
 
 /// Equation 7-29 by hand: 95 · 1 / (1 + 25.1), 11 + 84 · 2 / (2 + 19), and 95 · 4.3 / (4.3 / 2 + 4.3).
 #[test]
-fn loss_costs_what_the_equation_says() {
+fn loss_impairment_matches_the_equation() {
     let found = [
         call(Codec::G711Concealing, 0, 0.01, 1.0).equipment,
         call(Codec::G729A, 0, 0.02, 1.0).equipment,
@@ -67,14 +67,14 @@ fn loss_costs_what_the_equation_says() {
 }
 
 #[test]
-fn what_loss_does_to_a_codec_without_a_robustness_is_not_guessed() {
+fn loss_without_codec_robustness_is_not_rated() {
     let parameters = |loss| Parameters::of_call(Codec::G729, Span::ZERO, loss, 1.0);
     assert!(parameters(0.0).is_some());
     assert_eq!(parameters(0.01), None);
 }
 
-/// Cole & Rosenbluth put two straight lines through the delay impairment of G.107 up to 400 ms:
-/// 0.024 d, and 0.11 (d - 177.3) more from 177.3 ms on. A curve is not a line: 3 on the scale of R.
+/// Cole & Rosenbluth fit two straight lines to the delay impairment of G.107 up to 400 ms: 0.024 d, and 0.11 (d -
+/// 177.3) more from 177.3 ms on. The tolerance for the curve is 3 on the scale of R.
 #[test]
 fn the_delay_impairment_follows_the_fit_in_the_literature() {
     for delay in (0..=400).step_by(10) {
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn more_delay_is_never_better(delay in 0i64..1000, more in 1i64..500) {
         let rated = |delay| call(Codec::G711, delay, 0.0, 1.0).r_factor();
-        // What talker echo comes out as below zero, see there.
+        // The talker echo may be below zero, see `delay.rs`.
         let excess = if delay < 4 { 0.06 } else { 1e-9 };
         prop_assert!(rated(delay + more) <= rated(delay) + excess);
     }
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn a_better_rating_is_never_a_worse_opinion(r in -50.0..150.0f64, more in 0.0..50.0f64) {
-        prop_assert!(mean_opinion_score(r + more) >= mean_opinion_score(r));
+    fn mos_grows_with_the_rating(r in -50.0..150.0f64, more in 0.0..50.0f64) {
+        prop_assert!(mos_of(r + more) >= mos_of(r));
     }
 }

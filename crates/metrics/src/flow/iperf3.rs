@@ -225,7 +225,7 @@ impl Test {
             out_of_order: self.stream.out_of_order(),
             jitter_ms: self.stream.jitter().as_nanos() / 1e6,
             capture_lost: self.capture_lost,
-            lost_uncertainty: self.uncertainty.lost.greatest(),
+            lost_uncertainty: self.uncertainty.lost.max(),
             counter_bits: match self.counter {
                 Counter::Bits32 => 32,
                 Counter::Bits64 => 64,

@@ -42,7 +42,7 @@ impl Uncertainty {
     }
 
     /// The larger of both amounts.
-    pub(super) fn greatest(self) -> u64 {
+    pub(super) fn max(self) -> u64 {
         self.fewer.max(self.more)
     }
 }

@@ -17,7 +17,7 @@ pub struct Skew {
     /// Last timestamp, and the time that the timestamps advanced up to it, in nanoseconds.
     last: (u32, f64),
     now: f64,
-    greatest: f64,
+    max: f64,
 }
 
 impl Skew {
@@ -32,8 +32,8 @@ impl Skew {
         let step = nominal_nanos(timestamp.wrapping_sub(before).cast_signed(), clock_rate);
         self.last = (timestamp, elapsed + step);
         self.now = elapsed + step - nanos_to_f64((arrival - first_arrival).as_nanos());
-        if self.now.abs() > self.greatest.abs() {
-            self.greatest = self.now;
+        if self.now.abs() > self.max.abs() {
+            self.max = self.now;
         }
     }
 
@@ -50,8 +50,8 @@ impl Skew {
 
     /// Max skew so far, by magnitude, with its sign.
     #[must_use]
-    pub fn greatest(&self) -> Span {
-        round_to_span(self.greatest)
+    pub fn max(&self) -> Span {
+        round_to_span(self.max)
     }
 }
 
@@ -73,14 +73,14 @@ mod tests {
     fn late_packets_have_a_negative_skew_and_early_ones_a_positive() {
         let skew = skew(&[(0, 100), (160, 127), (320, 137)]);
         assert_eq!(skew.now(), Span::from_millis(3));
-        assert_eq!(skew.greatest(), Span::from_millis(-7));
+        assert_eq!(skew.max(), Span::from_millis(-7));
     }
 
     #[test]
     fn packets_out_of_order_leave_no_trace_in_it() {
         let skew = skew(&[(u32::MAX, 0), (319, 40), (159, 40), (479, 60)]);
         assert_eq!(skew.now(), Span::ZERO);
-        assert_eq!(skew.greatest(), Span::from_millis(-20));
+        assert_eq!(skew.max(), Span::from_millis(-20));
     }
 
     #[test]

@@ -95,7 +95,7 @@ mod tests {
         }
         assert_eq!(stream.sequence().lost(), 0);
         assert_eq!(stream.jitter().as_nanos(), 0.0);
-        assert_eq!(stream.skew().greatest(), Span::ZERO);
+        assert_eq!(stream.skew().max(), Span::ZERO);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Observations made by hand.
+//! Synthetic observations.
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_metrics::{Config, Correlator, Observation, Outcome, Point};
@@ -9,7 +9,7 @@ pub(crate) const SKEW_MS: i64 = 100;
 /// The error of every stamp.
 pub(crate) const ERROR_NS: i64 = 70;
 
-/// Memory for so many packets under way, and as many waiting at B.
+/// Memory for `packets` packets in flight, and as many waiting at B.
 pub(crate) fn config(packets: usize) -> Config {
     Config {
         timeout: Span::from_millis(TIMEOUT_MS),
@@ -42,24 +42,27 @@ pub(crate) fn seen_in(flow_number: u16, id: u64, millis: i64) -> Observation {
     }
 }
 
-/// Something that a correlator is told.
-pub(crate) trait Tell {
-    fn tell(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome));
+/// Input of a correlator.
+pub(crate) trait Input {
+    fn apply(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome));
 }
 
-impl Tell for (Point, Observation) {
-    fn tell(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome)) {
+impl Input for (Point, Observation) {
+    fn apply(self, correlator: &mut Correlator, sink: &mut impl FnMut(Outcome)) {
         correlator.observe(self.0, self.1, sink);
     }
 }
 
-/// What a correlator makes of what it is told in this order.
-pub(crate) fn outcomes<T: Tell>(packets: usize, told: impl IntoIterator<Item = T>) -> Vec<Outcome> {
+/// Outcomes of these inputs, in this order.
+pub(crate) fn outcomes<T: Input>(
+    packets: usize,
+    inputs: impl IntoIterator<Item = T>,
+) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let mut sink = |outcome| outcomes.push(outcome);
     let mut correlator = Correlator::new(config(packets));
-    for told in told {
-        told.tell(&mut correlator, &mut sink);
+    for input in inputs {
+        input.apply(&mut correlator, &mut sink);
     }
     correlator.finish(&mut sink);
     outcomes

@@ -1,4 +1,4 @@
-//! An allocator that knows the most bytes that were in use at once.
+//! Allocator that records the peak memory use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,12 +8,12 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let in_use = IN_USE.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(in_use, Relaxed);
-        // SAFETY: the caller's promises are those that this wants.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -27,7 +27,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that were in use at once while this ran, beyond those that were before.
+/// Peak memory during `run`, in bytes above the use before.
 pub(crate) fn peak_of(run: impl FnOnce()) -> usize {
     let before = IN_USE.load(Relaxed);
     PEAK.store(before, Relaxed);

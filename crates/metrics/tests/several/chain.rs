@@ -1,4 +1,4 @@
-//! Where on a chain of points delay and loss arise.
+//! Delay and loss of each segment of a chain of points.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,22 @@ use wirestamp_metrics::{CaptureLoss, Chain, Outcome, Segment};
 
 const MANY: usize = 1000;
 
-/// When a packet passes each of the points, in milliseconds; as far as it comes.
-type Passage = (u64, &'static [i64]);
+/// Packet, and its times at the points in milliseconds, as far as it gets.
+type PacketTimes = (u64, &'static [i64]);
 
-/// What is told of each segment: packet and delay in milliseconds, or none if it is lost or given up.
-fn told(points: usize, packets: &[Passage]) -> BTreeMap<Segment, Vec<(u64, Option<i64>)>> {
-    let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
+/// Outcomes of each segment: packet and delay in milliseconds, or none if lost or undetermined.
+fn outcomes_by_segment(
+    points: usize,
+    packets: &[PacketTimes],
+) -> BTreeMap<Segment, Vec<(u64, Option<i64>)>> {
+    let mut outcomes_by_segment: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut sink = |segment, outcome| match outcome {
         Outcome::Matched { sent, delay, .. } => {
             let millis = delay.as_nanos() / Span::from_millis(1).as_nanos();
-            told.entry(segment).or_default().push((sent.id.0, Some(millis)));
+            outcomes_by_segment.entry(segment).or_default().push((sent.id.0, Some(millis)));
         }
         Outcome::Lost { sent: seen, .. } | Outcome::Undetermined { observation: seen, .. } => {
-            told.entry(segment).or_default().push((seen.id.0, None));
+            outcomes_by_segment.entry(segment).or_default().push((seen.id.0, None));
         }
         other => panic!("{other:?}"),
     };
@@ -33,29 +36,30 @@ fn told(points: usize, packets: &[Passage]) -> BTreeMap<Segment, Vec<(u64, Optio
         }
     }
     chain.finish(&mut sink);
-    told.values_mut().for_each(|packets| packets.sort_unstable());
-    told
+    outcomes_by_segment.values_mut().for_each(|packets| packets.sort_unstable());
+    outcomes_by_segment
 }
 
 #[test]
-fn each_hop_has_its_delay_and_its_losses_and_the_whole_has_all_of_them() {
-    let packets: [Passage; 3] = [(1, &[0, 3, 7, 20]), (2, &[10, 12, 19]), (3, &[20, 24, 27, 30])];
-    let told = told(4, &packets);
-    assert_eq!(told[&Segment::Hop(0)], [(1, Some(3)), (2, Some(2)), (3, Some(4))]);
-    assert_eq!(told[&Segment::Hop(1)], [(1, Some(4)), (2, Some(7)), (3, Some(3))]);
-    assert_eq!(told[&Segment::Hop(2)], [(1, Some(13)), (2, None), (3, Some(3))]);
-    assert_eq!(told[&Segment::Whole], [(1, Some(20)), (2, None), (3, Some(10))]);
-    assert_eq!(told.len(), 4);
+fn hops_and_whole_have_their_delay_and_losses() {
+    let packets: [PacketTimes; 3] =
+        [(1, &[0, 3, 7, 20]), (2, &[10, 12, 19]), (3, &[20, 24, 27, 30])];
+    let outcomes_by_segment = outcomes_by_segment(4, &packets);
+    assert_eq!(outcomes_by_segment[&Segment::Hop(0)], [(1, Some(3)), (2, Some(2)), (3, Some(4))]);
+    assert_eq!(outcomes_by_segment[&Segment::Hop(1)], [(1, Some(4)), (2, Some(7)), (3, Some(3))]);
+    assert_eq!(outcomes_by_segment[&Segment::Hop(2)], [(1, Some(13)), (2, None), (3, Some(3))]);
+    assert_eq!(outcomes_by_segment[&Segment::Whole], [(1, Some(20)), (2, None), (3, Some(10))]);
+    assert_eq!(outcomes_by_segment.len(), 4);
 }
 
 #[test]
 fn two_points_are_one_hop() {
-    let told = told(2, &[(1, &[0, 5])]);
-    assert_eq!(told, BTreeMap::from([(Segment::Hop(0), vec![(1, Some(5))])]));
+    let outcomes_by_segment = outcomes_by_segment(2, &[(1, &[0, 5])]);
+    assert_eq!(outcomes_by_segment, BTreeMap::from([(Segment::Hop(0), vec![(1, Some(5))])]));
 }
 
 #[test]
-fn what_a_point_in_the_middle_missed_is_lost_on_neither_side_of_it() {
+fn capture_loss_in_the_middle_is_lost_on_no_hop() {
     let mut outcomes = Vec::new();
     let mut sink = |segment, outcome| outcomes.push((segment, outcome));
     let mut chain = Chain::new(3, config(MANY));

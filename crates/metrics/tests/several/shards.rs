@@ -1,4 +1,4 @@
-//! Shards say what one correlator says.
+//! Shards report the outcomes of a single correlator.
 
 use super::common::{config, outcomes, seen_in};
 use Point::{A, B};
@@ -22,8 +22,7 @@ fn sorted(outcomes: &[Outcome]) -> Vec<String> {
     lines
 }
 
-/// Packets of some flows at either point, in an order of time that is not kept everywhere: the
-/// point, the identity, the pause before it and how far its stamp is off.
+/// Packets of several flows at either point, partly out of order: point, identity, pause and stamp offset.
 fn seen() -> impl Strategy<Value = Vec<(Point, Observation)>> {
     let packet = (any::<bool>(), 0u64..30, 0i64..40, -60i64..60);
     prop::collection::vec(packet, 0..300).prop_map(|packets| {
@@ -46,7 +45,7 @@ proptest! {
 }
 
 #[test]
-fn every_shard_has_something_to_do_and_more_deliveries_than_one() {
+fn every_shard_receives_several_batches() {
     let seen: Vec<_> = (0..20_000)
         .map(|id: i64| {
             let (packet, point) = (id / 2, if id % 2 == 0 { A } else { B });
@@ -60,7 +59,7 @@ fn every_shard_has_something_to_do_and_more_deliveries_than_one() {
 }
 
 #[test]
-fn what_a_capture_missed_is_lost_in_no_shard() {
+fn capture_loss_is_lost_in_no_shard() {
     let record =
         |lost: &mut u32, outcome| *lost += u32::from(matches!(outcome, Outcome::Lost { .. }));
     let mut shards = Shards::new(3, config(MANY), || 0, record).expect("threads");
@@ -73,7 +72,7 @@ fn what_a_capture_missed_is_lost_in_no_shard() {
 }
 
 #[test]
-fn a_sink_that_panics_is_told_of_at_the_end() {
+fn panic_of_a_sink_is_propagated() {
     let mut shards =
         Shards::new(2, config(MANY), || (), |(), _| panic!("on purpose")).expect("threads");
     for id in 0..100_000 {

@@ -1,30 +1,29 @@
-//! Endless traffic past two points, with losses, copies and reordering, that is made without
-//! remembering any of it.
+//! Endless synthetic traffic between two points, with losses, duplicates and reordering, generated without state.
 
 use wirestamp_clock::{Domain, RawStamp, Span, Stamp, Time};
 use wirestamp_metrics::{Observation, Point};
 use wirestamp_packet::{FlowKey, PacketId};
 
-/// Packets a microsecond apart, 0.1 % of which are lost, 0.1 % copied and 1 % overtaken.
+/// Packets a microsecond apart: 0.1 % lost, 0.1 % duplicated, 1 % reordered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic {
-    /// How many packets leave A before the first comes to B.
+    /// Packets that leave A before the first arrives at B.
     pub(crate) under_way: u64,
     pub(crate) flows: u64,
-    /// Whether the packets of a flow are far from each other: else flows take turns.
+    /// Whether flows are random; otherwise they alternate.
     pub(crate) random_flows: bool,
 }
 
 const SPACING: Span = Span::from_micros(1);
-/// Of so many packets, one is lost, one copied and ten change places with the next.
-const PART: u64 = 1000;
+/// Of this many packets, one is lost, one duplicated and ten swap places with the next.
+const PERIOD: u64 = 1000;
 
-/// What becomes of a packet on the way.
+/// Path of a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum PacketPath {
     Arrives,
     Lost,
-    Copied,
+    Duplicated,
     Overtaken,
 }
 
@@ -36,27 +35,27 @@ fn random(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn fate(number: u64) -> Fate {
-    match random(number ^ 0x5eed << 48) % PART {
-        0 => Fate::Lost,
-        1 => Fate::Copied,
-        2..12 => Fate::Overtaken,
-        _ => Fate::Arrives,
+fn path_of(number: u64) -> PacketPath {
+    match random(number ^ 0x5eed << 48) % PERIOD {
+        0 => PacketPath::Lost,
+        1 => PacketPath::Duplicated,
+        2..12 => PacketPath::Overtaken,
+        _ => PacketPath::Arrives,
     }
 }
 
 impl Traffic {
-    /// The observations that are made while packet `number` passes A.
+    /// Observations made while packet `number` passes A.
     pub(crate) fn step(&self, number: u64, seen: &mut Vec<(Point, Observation)>) {
         seen.push((Point::A, self.observation(number, number)));
         let Some(arriving) = number.checked_sub(self.under_way) else { return };
-        // Pairs change places, so that no packet is overtaken twice.
-        let swapped = fate(arriving & !1) == Fate::Overtaken;
+        // Pairs swap places, so that no packet is reordered twice.
+        let swapped = path_of(arriving & !1) == PacketPath::Overtaken;
         let arriving = if swapped { arriving ^ 1 } else { arriving };
-        let copies = match fate(arriving) {
-            Fate::Lost => 0,
-            Fate::Copied => 2,
-            Fate::Arrives | Fate::Overtaken => 1,
+        let copies = match path_of(arriving) {
+            PacketPath::Lost => 0,
+            PacketPath::Duplicated => 2,
+            PacketPath::Arrives | PacketPath::Overtaken => 1,
         };
         let observation = self.observation(arriving, number);
         seen.extend(std::iter::repeat_n((Point::B, observation), copies));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::CaptureLoss;
 
-/// A datagram of a test that is sent every millisecond.
+/// A datagram of a test with one datagram per millisecond.
 fn datagram(count: u64, wide: bool) -> Vec<u8> {
     let micros = u32::try_from(count * 1000).unwrap();
     let clock = [7 + micros / 1_000_000, micros % 1_000_000].map(u32::to_be_bytes);
@@ -9,7 +9,7 @@ fn datagram(count: u64, wide: bool) -> Vec<u8> {
     [clock.as_flattened(), if wide { &count } else { &count[4..] }, &[0x30; 40]].concat()
 }
 
-/// What is reported when these datagrams come at these milliseconds.
+/// Monitor after these datagrams at these milliseconds.
 fn test(opened: bool, wide: bool, datagrams: impl IntoIterator<Item = (u64, i64)>) -> FlowMonitor {
     let mut monitor = monitor();
     if opened {
@@ -32,7 +32,7 @@ fn on_time(counts: impl IntoIterator<Item = u64>) -> impl Iterator<Item = (u64, 
 }
 
 #[test]
-fn a_test_is_recognised_with_the_datagrams_before_that_whatever_the_width_of_its_counts() {
+fn test_is_recognised_with_earlier_datagrams() {
     for wide in [false, true] {
         let datagrams = on_time((3..100).filter(|count| count % 10 != 0));
         let (report, test) = report(&mut test(true, wide, datagrams));
@@ -44,13 +44,13 @@ fn a_test_is_recognised_with_the_datagrams_before_that_whatever_the_width_of_its
 }
 
 #[test]
-fn what_was_sent_before_the_capture_began_is_not_lost() {
+fn datagrams_before_the_capture_are_not_lost() {
     let (_, test) = report(&mut test(false, false, on_time((5000..5100).filter(|it| *it != 5050))));
     assert_eq!((test.sent, test.lost), (100, 1));
 }
 
 #[test]
-fn copies_hide_losses_of_iperf3_and_none_of_the_flows() {
+fn duplicates_hide_losses_only_for_iperf3() {
     let datagrams = on_time([1, 2, 3, 4, 5, 8, 8, 7, 9]);
     let (report, test) = report(&mut test(true, false, datagrams));
     assert_eq!((test.sent, test.lost, test.out_of_order), (9, 0, 2));
@@ -58,20 +58,20 @@ fn copies_hide_losses_of_iperf3_and_none_of_the_flows() {
 }
 
 #[test]
-fn what_the_capture_lost_is_not_the_networks() {
+fn capture_loss_is_no_network_loss() {
     let lost = |it: &u64| *it == 50 || (200..300).contains(it);
     let mut monitor = test(true, false, on_time((1..400).filter(|it| !lost(it))));
     monitor.missed(CaptureLoss { from: at(299), until: at(401), packets: 100 });
     let (flow, of_test) = report(&mut monitor);
     assert_eq!((flow.lost, of_test.lost, of_test.capture_lost), (Some(1), 1, 100));
-    // One of them was only late, and lost by nobody.
+    // One of them was only late, not lost.
     observe(&mut monitor, &udp(ENDS, &datagram(299, false)), at(600));
     let (flow, of_test) = report(&mut monitor);
     assert_eq!((flow.lost, of_test.lost, of_test.capture_lost), (Some(1), 1, 99));
 }
 
 #[test]
-fn flows_that_are_no_test_are_not_looked_at_for_long() {
+fn other_flows_are_not_examined_for_long() {
     let mut monitor = monitor();
     for number in 0..16 {
         observe(&mut monitor, &udp(ENDS, &[0x11; 60]), at(number));

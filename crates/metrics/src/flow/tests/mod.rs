@@ -1,4 +1,4 @@
-//! Whole packets into the monitor, reports out of it.
+//! Tests of the flow monitor with complete packets.
 
 mod iperf3;
 mod missed;
@@ -11,7 +11,7 @@ use wirestamp_packet::{LinkType, Packet};
 
 use super::*;
 
-/// The addresses and ports of most packets here.
+/// Addresses and ports of most packets here.
 const ENDS: ([u8; 4], u16, [u8; 4], u16) = ([10, 0, 0, 1], 4000, [10, 0, 0, 2], 5004);
 
 const fn at(millis: i64) -> Time<Utc> {
@@ -32,7 +32,7 @@ fn udp(ends: ([u8; 4], u16, [u8; 4], u16), payload: &[u8]) -> Vec<u8> {
     ip(17, ends, &[&length[..], &[0, 0], payload].concat())
 }
 
-/// A packet of 20 ms of PCMU, or of another payload type at the same pace.
+/// A packet of 20 ms of PCMU, or of another payload type at the same rate.
 fn voice(ssrc: u32, payload_type: u8, number: u16) -> Vec<u8> {
     let timestamp = u32::from(number) * 160;
     let [high, low] = number.to_be_bytes();
@@ -57,7 +57,7 @@ fn monitor() -> FlowMonitor {
 }
 
 #[test]
-fn packets_and_bytes_of_all_reports_and_of_what_was_given_up_are_those_observed() {
+fn reported_and_evicted_packets_add_up() {
     let mut monitor = FlowMonitor::new(FlowConfig { flows: 3, ..FlowConfig::default() });
     let (mut packets, mut bytes) = (0, 0);
     for number in 0..200u16 {
@@ -70,10 +70,10 @@ fn packets_and_bytes_of_all_reports_and_of_what_was_given_up_are_those_observed(
         bytes += packet.len() as u64;
     }
     let reports = reports(&mut monitor);
-    let given_up = monitor.evicted();
-    assert!(given_up.flows > 0 && reports.len() <= 6);
-    assert_eq!(reports.iter().map(|it| it.packets).sum::<u64>() + given_up.packets, packets);
-    assert_eq!(reports.iter().map(|it| it.bytes).sum::<u64>() + given_up.bytes, bytes);
+    let evicted = monitor.evicted();
+    assert!(evicted.flows > 0 && reports.len() <= 6);
+    assert_eq!(reports.iter().map(|it| it.packets).sum::<u64>() + evicted.packets, packets);
+    assert_eq!(reports.iter().map(|it| it.bytes).sum::<u64>() + evicted.bytes, bytes);
     assert_eq!((monitor.packets(), monitor.bytes()), (packets, bytes));
 }
 
@@ -109,7 +109,7 @@ fn a_report_has_the_keys_of_the_contract() {
 }
 
 #[test]
-fn a_report_is_read_as_it_was_written() {
+fn report_round_trips_through_json() {
     let mut monitor = monitor();
     for number in 0..10 {
         observe(&mut monitor, &udp(ENDS, &voice(9, 0, number)), at(20 * i64::from(number)));

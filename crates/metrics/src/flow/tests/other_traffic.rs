@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Whether a monitor takes any of these datagrams, one every 20 ms between the same ports, for RTP.
-fn taken_for_rtp(datagrams: impl IntoIterator<Item = Vec<u8>>) -> bool {
+/// Whether a monitor recognises any of these datagrams, one every 20 ms between the same ports, as RTP.
+fn recognised_as_rtp(datagrams: impl IntoIterator<Item = Vec<u8>>) -> bool {
     let mut monitor = monitor();
     for (number, payload) in (0..).zip(datagrams) {
         observe(&mut monitor, &udp(ENDS, &payload), at(20 * number));
@@ -19,19 +19,19 @@ fn begins_with(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn rtp_itself_is_taken_for_rtp() {
-    assert!(taken_for_rtp((0..10).map(|number| voice(7, 0, number))));
+fn rtp_itself_is_recognised_as_rtp() {
+    assert!(recognised_as_rtp((0..10).map(|number| voice(7, 0, number))));
 }
 
-/// RFC 1035 section 4.1.1: the identification comes first, and then what never counts.
+/// RFC 1035 section 4.1.1: the identification comes first, followed by constant fields.
 #[test]
 fn queries_for_names_are_not() {
     let query = |id: u16| {
         let [high, low] = id.to_be_bytes();
         begins_with(&[high, low, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, b'w', b'w', b'w'])
     };
-    assert!(!taken_for_rtp((0x8000..0x8100).map(query)));
-    assert!(!taken_for_rtp((0..200u16).map(|it| query(0x8000 ^ it.wrapping_mul(0x2b5d)))));
+    assert!(!recognised_as_rtp((0x8000..0x8100).map(query)));
+    assert!(!recognised_as_rtp((0..200u16).map(|it| query(0x8000 ^ it.wrapping_mul(0x2b5d)))));
 }
 
 /// RFC 9000 sections 17.2 and 17.3.1: the second highest bit is set, whatever the highest is.
@@ -39,40 +39,40 @@ fn queries_for_names_are_not() {
 fn quic_is_not() {
     let long = |number: u8| begins_with(&[0xc3, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, number]);
     let short = |number: u8| begins_with(&[0x40, 9, 0, number, 0, 0, 0, number, 1, 2, 3, 4]);
-    assert!(!taken_for_rtp((0..50).map(long)));
-    assert!(!taken_for_rtp((0..50).map(short)));
+    assert!(!recognised_as_rtp((0..50).map(long)));
+    assert!(!recognised_as_rtp((0..50).map(short)));
 }
 
-/// RFC 8489 section 5, RFC 6347 section 4.1 and RFC 7983: the first byte tells them from RTP.
+/// RFC 8489 section 5, RFC 6347 section 4.1 and RFC 7983: the first byte differs from RTP.
 #[test]
 fn stun_dtls_and_turn_are_not() {
     let stun = |number: u8| begins_with(&[0, 1, 0, 8, 0x21, 0x12, 0xa4, 0x42, 9, 9, 9, number]);
     let dtls = |number: u8| begins_with(&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, number, 0, 50]);
     let turn = |number: u8| begins_with(&[0x40, 0, 0, 160, 0x80, 0, 0, number, 0, 0, 1, number]);
     for make in [stun, dtls, turn] {
-        assert!(!taken_for_rtp((0..50).map(make)));
+        assert!(!recognised_as_rtp((0..50).map(make)));
     }
 }
 
-/// RFC 3550 section 6.4: the packet types are those that RFC 5761 keeps from RTP. A length that counts
-/// up where RTP has its number makes the worst case.
+/// RFC 3550 section 6.4: RFC 5761 excludes these packet types from RTP. A length that increases at the position of
+/// RTP's sequence number is the worst case.
 #[test]
 fn rtcp_is_not() {
     for packet_type in 200..=207 {
         let report = |length| begins_with(&[0x80, packet_type, 0, length, 0, 0, 0, 9, 1, 2, 3, 4]);
-        assert!(!taken_for_rtp((0..50).map(report)));
+        assert!(!recognised_as_rtp((0..50).map(report)));
     }
 }
 
-/// RFC 4303 section 2 in UDP (RFC 3948): an index that looks like RTP's first bytes, a number that
-/// counts where RTP has its timestamp, and a vector of which the first half stays (RFC 4106).
+/// RFC 4303 section 2 in UDP (RFC 3948): an index that looks like RTP's first bytes, a counter at the position of the
+/// timestamp, and a vector of which the first half is constant (RFC 4106).
 #[test]
 fn encapsulated_security_payload_is_not() {
     let packet = |number: u8| begins_with(&[0x80, 96, 1, 2, 0, 0, 0, number, 5, 6, 7, 8]);
-    assert!(!taken_for_rtp((0..50).map(packet)));
+    assert!(!recognised_as_rtp((0..50).map(packet)));
 }
 
-/// Counters at other places, the source's included.
+/// Counters at other positions, including the source.
 #[test]
 fn numbers_elsewhere_are_not() {
     for place in [4, 7, 11] {
@@ -81,14 +81,14 @@ fn numbers_elsewhere_are_not() {
             bytes[place] = number;
             begins_with(&bytes)
         };
-        assert!(!taken_for_rtp((0..50).map(packet)), "{place}");
+        assert!(!recognised_as_rtp((0..50).map(packet)), "{place}");
     }
-    // In great steps where RTP has its number, as the low half of a clock.
+    // With large steps at the position of the sequence number, like the low half of a clock.
     let clock = |tick: u16| {
         let [high, low] = (tick.wrapping_mul(977)).to_be_bytes();
         begins_with(&[0x80, 0, high, low, 0, 0, 0, 5, 0, 0, 0, 5])
     };
-    assert!(!taken_for_rtp((0..50).map(clock)));
+    assert!(!recognised_as_rtp((0..50).map(clock)));
 }
 
 proptest! {
@@ -96,12 +96,12 @@ proptest! {
     fn random_datagrams_are_not(
         datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..200),
     ) {
-        prop_assert!(!taken_for_rtp(datagrams));
+        prop_assert!(!recognised_as_rtp(datagrams));
     }
 
-    /// As random ones, but all with the version of RTP and the same source.
+    /// Random packets, but all with the version of RTP and the same sources.
     #[test]
-    fn any_packets_in_any_order_do_no_harm(
+    fn arbitrary_packets_keep_reports_valid(
         packets in prop::collection::vec(
             (any::<u16>(), any::<i64>(), 0..4u32, any::<u8>(), 0..3u8), 1..300),
     ) {

@@ -11,13 +11,13 @@ fn call(config: FlowConfig, packets: &[(u16, i64)]) -> RtpReport {
     report.rtp.clone().expect("RTP")
 }
 
-/// So many packets on time.
+/// `count` packets on time.
 fn on_time(count: u16) -> Vec<(u16, i64)> {
     (0..count).map(|number| (number, 20 * i64::from(number))).collect()
 }
 
 #[test]
-fn a_stream_is_recognised_and_has_the_packets_before_that_too() {
+fn recognised_stream_includes_earlier_packets() {
     let mut monitor = monitor();
     for number in 0..3 {
         observe(&mut monitor, &udp(ENDS, &voice(7, 0, number)), at(20 * i64::from(number)));
@@ -31,14 +31,14 @@ fn a_stream_is_recognised_and_has_the_packets_before_that_too() {
 }
 
 #[test]
-fn losses_copies_and_late_packets_do_not_keep_a_stream_from_being_recognised() {
+fn stream_is_recognised_despite_impairments() {
     let rtp =
         call(FlowConfig::default(), &[(0, 0), (2, 40), (2, 41), (1, 45), (9, 180), (10, 200)]);
     assert_eq!((rtp.expected, rtp.cumulative_lost), (11, 5));
 }
 
 #[test]
-fn several_sources_of_one_flow_are_streams_of_their_own_and_the_rest_is_a_flow() {
+fn each_source_of_a_flow_is_a_stream() {
     let mut monitor = monitor();
     for number in 0..20 {
         for source in [1, 2] {
@@ -58,7 +58,7 @@ fn several_sources_of_one_flow_are_streams_of_their_own_and_the_rest_is_a_flow()
 }
 
 #[test]
-fn there_are_no_more_streams_than_flows_and_the_others_are_with_the_rest() {
+fn number_of_streams_is_limited() {
     let mut monitor = FlowMonitor::new(FlowConfig { flows: 8, ..FlowConfig::default() });
     for source in 0..50 {
         for number in 0..10 {
@@ -75,7 +75,7 @@ fn there_are_no_more_streams_than_flows_and_the_others_are_with_the_rest() {
 }
 
 #[test]
-fn loss_lowers_the_opinion_and_bursts_lower_it_more() {
+fn loss_lowers_the_mos() {
     let lose = |lost: &dyn Fn(u16) -> bool| {
         let packets: Vec<_> = on_time(1000).into_iter().filter(|(it, _)| !lost(*it)).collect();
         call(FlowConfig::default(), &packets)
@@ -83,7 +83,7 @@ fn loss_lowers_the_opinion_and_bursts_lower_it_more() {
     let [clean, spread, burst] =
         [lose(&|_| false), lose(&|it| it % 20 == 10), lose(&|it| it % 200 >= 190 && it < 990)];
     assert_eq!((clean.loss_periods, spread.loss_periods, burst.loss_periods), (0, 50, 4));
-    let mos = [clean, spread, burst].map(|it| it.mos.expect("an opinion"));
+    let mos = [clean, spread, burst].map(|it| it.mos.expect("a MOS"));
     assert!(mos[0] > 4.3 && mos[0] > mos[1] && mos[1] > 3.0 && mos[2] < mos[0], "{mos:?}");
 }
 
@@ -104,7 +104,7 @@ fn reordering_is_no_loss() {
 }
 
 #[test]
-fn packets_later_than_the_buffer_are_as_good_as_lost_and_delay_has_its_price() {
+fn packets_later_than_the_buffer_lower_the_mos() {
     let mut packets = on_time(200);
     for packet in &mut packets[100..110] {
         packet.1 += 70;
@@ -125,7 +125,7 @@ fn packets_later_than_the_buffer_are_as_good_as_lost_and_delay_has_its_price() {
 }
 
 #[test]
-fn signalling_names_dynamic_types_and_announces_streams() {
+fn signalling_defines_dynamic_payload_types() {
     let sip = b"INVITE sip:b@example.com SIP/2.0\r\n\r\nv=0\r\nc=IN IP4 10.0.0.2\r\n\
         m=audio 5004 RTP/AVP 97 101\r\na=rtpmap:97 PCMA/8000\r\na=rtpmap:101 telephone-event/8000\r\n";
     let mut monitor = monitor();
@@ -146,7 +146,7 @@ fn signalling_names_dynamic_types_and_announces_streams() {
 #[test]
 fn a_video_has_a_media_delivery_index() {
     let mut monitor = monitor();
-    // Seven packets of MPEG every 10 ms; one in a hundred is lost.
+    // Seven MPEG packets every 10 ms; one in a hundred is lost.
     for number in (0..1000u16).filter(|number| number % 100 != 50) {
         let head = [[0x80, 33], number.to_be_bytes()];
         let timestamp = (u32::from(number) * 900).to_be_bytes();

@@ -3,7 +3,7 @@ use super::*;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// A segment there or back.
+/// A segment in either direction.
 fn segment(back: bool, flags: u8, sequence: u32, acknowledgment: u32, payload: usize) -> Vec<u8> {
     let (source, source_port, destination, destination_port) = ENDS;
     let ends = if back { (destination, destination_port, source, source_port) } else { ENDS };
@@ -15,7 +15,7 @@ fn segment(back: bool, flags: u8, sequence: u32, acknowledgment: u32, payload: u
 
 /// The point is 10 ms from the receiver and 3 ms from the sender, each way.
 #[test]
-fn both_directions_have_their_part_of_the_round_trip() {
+fn each_direction_has_its_part_of_the_round_trip() {
     let mut monitor = monitor();
     for (packet, millis) in [
         (segment(false, SYN, 99, 0, 0), 0),
