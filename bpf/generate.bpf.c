@@ -94,13 +94,13 @@ int generate(struct xdp_md *frame)
 	return verdict == XDP_REDIRECT ? bpf_redirect_map(&cores, core, XDP_ABORTED) : verdict;
 }
 
-/* The kernel drops what a core has no room for, and tells this only (include/trace/events/xdp.h): the map, frames
- * that were taken, frames that were not, the core. */
+/* The kernel drops frames that a core has no room for. This trace point is the only report of it
+ * (include/trace/events/xdp.h): the map, accepted frames, dropped frames, the core. */
 SEC("raw_tp/xdp_cpumap_enqueue")
-int refuse(struct bpf_raw_tracepoint_args *told)
+int refuse(struct bpf_raw_tracepoint_args *event)
 {
-	if ((__u32)told->args[0] == account.id)
-		account.refused += (__u32)told->args[2];
+	if ((__u32)event->args[0] == account.id)
+		account.refused += (__u32)event->args[2];
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The journeys of packets through their host: those under way, and those that have ended, which are
- * handed over to whoever reads.
+ * Journeys of packets through their host: current ones, and completed ones, which are passed to the
+ * reader.
  *
  * The layout of struct journey and the numbers of points and ends are shared with
  * crates/capture/src/layers/journey.rs.
@@ -15,13 +15,13 @@
 #include "counts.h"
 #include "kernel.h"
 
-/* Enough for an Ethernet header with two VLAN tags, IP options, and what makes a packet's identity. */
+/* Room for an Ethernet header with two VLAN tags, IP options, and the identifying bytes of a packet. */
 #define HEAD_BYTES 192
 
-/* Wake the reader when so many bytes wait for it: to wake it for each packet would disturb them. */
+/* Bytes in the ring at which the reader is woken: a wake-up per packet would disturb the packets. */
 const volatile __u64 wake_at = 0;
 
-/* Of packets that are received; those of packets that are sent are in leaving.h. */
+/* Points of received packets; those of sent packets are in leaving.h. */
 enum point { DRIVER, STACK, SOCKET, APPLICATION, POINTS };
 
 enum end {
@@ -29,15 +29,15 @@ enum end {
 	END_READ,      /* an application has it */
 	END_DROPPED,   /* the kernel gave a reason */
 	END_CONSUMED,  /* the kernel was done with it */
-	END_JOINED,    /* its bytes went on in another packet */
+	END_JOINED,    /* its bytes moved to another packet */
 	END_FORWARDED, /* to another interface */
-	END_UNKNOWN,   /* its address came again */
+	END_UNKNOWN,   /* its address was reused */
 	END_SENT,      /* the driver was done with it */
-	END_SPLIT,     /* its bytes went on in other packets */
+	END_SPLIT,     /* its bytes moved to other packets */
 };
 
 struct journey {
-	__u64 times[POINTS]; /* CLOCK_MONOTONIC, nanoseconds; 0 where it was not seen */
+	__u64 times[POINTS]; /* CLOCK_MONOTONIC, nanoseconds; 0 if it was not seen */
 	__u32 own[POINTS];   /* nanoseconds that our program took there */
 	__u64 card;          /* the network card's stamp, 0 for none */
 	__u32 length;        /* of the frame */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * layers: follow the packets that an interface receives through their host, from the driver to the
- * application, or those that it sends (leaving.h), and hand over a journey for each when it ends.
+ * application, or those that it sends (leaving.h), and pass a journey for each to the reader when it ends.
  *
- * Inside of one host a packet needs no identity computed from its bytes: it is the address of its
- * sk_buff, from where the driver hands it over to where it is freed. Journeys are kept under that
- * address. The first point applies the filter, all others only look whether the address is known.
+ * Within one host a packet needs no identity computed from its bytes: the address of its sk_buff
+ * identifies it, from the driver until it is freed. Journeys are stored by that address. The first
+ * point applies the filter; all others only look up the address.
  *
  * The programs' names are shared with crates/capture/src/layers/hooks.rs.
  */
@@ -73,9 +73,9 @@ static __always_inline __u64 stamp_of_card(struct sk_buff *skb)
 	return BPF_CORE_READ(shared, hwtstamps.hwtstamp);
 }
 
-/* Whether a packet whose address is known is the same one still. It is, if it comes to the next point,
- * or from a bridge, a tunnel or the like, which have it received once more. */
-static __always_inline bool goes_on(struct journey *journey, struct net_device *device,
+/* True if a packet with a known address is still the same packet: it reaches the next point, or it comes
+ * from a bridge, a tunnel or a similar device, which receives it once more. */
+static __always_inline bool is_same_packet(struct journey *journey, struct net_device *device,
 				    enum point point)
 {
 	if (device->ifindex == interface)
@@ -135,7 +135,7 @@ static __always_inline void arrive(struct sk_buff *skb, enum point point)
 	bool inside = is_inside(device), here = inside && device->ifindex == interface;
 	struct frame frame;
 
-	if (known && inside && goes_on(known, device, point)) {
+	if (known && inside && is_same_packet(known, device, point)) {
 		if (here)
 			note(known, point, now);
 		return;
@@ -263,7 +263,7 @@ int socket(struct __sk_buff *context)
 	journey->socket = (__u64)sk;
 	journey->udp = protocol == IPPROTO_UDP;
 	note(journey, SOCKET, now);
-	/* TCP itself is who reads it, and it frees it without telling. */
+	/* TCP itself reads it, and frees it without a trace point. */
 	if (protocol == IPPROTO_TCP && !has_payload(skb))
 		hand_over(key, journey, END_CONSUMED, 0);
 	return 1;
@@ -338,7 +338,7 @@ int BPF_PROG(consumed, struct sk_buff *skb)
 	__u64 key = (__u64)skb;
 	struct journey *journey = bpf_map_lookup_elem(&journeys, &key);
 
-	/* Up to Linux 6.17 a datagram is freed so when it is read, which is told a moment later. */
+	/* Up to Linux 6.17 a datagram is freed in this way when it is read; the trace point of the read follows. */
 	if (journey && !(journey->udp && journey->socket))
 		hand_over(key, journey, is_offered(skb) ? END_JOINED : END_CONSUMED, 0);
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A part of layers.bpf.c: the programs that follow the packets that an interface sends, from their
- * socket to the end of what the driver does with them.
+ * A part of layers.bpf.c: programs that follow the packets that an interface sends, from their socket
+ * until the driver has finished with them.
  *
- * A packet is at its interface, with all its headers, when it comes to the interface's queue. There it
- * begins its journey, if it passes the filter; when its socket let it go is kept for it until then.
+ * A packet has all its headers when it reaches the queue of its interface. There its journey begins, if
+ * it passes the filter. Until then the time at which it left its socket is stored.
  */
 #ifndef WIRESTAMP_LEAVING_H
 #define WIRESTAMP_LEAVING_H
@@ -13,8 +13,8 @@
 #include "journey.h"
 #include "kernel.h"
 
-/* include/linux/netdevice.h: a driver's answers. What it did not take goes back to the queue; with any
- * other answer it has freed the packet. */
+/* include/linux/netdevice.h: return values of a driver. A rejected packet returns to the queue; with any
+ * other value the driver has freed the packet. */
 #define NETDEV_TX_OK 0x00
 #define NETDEV_TX_BUSY 0x10
 
@@ -24,7 +24,7 @@
 #define HANDED ((enum point)2)
 #define SENT ((enum point)3)
 
-/* A packet that its socket has let go. */
+/* A packet that has left its socket. */
 struct let_go {
 	__u64 socket; /* its address */
 	__u64 time;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * xdp-pass and tc-pass: stamp every frame in the softIRQ, in the driver or where the network stack
- * begins, copy its head to a ring buffer, and let the frame go on to whoever it was for.
+ * xdp-pass and tc-pass: stamp every frame in the softIRQ, in the driver or at the start of the network
+ * stack, copy its head to a ring buffer, and pass the frame (XDP_PASS).
  *
  * The record layout is shared with crates/capture/src/pass/mod.rs.
  */
@@ -13,11 +13,11 @@
 #include "counts.h"
 #include "filter.h"
 
-/* How many bytes of each frame are copied, at least as many as stand before the end of a VLAN tag.
- * Set before loading; the verifier sees a constant. */
+/* Number of bytes copied of each frame, at least up to the end of a VLAN tag. Set before loading; the
+ * verifier sees a constant. */
 const volatile __u32 head_bytes = 256;
 
-/* Set by the reader before it sleeps: the next record is to wake it. */
+/* Set by the reader before it sleeps: the next record wakes it. */
 __u32 waiting;
 
 struct record {
@@ -75,10 +75,10 @@ static __always_inline struct record *copy(void *frame, struct stamp stamp, __u6
 
 static __always_inline void submit(struct record *record)
 {
-	/* By itself the kernel wakes the reader only when every record before this one has been
-	 * given back, which takes the pipeline a while; and to wake it each time costs more than
-	 * all the rest. The exchange is a barrier too: the reader sees this record or is seen
-	 * waiting. */
+	/* By default the kernel wakes the reader only after all earlier records were released,
+	 * which the pipeline delays. A wake-up for each record costs more than everything else.
+	 * The exchange is also a barrier: either the reader sees this record, or this program sees
+	 * that the reader waits. */
 	__u32 wake = __sync_lock_test_and_set(&waiting, 0);
 
 	bpf_ringbuf_submit(record, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
@@ -129,7 +129,7 @@ static __always_inline void put_tag(struct record *record, struct __sk_buff *pac
 	record->head[ADDRESSES_BYTES / 4] = bpf_htonl(tag);
 }
 
-static __always_inline int copy_and_go_on(struct __sk_buff *packet, struct stamp stamp)
+static __always_inline int copy_and_continue(struct __sk_buff *packet, struct stamp stamp)
 {
 	__u64 tag = packet->vlan_present ? TAG_BYTES : 0;
 	struct record *record = copy(packet, stamp, packet->len + tag,
@@ -140,25 +140,25 @@ static __always_inline int copy_and_go_on(struct __sk_buff *packet, struct stamp
 			put_tag(record, packet);
 		submit(record);
 	}
-	return TC_ACT_UNSPEC; /* the verdict is left to programs that come after this one */
+	return TC_ACT_UNSPEC; /* later programs decide about the packet */
 }
 
 SEC("tcx/ingress")
 int tc_stamped_by_kernel(struct __sk_buff *packet)
 {
-	return copy_and_go_on(packet, by_kernel());
+	return copy_and_continue(packet, by_kernel());
 }
 
 SEC("tcx/ingress")
 int tc_stamped_by_counter_of_module(struct __sk_buff *packet)
 {
-	return copy_and_go_on(packet, by_counter_of_module());
+	return copy_and_continue(packet, by_counter_of_module());
 }
 
 SEC("tcx/ingress")
 int tc_stamped_by_counter_of_kernel(struct __sk_buff *packet)
 {
-	return copy_and_go_on(packet, by_counter_of_kernel());
+	return copy_and_continue(packet, by_counter_of_kernel());
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

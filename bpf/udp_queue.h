@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Which packet a read from a UDP socket takes. The kernel copies the usual datagram, which is in one
- * piece, without a word, and tells only that a read has ended. So we keep in mind which packet is the
- * first of the queue, whenever one comes to it or is taken from it; the next read takes that one.
+ * The packet that a read from a UDP socket takes. The kernel copies the usual datagram, which is in one
+ * piece, without a trace point, and reports only the end of a read. So the first packet of the queue is
+ * stored whenever a packet enters or leaves the queue; the next read takes that one.
  *
- * A reader on another core may be done with a packet before the kernel has told that it is in the queue.
- * Therefore the packet that is about to come is kept in mind too.
+ * A reader on another core may finish with a packet before the kernel reports that it is in the queue.
+ * Therefore the packet that is about to enter is stored too.
  */
 #ifndef WIRESTAMP_UDP_QUEUE_H
 #define WIRESTAMP_UDP_QUEUE_H

@@ -20,7 +20,7 @@ struct {
 	__type(value, struct reads);
 } reads SEC(".maps");
 
-/* Once, so that whoever looks later sees the two reads of one run. */
+/* Only once, so that a later look-up returns the two reads of one run. */
 static __always_inline void read_twice(void)
 {
 	__u32 key = 0;

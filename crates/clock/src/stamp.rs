@@ -5,7 +5,7 @@ use crate::{Span, Time, Utc};
 /// The clock of a raw value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// The CPU's counter, or its substitute ([`crate::Counter`] tells which).
+    /// The CPU's counter, or its substitute (see [`crate::Counter`]).
     Counter,
     /// The kernel's `CLOCK_REALTIME`, in nanoseconds since 1970. It may be stepped between two stamps
     /// ([`crate::Timeline::steps`]).

@@ -1,11 +1,11 @@
-//! Which clock source is chosen: the three machines of Fedotova and Siemens, section 5. The machine
-//! that each test needs is made by its name in `tools/test-vm`.
+//! Choice of the clock source: the three machines of Fedotova and Siemens, section 5. `tools/test-vm` starts the
+//! machine of each test by the test's name.
 
 use serde_json::Value;
 
 use crate::tools::wirestamp;
 
-/// Costs that differ by no more than this share of the lower one count as the same.
+/// Costs that differ by no more than this share of the lower one count as equal.
 const SIMILAR: f64 = 0.25;
 
 struct Survey(Value);
@@ -45,14 +45,17 @@ fn stable_tsc_is_chosen_though_there_is_an_hpet_of_64_bits() {
     assert!(survey.is_available("hpet"), "{}", survey.reason("hpet"));
     assert!(survey.reason("hpet").contains("64-bit"), "{}", survey.reason("hpet"));
     let frequency_hz = survey.source("hpet")["frequency_hz"].as_f64().unwrap();
-    // The specification wants at least 10 MHz (IA-PC HPET 1.0a, 2.4).
+    // The specification requires at least 10 MHz (IA-PC HPET 1.0a, 2.4).
     assert!(frequency_hz >= 10e6, "{frequency_hz} Hz");
 }
 
 #[test]
 fn unstable_tsc_leaves_the_hpet_or_the_os_whichever_costs_less() {
     let survey = Survey::of_this_machine();
-    assert!(!survey.is_available("tsc"), "the kernel was told that the TSC is unstable");
+    assert!(
+        !survey.is_available("tsc"),
+        "the TSC is marked as unstable on the kernel's command line"
+    );
     assert!(survey.reason("tsc").contains("does not trust it"), "{}", survey.reason("tsc"));
     assert!(survey.is_available("hpet"), "{}", survey.reason("hpet"));
     let [hpet, os] = ["hpet", "os"].map(|name| survey.cost_ns(name));
@@ -71,6 +74,6 @@ fn no_hpet_and_an_unstable_tsc_leave_the_os() {
     let survey = Survey::of_this_machine();
     assert_eq!(survey.selected(), "os");
     assert!(!survey.is_available("tsc") && !survey.is_available("hpet"));
-    // The kernel has the device also where it has no HPET to serve it with.
+    // The kernel provides the device even without an HPET.
     assert!(survey.reason("hpet").contains("no HPET"), "{}", survey.reason("hpet"));
 }

@@ -14,16 +14,16 @@ use wirestamp_clock::Counter;
 use crate::tools::{attempt, run};
 use crate::traffic::Traffic;
 
-/// Where `vm/kernel` puts the module.
+/// Path at which `vm/kernel` installs the module.
 const MODULE: &str = "/modules/wirestamp.ko";
 /// The programs that call its function.
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/counter.bpf.o"));
 
-/// Much more time than anything here takes, by an emulated clock too.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout far above the duration of every step, also by an emulated clock.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What libbpf complained of.
-static SAID: Mutex<String> = Mutex::new(String::new());
+/// Messages of libbpf.
+static LIBBPF_LOG: Mutex<String> = Mutex::new(String::new());
 
 const LOADS: u32 = 100;
 
@@ -41,8 +41,7 @@ fn load() {
     run("insmod", &[MODULE]);
 }
 
-/// Unloads the module. The kernel frees a program some time after its last user has gone, and lets
-/// the module go after that.
+/// Unloads the module. The kernel frees a program some time after its last user ended, and then releases the module.
 fn unload() {
     let begun = Instant::now();
     loop {
@@ -50,11 +49,11 @@ fn unload() {
         if output.status.success() {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "the module is not freed: {}", said(&output));
+        assert!(begun.elapsed() < STEP_TIMEOUT, "the module is not freed: {}", messages(&output));
     }
 }
 
-fn said(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
@@ -66,14 +65,14 @@ fn program<'o>(object: &'o Object, name: &str) -> ProgramMut<'o> {
     object.progs_mut().find(|program| program.name() == name).unwrap()
 }
 
-/// What the programs read in the first run of either, one value right after the other.
+/// The two values that a program read in its first run.
 fn values(object: &Object) -> [u64; 2] {
     let map = object.maps().find(|map| map.name() == "reads").unwrap();
     let kept = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
     [0, 8].map(|at| u64::from_ne_bytes(kept[at..at + 8].try_into().unwrap()))
 }
 
-/// Runs a program once, between two reads of the counter from here.
+/// Runs a program once, between two reads of the counter in user space.
 fn reads_between(object: &Object, name: &str) -> [u64; 4] {
     let counter = Counter::named("tsc").expect("this boot has a TSC that is trusted");
     let packet = [0; 64];
@@ -85,12 +84,12 @@ fn reads_between(object: &Object, name: &str) -> [u64; 4] {
     [before, first, second, after]
 }
 
-/// What an attached program reads at the first packet. It keeps the second value last.
+/// The values that an attached program reads at the first packet. It stores the second value last.
 fn wait_for_a_packet(object: &Object) -> [u64; 2] {
     let begun = Instant::now();
     loop {
         match values(object) {
-            [_, 0] => assert!(begun.elapsed() < PATIENCE, "no packet came, or 0 was read"),
+            [_, 0] => assert!(begun.elapsed() < STEP_TIMEOUT, "no packet came, or 0 was read"),
             reads => return reads,
         }
     }
@@ -128,13 +127,15 @@ fn without_the_module_its_function_is_not_found() {
     assert_loaded();
     unload();
     assert!(!is_loaded());
-    set_print(Some((PrintLevel::Warn, |_, said| SAID.lock().unwrap().push_str(&said))));
+    set_print(Some((PrintLevel::Warn, |_, messages| {
+        LIBBPF_LOG.lock().unwrap().push_str(&messages)
+    })));
     let opened = open();
     set_print(None);
     load();
     assert!(opened.is_err(), "a program was loaded that calls what is not there");
-    let said = SAID.lock().unwrap();
-    assert!(said.contains("'bpf_wirestamp_counter': not found"), "{said}");
+    let messages = LIBBPF_LOG.lock().unwrap();
+    assert!(messages.contains("'bpf_wirestamp_counter': not found"), "{messages}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The tests that run inside the virtual machine. `vm/README.md` says how they get there.
 //!
-//! Emulation keeps order, domains, counts and choices, and these are tested. It keeps no time: what
-//! is asserted of durations has room for a machine that stands still now and then.
+//! Emulation preserves order, domains, counts and choices, which are tested. It does not preserve time: assertions
+//! about durations tolerate a machine that stops sometimes.
 
 mod choice;
 mod kmod;

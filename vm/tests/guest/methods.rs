@@ -1,4 +1,4 @@
-//! Every way to receive and to send, on kernels of other ages than the one it was built on.
+//! All capture and send methods, on kernels older and newer than that of the build machine.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ impl Bed {
         Self
     }
 
-    /// Sends one way while it captures another way, and gives back the capture's findings.
+    /// Sends with one method while it captures with another; returns the result of the capture.
     fn pass(&self, capture: &str, send: &str) -> serde_json::Value {
         let (tap, count) = (format!("{TAP_A}@{PREFIX}-router"), PACKETS.to_string());
         let capture = ["capture", "-i", &tap, "--method", capture, "-c", &count, "--json"];
@@ -31,7 +31,7 @@ impl Bed {
         json(&finished("wirestamp capture", capture.wait_with_output().unwrap()))
     }
 
-    /// The command that sends one way.
+    /// Arguments of `send` for a method.
     fn send(method: &str) -> Vec<&str> {
         let mut send = vec!["send", "-i", OUT, "--to", "10.77.2.2", "-c", "50", "--json"];
         send.extend(["--method", method]);
@@ -80,9 +80,9 @@ fn every_method_sends_all_packets() {
 }
 
 #[test]
-fn live_frames_are_sent_where_the_kernel_tells_that_they_are_taken() {
+fn live_frames_are_sent_if_the_kernel_reports_support() {
     let bed = Bed::up();
-    // The kernel tells since then what a driver can do for XDP.
+    // Since this version the kernel reports the XDP features of a driver.
     if kernel() >= (6, 3) {
         // A veth takes them if its other end has an XDP program.
         assert_whole(&bed.pass("xdp-pass", "live"), "live");
@@ -91,7 +91,7 @@ fn live_frames_are_sent_where_the_kernel_tells_that_they_are_taken() {
     let output = attempt("wirestamp", &Bed::send("live"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("Linux 6.3 or newer tells") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("reported by Linux 6.3 or newer") && said.lines().count() == 1, "{said}");
 }
 
 /// Major and minor version of the kernel.

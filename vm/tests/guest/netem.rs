@@ -1,4 +1,4 @@
-//! What netem was told to do to packets, and what `delay` measures between two interfaces.
+//! netem's configured impairments against the results of `delay` between two interfaces.
 
 use std::time::{Duration, Instant};
 
@@ -7,25 +7,25 @@ use wirestamp_lab::{Impairments, PathLab, SINK_V4, SOURCE_INTERFACE, TAP_A, TAP_
 
 use crate::tools::{finished, json, listening, run, wirestamp};
 
-/// The names of the bed's namespaces begin so.
+/// Prefix of the bed's namespaces.
 const PREFIX: &str = "netem";
 /// The router's interface to the sink, as the bed names it.
 const EGRESS: &str = "bottleneck";
-/// Much more time than netem keeps a packet, by an emulated clock too.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout far above netem's delays, also by an emulated clock.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 const MS: f64 = 1e6;
 
 /// A bed whose bottleneck is replaced by netem.
 struct Bed(PathLab);
 
-/// What one run has brought.
+/// Results of one run.
 struct Run {
-    /// Packets that `send` says it sent.
+    /// Packets sent, as `send` reports.
     sent: u64,
-    /// Packets that netem says it let out and threw away.
+    /// Packets passed and dropped, as netem reports.
     passed: u64,
     dropped: u64,
-    /// What `delay` found.
+    /// Result of `delay`.
     found: Value,
 }
 
@@ -34,12 +34,12 @@ impl Bed {
         let lab = wirestamp_lab::up(PREFIX, &Impairments::bottleneck(100_000_000, 100_000));
         let bed = Self(lab.unwrap());
         let line = ["qdisc", "replace", "dev", EGRESS, "root", "netem", "limit", "10000"];
-        let told = line.into_iter().chain(netem.split(' '));
-        finished("tc", bed.0.router().command("tc").args(told).output().unwrap());
+        let arguments = line.into_iter().chain(netem.split(' '));
+        finished("tc", bed.0.router().command("tc").args(arguments).output().unwrap());
         bed
     }
 
-    /// Sends so many packets through while both taps are captured and compared.
+    /// Sends `count` packets while `delay` captures and compares both taps.
     fn run(&self, count: u32, interval: &str) -> Run {
         let delay = listening(&["delay", &at(TAP_A, "router"), &at(TAP_B, "sink"), "--json"]);
         let (to, count) = (SINK_V4.to_string(), count.to_string());
@@ -57,7 +57,7 @@ impl Bed {
         Run { sent, passed: count("packets"), dropped: count("drops"), found }
     }
 
-    /// netem's own counts, once it holds no packet back any more.
+    /// netem's own counts, after it has released all packets.
     fn drained(&self) -> Value {
         let begun = Instant::now();
         loop {
@@ -68,7 +68,7 @@ impl Bed {
             if counts["qlen"] == 0 {
                 return counts;
             }
-            assert!(begun.elapsed() < PATIENCE, "netem keeps packets: {counts}");
+            assert!(begun.elapsed() < DRAIN_TIMEOUT, "netem keeps packets: {counts}");
         }
     }
 }
@@ -89,7 +89,7 @@ impl Run {
         self.found["owd_ns"][figure].as_f64().unwrap() / MS
     }
 
-    /// How far a delay may be wrong because of the clocks, in milliseconds.
+    /// Clock error of a delay, in milliseconds.
     fn error_ms(&self) -> f64 {
         self.found["clock_error_ns"].as_f64().unwrap() / MS
     }
@@ -100,7 +100,7 @@ fn at(interface: &str, role: &str) -> String {
 }
 
 #[test]
-fn the_bed_sends_nothing_by_itself_on_this_kernel_either() {
+fn bed_is_silent_on_this_kernel() {
     let bed = Bed::with("delay 1ms");
     for netns in [bed.0.source(), bed.0.router(), bed.0.sink()] {
         let mut ip = netns.command("ip");
@@ -110,7 +110,7 @@ fn the_bed_sends_nothing_by_itself_on_this_kernel_either() {
 }
 
 #[test]
-fn a_constant_delay_is_measured_and_nothing_else() {
+fn constant_delay_is_measured_alone() {
     let run = Bed::with("delay 30ms").run(200, "5ms");
     let [least, median] = ["min", "p50"].map(|figure| run.delay_ms(figure));
     assert!(least > 30.0 - run.error_ms(), "netem holds each packet for 30 ms, not {least}");
@@ -120,7 +120,7 @@ fn a_constant_delay_is_measured_and_nothing_else() {
 }
 
 #[test]
-fn jitter_is_measured_as_wide_as_it_was_told() {
+fn jitter_has_the_configured_width() {
     // Evenly from 20 to 40 ms: a standard deviation of 20 ms / sqrt(12) = 5.8 ms.
     let run = Bed::with("delay 30ms 10ms").run(400, "4ms");
     let [least, mean, deviation] = ["min", "mean", "stddev"].map(|figure| run.delay_ms(figure));
@@ -132,7 +132,7 @@ fn jitter_is_measured_as_wide_as_it_was_told() {
 }
 
 #[test]
-fn each_packet_that_netem_drops_is_lost_and_no_other() {
+fn exactly_the_packets_dropped_by_netem_are_lost() {
     let run = Bed::with("delay 5ms loss 20%").run(1000, "1ms");
     assert_eq!(run.count("lost"), run.dropped);
     assert_eq!(run.count("matched"), run.sent - run.dropped);
@@ -141,7 +141,7 @@ fn each_packet_that_netem_drops_is_lost_and_no_other() {
 }
 
 #[test]
-fn each_copy_that_netem_makes_is_a_duplicate() {
+fn duplicates_of_netem_are_counted() {
     let run = Bed::with("delay 5ms duplicate 10%").run(1000, "1ms");
     assert_eq!(run.count("duplicated"), run.passed - run.sent);
     assert_eq!((run.count("matched"), run.count("lost")), (run.sent, 0));
@@ -149,7 +149,7 @@ fn each_copy_that_netem_makes_is_a_duplicate() {
 }
 
 #[test]
-fn each_packet_that_is_overtaken_is_reordered() {
+fn overtaken_packets_are_reordered() {
     // Every tenth packet goes at once and arrives before the one that left 10 ms before it and
     // takes 15 ms, but after those that left earlier.
     let run = Bed::with("delay 15ms reorder 100% gap 10").run(300, "10ms");

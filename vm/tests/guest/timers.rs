@@ -1,10 +1,10 @@
-//! The study of what it costs to read the time, on a machine with an HPET.
+//! The study `timers` on a machine with an HPET.
 
 use std::fs;
 
 use crate::tools::{json, run};
 
-/// The third serial port: what is written here is a file on the host (`vm/boot`).
+/// The third serial port, whose output is a file on the host (`vm/boot`).
 const HOST: &str = "/dev/ttyS2";
 
 #[test]

@@ -5,23 +5,23 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// Runs a program to its end, whatever that is.
+/// Runs a program to its end, successful or not.
 pub(crate) fn attempt(program: &str, arguments: &[&str]) -> Output {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     output.unwrap_or_else(|error| panic!("{program} cannot be run: {error}"))
 }
 
-/// Runs a program to an end that has to be good, and gives back what it printed.
+/// Runs a program that must succeed; returns its output.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     finished(program, attempt(program, arguments))
 }
 
-/// Runs `wirestamp` to an end that has to be good, and reads its JSON.
+/// Runs `wirestamp`, which must succeed; returns its JSON.
 pub(crate) fn wirestamp(arguments: &[&str]) -> Value {
     json(&run("wirestamp", arguments))
 }
 
-/// Starts `wirestamp` and waits until it says that it listens.
+/// Starts `wirestamp` and waits for its message that it listens.
 pub(crate) fn listening(arguments: &[&str]) -> Child {
     let mut command = Command::new("wirestamp");
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -35,7 +35,7 @@ pub(crate) fn listening(arguments: &[&str]) -> Child {
     child
 }
 
-/// What a program printed that has come to a good end.
+/// Output of a program that must have succeeded.
 pub(crate) fn finished(program: &str, output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program}: {said}");

@@ -1,4 +1,4 @@
-//! A bed with packets that pass all the time.
+//! A test bed with continuous traffic.
 
 use std::process::{Child, Stdio};
 
@@ -23,7 +23,7 @@ impl Traffic {
         Self { lab, sender }
     }
 
-    /// Works where the packets arrive, and is given the index of the interface there.
+    /// Runs `work` in the namespace of the sink, with the index of its interface.
     pub(crate) fn at_sink(&self, work: impl FnOnce(i32) + Send) {
         let output = self.lab.sink().command("ip").args(["-j", "link", "show", TAP_B]).output();
         let links = json(&finished("ip", output.unwrap()));
@@ -34,7 +34,7 @@ impl Traffic {
 
 impl Drop for Traffic {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The sender may have ended already.
         drop(self.sender.kill());
         drop(self.sender.wait());
     }

@@ -169,11 +169,11 @@ fn repeated_counter_values_are_rejected() {
 #[test]
 fn epoch_reveals_a_hidden_disruption() {
     let file = String::from_utf8(write(&seconds(0, 6, 0))).unwrap();
-    let told = file.lines().map(|line| {
+    let rewritten = file.lines().map(|line| {
         let late = line.contains(",4000000000,") || line.contains(",5000000000,");
         line.replacen(",40,0,", if late { ",40,1," } else { ",40,0," }, 1) + "\n"
     });
-    let timeline = read(told.collect::<String>().as_bytes()).unwrap().timeline().clone();
+    let timeline = read(rewritten.collect::<String>().as_bytes()).unwrap().timeline().clone();
     assert_eq!(timeline.steps(), 1);
     assert_eq!(error(&timeline, 3_500), Span::MAX);
     assert!(error(&timeline, 2_500) < Span::from_nanos(1_000));

@@ -49,7 +49,7 @@ pub(crate) enum HpetError {
     Unreadable { action: &'static str, reason: String },
     #[error(
         "its main counter has 32 bits: at {frequency_mhz:.1} MHz it wraps every {wrap_s:.0} s, \
-         and stamps on either side of a wrap cannot be told apart"
+         and stamps on both sides of a wrap cannot be distinguished"
     )]
     Narrow { frequency_mhz: f64, wrap_s: f64 },
     #[error("this CPU reads 64-bit registers in halves, between which the counter can carry")]

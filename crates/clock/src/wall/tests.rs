@@ -65,9 +65,9 @@ fn watch(clock: &WallClock, latest: &AtomicI64, running: &AtomicBool) -> (u64, u
         let relaxed = clock.now();
         back += u64::from(relaxed < own);
         own = relaxed;
-        let told = latest.load(Ordering::Acquire);
+        let published = latest.load(Ordering::Acquire);
         let ordered = clock.now_ordered().as_nanos();
-        back += u64::from(ordered < told);
+        back += u64::from(ordered < published);
         latest.fetch_max(ordered, Ordering::AcqRel);
         reads += 1;
     }

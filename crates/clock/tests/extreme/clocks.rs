@@ -140,7 +140,7 @@ proptest! {
             values.sort_unstable();
             let stamps = convert_all(&timeline, &values);
             let smooth = timeline.steps() == 0 && domain != Domain::Monotonic;
-            prop_assert!(!smooth || ascends(&stamps), "time goes on where there is no step");
+            prop_assert!(!smooth || ascends(&stamps), "time ascends without a step");
         }
     }
 }

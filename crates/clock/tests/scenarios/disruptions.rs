@@ -68,7 +68,7 @@ fn suspend_that_resets_the_counter_is_a_disruption() {
 /// As TSCs that are non-stop in sleep do (`nonstop_tsc_s3` of /proc/cpuinfo).
 #[test]
 fn suspend_with_running_counter_is_a_disruption() {
-    assert_recovery("suspend, counter goes on", 1, |random| {
+    assert_recovery("suspend, counter keeps running", 1, |random| {
         let asleep = random.between(1.0, 3_600.0) * SECOND;
         vec![Event::Step(asleep), Event::CounterJump(asleep)]
     });
